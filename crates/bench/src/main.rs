@@ -1,0 +1,156 @@
+//! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
+//!
+//! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
+//! contenders, `load` and `memory` drive them, `figures` turns rounds into medians, ratios and verdicts, and
+//! `report` and `chart` write them down.
+#![forbid(unsafe_code)]
+
+mod chart;
+mod figures;
+mod load;
+mod machine;
+mod memory;
+mod proc_stat;
+mod records;
+mod report;
+mod run;
+mod servers;
+mod wire;
+mod workloads;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+
+use run::Plan;
+use servers::{ServerSpec, shell_quoted};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done =
+        servers::stop_all_on_interrupt_or_panic().and_then(|()| args.into_plan()).and_then(|plan| run::run(&plan));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not Debug, which would add a backtrace: these are wrong commands and failed servers, not bugs.
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Compares Holdfast with Redis, and with any other server that speaks its protocol, on this machine.
+#[derive(Parser)]
+#[command(name = "scripts/bench")]
+struct Args {
+    /// Measure only these workloads: a name, or a part of one
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    only: Vec<String>,
+
+    /// Rounds per line; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Requests in flight per connection
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,16,64",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pipeline: Vec<u32>,
+
+    /// Short runs of about half a second and smaller data sets: to try things out, not to quote
+    #[arg(long)]
+    quick: bool,
+
+    /// Where results.json, results.md and chart.svg go
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    out: PathBuf,
+
+    /// A further server to compare with; the shell command holds {port}, may hold {dir}, and must exec the server
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = parse_peer)]
+    peer: Vec<ServerSpec>,
+
+    /// The command that starts the server under test, instead of the Holdfast built beside this binary
+    #[arg(long, value_name = "COMMAND")]
+    subject: Option<String>,
+
+    /// Leave out the stock Redis (a --peer named `redis` is then the one the targets are judged against)
+    #[arg(long)]
+    no_redis: bool,
+}
+
+impl Args {
+    fn into_plan(self) -> Result<Plan> {
+        let subject = match self.subject {
+            Some(command) => ServerSpec::new("holdfast", &command)?,
+            None => ServerSpec::new("holdfast", &holdfast_command()?)?,
+        };
+        let mut peers = Vec::new();
+        if !self.no_redis {
+            peers.push(ServerSpec::new("redis", REDIS_COMMAND)?);
+        }
+        peers.extend(self.peer);
+        for (i, peer) in peers.iter().enumerate() {
+            let taken = peer.name == subject.name || peers[..i].iter().any(|other| other.name == peer.name);
+            ensure!(!taken, "two servers are named `{}`", peer.name);
+        }
+        Ok(Plan {
+            workloads: workloads::select(&self.only)?,
+            pipelines: self.pipeline,
+            rounds: self.rounds,
+            quick: self.quick,
+            out: self.out,
+            subject,
+            peers,
+        })
+    }
+}
+
+const REDIS_COMMAND: &str = r#"redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save "" --appendonly no"#;
+
+/// The server built in the same profile as this binary, so that a debug bench never measures a stale release.
+fn holdfast_command() -> Result<String> {
+    let binary = std::env::current_exe()?.with_file_name("holdfast");
+    ensure!(
+        binary.is_file(),
+        "{} is missing: build it (scripts/bench does) or name another with --subject",
+        binary.display()
+    );
+    let binary = binary.to_str().context("the path of the holdfast binary is not UTF-8")?;
+    Ok(format!("{} --port {{port}} --bind 127.0.0.1 --dir {{dir}}", shell_quoted(binary)))
+}
+
+fn parse_peer(text: &str) -> Result<ServerSpec> {
+    let (name, command) = text.split_once('=').context("expected NAME=COMMAND")?;
+    ServerSpec::new(name, command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(args: &[&str]) -> Result<Plan> {
+        let subject = ["bench", "--subject", "sut --port {port}"];
+        Args::try_parse_from(subject.iter().chain(args))?.into_plan()
+    }
+
+    #[test]
+    fn redis_is_a_peer_unless_left_out() {
+        let names = |plan: Plan| plan.peers.into_iter().map(|peer| peer.name).collect::<Vec<_>>();
+        assert_eq!(names(plan(&[]).unwrap()), ["redis"]);
+        assert_eq!(names(plan(&["--peer", "valkey=v --port {port}"]).unwrap()), ["redis", "valkey"]);
+        assert_eq!(names(plan(&["--no-redis", "--peer", "redis=r --port {port}"]).unwrap()), ["redis"]);
+    }
+
+    #[test]
+    fn a_server_name_is_used_once() {
+        let error = plan(&["--peer", "redis=r --port {port}"]).err().unwrap();
+        assert_eq!(error.to_string(), "two servers are named `redis`");
+    }
+
+    #[test]
+    fn pipelines_and_rounds_are_read() {
+        let plan = plan(&["--pipeline", "1,8", "--rounds", "5"]).unwrap();
+        assert_eq!((plan.pipelines, plan.rounds), (vec![1, 8], 5));
+    }
+}

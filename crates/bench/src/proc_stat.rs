@@ -1,0 +1,88 @@
+//! CPU time and resident memory of a process, from /proc. Knows nothing of what the process does.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// CPU time, user and system, that all threads of a process have used so far.
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
+    Ok(read_stat(&pid.to_string())?.own)
+}
+
+/// CPU time of those of our own children that have ended and been waited for.
+pub(crate) fn ended_children_cpu_time() -> Result<Duration> {
+    Ok(read_stat("self")?.ended_children)
+}
+
+/// Memory of a process that is in RAM now.
+pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    parse_resident_bytes(&text).with_context(|| format!("{path} has no VmRSS"))
+}
+
+#[derive(Debug, PartialEq)]
+struct CpuTimes {
+    own: Duration,
+    ended_children: Duration,
+}
+
+/// The kernel reports to user space in hundredths of a second, whatever its own tick is.
+const TICK: Duration = Duration::from_millis(10);
+
+fn read_stat(process: &str) -> Result<CpuTimes> {
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    parse_stat(&text).with_context(|| format!("cannot make sense of {path}: {text}"))
+}
+
+fn parse_stat(text: &str) -> Option<CpuTimes> {
+    // The second field, the name, is in parentheses and may itself hold spaces and parentheses.
+    let (_, after_name) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    // Numbered as in proc(5), where the first field after the name is the third.
+    let ticks = |number: usize| fields.get(number - 3)?.parse::<u32>().ok();
+    let (utime, stime, cutime, cstime) = (ticks(14)?, ticks(15)?, ticks(16)?, ticks(17)?);
+    Some(CpuTimes { own: TICK * (utime + stime), ended_children: TICK * (cutime + cstime) })
+}
+
+fn parse_resident_bytes(text: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_times_are_found_behind_an_awkward_name() {
+        let text = "5858 (redis (x) 1) S 5856 5856 2795 0 -1 4194368 88 0 0 0 120 35 7 3 20 0 4 0 66515 4595712 398";
+        let times = CpuTimes { own: Duration::from_millis(1550), ended_children: Duration::from_millis(100) };
+        assert_eq!(parse_stat(text), Some(times));
+    }
+
+    #[test]
+    fn a_short_or_strange_stat_is_refused() {
+        assert_eq!(parse_stat("5858 (redis) S 1 2 3"), None);
+        assert_eq!(parse_stat("5858 (redis) S 1 2 3 0 -1 4194368 88 0 0 0 x 35 7 3"), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn resident_memory_is_in_bytes() {
+        let text = "Name:\tredis-server\nVmHWM:\t   12000 kB\nVmRSS:\t   11828 kB\nThreads:\t5\n";
+        assert_eq!(parse_resident_bytes(text), Some(11828 * 1024));
+        assert_eq!(parse_resident_bytes("Name:\tkthreadd\n"), None);
+    }
+
+    #[test]
+    fn our_own_process_has_figures() {
+        let pid = std::process::id();
+        assert!(resident_bytes(pid).unwrap() > 0);
+        cpu_time(pid).unwrap();
+        ended_children_cpu_time().unwrap();
+    }
+}

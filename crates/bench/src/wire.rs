@@ -1,0 +1,108 @@
+//! A small blocking client of the Redis protocol. Knows nothing of what the commands mean.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+pub(crate) struct Connection {
+    stream: BufReader<TcpStream>,
+    /// Requests not yet sent.
+    pending: Vec<u8>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Reply {
+    Simple(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Option<Vec<u8>>),
+}
+
+/// A server silent for longer than this has hung.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Connection {
+    pub(crate) fn open(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+        Ok(Connection { stream: BufReader::new(stream), pending: Vec::new() })
+    }
+
+    /// Sends one request and waits for its reply.
+    pub(crate) fn call(&mut self, args: &[&str]) -> Result<Reply> {
+        self.push(args);
+        self.flush()?;
+        self.read_reply()
+    }
+
+    /// Adds a request to those that the next `flush` sends.
+    pub(crate) fn push(&mut self, args: &[&str]) {
+        write_request(&mut self.pending, args);
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.stream.get_mut().write_all(&self.pending).context("cannot send to the server")?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    pub(crate) fn read_reply(&mut self) -> Result<Reply> {
+        read_reply(&mut self.stream).context("cannot read the server's reply")
+    }
+}
+
+fn write_request(buffer: &mut Vec<u8>, args: &[&str]) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(buffer, "*{}\r\n", args.len());
+    for arg in args {
+        let _ = write!(buffer, "${}\r\n{arg}\r\n", arg.len());
+    }
+}
+
+fn read_reply(stream: &mut impl BufRead) -> Result<Reply> {
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    let Some(line) = line.strip_suffix("\r\n") else { bail!("the connection was closed") };
+    let (kind, rest) = line.split_at_checked(1).context("an empty line is not a reply")?;
+    Ok(match kind {
+        "+" => Reply::Simple(rest.to_string()),
+        "-" => Reply::Error(rest.to_string()),
+        ":" => Reply::Integer(rest.parse()?),
+        "$" if rest == "-1" => Reply::Bulk(None),
+        "$" => {
+            let mut bytes = vec![0; rest.parse::<usize>()? + 2];
+            stream.read_exact(&mut bytes)?;
+            bytes.truncate(bytes.len() - 2);
+            Reply::Bulk(Some(bytes))
+        }
+        _ => bail!("this client does not read replies such as {line:?}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_arrays_of_bulk_strings() {
+        let mut buffer = Vec::new();
+        write_request(&mut buffer, &["GET", "clé", ""]);
+        assert_eq!(buffer, "*3\r\n$3\r\nGET\r\n$4\r\nclé\r\n$0\r\n\r\n".as_bytes());
+    }
+
+    #[test]
+    fn replies_are_read_one_by_one() {
+        let mut stream = "+PONG\r\n-ERR no\r\n:12\r\n$5\r\na\r\nbc\r\n$-1\r\n".as_bytes();
+        let mut next = || read_reply(&mut stream).unwrap();
+        assert_eq!(next(), Reply::Simple("PONG".into()));
+        assert_eq!(next(), Reply::Error("ERR no".into()));
+        assert_eq!(next(), Reply::Integer(12));
+        assert_eq!(next(), Reply::Bulk(Some(b"a\r\nbc".to_vec())));
+        assert_eq!(next(), Reply::Bulk(None));
+        assert_eq!(read_reply(&mut stream).unwrap_err().to_string(), "the connection was closed");
+    }
+}

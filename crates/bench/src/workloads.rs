@@ -1,0 +1,239 @@
+//! The table of what is measured and what we promise. Knows no server's name, pid or speed.
+//!
+//! To add a workload, add a row. A command that redis-benchmark can send needs nothing else; anything more involved
+//! is a `Driver::Custom`: a function that drives one running server and returns its figures.
+
+use anyhow::{Result, bail};
+
+use crate::figures::{Bound, Metric, Sample, Target};
+use crate::memory;
+use crate::servers::Server;
+
+/// Keys in the preloaded data sets, and the range of redis-benchmark's random numbers.
+pub(crate) const KEYS: u64 = 100_000;
+
+pub(crate) static WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "set",
+        about: "SET, 32 bytes",
+        setup: Setup::Strings,
+        driver: redis_benchmark(&["SET", STRING_KEY, "0123456789abcdef0123456789abcdef"], LIGHT),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "get",
+        about: "GET, 32 bytes",
+        setup: Setup::Strings,
+        driver: redis_benchmark(&["GET", STRING_KEY], LIGHT),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "hset",
+        about: "HSET, 2 fields",
+        setup: Setup::Pairs,
+        driver: redis_benchmark(&["HSET", PAIR_KEY, "state", "running", "updated_at", "__rand_int__"], MEDIUM),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "hget",
+        about: "HGET, 1 of 12 fields",
+        setup: Setup::JobRecords,
+        driver: redis_benchmark(&["HGET", JOB_KEY, "updated_at"], LIGHT),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "hmget",
+        about: "HMGET, 4 of 12 fields",
+        setup: Setup::JobRecords,
+        driver: redis_benchmark(&["HMGET", JOB_KEY, "state", "worker", "current_step", "updated_at"], MEDIUM),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "hgetall",
+        about: "HGETALL, 12 fields",
+        setup: Setup::JobRecords,
+        driver: redis_benchmark(&["HGETALL", JOB_KEY], HEAVY),
+        targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "memory-records",
+        about: "Memory per job record",
+        setup: Setup::Nothing,
+        driver: Driver::Custom { run: memory::job_records, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) }],
+    },
+    Workload {
+        name: "memory-idle",
+        about: "Memory per idle connection",
+        setup: Setup::Nothing,
+        driver: Driver::Custom { run: memory::idle_connections, amount: 1_000, amount_quick: 1_000 },
+        targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.5) }],
+    },
+];
+
+pub(crate) struct Workload {
+    /// What `--only` and results.json call it.
+    pub(crate) name: &'static str,
+    /// What the tables and the chart call it.
+    pub(crate) about: &'static str,
+    /// What each server holds before the first round.
+    pub(crate) setup: Setup,
+    pub(crate) driver: Driver,
+    /// Promises, judged against the peer named `redis`.
+    pub(crate) targets: &'static [Target],
+}
+
+/// Every preloaded set has `KEYS` keys, numbered as redis-benchmark numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Setup {
+    Nothing,
+    /// `STRING_KEY`: strings of 32 bytes.
+    Strings,
+    /// `PAIR_KEY`: hashes of two fields.
+    Pairs,
+    /// `JOB_KEY`: job records of twelve fields.
+    JobRecords,
+}
+
+pub(crate) enum Driver {
+    /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
+    RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
+    /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
+    /// of work (records, connections, messages), which is smaller with `--quick`.
+    Custom { run: fn(&Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+}
+
+/// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
+/// seconds at the speed of Redis 7 on a small machine.
+pub(crate) type RequestCounts = &'static [(u32, u64)];
+
+const LIGHT: RequestCounts = &[(1, 300_000), (8, 1_500_000), (32, 2_000_000)];
+const MEDIUM: RequestCounts = &[(1, 300_000), (8, 1_000_000), (32, 1_200_000)];
+const HEAVY: RequestCounts = &[(1, 250_000), (8, 500_000), (32, 500_000)];
+
+const LOAD_TARGETS: &[Target] = &[
+    Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
+    Target { pipeline: Some(1), metric: Metric::ServerCpu, bound: Bound::AtMost(0.8) },
+    Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.7) },
+    Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.3) },
+];
+
+// redis-benchmark replaces each `__rand_int__` with twelve digits, zero-padded.
+const STRING_KEY: &str = "gbe:state:cell:__rand_int__";
+const PAIR_KEY: &str = "gbe:state:step:__rand_int__";
+const JOB_KEY: &str = "gbe:state:tasks:email-send:job___rand_int__";
+
+const fn redis_benchmark(command: &'static [&'static str], requests: RequestCounts) -> Driver {
+    Driver::RedisBenchmark { command, requests }
+}
+
+impl Workload {
+    /// Requests, records or connections in one round.
+    pub(crate) fn amount(&self, pipeline: Option<u32>, quick: bool) -> u64 {
+        match self.driver {
+            Driver::RedisBenchmark { requests, .. } => {
+                let depth = pipeline.unwrap_or(1);
+                let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
+                if quick { count / 6 } else { *count }
+            }
+            Driver::Custom { amount, amount_quick, .. } => {
+                if quick {
+                    amount_quick
+                } else {
+                    amount
+                }
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// The name of key `number` in this set.
+    pub(crate) fn key(self, number: u64) -> String {
+        let template = match self {
+            Setup::Nothing => "",
+            Setup::Strings => STRING_KEY,
+            Setup::Pairs => PAIR_KEY,
+            Setup::JobRecords => JOB_KEY,
+        };
+        template.replace("__rand_int__", &format!("{number:012}"))
+    }
+}
+
+/// All workloads, or those the patterns name. A pattern that is a whole name means only that one, so that `hget`
+/// does not drag `hgetall` along; otherwise it matches any part of a name.
+pub(crate) fn select(patterns: &[String]) -> Result<Vec<&'static Workload>> {
+    for pattern in patterns {
+        if !WORKLOADS.iter().any(|workload| matches(pattern, workload.name)) {
+            let names: Vec<_> = WORKLOADS.iter().map(|workload| workload.name).collect();
+            bail!("no workload matches `{pattern}`; there are: {}", names.join(", "));
+        }
+    }
+    let wanted = |name| patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name));
+    Ok(WORKLOADS.iter().filter(|workload| wanted(workload.name)).collect())
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    let whole_name = WORKLOADS.iter().any(|workload| workload.name == pattern);
+    if whole_name { name == pattern } else { name.contains(pattern) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(patterns: &[&str]) -> Vec<&'static str> {
+        let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.to_string()).collect();
+        select(&patterns).unwrap().iter().map(|workload| workload.name).collect()
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for (i, workload) in WORKLOADS.iter().enumerate() {
+            assert!(WORKLOADS[..i].iter().all(|other| other.name != workload.name), "{}", workload.name);
+        }
+    }
+
+    #[test]
+    fn every_command_reads_the_keys_its_setup_loads() {
+        for workload in WORKLOADS {
+            if let Driver::RedisBenchmark { command, .. } = workload.driver {
+                let key = command[1].replace("__rand_int__", "000000000042");
+                assert_eq!(workload.setup.key(42), key, "{}", workload.name);
+            }
+        }
+    }
+
+    #[test]
+    fn request_counts_start_at_depth_one_and_rise_by_depth() {
+        for workload in WORKLOADS {
+            if let Driver::RedisBenchmark { requests, .. } = workload.driver {
+                assert_eq!(requests[0].0, 1, "{}", workload.name);
+                assert!(requests.is_sorted_by(|a, b| a.0 < b.0), "{}", workload.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_amount_follows_depth_and_quickness() {
+        let get = WORKLOADS.iter().find(|workload| workload.name == "get").unwrap();
+        assert_eq!(get.amount(Some(1), false), 300_000);
+        assert_eq!(get.amount(Some(7), false), 300_000);
+        assert_eq!(get.amount(Some(16), false), 1_500_000);
+        assert_eq!(get.amount(Some(200), true), 2_000_000 / 6);
+    }
+
+    #[test]
+    fn a_whole_name_selects_one_and_a_part_selects_many() {
+        assert_eq!(selected(&["hget"]), ["hget"]);
+        assert_eq!(selected(&["memory"]), ["memory-records", "memory-idle"]);
+        assert_eq!(selected(&["hget", "set"]), ["set", "hget"]);
+        assert_eq!(selected(&[]).len(), WORKLOADS.len());
+    }
+
+    #[test]
+    fn an_unknown_pattern_is_refused() {
+        let error = select(&["zset".to_string()]).err().unwrap().to_string();
+        assert!(error.starts_with("no workload matches `zset`; there are: set, get,"), "{error}");
+    }
+}

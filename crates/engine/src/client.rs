@@ -1,0 +1,63 @@
+//! One network peer as commands see it: its choices and its state. Refuses to know its socket.
+
+use crate::clients::ClientHandle;
+use crate::command::Registered;
+use resp::Protocol;
+use std::sync::Arc;
+
+/// Which replies a client wants (CLIENT REPLY).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    On,
+    Off,
+    /// Not the reply to the next command.
+    SkipNext,
+    /// The command after SKIP is running.
+    Skipping,
+}
+
+/// State of a connection that only its own commands change. What others may see or do is in its handle.
+pub struct Client {
+    pub handle: Arc<ClientHandle>,
+    pub db: usize,
+    pub protocol: Protocol,
+    pub authenticated: bool,
+    pub reply_mode: ReplyMode,
+    /// CLIENT NO-TOUCH: its reads do not count as use of a key.
+    pub no_touch: bool,
+    pub no_evict: bool,
+    /// MONITOR was called.
+    pub monitoring: bool,
+    /// The row of the last command: pipelines repeat themselves.
+    pub(crate) last_command: Option<&'static Registered>,
+}
+
+impl Client {
+    /// A client that has just connected.
+    pub fn new(handle: Arc<ClientHandle>, authenticated: bool) -> Client {
+        Client {
+            handle,
+            db: 0,
+            protocol: Protocol::Resp2,
+            authenticated,
+            reply_mode: ReplyMode::On,
+            no_touch: false,
+            no_evict: false,
+            monitoring: false,
+            last_command: None,
+        }
+    }
+
+    /// The client's number, never used again.
+    pub fn id(&self) -> u64 {
+        self.handle.id
+    }
+
+    /// Back to the state of a new connection (RESET). A SKIP that has begun still takes its reply.
+    pub fn reset(&mut self, authenticated: bool) {
+        let fresh = Client::new(self.handle.clone(), authenticated);
+        let reply_mode = if self.reply_mode == ReplyMode::Skipping { ReplyMode::Skipping } else { ReplyMode::On };
+        *self = Client { last_command: self.last_command, reply_mode, ..fresh };
+        self.handle.reset();
+    }
+}

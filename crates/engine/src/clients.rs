@@ -1,0 +1,297 @@
+//! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
+//! sockets: whoever owns one is woken.
+
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Wakes the task that owns a client's connection.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// How a blocked client was told to stop waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Unblock {
+    No = 0,
+    Timeout = 1,
+    Error = 2,
+}
+
+/// The part of a client that others may look at or act on.
+pub struct ClientHandle {
+    pub id: u64,
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    pub fd: i32,
+    pub created_ms: u64,
+    /// Boxed: most connections of a fleet are anonymous.
+    labels: Mutex<Option<Box<Labels>>>,
+    /// Unix seconds of the last command.
+    pub active_s: AtomicU64,
+    pub db: AtomicU8,
+    pub resp: AtomicU8,
+    /// Index of the last command's row plus one; 0 before the first.
+    pub last_command: AtomicU32,
+    pub bytes_in: AtomicU64,
+    pub bytes_out: AtomicU64,
+    /// Bytes waiting to be parsed.
+    pub query_bytes: AtomicUsize,
+    /// Bytes waiting to be sent.
+    pub output_bytes: AtomicUsize,
+    pub monitoring: AtomicBool,
+    pub no_evict: AtomicBool,
+    pub no_touch: AtomicBool,
+    pub blocked: AtomicBool,
+    killed: AtomicBool,
+    overflowed: AtomicBool,
+    unblock: AtomicU8,
+    outbox: Mutex<Vec<u8>>,
+    outbox_filled: AtomicBool,
+    wake: Wake,
+}
+
+/// What a client calls itself; empty where it does not.
+#[derive(Default, Clone)]
+pub struct Labels {
+    pub name: Box<[u8]>,
+    pub library: Box<[u8]>,
+    pub library_version: Box<[u8]>,
+}
+
+impl Labels {
+    fn heap_bytes(&self) -> usize {
+        size_of::<Labels>() + self.name.len() + self.library.len() + self.library_version.len()
+    }
+}
+
+impl ClientHandle {
+    /// A handle that belongs to no registry yet.
+    pub fn new(id: u64, address: String, local_address: String, fd: i32, now_ms: u64, wake: Wake) -> ClientHandle {
+        ClientHandle {
+            id,
+            address: address.into(),
+            local_address: local_address.into(),
+            fd,
+            created_ms: now_ms,
+            labels: Mutex::default(),
+            active_s: AtomicU64::new(now_ms / 1000),
+            db: AtomicU8::new(0),
+            resp: AtomicU8::new(2),
+            last_command: AtomicU32::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            query_bytes: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            monitoring: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            blocked: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
+            overflowed: AtomicBool::new(false),
+            unblock: AtomicU8::new(Unblock::No as u8),
+            outbox: Mutex::default(),
+            outbox_filled: AtomicBool::new(false),
+            wake,
+        }
+    }
+
+    /// Tells the connection to close.
+    pub fn kill(&self) {
+        self.killed.store(true, Relaxed);
+        self.wake();
+    }
+
+    /// True when the connection is to be closed.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Relaxed)
+    }
+
+    /// True when it is to be closed because it did not read what was sent to it.
+    pub fn has_overflowed(&self) -> bool {
+        self.overflowed.load(Relaxed)
+    }
+
+    /// Makes the connection's task look at this handle.
+    pub fn wake(&self) {
+        (self.wake)();
+    }
+
+    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is cut
+    /// off; nobody waits for it.
+    pub fn send(&self, bytes: &[u8], bytes_max: u64) {
+        let mut outbox = self.outbox.lock();
+        let waiting = outbox.len() + self.output_bytes.load(Relaxed) + bytes.len();
+        if bytes_max > 0 && waiting as u64 > bytes_max {
+            self.overflowed.store(true, Relaxed);
+            outbox.clear();
+            drop(outbox);
+            return self.kill();
+        }
+        outbox.extend_from_slice(bytes);
+        self.outbox_filled.store(true, Relaxed);
+        drop(outbox);
+        self.wake();
+    }
+
+    /// Moves what others have sent to the end of `out`.
+    #[inline]
+    pub fn drain_outbox(&self, out: &mut Vec<u8>) {
+        if self.outbox_filled.load(Relaxed) {
+            let mut outbox = self.outbox.lock();
+            out.append(&mut outbox);
+            outbox.shrink_to(4096);
+            self.outbox_filled.store(false, Relaxed);
+        }
+    }
+
+    /// Ends a blocked client's waiting; false when it is not blocked.
+    pub fn unblock(&self, how: Unblock) -> bool {
+        if !self.blocked.load(Relaxed) {
+            return false;
+        }
+        self.unblock.store(how as u8, Relaxed);
+        self.wake();
+        true
+    }
+
+    /// How the client was unblocked since the last call.
+    pub fn take_unblock(&self) -> Unblock {
+        match self.unblock.swap(Unblock::No as u8, Relaxed) {
+            1 => Unblock::Timeout,
+            2 => Unblock::Error,
+            _ => Unblock::No,
+        }
+    }
+
+    /// What the client calls itself.
+    pub fn labels(&self) -> Labels {
+        self.labels.lock().as_deref().cloned().unwrap_or_default()
+    }
+
+    /// The client's name; empty when it has none.
+    pub fn name(&self) -> Vec<u8> {
+        self.labels.lock().as_ref().map(|labels| labels.name.to_vec()).unwrap_or_default()
+    }
+
+    /// Changes what the client calls itself.
+    pub(crate) fn set_labels(&self, change: impl FnOnce(&mut Labels)) {
+        change(self.labels.lock().get_or_insert_default());
+    }
+
+    /// Bytes of replies and messages that the client has not taken yet, and how many buffers hold them.
+    pub fn unsent(&self) -> (usize, usize) {
+        let (output, outbox) = (self.output_bytes.load(Relaxed), self.outbox.lock().capacity());
+        (output + outbox, usize::from(output > 0) + usize::from(outbox > 0))
+    }
+
+    /// Bytes this client keeps in memory, as far as its handle knows.
+    pub fn memory_bytes(&self) -> usize {
+        let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
+        let own = size_of::<ClientHandle>() + size_of::<crate::Client>();
+        own + self.address.len() + self.local_address.len() + labels + self.query_bytes.load(Relaxed) + self.unsent().0
+    }
+
+    /// As a new connection, but for the library's name and version: those do not change by RESET.
+    pub(crate) fn reset(&self) {
+        if let Some(labels) = self.labels.lock().as_mut() {
+            labels.name = Box::default();
+        }
+        self.db.store(0, Relaxed);
+        self.resp.store(2, Relaxed);
+        self.monitoring.store(false, Relaxed);
+        self.no_touch.store(false, Relaxed);
+        self.no_evict.store(false, Relaxed);
+    }
+}
+
+/// Every connected client by its number.
+#[derive(Default)]
+pub struct Clients {
+    by_id: RwLock<BTreeMap<u64, Arc<ClientHandle>>>,
+    last_id: AtomicU64,
+    accepted: AtomicU64,
+    rejected: AtomicU64,
+    closed_for_output: AtomicU64,
+    closed_for_query: AtomicU64,
+}
+
+impl Clients {
+    /// A number for a new client.
+    pub fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Adds a client.
+    pub fn add(&self, handle: Arc<ClientHandle>) {
+        self.accepted.fetch_add(1, Relaxed);
+        self.by_id.write().insert(handle.id, handle);
+    }
+
+    /// Closes a client's connection. From now on nobody sees it, though its task may need a moment to end.
+    pub fn kill(&self, handle: &ClientHandle) {
+        self.by_id.write().remove(&handle.id);
+        handle.kill();
+    }
+
+    /// Removes a client whose connection has ended.
+    pub fn remove(&self, handle: &ClientHandle) {
+        if handle.has_overflowed() {
+            self.closed_for_output.fetch_add(1, Relaxed);
+        }
+        self.by_id.write().remove(&handle.id);
+    }
+
+    /// Counts a connection that was turned away.
+    pub fn count_rejected(&self) {
+        self.rejected.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed because it did not read its replies.
+    pub fn count_output_overflow(&self) {
+        self.closed_for_output.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed because its unfinished request was too large.
+    pub fn count_query_overflow(&self) {
+        self.closed_for_query.fetch_add(1, Relaxed);
+    }
+
+    /// The client of that number.
+    pub fn get(&self, id: u64) -> Option<Arc<ClientHandle>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// All clients, oldest first.
+    pub fn all(&self) -> Vec<Arc<ClientHandle>> {
+        self.by_id.read().values().cloned().collect()
+    }
+
+    /// How many are connected.
+    pub fn len(&self) -> usize {
+        self.by_id.read().len()
+    }
+
+    /// True when nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Connections accepted, turned away, closed for unread output, closed for too large requests.
+    pub fn totals(&self) -> (u64, u64, u64, u64) {
+        (
+            self.accepted.load(Relaxed),
+            self.rejected.load(Relaxed),
+            self.closed_for_output.load(Relaxed),
+            self.closed_for_query.load(Relaxed),
+        )
+    }
+
+    /// Sets the totals back (CONFIG RESETSTAT).
+    pub fn reset_totals(&self) {
+        for total in [&self.accepted, &self.rejected, &self.closed_for_output, &self.closed_for_query] {
+            total.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Values in and out as Redis serializes them. The bytes themselves are the business of `pure::rdb`.
+
+use crate::args::{Args, is_word};
+use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
+use crate::context::{ReadCx, WriteCx};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::entry::{IDLE_MAX_S, used_at};
+use crate::keyspace::{Effect, HashRef, Key, Scalar, Value};
+use crate::pure::numbers::parse_i64;
+use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
+
+fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
+    let found = cx.keys.get(cx.args.key()?);
+    cx.keys.count(found.is_some());
+    match found {
+        None => cx.reply.null(),
+        Some(value) => cx.reply.bulk(&payload(value)),
+    }
+    Ok(())
+}
+
+/// What DUMP says of a value.
+pub(super) fn payload(value: Value<'_>) -> Vec<u8> {
+    match value {
+        Value::String(string) => string.with_bytes(rdb::encode_string),
+        Value::Hash(hash) => encode(hash),
+    }
+}
+
+fn encode(hash: HashRef<'_>) -> Vec<u8> {
+    let form = match hash {
+        HashRef::Table(table, _) if table.large => HashForm::Table,
+        _ => HashForm::Listpack,
+    };
+    let fields = hash.iter().map(|(field, value)| {
+        let name = field.scalar().bytes();
+        let deadline = hash.deadline(&name).flatten();
+        (name, value.bytes(), deadline)
+    });
+    let fields: Vec<_> = fields.collect();
+    rdb::encode_hash(fields.iter().map(|(name, value, deadline)| (&**name, &**value, *deadline)), form)
+}
+
+fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, ttl, payload) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let options = Options::take(&mut cx.args)?;
+    cx.keys.expire_if_overdue(cx.keys.db(), key);
+    let exists = cx.keys.exists(key);
+    if exists && !options.replace {
+        return Err(CommandError::fixed("BUSYKEY Target key name already exists."));
+    }
+    let ttl = parse_i64(ttl).ok_or(CommandError::NotInteger)?;
+    let Ok(ttl_ms) = u64::try_from(ttl) else {
+        return Err(CommandError::fixed("ERR Invalid TTL value, must be >= 0"));
+    };
+    let now_ms = cx.keys.now_ms;
+    let deadline = match ttl_ms {
+        0 => None,
+        _ if options.absolute => Some(ttl_ms),
+        _ => Some(ttl_ms.saturating_add(now_ms).min(i64::MAX as u64)),
+    };
+    let value = decode(payload, cx.engine.settings.proto_max_bulk_len() as usize)?;
+    // Everything has been checked: from here on the command cannot fail.
+    if exists {
+        cx.keys.record(&Effect::Delete { key });
+    }
+    if deadline.is_none_or(|deadline| deadline > now_ms) {
+        match value {
+            Restored::String(bytes) => {
+                cx.keys.record(&Effect::StringSet { key, value: Scalar::of(&bytes), deadline });
+            }
+            Restored::Hash(fields) => restore_hash(cx, key, &fields, deadline),
+        }
+        if let Some(idle_s) = options.idle_s
+            && let Some(entry) = cx.keys.entry(key)
+        {
+            entry.touch(used_at(now_ms.saturating_sub(u64::from(idle_s) * 1000)));
+        }
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// Records a hash under a name that is free. Fields whose time has come are left out, and the hash if none is left.
+fn restore_hash(cx: &mut WriteCx<'_>, key: Key<'_>, fields: &[HashEntry], deadline: Option<u64>) {
+    let now_ms = cx.keys.now_ms;
+    let alive = || fields.iter().filter(|(.., deadline)| deadline.is_none_or(|deadline| deadline > now_ms));
+    let pairs: Vec<(&[u8], &[u8])> = alive().map(|(field, value, _)| (&**field, &**value)).collect();
+    if pairs.is_empty() {
+        return;
+    }
+    cx.keys.record(&Effect::HashSet { key, fields: &pairs, keep_deadlines: false });
+    for (field, _, deadline) in alive().filter(|(.., deadline)| deadline.is_some()) {
+        cx.keys.record(&Effect::HashDeadline { key, field, deadline: *deadline });
+    }
+    if deadline.is_some() {
+        cx.keys.record(&Effect::Deadline { key, deadline });
+    }
+}
+
+/// A value that can be kept here.
+enum Restored {
+    String(Vec<u8>),
+    Hash(Vec<HashEntry>),
+}
+
+fn decode(payload: &[u8], bytes_max: usize) -> Result<Restored, CommandError> {
+    match rdb::decode(payload, bytes_max) {
+        Ok(Dumped::String(bytes)) => Ok(Restored::String(bytes)),
+        Ok(Dumped::Hash(fields)) => Ok(Restored::Hash(fields)),
+        Ok(Dumped::Unsupported(kind)) => {
+            Err(CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported")))
+        }
+        Err(BadPayload::Footer) => Err(CommandError::fixed("ERR DUMP payload version or checksum are wrong")),
+        Err(BadPayload::Format | BadPayload::TooLarge) => Err(CommandError::fixed("ERR Bad data format")),
+    }
+}
+
+/// What may follow the payload of RESTORE.
+#[derive(Default)]
+struct Options {
+    replace: bool,
+    /// The time is an instant rather than a span.
+    absolute: bool,
+    /// How long ago the key was last used.
+    idle_s: Option<u32>,
+}
+
+impl Options {
+    fn take(args: &mut Args<'_>) -> Result<Options, CommandError> {
+        let (mut options, mut has_frequency) = (Options::default(), false);
+        while let Some(word) = args.try_next() {
+            if is_word(word, "REPLACE") {
+                options.replace = true;
+            } else if is_word(word, "ABSTTL") {
+                options.absolute = true;
+            } else if is_word(word, "IDLETIME") && !has_frequency {
+                let refusal = CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0");
+                let idle_s = u64::try_from(args.int()?).map_err(|_| refusal)?;
+                options.idle_s = Some(idle_s.min(u64::from(IDLE_MAX_S)) as u32);
+            } else if is_word(word, "FREQ") && options.idle_s.is_none() {
+                // Checked and then forgotten: how often keys are used is not counted.
+                let refusal = CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255");
+                u8::try_from(args.int()?).map_err(|_| refusal)?;
+                has_frequency = true;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    read("dump", exactly(2), key(1), dump).tips(&["nondeterministic_output"]),
+    write("restore", at_least(4), key(1), restore).grows_memory().flag(Flags::DANGEROUS).specs(&[KeySpec {
+        flags: &["OW", "update"],
+        first: 1,
+        last: 0,
+        step: 1,
+    }]),
+];

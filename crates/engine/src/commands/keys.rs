@@ -1,0 +1,254 @@
+//! Commands for keys of any type, one by one or a whole database at a time. Their names are walked over in `scan`,
+//! their deadlines are in `expire`.
+
+use crate::args::{Args, is_word};
+use crate::command::{Command, Flags, KeySpec, Keys, at_least, exactly, key, keys, read, write};
+use crate::context::{ReadCx, WriteCx};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::Effect;
+use crate::keyspace::db::Db;
+use crate::keyspace::entry::used_at;
+use crate::keyspace::shard::DATABASES;
+use crate::pure::numbers::parse_i64;
+
+/// DEL and UNLINK.
+fn del(cx: &mut WriteCx<'_>) -> CommandResult {
+    let mut deleted = 0;
+    while !cx.args.is_empty() {
+        let key = cx.args.key()?;
+        if cx.keys.exists(key) {
+            cx.keys.record(&Effect::Delete { key });
+            deleted += 1;
+        }
+    }
+    cx.reply.integer(deleted);
+    Ok(())
+}
+
+fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
+    let mut found = 0;
+    while !cx.args.is_empty() {
+        let there = cx.keys.exists(cx.args.key()?);
+        cx.keys.count(there);
+        found += i64::from(there);
+    }
+    cx.reply.integer(found);
+    Ok(())
+}
+
+fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
+    let mut touched = 0;
+    while !cx.args.is_empty() {
+        let entry = cx.keys.entry(cx.args.key()?);
+        cx.keys.count(entry.is_some());
+        if let Some(entry) = entry {
+            // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
+            entry.touch(used_at(cx.keys.now_ms));
+            touched += 1;
+        }
+    }
+    cx.reply.integer(touched);
+    Ok(())
+}
+
+fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
+    let found = cx.keys.get(cx.args.key()?);
+    cx.keys.count(found.is_some());
+    cx.reply.simple(found.map_or("none", |value| value.type_name()));
+    Ok(())
+}
+
+/// How often RANDOMKEY tries its luck before it searches for a key whose time has not come.
+const RANDOM_TRIES: usize = 100;
+
+fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
+    let now_ms = cx.keys.now_ms;
+    let parts: Vec<&Db> = cx.keys.locked().shards().map(|(_, shard)| shard.db(cx.keys.db())).collect();
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    let by_luck = (0..RANDOM_TRIES.min(total)).find_map(|_| {
+        let mut at = cx.random.usize(..total);
+        let part = parts.iter().find(|part| match at.checked_sub(part.len()) {
+            Some(behind) => {
+                at = behind;
+                false
+            }
+            None => true,
+        })?;
+        part.random(cx.random).filter(|entry| !Db::is_overdue(entry, now_ms))
+    });
+    match by_luck.or_else(|| parts.iter().find_map(|part| part.iter(now_ms).next())) {
+        Some(entry) => cx.reply.bulk(entry.name()),
+        None => cx.reply.null(),
+    }
+    Ok(())
+}
+
+fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    if !cx.keys.exists(from) {
+        return Err(CommandError::NoSuchKey);
+    }
+    if from.name != to.name {
+        cx.keys.record(&Effect::Rename { from, to });
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    if !cx.keys.exists(from) {
+        return Err(CommandError::NoSuchKey);
+    }
+    // Also when both names are the same.
+    let free = !cx.keys.exists(to);
+    if free {
+        cx.keys.record(&Effect::Rename { from, to });
+    }
+    cx.reply.integer(i64::from(free));
+    Ok(())
+}
+
+const SAME_OBJECT: CommandError = CommandError::fixed("ERR source and destination objects are the same");
+const NO_SUCH_DB: CommandError = CommandError::fixed("ERR DB index is out of range");
+
+/// The next argument as the number of a database.
+fn database(args: &mut Args<'_>) -> Result<usize, CommandError> {
+    let index = args.int()?;
+    if i32::try_from(index).is_err() {
+        return Err(CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647"));
+    }
+    known_database(index)
+}
+
+fn known_database(index: i64) -> Result<usize, CommandError> {
+    usize::try_from(index).ok().filter(|db| *db < DATABASES).ok_or(NO_SUCH_DB)
+}
+
+fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    let (mut to_db, mut replace) = (cx.keys.db(), false);
+    while let Some(word) = cx.args.try_next() {
+        if is_word(word, "REPLACE") {
+            replace = true;
+        } else if is_word(word, "DB") {
+            to_db = database(&mut cx.args)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if to_db == cx.keys.db() && from.name == to.name {
+        return Err(SAME_OBJECT);
+    }
+    let found = cx.keys.exists(from);
+    cx.keys.count(found);
+    let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
+    if copied {
+        cx.keys.record(&Effect::Copy { from, to, to_db });
+    }
+    cx.reply.integer(i64::from(copied));
+    Ok(())
+}
+
+fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let to_db = database(&mut cx.args)?;
+    if to_db == cx.keys.db() {
+        return Err(SAME_OBJECT);
+    }
+    let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
+    if moved {
+        cx.keys.record(&Effect::Move { key, to_db });
+    }
+    cx.reply.integer(i64::from(moved));
+    Ok(())
+}
+
+fn dbsize(cx: &mut ReadCx<'_>) -> CommandResult {
+    let db = cx.keys.db();
+    let len: usize = cx.keys.locked().shards().map(|(_, shard)| shard.db(db).len()).sum();
+    cx.reply.integer(len as i64);
+    Ok(())
+}
+
+fn flushdb(cx: &mut WriteCx<'_>) -> CommandResult {
+    flush(cx, &Effect::FlushDb)
+}
+
+fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
+    flush(cx, &Effect::FlushAll)
+}
+
+/// SYNC and ASYNC say who waits for the memory to be free: this client, or nobody.
+fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
+    let in_background = if cx.args.take_word("SYNC") {
+        false
+    } else {
+        cx.args.take_word("ASYNC") || cx.engine.settings.lazyfree_lazy_user_flush()
+    };
+    cx.args.finish()?;
+    // Recorded even if nothing is there: whoever follows the effects may hold what this server never had.
+    cx.keys.record(effect);
+    if in_background {
+        cx.engine.host.discard(Box::new(cx.keys.take_garbage()));
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
+    let mut index = |refusal| {
+        let index = parse_i64(cx.args.bytes()?).filter(|index| i32::try_from(*index).is_ok());
+        index.ok_or(CommandError::fixed(refusal))
+    };
+    let (a, b) = (index("ERR invalid first DB index")?, index("ERR invalid second DB index")?);
+    let (a, b) = (known_database(a)?, known_database(b)?);
+    if a != b {
+        cx.keys.record(&Effect::SwapDb { a, b });
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// For each key a part of the sum: what a client that knows several servers may do with it.
+const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+
+const fn spec(flags: &'static [&'static str], first: u8, last: i8) -> KeySpec {
+    KeySpec { flags, first, last, step: 1 }
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    write("copy", at_least(3), keys(1, 2, 1), copy)
+        .grows_memory()
+        .specs(&[spec(&["RO", "access"], 1, 0), spec(&["OW", "update"], 2, 0)]),
+    read("dbsize", exactly(1), Keys::Everything, dbsize)
+        .fast()
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
+    write("del", at_least(2), keys(1, -1, 1), del).specs(&[spec(&["RM", "delete"], 1, -1)]).tips(SUM_OVER_SHARDS),
+    read("exists", at_least(2), keys(1, -1, 1), exists)
+        .fast()
+        .flag(Flags::NO_TOUCH)
+        .specs(&[spec(&["RO"], 1, -1)])
+        .tips(SUM_OVER_SHARDS),
+    write("flushall", at_least(1), Keys::Everything, flushall).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
+    write("flushdb", at_least(1), Keys::Everything, flushdb).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
+    write("move", exactly(3), key(1), move_to).fast().specs(&[spec(&["RW", "access", "update"], 1, 0)]),
+    read("randomkey", exactly(1), Keys::Everything, randomkey).tips(&[
+        "request_policy:all_shards",
+        "response_policy:special",
+        "nondeterministic_output",
+    ]),
+    write("rename", exactly(3), keys(1, 2, 1), rename)
+        .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "update"], 2, 0)]),
+    write("renamenx", exactly(3), keys(1, 2, 1), renamenx)
+        .fast()
+        .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "insert"], 2, 0)]),
+    write("swapdb", exactly(3), Keys::Everything, swapdb).fast().flag(Flags::DANGEROUS),
+    read("touch", at_least(2), keys(1, -1, 1), touch).fast().specs(&[spec(&["RO"], 1, -1)]).tips(SUM_OVER_SHARDS),
+    read("type", exactly(2), key(1), type_of).fast().flag(Flags::NO_TOUCH).specs(&[spec(&["RO"], 1, 0)]),
+    write("unlink", at_least(2), keys(1, -1, 1), del)
+        .fast()
+        .specs(&[spec(&["RM", "delete"], 1, -1)])
+        .tips(SUM_OVER_SHARDS),
+];

@@ -1,0 +1,52 @@
+//! The commands, a file for each family; each file ends in its table. A new family is added to `FAMILIES`.
+
+mod bits;
+mod client;
+mod command;
+mod config;
+mod connection;
+mod deadline;
+mod debug;
+mod digest;
+mod dump;
+mod expire;
+mod hash_deadlines;
+mod hash_scan;
+mod hashes;
+mod help;
+mod info;
+mod keys;
+mod latency;
+mod manual;
+mod memory;
+mod object;
+mod scan;
+mod server;
+mod strings;
+mod wait;
+
+use crate::command::Family;
+
+/// All families. The order is that of COMMAND LIST.
+pub(crate) const FAMILIES: &[Family] = &[
+    Family { category: "connection", commands: connection::COMMANDS },
+    Family { category: "connection", commands: client::COMMANDS },
+    Family { category: "connection", commands: command::COMMANDS },
+    Family { category: "connection", commands: wait::COMMANDS },
+    Family { category: "keyspace", commands: keys::COMMANDS },
+    Family { category: "keyspace", commands: scan::COMMANDS },
+    Family { category: "keyspace", commands: expire::COMMANDS },
+    Family { category: "keyspace", commands: dump::COMMANDS },
+    Family { category: "keyspace", commands: object::COMMANDS },
+    Family { category: "string", commands: strings::COMMANDS },
+    Family { category: "bitmap", commands: bits::COMMANDS },
+    Family { category: "hash", commands: hashes::COMMANDS },
+    Family { category: "hash", commands: hash_scan::COMMANDS },
+    Family { category: "hash", commands: hash_deadlines::COMMANDS },
+    Family { category: "", commands: config::COMMANDS },
+    Family { category: "", commands: info::COMMANDS },
+    Family { category: "", commands: server::COMMANDS },
+    Family { category: "", commands: memory::COMMANDS },
+    Family { category: "", commands: latency::COMMANDS },
+    Family { category: "", commands: debug::COMMANDS },
+];

@@ -1,0 +1,265 @@
+//! What a handler works with: its arguments, its reply, the keys it locked. A read context has no way to write.
+
+use crate::args::Args;
+use crate::client::Client;
+use crate::command::Registered;
+use crate::engine::{Blocked, Engine, Worker};
+use crate::error::CommandError;
+use crate::keyspace::apply::Thresholds;
+use crate::keyspace::db::Db;
+use crate::keyspace::entry::{Entry, used_at};
+use crate::keyspace::locked::Garbage;
+use crate::keyspace::shard::Shard;
+use crate::keyspace::{Applied, Effect, HashRef, Key, Locked, Scalar, Value};
+use crate::stats::WorkerStats;
+use resp::Reply;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+/// The context of a command that only looks.
+pub struct ReadCx<'a> {
+    pub engine: &'a Engine,
+    pub client: &'a mut Client,
+    pub args: Args<'a>,
+    pub reply: Reply<'a>,
+    pub keys: View<'a>,
+    pub random: &'a mut fastrand::Rng,
+    pub command: &'static Registered,
+}
+
+/// The context of a command that may change keys.
+pub struct WriteCx<'a> {
+    pub engine: &'a Engine,
+    pub client: &'a mut Client,
+    pub args: Args<'a>,
+    pub reply: Reply<'a>,
+    pub keys: Recorder<'a>,
+    pub random: &'a mut fastrand::Rng,
+    pub command: &'static Registered,
+}
+
+/// The context of a command about the server or its own connection.
+pub struct ServerCx<'a> {
+    pub engine: &'a Engine,
+    pub client: &'a mut Client,
+    pub worker: &'a mut Worker,
+    pub args: Args<'a>,
+    pub reply: Reply<'a>,
+    pub now_ms: u64,
+    pub command: &'static Registered,
+    /// What the connection has to do after this command.
+    pub after: After,
+}
+
+/// What a server command asks of the connection.
+#[derive(Default)]
+pub enum After {
+    #[default]
+    Continue,
+    Close,
+    Block(Blocked),
+}
+
+impl ReadCx<'_> {
+    /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
+    /// [`Keys::Walk`](crate::command::Keys::Walk): they hold no locks, unless they are part of something that holds
+    /// them all.
+    pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
+        self.whole_shard(index, |shard| look(shard.db(self.keys.db)))
+    }
+
+    /// The same with the shard's part of every database.
+    pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
+        match self.keys.locked.shards().find(|(number, _)| *number == index) {
+            Some((_, shard)) => look(shard),
+            None => {
+                let locked = self.engine.keyspace.lock_shard(index);
+                let (_, shard) = locked.shards().next().expect("the shard was just locked");
+                look(shard)
+            }
+        }
+    }
+}
+
+/// The locked part of the keyspace at one instant, to be read.
+pub struct View<'a> {
+    pub(crate) locked: Locked<'a>,
+    pub(crate) db: usize,
+    pub now_ms: u64,
+    touch: bool,
+    stats: &'a WorkerStats,
+    /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
+    overdue: RefCell<SmallVec<[Vec<u8>; 1]>>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, touch: bool, stats: &'a WorkerStats) -> View<'a> {
+        let locked = locked.at(now_ms);
+        View { locked, db, now_ms, touch, stats, overdue: RefCell::default() }
+    }
+
+    /// The number of the selected database.
+    pub fn db(&self) -> usize {
+        self.db
+    }
+
+    /// The entry of a key in the selected database; a key whose time has come is absent.
+    #[inline]
+    pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
+        self.entry_in(self.db, key)
+    }
+
+    /// The entry of a key in any database.
+    #[inline]
+    pub fn entry_in(&self, db: usize, key: Key<'_>) -> Option<&Entry> {
+        let entry = self.locked.db(db, key).entry(key)?;
+        if Db::is_overdue(entry, self.now_ms) {
+            if db == self.db {
+                self.overdue.borrow_mut().push(key.name.to_vec());
+            }
+            return None;
+        }
+        if self.touch {
+            entry.touch(used_at(self.now_ms));
+        }
+        Some(entry)
+    }
+
+    /// What an entry of a key's database holds.
+    #[inline]
+    pub fn value_of<'e>(&'e self, db: usize, key: Key<'_>, entry: &'e Entry) -> Value<'e> {
+        self.locked.db(db, key).value(entry, self.now_ms)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: Key<'_>) -> Option<Value<'_>> {
+        let entry = self.entry(key)?;
+        Some(self.value_of(self.db, key, entry))
+    }
+
+    /// True when the key is there.
+    pub fn exists(&self, key: Key<'_>) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The string at a key.
+    #[inline]
+    pub fn string(&self, key: Key<'_>) -> Result<Option<Scalar<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(string)) => Ok(Some(string)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The hash at a key.
+    #[inline]
+    pub fn hash(&self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Hash(hash)) => Ok(Some(hash)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The deadline of a key: `None` when there is no such key.
+    pub fn deadline(&self, key: Key<'_>) -> Option<Option<u64>> {
+        self.entry(key).map(Entry::deadline)
+    }
+
+    /// Counts a look-up as found or not, for INFO. Read commands do so once for each key they look up.
+    #[inline]
+    pub fn count(&self, found: bool) {
+        if found { self.stats.keyspace_hits.add(1) } else { self.stats.keyspace_misses.add(1) }
+    }
+
+    /// The locked shards, for commands that walk over all keys.
+    pub fn locked(&self) -> &Locked<'a> {
+        &self.locked
+    }
+
+    pub(crate) fn into_recorder(self, thresholds: Thresholds) -> Recorder<'a> {
+        Recorder { view: self, thresholds, changes: 0 }
+    }
+
+    pub(crate) fn has_overdue(&self) -> bool {
+        !self.overdue.borrow().is_empty()
+    }
+}
+
+/// The locked part of the keyspace, to be read and changed by recording effects.
+pub struct Recorder<'a> {
+    view: View<'a>,
+    thresholds: Thresholds,
+    /// Effects recorded.
+    pub(crate) changes: u64,
+}
+
+impl<'a> std::ops::Deref for Recorder<'a> {
+    type Target = View<'a>;
+
+    #[inline]
+    fn deref(&self) -> &View<'a> {
+        &self.view
+    }
+}
+
+impl Recorder<'_> {
+    /// Makes an effect true, at once: later commands of the same script or transaction see it.
+    #[inline]
+    pub fn record(&mut self, effect: &Effect<'_>) -> Applied {
+        self.record_in(self.view.db, effect)
+    }
+
+    /// The same in another database.
+    pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        self.changes += 1;
+        self.view.locked.apply(db, effect, self.thresholds)
+    }
+
+    /// Takes what effects have emptied, to be freed elsewhere.
+    pub fn take_garbage(&mut self) -> Garbage {
+        self.view.locked.take_garbage()
+    }
+
+    /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
+    pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
+        let overdue =
+            self.view.locked.db(db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms));
+        if overdue {
+            self.view.stats.expired_keys.add(1);
+            self.record_in(db, &Effect::Delete { key });
+        }
+        overdue
+    }
+
+    /// The hash at a key, with fields whose time has come removed first, so that what is recorded next is exact.
+    pub fn hash_to_change(&mut self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
+        self.expire_if_overdue(self.view.db, key);
+        if let Some(HashRef::Table(table, now_ms)) = self.view.hash(key)?
+            && table.overdue(now_ms) > 0
+        {
+            let names = table.overdue_names(now_ms, usize::MAX);
+            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+            self.view.stats.expired_fields.add(names.len() as u64);
+            self.record(&Effect::HashDelete { key, fields: &names });
+        }
+        self.view.hash(key)
+    }
+
+    /// Removes keys that were found to be overdue.
+    pub(crate) fn expire_met(&mut self) {
+        let met = std::mem::take(&mut *self.view.overdue.borrow_mut());
+        for name in met {
+            self.expire_if_overdue(self.view.db, Key::new(&name));
+        }
+    }
+}
+
+impl ServerCx<'_> {
+    /// Locks the whole keyspace.
+    pub fn lock_all(&self) -> Locked<'_> {
+        self.engine.keyspace.lock_all()
+    }
+}

@@ -1,0 +1,464 @@
+//! Executes requests: finds the row, passes the gates, locks, calls the handler, keeps the books. Knows nothing of
+//! sockets; whoever owns one calls `execute`.
+
+use crate::args::Args;
+use crate::client::{Client, ReplyMode};
+use crate::clients::Clients;
+use crate::command::{Flags, Handler, Keys, Registered, registry};
+use crate::context::{After, ReadCx, ServerCx, View, WriteCx};
+use crate::error::{CommandError, CommandResult};
+use crate::host::{Clock, Host};
+use crate::keyspace::apply::Thresholds;
+use crate::keyspace::{Key, Keyspace};
+use crate::latency::{Histograms, Monitor};
+use crate::monitor::Monitors;
+use crate::pause::Pause;
+use crate::settings::{ClientClass, Settings};
+use crate::slowlog::SlowLog;
+use crate::stats::{Sampler, Totals, WorkerStats};
+use parking_lot::Mutex;
+use resp::{OwnedRequest, Reply, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// The state server without its sockets.
+pub struct Engine {
+    pub keyspace: Keyspace,
+    pub settings: Arc<Settings>,
+    pub clients: Clients,
+    pub monitors: Monitors,
+    pub pause: Pause,
+    pub slowlog: SlowLog,
+    pub latency: Monitor,
+    pub host: Arc<dyn Host>,
+    pub clock: Arc<dyn Clock>,
+    /// Unix milliseconds at which the engine was made.
+    pub started_ms: u64,
+    /// Forty hexadecimal digits that tell one run of the server from another.
+    pub run_id: String,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expiry: AtomicBool,
+    /// The most memory seen in use, and what was in use before there was any data.
+    pub peak_memory: AtomicU64,
+    pub startup_memory: AtomicU64,
+    /// How busy the server is.
+    pub sampler: Sampler,
+    /// What a replica would know this server's history by: the run's own id, unless DEBUG CHANGE-REPL-ID changed it.
+    pub replication_id: Mutex<String>,
+    /// Unix milliseconds of the last CONFIG RESETSTAT.
+    pub stats_since_ms: AtomicU64,
+    workers: Vec<Arc<WorkerBooks>>,
+}
+
+/// What a worker writes and anybody may read.
+pub struct WorkerBooks {
+    pub stats: WorkerStats,
+    pub histograms: Histograms,
+}
+
+/// What one worker thread carries from request to request.
+pub struct Worker {
+    pub books: Arc<WorkerBooks>,
+    pub random: fastrand::Rng,
+    /// The instant that the requests being executed see.
+    pub now_ms: u64,
+    /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
+    pub secrets: Vec<usize>,
+    /// When the last command ended: where the next one's time begins.
+    last_ns: u64,
+}
+
+/// What the connection does after a request.
+pub enum Flow {
+    /// Goes on with the next request.
+    Continue,
+    /// Sends what is there and closes.
+    Close,
+    /// Waits, with nothing replied yet.
+    Block(Blocked),
+    /// Leaves the request where it is and tries again at this time (unix ms), or when woken.
+    Paused(u64),
+}
+
+/// A client that waits for something.
+pub struct Blocked {
+    /// Unix milliseconds; `None` = for ever.
+    pub until_ms: Option<u64>,
+    /// What it is sent when the time is up.
+    pub timeout_reply: Vec<u8>,
+}
+
+impl Engine {
+    /// An engine with `workers` worker threads to come and an empty keyspace of `shards` shards.
+    pub fn new(
+        settings: Arc<Settings>,
+        host: Arc<dyn Host>,
+        clock: Arc<dyn Clock>,
+        shards: usize,
+        workers: usize,
+    ) -> Engine {
+        let rows = registry().rows().len();
+        let started_ms = clock.unix_us() / 1000;
+        let mut random = fastrand::Rng::with_seed(clock.unix_us() ^ u64::from(host.process_id()) << 32);
+        let books = || Arc::new(WorkerBooks { stats: WorkerStats::new(rows), histograms: Histograms::new(rows) });
+        let run_id = random_id(&mut random);
+        Engine {
+            keyspace: Keyspace::new(shards),
+            settings,
+            clients: Clients::default(),
+            monitors: Monitors::default(),
+            pause: Pause::default(),
+            slowlog: SlowLog::default(),
+            latency: Monitor::default(),
+            host,
+            clock,
+            started_ms,
+            replication_id: Mutex::new(run_id.clone()),
+            run_id,
+            active_expiry: AtomicBool::new(true),
+            peak_memory: AtomicU64::new(0),
+            startup_memory: AtomicU64::new(0),
+            sampler: Sampler::default(),
+            stats_since_ms: AtomicU64::new(started_ms),
+            workers: (0..workers.max(1)).map(|_| books()).collect(),
+        }
+    }
+
+    /// The working state of worker `index`. Each worker takes its own once.
+    pub fn worker(&self, index: usize) -> Worker {
+        let seed = self.clock.unix_us() ^ self.clock.monotonic_ns().rotate_left(32) ^ index as u64;
+        self.startup_memory.fetch_max(self.host.used_memory(), Relaxed);
+        Worker {
+            books: self.workers[index].clone(),
+            random: fastrand::Rng::with_seed(seed),
+            now_ms: self.clock.unix_us() / 1000,
+            secrets: Vec::new(),
+            last_ns: self.clock.monotonic_ns(),
+        }
+    }
+
+    /// Every worker's books.
+    pub fn books(&self) -> &[Arc<WorkerBooks>] {
+        &self.workers
+    }
+
+    /// The counters of all workers together.
+    pub fn totals(&self) -> Totals {
+        Totals::of(self.workers.iter().map(|books| &books.stats))
+    }
+
+    /// Notes how much has been done and how much memory is in use. Called about ten times a second.
+    pub fn sample(&self) {
+        self.sampler.note(self.clock.monotonic_ns(), &self.totals());
+        self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
+    }
+
+    /// Begins a batch of requests: they all see this instant.
+    pub fn begin(&self, worker: &mut Worker) {
+        worker.now_ms = self.clock.unix_us() / 1000;
+        worker.last_ns = self.clock.monotonic_ns();
+    }
+
+    /// Executes one request of a client and appends its reply to `out`.
+    #[inline]
+    pub fn execute(&self, worker: &mut Worker, client: &mut Client, request: Request<'_>, out: &mut Vec<u8>) -> Flow {
+        let reply_at = out.len();
+        let found = self.find(client, request);
+        if let Ok(registered) = found
+            && let Some(until_ms) = self.pause.holds(registered.command.flags.has(Flags::WRITE), worker.now_ms)
+            && !is_exempt_from_pause(registered)
+        {
+            self.pause.wait(&client.handle);
+            return Flow::Paused(until_ms);
+        }
+        client.handle.active_s.store(worker.now_ms / 1000, Relaxed);
+        let mut after = After::Continue;
+        match found {
+            Ok(registered) => {
+                client.last_command = Some(registered);
+                client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
+                self.run(worker, client, registered, request, out, &mut after);
+            }
+            Err(_) if is_http(request) => after = After::Close,
+            Err(error) => {
+                count_rejected(worker, request);
+                self.fail(worker, client, out, reply_at, &error);
+            }
+        }
+        match client.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => out.truncate(reply_at),
+            ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
+            ReplyMode::Skipping => {
+                out.truncate(reply_at);
+                client.reply_mode = ReplyMode::On;
+            }
+        }
+        match after {
+            After::Continue => Flow::Continue,
+            After::Close => Flow::Close,
+            After::Block(blocked) => Flow::Block(blocked),
+        }
+    }
+
+    /// The row of a request's command, once it has passed the gates that do not depend on state.
+    #[inline]
+    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+        let name = request.arg(0);
+        let registered = match client.last_command {
+            // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
+            Some(last) if last.name_args == 1 && name.eq_ignore_ascii_case(last.command.name.as_bytes()) => last,
+            _ => match registry().find(name) {
+                Some(registered) => registered,
+                None => return Err(unknown_command(request)),
+            },
+        };
+        let registered = match registered.subcommands.is_empty() {
+            true => registered,
+            false => subcommand(registered, request)?,
+        };
+        if !registered.accepts(request.len()) {
+            return Err(CommandError::WrongArity(registered.full_name.as_str().into()));
+        }
+        Ok(registered)
+    }
+
+    #[inline]
+    fn run(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        after: &mut After,
+    ) {
+        let reply_at = out.len();
+        let counters_at = registered.index;
+        if let Err(error) = self.gates(client, registered) {
+            worker.books.stats.commands[counters_at].rejected.add(1);
+            return self.fail(worker, client, out, reply_at, &error);
+        }
+        worker.secrets.clear();
+        let result = self.dispatch(worker, client, registered, request, out, after);
+        let ended_ns = self.clock.monotonic_ns();
+        let took_ns = ended_ns.saturating_sub(worker.last_ns);
+        worker.last_ns = ended_ns;
+        let books = &*worker.books;
+        let counters = &books.stats.commands[counters_at];
+        counters.calls.add(1);
+        counters.ns.add(took_ns);
+        if self.settings.latency_tracking() {
+            books.histograms.add(counters_at, took_ns);
+        }
+        self.note_slow(worker, client, registered, request, took_ns);
+        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
+            self.feed_monitors(worker, client, request);
+        }
+        if let Err(error) = result {
+            worker.books.stats.commands[counters_at].failed.add(1);
+            self.fail(worker, client, out, reply_at, &error);
+        }
+    }
+
+    /// The gates: what every command has to pass before it may run.
+    #[inline]
+    fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
+        let flags = registered.command.flags;
+        if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
+            return Err(CommandError::NoAuth);
+        }
+        if flags.has(Flags::DENYOOM) {
+            let limit = self.settings.maxmemory();
+            if limit > 0 && self.host.used_memory() > limit {
+                return Err(CommandError::OutOfMemory);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn dispatch(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        after: &mut After,
+    ) -> CommandResult {
+        let command = registered.command;
+        let reply = Reply::new(out, client.protocol);
+        let now_ms = worker.now_ms;
+        let first_arg = registered.name_args;
+        if let Handler::Server(handler) = command.handler {
+            let args = Args::new(request, first_arg, None);
+            let mut cx = ServerCx {
+                engine: self,
+                client,
+                worker,
+                args,
+                reply,
+                now_ms,
+                command: registered,
+                after: After::Continue,
+            };
+            let result = handler(&mut cx);
+            *after = std::mem::take(&mut cx.after);
+            return result;
+        }
+        let (locked, first_key) = match command.keys {
+            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
+                let at = usize::from(first);
+                let key = Key::new(request.arg(at));
+                (self.keyspace.lock_key(key), Some((at, key)))
+            }
+            Keys::Range { .. } => (self.keyspace.lock_keys(registered.keys(request)), None),
+            Keys::Everything => (self.keyspace.lock_all(), None),
+            Keys::None | Keys::Walk => (self.keyspace.lock_none(), None),
+        };
+        let stats = &worker.books.stats;
+        let touch = !client.no_touch && !command.flags.has(Flags::NO_TOUCH);
+        let view = View::new(locked, client.db, now_ms, touch, stats);
+        let random = &mut worker.random;
+        let args = Args::new(request, first_arg, first_key);
+        match command.handler {
+            Handler::Read(handler) => {
+                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
+                let result = handler(&mut cx);
+                if cx.keys.has_overdue() {
+                    let mut recorder = cx.keys.into_recorder(self.thresholds());
+                    recorder.expire_met();
+                    stats.changes.add(recorder.changes);
+                }
+                result
+            }
+            Handler::Write(handler) => {
+                let keys = view.into_recorder(self.thresholds());
+                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
+                let result = handler(&mut cx);
+                if cx.keys.has_overdue() {
+                    cx.keys.expire_met();
+                }
+                stats.changes.add(cx.keys.changes);
+                result
+            }
+            Handler::Server(_) | Handler::Container => Ok(()),
+        }
+    }
+
+    /// When small values become large ones.
+    #[inline]
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            hash_entries_max: self.settings.hash_max_listpack_entries() as usize,
+            hash_value_bytes_max: self.settings.hash_max_listpack_value() as usize,
+        }
+    }
+
+    /// Replaces whatever was written of the reply by the error, and counts it.
+    #[cold]
+    fn fail(&self, worker: &Worker, client: &Client, out: &mut Vec<u8>, reply_at: usize, error: &CommandError) {
+        out.truncate(reply_at);
+        let text = error.to_string();
+        worker.books.stats.count_error(&text);
+        Reply::new(out, client.protocol).error(&text);
+    }
+
+    #[inline]
+    fn note_slow(&self, worker: &Worker, client: &Client, registered: &Registered, request: Request<'_>, took_ns: u64) {
+        let took_us = took_ns / 1000;
+        let slower_than_us = self.settings.slowlog_log_slower_than();
+        if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !registered.command.flags.has(Flags::SKIP_SLOWLOG)
+        {
+            self.log_slow(worker, client, request, took_us);
+        }
+        let threshold_ms = self.settings.latency_monitor_threshold();
+        if threshold_ms > 0 && took_us >= threshold_ms * 1000 {
+            let event = if registered.command.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+            self.latency.add(event, worker.now_ms / 1000, took_us / 1000);
+        }
+    }
+
+    #[cold]
+    fn feed_monitors(&self, worker: &Worker, client: &Client, request: Request<'_>) {
+        let limit = self.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes;
+        let shown = without_secrets(worker, request);
+        self.monitors.feed(self.clock.unix_us(), client.db, &client.handle.address, shown.as_request(), limit);
+    }
+
+    #[cold]
+    fn log_slow(&self, worker: &Worker, client: &Client, request: Request<'_>, took_us: u64) {
+        let name = client.handle.name();
+        let len_max = self.settings.slowlog_max_len() as usize;
+        let shown = without_secrets(worker, request);
+        self.slowlog.add(shown.as_request(), worker.now_ms / 1000, took_us, &client.handle.address, &name, len_max);
+    }
+}
+
+/// A copy of a request for others to see.
+fn without_secrets(worker: &Worker, request: Request<'_>) -> OwnedRequest {
+    const REDACTED: &[u8] = b"(redacted)";
+    let args = request.iter().enumerate();
+    args.map(|(at, arg)| if worker.secrets.contains(&at) { REDACTED } else { arg }).collect()
+}
+
+/// Forty random hexadecimal digits.
+pub(crate) fn random_id(random: &mut fastrand::Rng) -> String {
+    (0..40).map(|_| char::from_digit(random.u32(..16), 16).unwrap_or('0')).collect()
+}
+
+/// Counts a request with the wrong number of arguments for the command it names.
+#[cold]
+fn count_rejected(worker: &Worker, request: Request<'_>) {
+    let Some(command) = registry().find(request.arg(0)) else { return };
+    let row = match command.subcommands.is_empty() || request.len() == 1 {
+        true => Some(command),
+        false => command.subcommand(request.arg(1)),
+    };
+    if let Some(row) = row {
+        worker.books.stats.commands[row.index].rejected.add(1);
+    }
+}
+
+/// Commands that a pause does not hold, or nobody could end it.
+fn is_exempt_from_pause(registered: &Registered) -> bool {
+    registered.full_name.starts_with("client|")
+        || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
+}
+
+/// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.
+fn subcommand(container: &'static Registered, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+    if request.len() < 2 {
+        return Ok(container);
+    }
+    let name = request.arg(1);
+    container.subcommand(name).ok_or_else(|| CommandError::unknown_subcommand(container.command.name, name))
+}
+
+/// A web browser that was made to talk to us sends one of these before anything that its page could have chosen. As
+/// in Redis, the connection ends there, so that a page cannot run commands.
+#[cold]
+fn is_http(request: Request<'_>) -> bool {
+    ["post", "host:"].iter().any(|word| request.arg(0).eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Redis's words: the name and the beginning of the arguments, cut to a readable length.
+#[cold]
+fn unknown_command(request: Request<'_>) -> CommandError {
+    let shown = |bytes: &[u8], max: usize| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(max)]).into_owned();
+        text.replace(['\r', '\n'], " ")
+    };
+    let mut args = String::new();
+    for arg in request.iter().skip(1) {
+        if args.len() >= 128 {
+            break;
+        }
+        args.push_str(&format!("'{}' ", shown(arg, 128 - args.len())));
+    }
+    CommandError::said(format!(
+        "ERR unknown command '{}', with args beginning with: {args}",
+        shown(request.arg(0), 128)
+    ))
+}

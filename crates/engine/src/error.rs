@@ -1,0 +1,67 @@
+//! What can be wrong with a request, with the exact words for the wire.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A refused command. Refusing changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    Syntax,
+    WrongType,
+    NotInteger,
+    NotFloat,
+    NoSuchKey,
+    OutOfMemory,
+    NoAuth,
+    /// The row's name, `config|get` for a subcommand.
+    WrongArity(Cow<'static, str>),
+    /// Any other sentence, code first.
+    Message(Cow<'static, str>),
+}
+
+impl CommandError {
+    /// An error with a sentence of its own; begins with its code, such as `ERR`.
+    pub const fn fixed(text: &'static str) -> CommandError {
+        CommandError::Message(Cow::Borrowed(text))
+    }
+
+    /// An error whose sentence names what was wrong.
+    pub fn said(text: String) -> CommandError {
+        CommandError::Message(Cow::Owned(text))
+    }
+
+    /// `EXPIRE` and its kin refuse a time that cannot be kept.
+    pub fn invalid_expire(command: &str) -> CommandError {
+        CommandError::said(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// A container was asked for a subcommand it does not have.
+    pub fn unknown_subcommand(container: &str, given: &[u8]) -> CommandError {
+        let given = String::from_utf8_lossy(&given[..given.len().min(128)]).into_owned();
+        let container = container.to_uppercase();
+        CommandError::said(format!("ERR unknown subcommand '{given}'. Try {container} HELP."))
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CommandError::Syntax => "ERR syntax error",
+            CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            CommandError::NotInteger => "ERR value is not an integer or out of range",
+            CommandError::NotFloat => "ERR value is not a valid float",
+            CommandError::NoSuchKey => "ERR no such key",
+            CommandError::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            CommandError::NoAuth => "NOAUTH Authentication required.",
+            CommandError::WrongArity(name) => {
+                return write!(f, "ERR wrong number of arguments for '{name}' command");
+            }
+            CommandError::Message(text) => text,
+        })
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+/// What a handler returns: its reply is written, or nothing has happened.
+pub type CommandResult = Result<(), CommandError>;

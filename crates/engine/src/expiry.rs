@@ -1,0 +1,76 @@
+//! The active expiry cycle: removes what is past its deadline a little at a time, so that a million keys that
+//! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
+//! to know when it is called.
+
+use crate::engine::{Engine, Worker};
+use crate::keyspace::shard::DATABASES;
+use crate::keyspace::{Effect, Key, Locked};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Keys removed under one lock: tens of microseconds.
+const KEYS_PER_LOCK: usize = 64;
+/// Fields removed from one hash under one lock.
+const FIELDS_PER_LOCK: usize = 256;
+
+impl Engine {
+    /// Removes overdue keys and fields from the shards that belong to worker `index` of `workers`, until none is left
+    /// or `budget_ns` is used up. True when there may be more.
+    pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
+        let now_us = self.clock.unix_us();
+        worker.now_ms = now_us / 1000;
+        if !self.active_expiry.load(Relaxed) || self.pause.is_on(worker.now_ms) {
+            return false;
+        }
+        let started_ns = self.clock.monotonic_ns();
+        let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);
+        let stats = &worker.books.stats;
+        stats.expiry_ns.add(self.clock.monotonic_ns() - started_ns);
+        stats.expiry_cut_short.add(u64::from(cut_short));
+        cut_short
+    }
+
+    fn expire_shards(&self, worker: &Worker, index: usize, workers: usize, until_ns: u64) -> bool {
+        for shard in (index..self.keyspace.shard_count()).step_by(workers) {
+            loop {
+                let removed = expire_some(&mut self.keyspace.lock_shard(shard), self, worker);
+                if self.clock.monotonic_ns() > until_ns {
+                    return true;
+                }
+                if !removed {
+                    break;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Removes a few overdue keys and fields of one locked shard; true when there was any.
+fn expire_some(locked: &mut Locked<'_>, engine: &Engine, worker: &Worker) -> bool {
+    let stats = &worker.books.stats;
+    let thresholds = engine.thresholds();
+    let mut any = false;
+    for db in 0..DATABASES {
+        let (keys, fields) = {
+            let Some((_, shard)) = locked.shards().next() else { return false };
+            let shard = shard.db(db);
+            if shard.with_deadline() == 0 && shard.with_field_deadlines() == 0 {
+                continue;
+            }
+            (shard.overdue_keys(worker.now_ms, KEYS_PER_LOCK), shard.overdue_fields(worker.now_ms, FIELDS_PER_LOCK))
+        };
+        any |= !keys.is_empty() || fields.is_some();
+        for name in &keys {
+            locked.apply(db, &Effect::Delete { key: Key::new(name) }, thresholds);
+        }
+        stats.expired_keys.add(keys.len() as u64);
+        if let Some((name, overdue)) = fields
+            && !keys.contains(&name)
+        {
+            let overdue: Vec<&[u8]> = overdue.iter().map(Vec::as_slice).collect();
+            locked.apply(db, &Effect::HashDelete { key: Key::new(&name), fields: &overdue }, thresholds);
+            stats.expired_fields.add(overdue.len() as u64);
+        }
+    }
+    any
+}

@@ -1,0 +1,74 @@
+//! What the engine asks of the world it runs in. The server answers; tests answer with what they like.
+
+/// Time, passed in so that the engine never reads a clock by itself.
+pub trait Clock: Send + Sync {
+    /// Unix time in microseconds.
+    fn unix_us(&self) -> u64;
+    /// A clock that never goes back, in nanoseconds from an arbitrary start.
+    fn monotonic_ns(&self) -> u64;
+}
+
+/// CPU time used by the process, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTime {
+    pub user: f64,
+    pub system: f64,
+    pub main_thread_user: f64,
+    pub main_thread_system: f64,
+}
+
+/// What the allocator has to say, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryUse {
+    /// Handed out by the allocator, size classes included.
+    pub used: u64,
+    /// Resident in memory as the operating system counts.
+    pub resident: u64,
+    /// The allocator's own accounts.
+    pub allocated: u64,
+    pub active: u64,
+    pub allocator_resident: u64,
+}
+
+/// How the server is to be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Finish what is in flight, then exit.
+    Graceful,
+    /// Exit at once.
+    Now,
+}
+
+/// The process around the engine.
+pub trait Host: Send + Sync {
+    /// Bytes handed out by the allocator now. Cheap: asked before every write when there is a limit.
+    fn used_memory(&self) -> u64;
+    /// The full account, for INFO and MEMORY.
+    fn memory(&self) -> MemoryUse;
+    /// Gives free memory back to the operating system.
+    fn purge_memory(&self);
+    /// Physical memory of the machine.
+    fn total_memory(&self) -> u64;
+    fn cpu(&self) -> CpuTime;
+    fn process_id(&self) -> u32;
+    /// The executable's path.
+    fn executable(&self) -> String;
+    /// The configuration file's path, empty when there is none.
+    fn config_file(&self) -> String;
+    /// Operating system and release, such as `Linux 6.1.0 x86_64`.
+    fn os(&self) -> String;
+    /// How many worker threads there are.
+    fn threads(&self) -> usize;
+    /// Stops the server.
+    fn shutdown(&self, how: Shutdown);
+    /// Writes settings that differ from their defaults to the configuration file.
+    fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String>;
+    /// Writes a line to the server's log (DEBUG LOG).
+    fn log(&self, _message: &str) {}
+    /// A setting that reaches into the server (log level, port…) was changed.
+    fn setting_changed(&self, name: &str);
+    /// Drops something large without making anybody wait for it, where the host can.
+    fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {
+        drop(garbage);
+    }
+}

@@ -1,0 +1,264 @@
+//! Applies effects: the only code that changes the keyspace, live and on replay.
+
+use super::db::Db;
+use super::effect::{Applied, Effect};
+use super::entry::{Entry, Kind};
+use super::hash::{FieldTable, scalar};
+use super::key::Key;
+use super::locked::Locked;
+use super::object::Object;
+use super::packed::{self, Pair};
+use super::scalar::Scalar;
+use super::shapes::Shapes;
+use super::shard::DATABASES;
+use super::value::Loose;
+use smallvec::SmallVec;
+
+/// When a small hash becomes a large one. Never visible but through OBJECT ENCODING and memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds {
+    pub hash_entries_max: usize,
+    pub hash_value_bytes_max: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Thresholds {
+        Thresholds { hash_entries_max: 512, hash_value_bytes_max: 64 }
+    }
+}
+
+/// A string longer than this that is changed in place gets room to grow.
+const GROWS_IN_PLACE_FROM: usize = 512;
+
+impl Locked<'_> {
+    /// Makes `effect` true in database `db`. The shards it touches are locked.
+    pub fn apply(&mut self, db: usize, effect: &Effect<'_>, thresholds: Thresholds) -> Applied {
+        let count = match *effect {
+            Effect::StringSet { key, value, deadline } => self.string_set(db, key, value, deadline),
+            Effect::StringWrite { key, offset, bytes } => self.string_write(db, key, offset, bytes),
+            Effect::HashSet { key, fields, keep_deadlines } => {
+                self.hash_set(db, key, fields, keep_deadlines, thresholds)
+            }
+            Effect::HashDelete { key, fields } => self.hash_delete(db, key, fields),
+            Effect::HashDeadline { key, field, deadline } => self.hash_deadline(db, key, field, deadline),
+            Effect::Delete { key } => usize::from(self.db_mut(db, key).remove(key)),
+            Effect::Deadline { key, deadline } => {
+                usize::from(self.db_mut(db, key).change(key, |entry, _| entry.set_deadline(deadline)).is_some())
+            }
+            Effect::Rename { from, to } => match self.db_mut(db, from).take_loose(from) {
+                Some((loose, deadline)) => self.put(db, to, loose, deadline),
+                None => 0,
+            },
+            Effect::Copy { from, to, to_db } => {
+                let source = self.db(db, from);
+                let copy = source.entry(from).map(|entry| (Loose::copy_of(entry, &source.shapes), entry.deadline()));
+                match copy {
+                    Some((loose, deadline)) => self.put(to_db, to, loose, deadline),
+                    None => 0,
+                }
+            }
+            Effect::Move { key, to_db } => match self.db_mut(db, key).take_loose(key) {
+                Some((loose, deadline)) => self.put(to_db, key, loose, deadline),
+                None => 0,
+            },
+            Effect::FlushDb => self.empty(db..db + 1),
+            Effect::FlushAll => self.empty(0..DATABASES),
+            Effect::SwapDb { a, b } => {
+                self.shards_mut().for_each(|shard| shard.dbs.swap(a, b));
+                0
+            }
+        };
+        Applied { count }
+    }
+
+    /// Empties databases. What they held is freed after the locks are released.
+    fn empty(&mut self, dbs: std::ops::Range<usize>) -> usize {
+        let emptied = self.shards_mut().flat_map(|shard| shard.dbs[dbs.clone()].iter_mut());
+        let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(std::mem::take).collect();
+        let count = emptied.iter().map(Db::len).sum();
+        self.garbage.extend(emptied);
+        count
+    }
+
+    fn put(&mut self, db: usize, key: Key<'_>, loose: Loose, deadline: Option<u64>) -> usize {
+        self.db_mut(db, key).put_loose(key, loose, deadline);
+        1
+    }
+
+    fn string_set(&mut self, db: usize, key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> usize {
+        let number;
+        let (kind, body) = match value {
+            Scalar::Number(value) => {
+                number = value.to_le_bytes();
+                (Kind::Number, number.as_slice())
+            }
+            Scalar::Bytes(bytes) => (Kind::Text, bytes),
+        };
+        let db = self.db_mut(db, key);
+        let changed = db.change(key, |entry, shapes| {
+            release(entry, shapes);
+            entry.set_deadline(deadline);
+            entry.set_body(kind, body);
+            entry.set_marked(false);
+        });
+        if changed.is_none() {
+            db.insert(key, Entry::new(key.name, kind, body, deadline));
+        }
+        body.len()
+    }
+
+    fn string_write(&mut self, db: usize, key: Key<'_>, offset: usize, bytes: &[u8]) -> usize {
+        let db = self.db_mut(db, key);
+        if db.entry(key).is_none() {
+            db.insert(key, Entry::new(key.name, Kind::Text, &[], None));
+        }
+        let written = db.change(key, |entry, _| {
+            if entry.kind() == Kind::Number {
+                let text = scalar(entry).bytes().into_owned();
+                entry.set_body(Kind::Text, &text);
+            }
+            let end = offset + bytes.len();
+            if entry.kind() == Kind::Text && end.max(entry.body().len()) > GROWS_IN_PLACE_FROM {
+                let text = entry.body().to_vec();
+                entry.set_object(Box::new(Object::Bytes(text)));
+            }
+            entry.set_marked(true);
+            match entry.object_mut() {
+                Some(Object::Bytes(text)) => {
+                    if text.len() < end {
+                        text.resize(end, 0);
+                    }
+                    text[offset..end].copy_from_slice(bytes);
+                    text.len()
+                }
+                Some(Object::Hash(_)) => panic!("a string effect was recorded for a hash"),
+                None => {
+                    let len = entry.body().len();
+                    if len < end {
+                        entry.open_gap(len..len, end - len);
+                    }
+                    entry.body_mut()[offset..end].copy_from_slice(bytes);
+                    entry.body().len()
+                }
+            }
+        });
+        written.unwrap_or(0)
+    }
+
+    fn hash_set(
+        &mut self,
+        db: usize,
+        key: Key<'_>,
+        fields: &[Pair<'_>],
+        keep_deadlines: bool,
+        thresholds: Thresholds,
+    ) -> usize {
+        let db = self.db_mut(db, key);
+        let too_long = |text: &[u8]| text.len() > thresholds.hash_value_bytes_max;
+        let large = fields.len() > thresholds.hash_entries_max.min(PACKED_FIELDS_MAX)
+            || fields.iter().any(|(field, value)| too_long(field) || too_long(value));
+        let changed = db.change(key, |entry, shapes| {
+            if entry.kind() == Kind::PackedHash {
+                if !large {
+                    let created = packed::set(entry, fields, shapes);
+                    if packed::Packed::new(entry.body(), shapes).len()
+                        > thresholds.hash_entries_max.min(PACKED_FIELDS_MAX)
+                    {
+                        unpack(entry, shapes, true);
+                    }
+                    return created;
+                }
+                unpack(entry, shapes, true);
+            }
+            let Some(Object::Hash(table)) = entry.object_mut() else {
+                panic!("a hash effect was recorded for another type")
+            };
+            let created = fields.iter().filter(|(field, value)| table.set(field, value, keep_deadlines)).count();
+            table.large |= large || table.len() > thresholds.hash_entries_max;
+            created
+        });
+        if let Some(created) = changed {
+            return created;
+        }
+        let (entry, created) = if large {
+            let table = FieldTable::from_pairs(fields.iter().copied(), true);
+            let created = table.len();
+            (Entry::with_object(key.name, Box::new(Object::Hash(table)), None), created)
+        } else {
+            let mut distinct: SmallVec<[Pair<'_>; 16]> = SmallVec::with_capacity(fields.len());
+            for (field, value) in fields {
+                match distinct.iter_mut().find(|(name, _)| name == field) {
+                    Some(pair) => pair.1 = value,
+                    None => distinct.push((field, value)),
+                }
+            }
+            (packed::create(key.name, &distinct, &mut db.shapes, None), distinct.len())
+        };
+        db.insert(key, entry);
+        created
+    }
+
+    fn hash_delete(&mut self, db: usize, key: Key<'_>, fields: &[&[u8]]) -> usize {
+        let db = self.db_mut(db, key);
+        let mut emptied = false;
+        let removed = db.change(key, |entry, shapes| {
+            let mut removed = 0;
+            for field in fields {
+                if entry.kind() == Kind::PackedHash {
+                    let packed = packed::Packed::new(entry.body(), shapes);
+                    if packed.len() == 1 && packed.get(field).is_some() {
+                        emptied = true;
+                        return removed + 1;
+                    }
+                    removed += usize::from(packed::remove(entry, field, shapes));
+                } else if let Some(Object::Hash(table)) = entry.object_mut() {
+                    removed += usize::from(table.remove(field));
+                    if table.is_empty() {
+                        emptied = true;
+                        return removed;
+                    }
+                }
+            }
+            removed
+        });
+        if emptied {
+            db.remove(key);
+        }
+        removed.unwrap_or(0)
+    }
+
+    fn hash_deadline(&mut self, db: usize, key: Key<'_>, field: &[u8], deadline: Option<u64>) -> usize {
+        let changed = self.db_mut(db, key).change(key, |entry, shapes| {
+            if entry.kind() == Kind::PackedHash {
+                if deadline.is_none() {
+                    return;
+                }
+                unpack(entry, shapes, false);
+            }
+            if let Some(Object::Hash(table)) = entry.object_mut() {
+                table.set_deadline(field, deadline);
+            }
+        });
+        usize::from(changed.is_some())
+    }
+}
+
+/// A packed hash counts its fields in 16 bits.
+const PACKED_FIELDS_MAX: usize = u16::MAX as usize - 1;
+
+/// Turns a packed hash into a table.
+fn unpack(entry: &mut Entry, shapes: &mut Shapes, large: bool) {
+    let mut table = FieldTable::from_pairs(std::iter::empty(), large);
+    for (field, value) in packed::Packed::new(entry.body(), shapes).iter() {
+        field.scalar().with_bytes(|field| value.with_bytes(|value| table.set(field, value, false)));
+    }
+    release(entry, shapes);
+    entry.set_object(Box::new(Object::Hash(table)));
+}
+
+/// Gives back the shape of an entry whose body is about to go.
+fn release(entry: &Entry, shapes: &mut Shapes) {
+    if entry.kind() == Kind::PackedHash {
+        packed::release(entry.body(), shapes);
+    }
+}

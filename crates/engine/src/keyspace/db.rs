@@ -1,0 +1,219 @@
+//! One database of one shard: entries and what is kept beside them. Knows expiry; refuses to know commands.
+
+use super::entry::{Entry, Kind};
+use super::footprint::DEADLINE_BYTES;
+use super::key::Key;
+use super::object::Object;
+use super::packed;
+use super::shapes::Shapes;
+use super::table::{NameHash, Table};
+use super::value::{Loose, Value};
+use std::collections::BTreeSet;
+
+/// Entries by name, with an index of deadlines that `apply` keeps in step.
+#[derive(Default)]
+pub struct Db {
+    pub(super) table: Table,
+    pub(super) shapes: Shapes,
+    /// Deadline and hash of each key that has one, soonest first.
+    deadlines: BTreeSet<(u64, u64)>,
+    /// The soonest field deadline and hash of each hash that has any.
+    field_deadlines: BTreeSet<(u64, u64)>,
+    /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
+    pub(super) used_at: u32,
+}
+
+impl Db {
+    /// How many keys there are, those past their deadline included until they are removed.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True when there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// How many keys have a deadline.
+    pub fn with_deadline(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// How many hashes have fields with deadlines.
+    pub fn with_field_deadlines(&self) -> usize {
+        self.field_deadlines.len()
+    }
+
+    /// The sum over some keys of the time they have left, and how many these are: for an average.
+    pub fn time_left_sample(&self, now_ms: u64) -> (u64, u64) {
+        let sample = self.deadlines.iter().step_by((self.deadlines.len() / 16).max(1));
+        sample.fold((0, 0), |(sum, count), (deadline, _)| (sum + deadline.saturating_sub(now_ms), count + 1))
+    }
+
+    /// The entry of a key, whether or not its time has come.
+    #[inline]
+    pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
+        self.table.get(key.hash, key.name)
+    }
+
+    /// What an entry of this database holds.
+    #[inline]
+    pub fn value<'a>(&'a self, entry: &'a Entry, now_ms: u64) -> Value<'a> {
+        Value::of(entry, &self.shapes, now_ms)
+    }
+
+    /// True when the entry's time, or that of its last field, has come.
+    #[inline]
+    pub fn is_overdue(entry: &Entry, now_ms: u64) -> bool {
+        if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
+            return true;
+        }
+        match entry.object() {
+            Some(Object::Hash(table)) => table.all_overdue(now_ms),
+            _ => false,
+        }
+    }
+
+    /// Visits entries whose time has not come, from `cursor` on. See [`Table::scan`].
+    pub fn scan(
+        &self,
+        cursor: u32,
+        count: usize,
+        now_ms: u64,
+        mut visit: impl FnMut(&Entry, Value<'_>),
+    ) -> Option<u32> {
+        self.table.scan(cursor, count, |entry| {
+            if !Db::is_overdue(entry, now_ms) {
+                visit(entry, self.value(entry, now_ms));
+            }
+        })
+    }
+
+    /// All entries whose time has not come.
+    pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = &Entry> {
+        self.table.iter().filter(move |entry| !Db::is_overdue(entry, now_ms))
+    }
+
+    /// A random entry, perhaps one whose time has come.
+    pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
+        self.table.random(random)
+    }
+
+    /// Names of keys whose time has come, soonest first, `count` at the most.
+    pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+        let due = self.deadlines.range(..=(now_ms, u64::MAX)).take(count);
+        due.filter_map(|(deadline, hash)| {
+            let entry = self.table.find(NameHash::from_raw(*hash), |entry| entry.deadline() == Some(*deadline));
+            entry.map(|entry| entry.name().to_vec())
+        })
+        .collect()
+    }
+
+    /// A hash some of whose fields are past their deadline, and those fields' names, `count` at the most.
+    pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+        let (deadline, hash) = self.field_deadlines.range(..=(now_ms, u64::MAX)).next()?;
+        let entry = self.table.find(NameHash::from_raw(*hash), |entry| field_deadline(entry) == Some(*deadline))?;
+        match entry.object() {
+            Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.overdue_names(now_ms, count))),
+            _ => None,
+        }
+    }
+
+    /// Heap bytes of the table and indexes, without the entries.
+    pub fn overhead_bytes(&self) -> usize {
+        self.table.heap_bytes()
+            + self.shapes.heap_bytes()
+            + (self.deadlines.len() + self.field_deadlines.len()) * DEADLINE_BYTES
+    }
+
+    /// Changes an entry in place and keeps the deadline indexes in step. `None` when there is no such key.
+    pub(super) fn change<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
+        let entry = self.table.get_mut(key.hash, key.name)?;
+        let before = (entry.deadline(), field_deadline(entry));
+        let result = change(entry, &mut self.shapes);
+        let after = (entry.deadline(), field_deadline(entry));
+        if before != after {
+            reindex(&mut self.deadlines, key.hash, before.0, after.0);
+            reindex(&mut self.field_deadlines, key.hash, before.1, after.1);
+        }
+        Some(result)
+    }
+
+    /// Adds an entry; the caller has removed what was there.
+    pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
+        reindex(&mut self.deadlines, key.hash, None, entry.deadline());
+        reindex(&mut self.field_deadlines, key.hash, None, field_deadline(&entry));
+        entry.touch(self.used_at);
+        self.table.insert(key.hash, entry);
+    }
+
+    /// Takes an entry out; its body may still name a shape, which the caller gives back.
+    fn take(&mut self, key: Key<'_>) -> Option<Entry> {
+        let entry = self.table.remove(key.hash, key.name)?;
+        reindex(&mut self.deadlines, key.hash, entry.deadline(), None);
+        reindex(&mut self.field_deadlines, key.hash, field_deadline(&entry), None);
+        Some(entry)
+    }
+
+    /// Removes a key and says whether it was there.
+    pub(super) fn remove(&mut self, key: Key<'_>) -> bool {
+        let Some(entry) = self.take(key) else { return false };
+        if entry.kind() == Kind::PackedHash {
+            packed::release(entry.body(), &mut self.shapes);
+        }
+        true
+    }
+
+    /// Takes a value out, with its deadline.
+    pub(super) fn take_loose(&mut self, key: Key<'_>) -> Option<(Loose, Option<u64>)> {
+        let entry = self.take(key)?;
+        let deadline = entry.deadline();
+        let shaped = (entry.kind() == Kind::PackedHash).then(|| entry.body().to_vec());
+        let loose = Loose::taken_from(entry, &self.shapes);
+        if let Some(body) = shaped {
+            packed::release(&body, &mut self.shapes);
+        }
+        Some((loose, deadline))
+    }
+
+    /// Puts a value under a name, replacing what was there.
+    pub(super) fn put_loose(&mut self, key: Key<'_>, loose: Loose, deadline: Option<u64>) {
+        self.remove(key);
+        let entry = match loose {
+            Loose::String { number: Some(number), .. } => {
+                Entry::new(key.name, Kind::Number, &number.to_le_bytes(), deadline)
+            }
+            Loose::String { bytes, marked, .. } => {
+                let mut entry = Entry::new(key.name, Kind::Text, &bytes, deadline);
+                entry.set_marked(marked);
+                entry
+            }
+            Loose::Packed(fields) => {
+                let pairs: Vec<_> = fields.iter().map(|(field, value)| (field.as_slice(), value.as_slice())).collect();
+                packed::create(key.name, &pairs, &mut self.shapes, deadline)
+            }
+            Loose::Object(object) => Entry::with_object(key.name, object, deadline),
+        };
+        self.insert(key, entry);
+    }
+}
+
+/// The soonest field deadline of a hash.
+fn field_deadline(entry: &Entry) -> Option<u64> {
+    match entry.object() {
+        Some(Object::Hash(table)) => table.soonest(),
+        _ => None,
+    }
+}
+
+fn reindex(index: &mut BTreeSet<(u64, u64)>, hash: NameHash, before: Option<u64>, after: Option<u64>) {
+    if before == after {
+        return;
+    }
+    if let Some(before) = before {
+        index.remove(&(before, hash.get()));
+    }
+    if let Some(after) = after {
+        index.insert((after, hash.get()));
+    }
+}

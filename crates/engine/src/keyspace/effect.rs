@@ -1,0 +1,46 @@
+//! The facts that change state. Knows what can change; refuses to know why, when or who asked.
+//!
+//! An effect says what is true afterwards, not what was asked for: deadlines are absolute, random choices and
+//! sums are results. Applying the same effects to the same state gives the same state, today and on replay.
+
+use super::key::Key;
+use super::packed::Pair;
+use super::scalar::Scalar;
+
+/// One change of the keyspace. Borrowed, so that recording it costs nothing.
+#[derive(Clone, Copy)]
+pub enum Effect<'a> {
+    /// The key holds this string and expires then; whatever it held before is gone.
+    StringSet { key: Key<'a>, value: Scalar<'a>, deadline: Option<u64> },
+    /// The string (empty if the key is missing) has these bytes at `offset`; a gap is filled with zeros.
+    StringWrite { key: Key<'a>, offset: usize, bytes: &'a [u8] },
+    /// These fields of the hash have these values; a later pair beats an earlier one of the same name.
+    HashSet { key: Key<'a>, fields: &'a [Pair<'a>], keep_deadlines: bool },
+    /// These fields of the hash are gone; without a field left, so is the key.
+    HashDelete { key: Key<'a>, fields: &'a [&'a [u8]] },
+    /// The field expires then, or never.
+    HashDeadline { key: Key<'a>, field: &'a [u8], deadline: Option<u64> },
+    /// The key is gone.
+    Delete { key: Key<'a> },
+    /// The key expires then, or never.
+    Deadline { key: Key<'a>, deadline: Option<u64> },
+    /// The value and deadline of `from` are now those of `to`, and `from` is gone.
+    Rename { from: Key<'a>, to: Key<'a> },
+    /// `to` in database `to_db` has a copy of the value and deadline of `from`.
+    Copy { from: Key<'a>, to: Key<'a>, to_db: usize },
+    /// The key with its deadline is in database `to_db` and no longer in this one.
+    Move { key: Key<'a>, to_db: usize },
+    /// The database is empty.
+    FlushDb,
+    /// All databases are empty.
+    FlushAll,
+    /// The two databases have changed places.
+    SwapDb { a: usize, b: usize },
+}
+
+/// What applying an effect came to, where the state alone can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Fields created or removed, keys removed, or the length of the string written.
+    pub count: usize,
+}

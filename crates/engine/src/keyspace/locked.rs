@@ -1,0 +1,134 @@
+//! The shards and their locks. Knows which keys need which locks and in what order they are taken; refuses to
+//! know what is done under them.
+
+use super::db::Db;
+use super::entry::used_at;
+use super::key::Key;
+use super::shard::Shard;
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+/// All state, in a power-of-two number of shards.
+pub struct Keyspace {
+    shards: Box<[Padded]>,
+}
+
+/// A shard's lock alone on its cache lines, so that neighbours do not slow each other down.
+#[repr(align(128))]
+struct Padded(Mutex<Shard>);
+
+/// Locks held, lowest shard first.
+pub struct Locked<'a> {
+    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>,
+    shard_count: usize,
+    /// What [`Entry::used_at`](super::entry::Entry::used_at) tells of keys created now; no part of the state.
+    used_at: u32,
+    /// Whole databases that were emptied. Freeing them takes long: declared last, they are dropped after the locks.
+    pub(super) garbage: Garbage,
+}
+
+/// Databases that are no longer part of the keyspace but not freed yet.
+pub type Garbage = Vec<Db>;
+
+impl Keyspace {
+    /// An empty keyspace of `shard_count` shards, rounded up to a power of two.
+    pub fn new(shard_count: usize) -> Keyspace {
+        let shard_count = shard_count.clamp(1, 512).next_power_of_two();
+        Keyspace { shards: (0..shard_count).map(|_| Padded(Mutex::default())).collect() }
+    }
+
+    /// How many shards there are.
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Locks nothing: for commands that touch no key.
+    #[inline]
+    pub fn lock_none(&self) -> Locked<'_> {
+        Locked { guards: SmallVec::new(), shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+    }
+
+    /// Locks the shard of one key.
+    #[inline]
+    pub fn lock_key(&self, key: Key<'_>) -> Locked<'_> {
+        self.lock_shard(key.shard(self.shards.len()))
+    }
+
+    /// Locks one shard by number.
+    #[inline]
+    pub fn lock_shard(&self, shard: usize) -> Locked<'_> {
+        let mut guards = SmallVec::new();
+        guards.push((shard, self.shards[shard].0.lock()));
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+    }
+
+    /// Locks the shards of several keys.
+    pub fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Locked<'_> {
+        let mut shards: SmallVec<[usize; 16]> = keys.map(|key| key.shard(self.shards.len())).collect();
+        // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
+        shards.sort_unstable();
+        shards.dedup();
+        let guards = shards.into_iter().map(|shard| (shard, self.shards[shard].0.lock())).collect();
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+    }
+
+    /// Locks everything.
+    pub fn lock_all(&self) -> Locked<'_> {
+        let guards = self.shards.iter().map(|shard| shard.0.lock()).enumerate().collect();
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// The same at an instant in unix milliseconds: keys created count as used then.
+    #[inline]
+    pub fn at(mut self, now_ms: u64) -> Locked<'a> {
+        self.used_at = used_at(now_ms);
+        self
+    }
+
+    /// The shard of a key. Its lock must be held: a command that touches keys it did not declare is a bug.
+    #[inline]
+    pub fn shard(&self, key: Key<'_>) -> &Shard {
+        &self.guards[self.index_of(key.shard(self.shard_count))].1
+    }
+
+    /// Database `db` in the shard of a key.
+    #[inline]
+    pub fn db(&self, db: usize, key: Key<'_>) -> &Db {
+        self.shard(key).db(db)
+    }
+
+    #[inline]
+    pub(super) fn db_mut(&mut self, db: usize, key: Key<'_>) -> &mut Db {
+        let index = self.index_of(key.shard(self.shard_count));
+        let db = &mut self.guards[index].1.dbs[db];
+        db.used_at = self.used_at;
+        db
+    }
+
+    /// Takes what waits to be freed, to free it elsewhere.
+    pub fn take_garbage(&mut self) -> Garbage {
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// All shards that are locked, with their numbers.
+    pub fn shards(&self) -> impl Iterator<Item = (usize, &Shard)> {
+        self.guards.iter().map(|(index, guard)| (*index, &**guard))
+    }
+
+    pub(super) fn shards_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        self.guards.iter_mut().map(|(_, guard)| &mut **guard)
+    }
+
+    #[inline]
+    fn index_of(&self, shard: usize) -> usize {
+        if self.guards.len() == 1 {
+            assert_eq!(self.guards[0].0, shard, "a command may only touch keys whose shards it locked");
+            return 0;
+        }
+        self.guards
+            .binary_search_by_key(&shard, |(index, _)| *index)
+            .expect("a command may only touch keys whose shards it locked")
+    }
+}

@@ -1,0 +1,28 @@
+//! The state of the server: names to values, with deadlines. Knows nothing of commands, clients, RESP or disks.
+//!
+//! The way through: a [`Keyspace`] is a row of locked [`shard::Shard`]s, a shard has a [`db::Db`] for each
+//! database, a database is a [`table::Table`] of [`entry::Entry`]s and the indexes that `apply` keeps beside
+//! it. [`effect::Effect`] is the only way to change any of it.
+
+pub mod apply;
+pub mod db;
+pub mod effect;
+pub mod entry;
+pub mod footprint;
+pub mod hash;
+pub mod key;
+pub mod locked;
+pub mod object;
+pub mod packed;
+pub mod scalar;
+mod shapes;
+pub mod shard;
+pub mod table;
+pub mod value;
+
+pub use effect::{Applied, Effect};
+pub use hash::HashRef;
+pub use key::Key;
+pub use locked::{Keyspace, Locked};
+pub use scalar::Scalar;
+pub use value::Value;

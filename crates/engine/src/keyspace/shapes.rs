@@ -1,0 +1,210 @@
+//! Lists of field names that many records share, kept once. Knows names; refuses to know values.
+//!
+//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and
+//! the values alone. A list of names becomes a shape when it is seen for the second time, and is forgotten with
+//! its last user, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
+
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, Hasher};
+
+/// Lists with more names than this are not worth comparing.
+pub(crate) const FIELDS_MAX: usize = 64;
+/// Most shapes of one database and shard.
+const SHAPES_MAX: usize = 1024;
+/// How many lists that were seen once are remembered.
+const CANDIDATES: usize = 256;
+
+/// The number of a shape within one `Shapes`.
+pub(crate) type ShapeId = u32;
+
+/// One list of names, in order.
+pub(crate) struct Shape {
+    /// Each name as a bulk string, ready for the wire, one after the other.
+    wire: Box<[u8]>,
+    /// Where each name begins in `wire` and how long it is.
+    spans: Box<[(u32, u32)]>,
+    hash: u64,
+    users: usize,
+}
+
+impl Shape {
+    fn new<'a>(names: impl Iterator<Item = &'a [u8]>, hash: u64) -> Shape {
+        let (mut wire, mut spans) = (Vec::new(), Vec::new());
+        for name in names {
+            wire.extend_from_slice(b"$");
+            wire.extend_from_slice(itoa::Buffer::new().format(name.len()).as_bytes());
+            wire.extend_from_slice(b"\r\n");
+            spans.push((wire.len() as u32, name.len() as u32));
+            wire.extend_from_slice(name);
+            wire.extend_from_slice(b"\r\n");
+        }
+        Shape { wire: wire.into(), spans: spans.into(), hash, users: 0 }
+    }
+
+    /// How many names there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, index: usize) -> &[u8] {
+        let (start, len) = self.spans[index];
+        &self.wire[start as usize..(start + len) as usize]
+    }
+
+    /// The name as a bulk string for the wire.
+    #[inline]
+    pub(crate) fn wire_name(&self, index: usize) -> &[u8] {
+        let begin = match index {
+            0 => 0,
+            _ => {
+                let (start, len) = self.spans[index - 1];
+                (start + len + 2) as usize
+            }
+        };
+        let (start, len) = self.spans[index];
+        &self.wire[begin..(start + len + 2) as usize]
+    }
+
+    /// Where `name` stands in the list.
+    #[inline]
+    pub(crate) fn index_of(&self, name: &[u8]) -> Option<usize> {
+        self.spans.iter().position(|(start, len)| {
+            *len as usize == name.len() && &self.wire[*start as usize..*start as usize + name.len()] == name
+        })
+    }
+
+    fn names(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.name(index))
+    }
+}
+
+/// The shapes of one database.
+#[derive(Default)]
+pub(crate) struct Shapes {
+    shapes: Vec<Option<Shape>>,
+    free: Vec<ShapeId>,
+    by_names: HashTable<ShapeId>,
+    /// Hashes of lists seen once, by their low bits. Empty until the first list comes.
+    candidates: Vec<u64>,
+}
+
+impl Shapes {
+    /// The shape of these names if there is one or the list has been seen before; the caller becomes a user of
+    /// it and gives it back with [`Shapes::release`].
+    pub(crate) fn acquire(&mut self, names: &[&[u8]]) -> Option<ShapeId> {
+        if names.len() > FIELDS_MAX {
+            return None;
+        }
+        let hash = hash_of(names);
+        let same = |id: &ShapeId| {
+            self.shapes[*id as usize]
+                .as_ref()
+                .is_some_and(|shape| shape.hash == hash && shape.names().eq(names.iter().copied()))
+        };
+        if let Some(id) = self.by_names.find(hash, same).copied() {
+            self.shape_mut(id).users += 1;
+            return Some(id);
+        }
+        if !self.seen_before(hash) || self.by_names.len() >= SHAPES_MAX {
+            return None;
+        }
+        let mut shape = Shape::new(names.iter().copied(), hash);
+        shape.users = 1;
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.shapes[id as usize] = Some(shape);
+                id
+            }
+            None => {
+                self.shapes.push(Some(shape));
+                self.shapes.len() as ShapeId - 1
+            }
+        };
+        let shapes = &self.shapes;
+        self.by_names.insert_unique(hash, id, |id| shapes[*id as usize].as_ref().map_or(0, |shape| shape.hash));
+        Some(id)
+    }
+
+    /// Gives one use of a shape back; with the last one the shape goes.
+    pub(crate) fn release(&mut self, id: ShapeId) {
+        let shape = self.shape_mut(id);
+        shape.users -= 1;
+        if shape.users > 0 {
+            return;
+        }
+        let hash = shape.hash;
+        if let Ok(found) = self.by_names.find_entry(hash, |other| *other == id) {
+            found.remove();
+        }
+        self.shapes[id as usize] = None;
+        self.free.push(id);
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self, id: ShapeId) -> &Shape {
+        self.shapes[id as usize].as_ref().expect("a record's shape lives as long as the record")
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let shapes = self.shapes.iter().flatten().map(|shape| shape.wire.len() + shape.spans.len() * 8).sum::<usize>();
+        shapes + self.shapes.capacity() * size_of::<Option<Shape>>() + self.candidates.capacity() * 8
+    }
+
+    fn shape_mut(&mut self, id: ShapeId) -> &mut Shape {
+        self.shapes[id as usize].as_mut().expect("a record's shape lives as long as the record")
+    }
+
+    fn seen_before(&mut self, hash: u64) -> bool {
+        if self.candidates.is_empty() {
+            self.candidates.resize(CANDIDATES, 0);
+        }
+        let slot = &mut self.candidates[hash as usize % CANDIDATES];
+        std::mem::replace(slot, hash) == hash
+    }
+}
+
+fn hash_of(names: &[&[u8]]) -> u64 {
+    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    for name in names {
+        hasher.write(name);
+        hasher.write_u8(0xff);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_becomes_a_shape_the_second_time_and_goes_with_its_last_user() {
+        let mut shapes = Shapes::default();
+        let names: &[&[u8]] = &[b"state", b"worker"];
+        assert_eq!(shapes.acquire(names), None);
+        let id = shapes.acquire(names).expect("seen twice");
+        assert_eq!(shapes.acquire(names), Some(id));
+        let shape = shapes.shape(id);
+        assert_eq!(
+            (shape.index_of(b"worker"), shape.index_of(b"work"), shape.name(0)),
+            (Some(1), None, b"state".as_slice())
+        );
+        assert_eq!(
+            (shape.wire_name(0), shape.wire_name(1)),
+            (b"$5\r\nstate\r\n".as_slice(), b"$6\r\nworker\r\n".as_slice())
+        );
+        shapes.release(id);
+        shapes.release(id);
+        assert!(shapes.by_names.is_empty());
+        assert_eq!(shapes.acquire(names), Some(id), "still remembered as seen");
+    }
+
+    #[test]
+    fn the_order_of_names_counts_and_their_borders_too() {
+        let mut shapes = Shapes::default();
+        let lists: [&[&[u8]]; 3] = [&[b"ab", b"c"], &[b"a", b"bc"], &[b"c", b"ab"]];
+        let ids: Vec<_> = lists.iter().map(|names| (shapes.acquire(names), shapes.acquire(names)).1).collect();
+        assert_eq!(ids, [Some(0), Some(1), Some(2)]);
+    }
+}

@@ -1,0 +1,36 @@
+//! All semantics of Holdfast. Refuses to know tokio, sockets, files, the clock and entropy: they are passed in.
+//!
+//! The way through: [`Engine::execute`] finds a request's row in the command table (`command`, `commands`), passes
+//! the gates once, locks the shards of its keys and calls its handler. A handler reads arguments (`args`), looks at
+//! the keyspace through its context (`context`), records effects (`keyspace::effect`) and writes its reply. One
+//! family of commands is one file in `commands`, which ends in its table.
+
+#![deny(unsafe_code)]
+
+pub mod args;
+pub mod client;
+pub mod clients;
+pub mod command;
+mod commands;
+pub mod context;
+pub mod docs;
+mod engine;
+pub mod error;
+pub mod expiry;
+pub mod host;
+#[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
+pub mod keyspace;
+pub mod latency;
+pub mod monitor;
+pub mod pause;
+pub mod pure;
+pub mod settings;
+pub mod slowlog;
+pub mod stats;
+
+pub use client::Client;
+pub use clients::{ClientHandle, Clients};
+pub use engine::{Blocked, Engine, Flow, Worker};
+pub use error::CommandError;
+pub use host::{Clock, Host};
+pub use settings::Settings;

@@ -1,0 +1,114 @@
+//! CLIENT PAUSE: commands wait until a moment or until UNPAUSE. Knows who waits; refuses to know time.
+
+use crate::clients::ClientHandle;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Which commands wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseMode {
+    Writes,
+    All,
+}
+
+#[derive(Default)]
+struct State {
+    mode: Option<PauseMode>,
+    /// By the client's number: one that tries again is still one.
+    waiting: BTreeMap<u64, Arc<ClientHandle>>,
+}
+
+/// The pause in force, if any.
+#[derive(Default)]
+pub struct Pause {
+    /// Unix milliseconds; 0 when there is no pause. Read before every command, so it is kept outside the lock.
+    until_ms: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Pause {
+    /// Begins a pause, or makes the one in force longer or stricter, never shorter or laxer.
+    pub fn begin(&self, now_ms: u64, until_ms: u64, mode: PauseMode) {
+        if until_ms <= now_ms {
+            return;
+        }
+        let mut state = self.state.lock();
+        let in_force = state.mode.filter(|_| self.is_on(now_ms));
+        state.mode = Some(if in_force == Some(PauseMode::All) { PauseMode::All } else { mode });
+        self.until_ms.fetch_max(until_ms, Relaxed);
+    }
+
+    /// Ends the pause and wakes everybody who waits.
+    pub fn end(&self) {
+        self.end_under(&mut self.state.lock());
+    }
+
+    fn end_under(&self, state: &mut State) {
+        state.mode = None;
+        self.until_ms.store(0, Relaxed);
+        for waiting in std::mem::take(&mut state.waiting).values() {
+            waiting.wake();
+        }
+    }
+
+    /// Until when a command has to wait; `None` when it need not.
+    #[inline]
+    pub fn holds(&self, is_write: bool, now_ms: u64) -> Option<u64> {
+        if self.until_ms.load(Relaxed) == 0 { None } else { self.holds_now(is_write, now_ms) }
+    }
+
+    fn holds_now(&self, is_write: bool, now_ms: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        // Read again: until the lock was taken, the pause may have ended or another one begun.
+        let until_ms = self.until_ms.load(Relaxed);
+        if until_ms <= now_ms {
+            self.end_under(&mut state);
+            return None;
+        }
+        let held = state.mode == Some(PauseMode::All) || state.mode == Some(PauseMode::Writes) && is_write;
+        held.then_some(until_ms)
+    }
+
+    /// A client that waits, to be woken by [`Pause::end`].
+    pub fn wait(&self, handle: &Arc<ClientHandle>) {
+        let mut state = self.state.lock();
+        if state.mode.is_none() {
+            // The pause ended after this client was told to wait: nobody else would wake it.
+            return handle.wake();
+        }
+        state.waiting.insert(handle.id, handle.clone());
+    }
+
+    /// True while commands (at least writes) wait: then nothing expires either, as in Redis.
+    pub fn is_on(&self, now_ms: u64) -> bool {
+        self.until_ms.load(Relaxed) > now_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_never_gets_shorter_or_laxer() {
+        let pause = Pause::default();
+        pause.begin(0, 200, PauseMode::All);
+        pause.begin(10, 30, PauseMode::Writes);
+        assert_eq!((pause.holds(false, 50), pause.holds(true, 50)), (Some(200), Some(200)));
+        assert_eq!(pause.holds(true, 200), None);
+    }
+
+    #[test]
+    fn a_pause_that_is_over_leaves_nothing_behind() {
+        let pause = Pause::default();
+        pause.begin(0, 100, PauseMode::All);
+        pause.begin(150, 300, PauseMode::Writes);
+        assert_eq!((pause.holds(false, 200), pause.holds(true, 200)), (None, Some(300)));
+        pause.end();
+        assert_eq!(pause.holds(true, 200), None);
+        pause.begin(200, 0, PauseMode::All);
+        assert_eq!(pause.holds(true, 200), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Arithmetic and text that Redis defines to the bit and that needs nothing but its arguments: bytes in, bytes out.
+//! Knows nothing of keys, replies, clocks, files or memory policy; whoever calls decides what an answer means.
+
+pub mod bits;
+mod float_text;
+pub mod glob;
+mod grisu;
+pub mod lcs;
+mod listpack;
+pub mod long_double;
+mod lzf;
+mod natural;
+pub mod numbers;
+mod packed;
+pub mod rdb;
+#[cfg(test)]
+mod test_random;
+mod ziplist;

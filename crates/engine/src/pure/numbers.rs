@@ -1,0 +1,453 @@
+//! Integers and doubles as Redis reads and prints them.
+//! Knows nothing of error replies, and nothing of the 80-bit floats of INCRBYFLOAT (see `long_double`).
+
+use super::float_text::{is_infinity, parse_hex, split_sign};
+use super::grisu::{DIGITS_MAX, digits_of};
+
+/// Room for any i64 in decimal.
+pub const I64_CHARS_MAX: usize = 20;
+
+/// Room for any f64 as [`format_f64`] prints it: 24 digits and a sign, rounded up.
+pub const F64_CHARS_MAX: usize = 32;
+
+/// Reads an integer that is spelled the one way Redis prints it: no sign but `-`, no leading zeros, no spaces, no
+/// `-0`. Anything else is not an integer to Redis; that is what lets it store "1" as a number and give back the same
+/// bytes.
+#[inline]
+pub fn parse_i64(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'-', digits @ ..] => {
+            let magnitude = parse_digits(digits)?;
+            if magnitude == 0 {
+                return None;
+            }
+            0_i64.checked_sub_unsigned(magnitude)
+        }
+        digits => i64::try_from(parse_digits(digits)?).ok(),
+    }
+}
+
+/// As [`parse_i64`], for numbers that are never negative and use all 64 bits.
+#[inline]
+pub fn parse_u64(text: &[u8]) -> Option<u64> {
+    parse_digits(text)
+}
+
+/// Whether these bytes are exactly what [`format_i64`] prints for some number.
+#[inline]
+pub fn is_canonical_i64(text: &[u8]) -> bool {
+    parse_i64(text).is_some()
+}
+
+#[inline]
+fn parse_digits(digits: &[u8]) -> Option<u64> {
+    match digits {
+        [] => return None,
+        [b'0'] => return Some(0),
+        [b'0', ..] => return None,
+        // Longer than any u64. Nineteen digits always fit, so only the twentieth needs a check.
+        _ if digits.len() > 20 => return None,
+        _ => {}
+    }
+    let mut number = 0_u64;
+    let (blocks, rest) = digits.as_chunks::<8>();
+    for block in blocks {
+        number = number * 100_000_000 + parse_eight_digits(*block)?;
+    }
+    for (at, &byte) in rest.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = if at == 3 && blocks.len() == 2 {
+            number.checked_mul(10)?.checked_add(digit.into())?
+        } else {
+            number * 10 + u64::from(digit)
+        };
+    }
+    Some(number)
+}
+
+/// Eight digits at once: checks them all, then adds neighbours up in three steps, by pairs, by fours, by eights.
+#[inline]
+fn parse_eight_digits(block: [u8; 8]) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(block);
+    // A digit is 0x30 to 0x39: its high half is 3, and stays 3 when 6 is added.
+    let high_halves = (word & (ONES * 0xf0)) | ((word.wrapping_add(ONES * 0x06) & (ONES * 0xf0)) >> 4);
+    if high_halves != ONES * 0x33 {
+        return None;
+    }
+    let ones = word & (ONES * 0x0f);
+    let pairs = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+}
+
+/// Prints an integer at the end of `buffer` and answers that part of it.
+#[inline]
+pub fn format_i64(number: i64, buffer: &mut [u8; I64_CHARS_MAX]) -> &[u8] {
+    let mut at = write_digits(number.unsigned_abs(), buffer);
+    if number < 0 {
+        at -= 1;
+        buffer[at] = b'-';
+    }
+    &buffer[at..]
+}
+
+/// The two digits of every number below 100: half as many divisions as one digit at a time.
+const DIGIT_PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+/// Prints `number` at the end of `buffer`, answers where it starts.
+#[inline]
+fn write_digits(mut number: u64, buffer: &mut [u8; I64_CHARS_MAX]) -> usize {
+    let mut at = I64_CHARS_MAX;
+    while number >= 100 {
+        at -= 2;
+        buffer[at..at + 2].copy_from_slice(&DIGIT_PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    if number >= 10 {
+        at -= 2;
+        buffer[at..at + 2].copy_from_slice(&DIGIT_PAIRS[number as usize]);
+    } else {
+        at -= 1;
+        buffer[at] = b'0' + number as u8;
+    }
+    at
+}
+
+/// Reads a double as Redis's `string2d`: what `strtod` accepts (hexadecimal and the names of infinity included), but
+/// the whole text, without leading spaces, no NaN, and neither overflow to infinity nor underflow to zero.
+pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    let text_utf8 = str::from_utf8(text).ok()?;
+    let Ok(number) = text_utf8.parse::<f64>() else {
+        return parse_hex_f64(text);
+    };
+    if number.is_normal() || number.is_subnormal() {
+        return Some(number);
+    }
+    let (_, unsigned) = split_sign(text);
+    let allowed = if number == 0.0 {
+        // A zero that was typed, or a number too small to tell from it?
+        let mut mantissa = unsigned.iter().take_while(|&&byte| !matches!(byte, b'e' | b'E'));
+        !mantissa.any(|byte| matches!(byte, b'1'..=b'9'))
+    } else {
+        is_infinity(unsigned)
+    };
+    allowed.then_some(number)
+}
+
+#[cold]
+fn parse_hex_f64(text: &[u8]) -> Option<f64> {
+    const PRECISION: u32 = f64::MANTISSA_DIGITS;
+    const EXPONENT_MIN: i64 = -1074;
+    const EXPONENT_MAX: i64 = 971;
+    let (negative, unsigned) = split_sign(text);
+    let binary = parse_hex(unsigned)?;
+    let (significand, exponent) = binary.round(PRECISION, EXPONENT_MIN);
+    if exponent > EXPONENT_MAX || (significand == 0 && binary.significand != 0) {
+        return None;
+    }
+    // A subnormal has the smallest exponent and no hidden bit: its biased exponent comes out as zero.
+    let hidden = 1_u64 << (PRECISION - 1);
+    let biased = if significand < hidden { 0 } else { (exponent - EXPONENT_MIN + 1) as u64 };
+    let magnitude = f64::from_bits(biased << (PRECISION - 1) | (significand & (hidden - 1)));
+    Some(if negative { -magnitude } else { magnitude })
+}
+
+/// Prints a double as Redis 7.2 and later do, in replies and in stored text: whole numbers up to 2^62 in full,
+/// everything else as the fpconv library does, in few digits that read back as the same double (`0.000001` but `1e-7`;
+/// `1234.5678901234567` but `1.2345678901234567e+4`).
+pub fn format_f64(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) -> &[u8] {
+    // 2^62; Redis stops at LLONG_MAX/2, which is this as a double.
+    const INTEGER_MAX: f64 = (1_u64 << 62) as f64;
+    let mut out = Text { buffer, len: 0 };
+    if number.is_nan() {
+        out.push(b"nan");
+    } else if number.is_infinite() {
+        out.push(if number > 0.0 { b"inf" } else { b"-inf" });
+    } else if number == 0.0 {
+        out.push(if number.is_sign_negative() { b"-0" } else { b"0" });
+    } else if number.abs() <= INTEGER_MAX && number.trunc() == number {
+        out.push(format_i64(number as i64, &mut [0; I64_CHARS_MAX]));
+    } else {
+        if number < 0.0 {
+            out.push(b"-");
+        }
+        push_fpconv(number.abs(), &mut out);
+    }
+    let Text { buffer, len } = out;
+    &buffer[..len]
+}
+
+/// fpconv's choice between plain and scientific notation. `digits * 10^scale` is the number.
+fn push_fpconv(number: f64, out: &mut Text<'_>) {
+    let mut digits = [0; DIGITS_MAX];
+    let (count, scale) = digits_of(number, &mut digits);
+    let digits = &digits[..count];
+    let exponent = scale + count as i32 - 1;
+    if scale >= 0 && exponent < count as i32 + 7 {
+        out.push(digits);
+        out.push_zeros(scale as usize);
+    } else if scale < 0 && (scale > -7 || exponent.abs() < 4) {
+        let point = count as i32 + scale;
+        if point <= 0 {
+            out.push(b"0.");
+            out.push_zeros(-point as usize);
+            out.push(digits);
+        } else {
+            let (whole, fraction) = digits.split_at(point as usize);
+            out.push(whole);
+            out.push(b".");
+            out.push(fraction);
+        }
+    } else {
+        let (first, rest) = digits.split_at(1);
+        out.push(first);
+        if !rest.is_empty() {
+            out.push(b".");
+            out.push(rest);
+        }
+        out.push(if exponent < 0 { b"e-" } else { b"e+" });
+        out.push(format_i64(exponent.unsigned_abs().into(), &mut [0; I64_CHARS_MAX]));
+    }
+}
+
+/// A fixed buffer that fills from the left.
+struct Text<'a> {
+    buffer: &'a mut [u8; F64_CHARS_MAX],
+    len: usize,
+}
+
+impl Text<'_> {
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+
+    #[inline]
+    fn push_zeros(&mut self, count: usize) {
+        self.buffer[self.len..][..count].fill(b'0');
+        self.len += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_random::Random;
+    use super::*;
+
+    #[test]
+    fn integers_have_one_spelling() {
+        for number in [0, 1, -1, 9, 10, 99, 100, -100, 12_345, i64::MAX, i64::MIN, i64::MIN + 1] {
+            let text = number.to_string();
+            assert_eq!(parse_i64(text.as_bytes()), Some(number));
+            assert_eq!(format_i64(number, &mut [0; I64_CHARS_MAX]), text.as_bytes());
+            assert!(is_canonical_i64(text.as_bytes()));
+        }
+        for text in [
+            "",
+            "-",
+            "+1",
+            " 1",
+            "1 ",
+            "01",
+            "-01",
+            "-0",
+            "00",
+            "1.0",
+            "0x1",
+            "1e3",
+            "abc",
+            "--1",
+            "1-",
+            "/",
+            ":",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "18446744073709551615",
+            "99999999999999999999",
+            "100000000000000000000",
+            "1\0",
+        ] {
+            assert_eq!(parse_i64(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn unsigned_integers_use_all_bits() {
+        assert_eq!(parse_u64(b"0"), Some(0));
+        assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
+        for text in ["18446744073709551616", "-1", "01", "", "1844674407370955161:", "999999999999999999999"] {
+            assert_eq!(parse_u64(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    /// One wrong byte anywhere, in the eight-digit blocks and outside of them.
+    #[test]
+    fn every_byte_must_be_a_digit() {
+        for len in 1..=20 {
+            let text = &b"12345678901234567890"[..len];
+            assert_eq!(parse_u64(text).map(|number| number.to_string().into_bytes()), Some(text.to_vec()));
+            for at in 0..len {
+                for byte in (0..=255).filter(|byte: &u8| !byte.is_ascii_digit()) {
+                    let mut text = text.to_vec();
+                    text[at] = byte;
+                    assert_eq!(parse_u64(&text), None, "{text:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn random_integers_round_trip() {
+        let mut random = Random::new();
+        for _ in 0..50_000 {
+            let number = (random.next() as i64) >> random.below(64);
+            let text = number.to_string();
+            assert_eq!(format_i64(number, &mut [0; I64_CHARS_MAX]), text.as_bytes());
+            assert_eq!(parse_i64(text.as_bytes()), Some(number));
+        }
+    }
+
+    /// Checked against ZADD on Redis 7.0.15 and 8.0.2, which agree.
+    #[test]
+    fn doubles_are_read_as_redis_reads_them() {
+        for (text, expected) in [
+            ("0x10", 16.0),
+            ("0x1p3", 8.0),
+            ("0x1.8p1", 3.0),
+            ("-0x.8", -0.5),
+            ("0x1p-1074", 5e-324),
+            ("0x1.fffffffffffffp1023", f64::MAX),
+            ("0x1.00000000000008p0", 1.0),
+            ("0x1.000000000000080000000000000000000000000001p0", 1.0 + f64::EPSILON),
+            ("1e-310", 1e-310),
+            ("inf", f64::INFINITY),
+            ("+inf", f64::INFINITY),
+            ("INFINITY", f64::INFINITY),
+            ("-Inf", f64::NEG_INFINITY),
+            ("+1", 1.0),
+            ("1.", 1.0),
+            (".5", 0.5),
+            ("00012", 12.0),
+            ("1e5", 100_000.0),
+            ("1E+5", 100_000.0),
+            ("0e999999999999999999999", 0.0),
+            ("0.000e-9999", 0.0),
+            ("0x0p9999999999999999999", 0.0),
+        ] {
+            assert_eq!(parse_f64(text.as_bytes()), Some(expected), "{text:?}");
+        }
+        assert!(parse_f64(b"-0").unwrap().is_sign_negative());
+        for text in [
+            "",
+            " ",
+            " 1",
+            "1 ",
+            ".",
+            "1e",
+            "1e+",
+            "e5",
+            "0x",
+            "0x.",
+            "0x1p",
+            "nan",
+            "NaN",
+            "nan(1)",
+            "-nan",
+            "infinit",
+            "1_0",
+            "1\0",
+            "1e400",
+            "-1e400",
+            "1e-400",
+            "0x1p1024",
+            "0x1p-1076",
+            "0x1p99999999999999999999",
+            "1,5",
+            "--1",
+            "١",
+        ] {
+            assert_eq!(parse_f64(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(parse_f64(b"\xff"), None);
+    }
+
+    fn printed(number: f64) -> String {
+        String::from_utf8(format_f64(number, &mut [0; F64_CHARS_MAX]).to_vec()).unwrap()
+    }
+
+    /// Collected with ZSCORE from Redis 8.0.2.
+    #[test]
+    fn doubles_are_printed_as_redis_prints_them() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (f64::NAN, "nan"),
+            (3.0, "3"),
+            (-3.25, "-3.25"),
+            (0.1, "0.1"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (123.456, "123.456"),
+            (1e15, "1000000000000000"),
+            (-1e15, "-1000000000000000"),
+            (1e17, "100000000000000000"),
+            (123_456_789_012_345_680.0, "123456789012345680"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
+            (4.7e18, "4.7e+18"),
+            (-4.7e18, "-4.7e+18"),
+            (1e20, "1e+20"),
+            (1.5e22, "1.5e+22"),
+            (12_345_678_901_234_567e6, "12345678901234568000000"),
+            (1e100, "1e+100"),
+            (0.0001, "0.0001"),
+            (0.00001, "0.00001"),
+            (0.000001, "0.000001"),
+            (0.0000001, "1e-7"),
+            (1.5e-7, "1.5e-7"),
+            (2.5e-5, "0.000025"),
+            (1.234567e-5, "1.234567e-5"),
+            (1.234567e-4, "1.234567e-4"),
+            (1.234567e-3, "0.001234567"),
+            (1.2345678912345e-3, "0.0012345678912345"),
+            (1e-310, "1e-310"),
+            (5e-324, "5e-324"),
+            (-f64::MAX, "-1.7976931348623157e+308"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (12_345.678_901_234_567, "1.2345678901234567e+4"),
+            (1_234.567_890_123_456_7, "1234.5678901234567"),
+        ] {
+            assert_eq!(printed(number), expected);
+        }
+    }
+
+    #[test]
+    fn random_doubles_round_trip() {
+        let mut random = Random::new();
+        for _ in 0..50_000 {
+            let number = match random.below(3) {
+                0 => f64::from_bits(random.next()),
+                1 => (random.next() >> 11) as f64 / (1_u64 << random.below(64)) as f64,
+                _ => random.below(1_000_000) as f64 / *random.pick(&[1e1, 1e3, 1e5, 1e9]),
+            };
+            if !number.is_nan() {
+                let text = printed(number);
+                assert_eq!(parse_f64(text.as_bytes()).map(f64::to_bits), Some(number.to_bits()), "{text}");
+            }
+        }
+    }
+}

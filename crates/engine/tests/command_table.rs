@@ -1,0 +1,141 @@
+//! Walks the command table: what must hold for every row, and what Redis says of the commands that both have.
+
+use engine::command::{Flags, Handler, Keys, Registered, registry};
+use engine::docs;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Redis's COMMAND INFO; its first lines say what the columns are.
+const REDIS: &str = include_str!("redis_commands.txt");
+
+fn rows() -> impl Iterator<Item = &'static Registered> {
+    registry().rows().iter().copied()
+}
+
+#[test]
+fn every_row_is_documented() {
+    let missing: Vec<_> = rows().filter(|row| docs::find(&row.full_name).is_none()).map(|row| &row.full_name).collect();
+    assert!(missing.is_empty(), "without documentation: {missing:?}");
+}
+
+#[test]
+fn names_are_lower_case_and_unique() {
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        let name = &row.full_name;
+        assert_eq!(*name, name.to_lowercase());
+        assert!(!name.is_empty() && name.is_ascii(), "{name:?}");
+        assert!(seen.insert(name), "{name} is there twice");
+        let found = registry().find_full(name.to_uppercase().as_bytes());
+        assert_eq!(found.map(|found| found.index), Some(row.index), "{name}");
+    }
+}
+
+#[test]
+fn arity_counts_the_name() {
+    for row in rows() {
+        let arity = usize::from(row.command.arity.0.unsigned_abs());
+        assert!(arity >= row.name_args, "{}: {arity}", row.full_name);
+        assert!(row.accepts(arity) && !row.accepts(arity - 1), "{}: {arity}", row.full_name);
+    }
+}
+
+#[test]
+fn keys_are_among_the_arguments() {
+    for row in rows() {
+        let (name, arity) = (&row.full_name, i64::from(row.command.arity.0.unsigned_abs()));
+        let mut groups: Vec<_> = row.command.key_specs.iter().map(|spec| (spec.first, spec.last, spec.step)).collect();
+        if let Keys::Range { first, last, step } = row.command.keys {
+            groups.push((first, if last < 0 { last } else { last - first as i8 }, step));
+        }
+        for (first, last, step) in groups {
+            let (first, last) = (i64::from(first), i64::from(last));
+            let last = if last < 0 { arity + last } else { first + last };
+            assert!(step > 0, "{name}: a step of 0 leads nowhere");
+            assert!(first >= row.name_args as i64 && first <= last && last < arity, "{name}: keys {first} to {last}");
+        }
+        for count in arity..arity + 5 {
+            assert!(row.key_positions(count as usize).all(|at| at < count as usize), "{name} with {count} arguments");
+        }
+    }
+}
+
+#[test]
+fn flags_agree_with_what_the_handler_can_do() {
+    for row in rows() {
+        let (name, flags) = (&row.full_name, row.command.flags);
+        match row.command.handler {
+            Handler::Write(_) => assert!(!flags.has(Flags::READONLY), "{name} writes"),
+            Handler::Read(_) => assert!(!flags.has(Flags::WRITE), "{name} only reads"),
+            Handler::Server(_) => assert_eq!(row.command.keys, Keys::None, "{name} has no keys locked for it"),
+            Handler::Container => {
+                assert!(!row.subcommands.is_empty(), "{name} contains nothing");
+                assert_eq!((flags.0, row.command.arity.0), (0, -2), "{name}");
+            }
+        }
+        assert!(!flags.has(Flags::WRITE) || !flags.has(Flags::READONLY), "{name} is either");
+        let known = Flags::NAMES.iter().fold(Flags::DANGEROUS.0 | Flags::NO_TOUCH.0, |sum, (flag, _)| sum | flag.0);
+        assert_eq!(flags.0 & !known, 0, "{name} has a flag without a name");
+    }
+}
+
+#[test]
+fn commands_of_redis_are_described_as_in_redis() {
+    let mut differences = Vec::new();
+    let redis: BTreeMap<&str, Vec<&str>> = REDIS
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let mut columns = line.split(' ');
+            (columns.next().expect("a line has a name"), columns.collect())
+        })
+        .collect();
+    for row in rows() {
+        let Some(theirs) = redis.get(row.full_name.as_str()) else { continue };
+        let titles = ["arity", "flags", "first key", "last key", "step", "categories", "tips", "key specs"];
+        for ((title, theirs), ours) in titles.iter().zip(theirs).zip(described(row)) {
+            if *theirs != "?" && sorted(theirs) != sorted(&ours) {
+                differences.push(format!("{} {title}: {ours}, Redis says {theirs}", row.full_name));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "\n{}\n", differences.join("\n"));
+}
+
+/// A row in the words of the fixture.
+fn described(row: &Registered) -> [String; 8] {
+    let command = row.command;
+    let flags: Vec<_> =
+        Flags::NAMES.iter().filter(|(flag, _)| command.flags.has(*flag)).map(|(_, name)| *name).collect();
+    let (first, last, step) = match command.keys {
+        Keys::Range { first, last, step } => (first, last, step),
+        _ => (0, 0, 0),
+    };
+    let specs: Vec<_> = row
+        .key_specs()
+        .iter()
+        .map(|spec| format!("{}@{}:{}:{}", spec.flags.join("/"), spec.first, spec.last, spec.step))
+        .collect();
+    [
+        command.arity.0.to_string(),
+        listed(&flags),
+        first.to_string(),
+        last.to_string(),
+        step.to_string(),
+        listed(&row.acl_categories()),
+        listed(command.tips),
+        listed(&specs),
+    ]
+}
+
+fn listed(words: &[impl AsRef<str>]) -> String {
+    match words {
+        [] => "-".into(),
+        _ => words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(","),
+    }
+}
+
+fn sorted(list: &str) -> Vec<&str> {
+    let mut words: Vec<_> = list.split(',').collect();
+    words.sort_unstable();
+    words
+}

@@ -1,0 +1,292 @@
+//! An engine with nothing real around it, for whoever throws requests at it: a clock that is told the time, a host that
+//! does nothing, one client. Knows what every reply must look like; refuses to know where requests come from, so that
+//! `tests/hostile.rs` and the fuzz target `execute` share it.
+
+use engine::client::ReplyMode;
+use engine::host::{CpuTime, MemoryUse, Shutdown};
+use engine::keyspace::shard::DATABASES;
+use engine::keyspace::{Value, object::Object};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use resp::{OwnedRequest, Protocol};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The longest string, so that no request can ask for half a gigabyte of zeros: the least that the setting accepts.
+const STRING_BYTES_MAX: &str = "1mb";
+
+/// An engine and the one client that talks to it.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    clock: Arc<StoppedClock>,
+    worker: Worker,
+    client: Client,
+}
+
+impl World {
+    /// An empty engine, with some settings other than their defaults.
+    pub(crate) fn new(settings: &[(&str, &str)]) -> World {
+        let clock = Arc::new(StoppedClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
+        let loaded = Settings::new();
+        for (name, value) in settings {
+            loaded.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
+        }
+        let engine = Engine::new(Arc::new(loaded), Arc::new(IdleHost), clock.clone(), 4, 1);
+        let (worker, client) = (engine.worker(0), connect(&engine));
+        connect(&engine); // somebody else, to be looked at and killed
+        let world = World { engine, clock, worker, client };
+        world.limit_strings();
+        world
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass_ms(&mut self, ms: u64) {
+        self.clock.unix_us.fetch_add(ms * 1000, Relaxed);
+        self.engine.begin(&mut self.worker);
+    }
+
+    /// The instant that requests see, in unix milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.worker.now_ms
+    }
+
+    /// Executes one request and gives back its reply, which must be one, whole, and in the client's protocol. `None`
+    /// where there is rightly none:
+    /// - the client waits (WAIT), or has asked for silence (CLIENT REPLY), which ends here;
+    /// - the connection is over (SHUTDOWN, and the words of a web browser);
+    /// - MONITOR, a second time.
+    pub(crate) fn ask(&mut self, args: &[Vec<u8>]) -> Option<Vec<u8>> {
+        let request: OwnedRequest = args.iter().map(Vec::as_slice).collect();
+        let mut out = Vec::new();
+        let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut out);
+        let protocol = self.client.protocol;
+        let is_silent = std::mem::replace(&mut self.client.reply_mode, ReplyMode::On) != ReplyMode::On;
+        self.client.handle.drain_outbox(&mut Vec::new());
+        self.limit_strings();
+        let may_be_silent = match flow {
+            Flow::Continue => is_silent || args[0].eq_ignore_ascii_case(b"monitor"),
+            Flow::Close => {
+                self.engine.clients.remove(&self.client.handle);
+                self.client = connect(&self.engine);
+                true
+            }
+            Flow::Block(blocked) => {
+                assert_eq!(reply_len(&blocked.timeout_reply, protocol), Some(blocked.timeout_reply.len()));
+                assert!(out.is_empty(), "a client that waits has no reply yet: {}", shown(args));
+                true
+            }
+            Flow::Paused(_) => {
+                assert!(out.is_empty(), "a request that was held has no reply: {}", shown(args));
+                self.engine.pause.end();
+                return self.ask(args);
+            }
+        };
+        if out.is_empty() && may_be_silent {
+            return None;
+        }
+        assert!(!is_silent, "a reply although there should be none: {}", shown(args));
+        assert_eq!(
+            reply_len(&out, protocol),
+            Some(out.len()),
+            "{} must have one whole reply, not \"{}\"",
+            shown(args),
+            out.escape_ascii()
+        );
+        Some(out)
+    }
+
+    /// Everything that the keyspace holds now. Its indexes of deadlines are checked on the way.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let (locked, now_ms) = (self.engine.keyspace.lock_all(), self.now_ms());
+        let mut snapshot = Snapshot::new();
+        for (_, shard) in locked.shards() {
+            for index in 0..DATABASES {
+                let db = shard.db(index);
+                let everything = || db.iter(0);
+                let deadlines = everything().filter(|entry| entry.deadline().is_some()).count();
+                assert_eq!(db.with_deadline(), deadlines, "keys with a deadline in database {index}");
+                let field_deadlines = everything().filter(|entry| match entry.object() {
+                    Some(Object::Hash(table)) => table.soonest().is_some(),
+                    _ => false,
+                });
+                assert_eq!(db.with_field_deadlines(), field_deadlines.count(), "such hashes in database {index}");
+                for entry in db.iter(now_ms) {
+                    let content = match db.value(entry, now_ms) {
+                        Value::String(string) => Content::String(string.bytes().into_owned()),
+                        Value::Hash(hash) => Content::Hash(
+                            hash.iter()
+                                .map(|(field, value)| {
+                                    let field = field.scalar().bytes().into_owned();
+                                    let deadline = hash.deadline(&field).flatten();
+                                    (field, (value.bytes().into_owned(), deadline))
+                                })
+                                .collect(),
+                        ),
+                    };
+                    if let Content::Hash(fields) = &content {
+                        assert!(!fields.is_empty(), "a hash without fields");
+                    }
+                    let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
+                    assert!(before.is_none(), "a key is there twice");
+                }
+            }
+        }
+        snapshot
+    }
+
+    /// CONFIG SET may have made the limit larger.
+    fn limit_strings(&self) {
+        self.engine.settings.load(b"proto-max-bulk-len", STRING_BYTES_MAX.as_bytes()).expect("the limit is a size");
+    }
+}
+
+/// Contents and deadline of each key, by database and name.
+pub(crate) type Snapshot = BTreeMap<(usize, Vec<u8>), (Content, Option<u64>)>;
+
+/// What a key holds, however it is stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    String(Vec<u8>),
+    /// Values and deadlines by field.
+    Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
+}
+
+/// A request as it would be typed.
+pub(crate) fn shown(args: &[Vec<u8>]) -> String {
+    let words: Vec<String> = args.iter().map(|arg| format!("\"{}\"", arg.escape_ascii())).collect();
+    words.join(" ")
+}
+
+fn connect(engine: &Engine) -> Client {
+    let id = engine.clients.next_id();
+    let (address, now_ms) = (format!("127.0.0.1:{}", 10_000 + id % 50_000), engine.clock.unix_us() / 1000);
+    let handle = ClientHandle::new(id, address, "127.0.0.1:6379".into(), 9, now_ms, Box::new(|| {}));
+    let handle = Arc::new(handle);
+    engine.clients.add(handle.clone());
+    Client::new(handle, true)
+}
+
+// One reply -----------------------------------------------------------------------------------------------------------
+
+/// How long the reply at the start of `wire` is; `None` when there is no whole one that Redis could have written.
+pub(crate) fn reply_len(wire: &[u8], protocol: Protocol) -> Option<usize> {
+    let mut rest = wire;
+    step_over_reply(&mut rest, protocol)?;
+    Some(wire.len() - rest.len())
+}
+
+fn step_over_reply(rest: &mut &[u8], protocol: Protocol) -> Option<()> {
+    let resp3 = protocol == Protocol::Resp3;
+    let (&kind, behind) = rest.split_first()?;
+    *rest = behind;
+    let line = take_line(rest)?;
+    let count = || canonical(line).and_then(|number| usize::try_from(number).ok());
+    match kind {
+        b'+' | b'-' => Some(()),
+        b':' => canonical(line).map(|_| ()),
+        b'$' if line == b"-1" && !resp3 => Some(()),
+        b'$' => step_over_bytes(rest, count()?),
+        b'*' if line == b"-1" && !resp3 => Some(()),
+        b'*' => step_over_replies(rest, count()?, protocol),
+        b'_' if resp3 => line.is_empty().then_some(()),
+        b'#' if resp3 => matches!(line, b"t" | b"f").then_some(()),
+        b',' if resp3 => std::str::from_utf8(line).ok()?.parse::<f64>().ok().map(|_| ()),
+        b'(' if resp3 => line.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-').then_some(()),
+        b'=' if resp3 && rest.get(3) == Some(&b':') => step_over_bytes(rest, count()?),
+        b'%' if resp3 => step_over_replies(rest, count()?.checked_mul(2)?, protocol),
+        b'~' if resp3 => step_over_replies(rest, count()?, protocol),
+        // An attribute belongs to the reply behind it.
+        b'|' if resp3 => step_over_replies(rest, count()?.checked_mul(2)?.checked_add(1)?, protocol),
+        _ => None,
+    }
+}
+
+fn step_over_replies(rest: &mut &[u8], count: usize, protocol: Protocol) -> Option<()> {
+    (0..count).try_for_each(|_| step_over_reply(rest, protocol))
+}
+
+fn step_over_bytes(rest: &mut &[u8], len: usize) -> Option<()> {
+    *rest = rest.get(len..)?.strip_prefix(b"\r\n")?;
+    Some(())
+}
+
+/// The bytes before the next `\r\n`, among which there is no other line break.
+fn take_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'))?;
+    let line = &rest[..end];
+    *rest = rest[end..].strip_prefix(b"\r\n")?;
+    Some(line)
+}
+
+/// A number in the one form that it is written in.
+fn canonical(text: &[u8]) -> Option<i64> {
+    let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (number.to_string().as_bytes() == text).then_some(number)
+}
+
+// What is not there ---------------------------------------------------------------------------------------------------
+
+struct StoppedClock {
+    unix_us: AtomicU64,
+}
+
+impl Clock for StoppedClock {
+    fn unix_us(&self) -> u64 {
+        self.unix_us.load(Relaxed)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.unix_us() * 1000
+    }
+}
+
+struct IdleHost;
+
+impl Host for IdleHost {
+    fn used_memory(&self) -> u64 {
+        8 << 20
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let used = self.used_memory();
+        MemoryUse { used, resident: used * 2, allocated: used, active: used, allocator_resident: used }
+    }
+
+    fn purge_memory(&self) {}
+
+    fn total_memory(&self) -> u64 {
+        8 << 30
+    }
+
+    fn cpu(&self) -> CpuTime {
+        CpuTime::default()
+    }
+
+    fn process_id(&self) -> u32 {
+        1
+    }
+
+    fn executable(&self) -> String {
+        "holdfast".into()
+    }
+
+    fn config_file(&self) -> String {
+        "holdfast.toml".into()
+    }
+
+    fn os(&self) -> String {
+        "Linux 6.1.0 x86_64".into()
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn shutdown(&self, _: Shutdown) {}
+
+    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn setting_changed(&self, _: &str) {}
+}

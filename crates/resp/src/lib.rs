@@ -1,0 +1,16 @@
+//! Bytes to arguments, replies to bytes. Knows RESP2 and RESP3; refuses to know what a command or a key is.
+//!
+//! The way through: [`Scanner`] finds the next complete request in a buffer and yields it as a [`Request`],
+//! arguments borrowed from that buffer. [`Reply`] writes one reply, in the client's protocol, straight into
+//! the client's output buffer.
+
+#![forbid(unsafe_code)]
+
+mod inline;
+mod reply;
+mod request;
+mod scanner;
+
+pub use reply::{Protocol, Reply};
+pub use request::{OwnedRequest, Request};
+pub use scanner::{Limits, ProtocolError, Scan, Scanner};

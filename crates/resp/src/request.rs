@@ -1,0 +1,85 @@
+//! One request as borrowed arguments. Knows nothing of how they were framed.
+
+/// Where an argument lies in the buffer that holds it. 32 bits: query buffers are limited far below 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// A complete request: the command's name followed by its arguments, at least one in all.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    bytes: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(bytes: &'a [u8], spans: &'a [Span]) -> Self {
+        Request { bytes, spans }
+    }
+
+    /// How many arguments there are, the command's name included.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// True when there is no argument at all; a scanned request never is.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The argument at `index`, the command's name being 0. Panics past the end, as slices do.
+    #[inline]
+    pub fn arg(&self, index: usize) -> &'a [u8] {
+        let span = self.spans[index];
+        &self.bytes[span.start as usize..span.start as usize + span.len as usize]
+    }
+
+    /// All arguments in order, the command's name first.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let this = *self;
+        (0..self.len()).map(move |index| this.arg(index))
+    }
+
+    /// The request without its first `count` arguments: what a container hands to its subcommand.
+    pub fn skip(&self, count: usize) -> Request<'a> {
+        Request { bytes: self.bytes, spans: &self.spans[count..] }
+    }
+}
+
+/// Owns arguments that did not come over a wire: scripts, queued transactions, tests.
+#[derive(Default, Clone)]
+pub struct OwnedRequest {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl OwnedRequest {
+    /// Copies the arguments of `request`.
+    pub fn copy_of(request: Request<'_>) -> Self {
+        request.iter().collect()
+    }
+
+    /// Adds one argument at the end.
+    pub fn push(&mut self, arg: &[u8]) {
+        self.spans.push(Span { start: self.bytes.len() as u32, len: arg.len() as u32 });
+        self.bytes.extend_from_slice(arg);
+    }
+
+    /// The borrowed form that commands take.
+    pub fn as_request(&self) -> Request<'_> {
+        Request::new(&self.bytes, &self.spans)
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for OwnedRequest {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(args: I) -> Self {
+        let mut owned = OwnedRequest::default();
+        for arg in args {
+            owned.push(arg);
+        }
+        owned
+    }
+}

@@ -1,0 +1,270 @@
+//! Where settings come from: the built-in defaults, then the configuration file, then `HOLDFAST_*` variables, then
+//! flags; the later wins. Knows files and names; refuses to know what a setting does.
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::Settings;
+use engine::settings::TABLE;
+use std::path::{Path, PathBuf};
+
+const VARIABLE_PREFIX: &str = "HOLDFAST_";
+
+/// Names that are shown in `--help`; every other setting is a flag too.
+const SHOWN: &[(&str, &str)] = &[
+    ("port", "TCP port to listen on"),
+    ("bind", "Addresses to listen on, separated by spaces"),
+    ("dir", "Directory for the server's data"),
+    ("threads", "Worker threads; 0 = one a core"),
+    ("requirepass", "Password that clients must give with AUTH"),
+    ("maxmemory", "Most memory to use, such as 2gb; 0 = no limit"),
+    ("maxclients", "Most clients at once"),
+    ("loglevel", "debug, verbose, notice, warning or nothing"),
+    ("log-format", "text or json"),
+    ("enable-debug-command", "Allow DEBUG: no, yes or local"),
+];
+
+/// Settings whose value may be given as several arguments.
+const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
+
+/// What the command line asked for.
+pub(crate) struct Loaded {
+    pub(crate) settings: Settings,
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Reads the command line and everything it refers to. Prints help or an error and exits when that is asked for.
+pub(crate) fn from_command_line() -> Result<Loaded> {
+    load(&command().get_matches(), std::env::vars_os())
+}
+
+/// The command line: one flag a setting, so that any of them can be given at start.
+fn command() -> Command {
+    let file = Arg::new("config").long("config").short('c').value_name("FILE").env("HOLDFAST_CONFIG");
+    let mut command = Command::new("holdfast")
+        .version(env!("CARGO_PKG_VERSION"))
+        // As in redis-server, the last of two equal flags counts.
+        .args_override_self(true)
+        .about("A state server for workers, workflows and pipelines that speaks the Redis protocol")
+        .after_help(
+            "Every setting of the configuration file is a flag (--maxmemory 2gb) and an environment variable \
+             (HOLDFAST_MAXMEMORY=2gb). Flags win over variables, variables over the file. \
+             config/holdfast.toml lists all settings with their defaults.",
+        )
+        .arg(file.help("Configuration file, such as config/holdfast.toml").value_parser(clap::value_parser!(PathBuf)));
+    for row in TABLE {
+        let help = SHOWN.iter().find(|(name, _)| *name == row.name).map(|(_, help)| *help);
+        let mut arg =
+            Arg::new(row.name).long(row.name).value_name("VALUE").action(ArgAction::Set).allow_hyphen_values(true);
+        if let Some(alias) = row.alias {
+            arg = arg.visible_alias(alias);
+        }
+        if SEVERAL_WORDS.contains(&row.name) {
+            // As in redis-server: `--save 3600 1 300 100` and `--save "3600 1 300 100"` are the same.
+            arg = arg.num_args(0..).allow_hyphen_values(false);
+        }
+        command = command.arg(match help {
+            Some(help) => arg.help(help),
+            None => arg.hide(true),
+        });
+    }
+    command
+}
+
+fn load(
+    matches: &ArgMatches,
+    variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+) -> Result<Loaded> {
+    let settings = Settings::new();
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    if let Some(file) = &file {
+        load_file(&settings, file)?;
+    }
+    for (variable, value) in variables {
+        let Some(name) = variable.to_str().and_then(|variable| variable.strip_prefix(VARIABLE_PREFIX)) else {
+            continue;
+        };
+        // Variables of the project's own scripts share the prefix.
+        if name == "CONFIG" || name == "BIN" || name.starts_with("TEST_") {
+            continue;
+        }
+        let value = value.to_str().with_context(|| format!("{VARIABLE_PREFIX}{name} is not UTF-8"))?;
+        set(&settings, &name.to_ascii_lowercase().replace('_', "-"), value)
+            .with_context(|| format!("environment variable {VARIABLE_PREFIX}{name}"))?;
+    }
+    for row in TABLE {
+        if let Some(values) = matches.get_many::<String>(row.name) {
+            let value = values.map(String::as_str).collect::<Vec<_>>().join(" ");
+            set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
+        }
+    }
+    Ok(Loaded { settings, file })
+}
+
+/// Reads a TOML file of `name = value` lines.
+fn load_file(settings: &Settings, path: &Path) -> Result<()> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
+    let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    for (name, value) in &table {
+        let value = as_text(value).with_context(|| format!("{}: {name}", path.display()))?;
+        set(settings, name, &value).with_context(|| format!("in {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn as_text(value: &toml::Value) -> Result<String> {
+    Ok(match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Boolean(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => {
+            bail!("a setting is a string, a whole number or true/false")
+        }
+    })
+}
+
+fn set(settings: &Settings, name: &str, value: &str) -> Result<()> {
+    if Settings::find(name.as_bytes()).is_none() {
+        bail!(
+            "unknown setting '{name}'{}",
+            nearest(name).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+        );
+    }
+    match settings.load(name.as_bytes(), value.as_bytes()) {
+        Ok(()) => Ok(()),
+        Err(reason) => bail!("bad value '{value}' for setting '{name}': {reason}"),
+    }
+}
+
+/// The known name that is most like `name`, if any is like it at all.
+fn nearest(name: &str) -> Option<&'static str> {
+    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
+    let scored = names.map(|known| (strsim::jaro_winkler(name, known), known));
+    scored.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// Writes settings into the file, changing the lines that set them and adding those that are missing (CONFIG
+/// REWRITE). Comments and order stay.
+pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Result<()> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut left: Vec<&(&str, String)> = settings.iter().collect();
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let name = line.split_once('=').map(|(name, _)| name.trim().trim_matches('"'));
+        let row = name.and_then(|name| Settings::find(name.as_bytes()));
+        match row.and_then(|row| left.iter().position(|(name, _)| *name == row.name)) {
+            Some(at) => {
+                let (name, value) = left.remove(at);
+                lines.push(toml_line(name, value));
+            }
+            // A setting that is back at its default leaves the file.
+            None if row.is_some() => {}
+            None => lines.push(line.to_owned()),
+        }
+    }
+    lines.extend(left.iter().map(|(name, value)| toml_line(name, value)));
+    let temporary = path.with_extension("toml.new");
+    std::fs::write(&temporary, lines.join("\n") + "\n")
+        .with_context(|| format!("cannot write {}", temporary.display()))?;
+    std::fs::rename(&temporary, path).with_context(|| format!("cannot replace {}", path.display()))
+}
+
+fn toml_line(name: &str, value: &str) -> String {
+    match value.parse::<i64>() {
+        Ok(number) => format!("{name} = {number}"),
+        Err(_) => format!("{name} = {}", toml::Value::String(value.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn load_with(args: &[&str], variables: &[(&str, &str)]) -> Result<Loaded> {
+        let matches = command().try_get_matches_from(args)?;
+        let variables: Vec<(OsString, OsString)> =
+            variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        load(&matches, variables.into_iter())
+    }
+
+    fn error_of(loaded: Result<Loaded>) -> String {
+        match loaded {
+            Ok(_) => panic!("an error was expected"),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    #[test]
+    fn the_shipped_file_holds_every_setting_at_its_default() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/holdfast.toml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let table: toml::Table = text.parse().unwrap();
+        let loaded = load_with(&["holdfast", "--config", path], &[]).unwrap();
+        assert_eq!(loaded.settings.changed_from_defaults(), vec![], "the file only states defaults");
+        for row in TABLE.iter().filter(|row| !row.hidden) {
+            assert!(table.contains_key(row.name), "config/holdfast.toml lacks {}", row.name);
+        }
+    }
+
+    #[test]
+    fn flags_beat_variables_and_variables_beat_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, "port = 1111\nmaxmemory = \"1mb\"\ntimeout = 7\n").unwrap();
+        let args = ["holdfast", "--config", path.to_str().unwrap(), "--port", "3333"];
+        let loaded =
+            load_with(&args, &[("HOLDFAST_PORT", "2222"), ("HOLDFAST_MAXMEMORY", "2mb"), ("OTHER", "x")]).unwrap();
+        let settings = &loaded.settings;
+        assert_eq!((settings.port(), settings.maxmemory(), settings.timeout()), (3333, 2 << 20, 7));
+    }
+
+    #[test]
+    fn an_unknown_setting_names_the_nearest_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, "maxmemry = 5\n").unwrap();
+        let error = error_of(load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]));
+        assert!(error.contains("unknown setting 'maxmemry'; did you mean 'maxmemory'?"), "{error}");
+        let error = error_of(load_with(&["holdfast"], &[("HOLDFAST_PROT", "1")]));
+        assert!(error.contains("HOLDFAST_PROT") && error.contains("did you mean 'port'?"), "{error}");
+        let error = error_of(load_with(&["holdfast", "--maxmemry", "5"], &[]));
+        assert!(error.contains("--maxmemory"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_value_says_what_would_be_good() {
+        let error = error_of(load_with(&["holdfast", "--port", "70000"], &[]));
+        assert!(error.contains("port") && error.contains("between 0 and 65535"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, b"bind = \"\xff\"\n").unwrap();
+        assert!(error_of(load_with(&["holdfast", "--config", path.to_str().unwrap()], &[])).contains("is not UTF-8"));
+        std::fs::write(&path, "port = [1]\n").unwrap();
+        assert!(
+            error_of(load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]))
+                .contains("a setting is a string")
+        );
+    }
+
+    #[test]
+    fn redis_style_lists_may_be_one_word_or_several() {
+        for args in [&["holdfast", "--save", "3600 1 300 100"][..], &["holdfast", "--save", "3600", "1", "300", "100"]]
+        {
+            assert_eq!(load_with(args, &[]).unwrap().settings.save_points(), vec![(3600, 1), (300, 100)]);
+        }
+        assert_eq!(load_with(&["holdfast", "--save", ""], &[]).unwrap().settings.save_points(), vec![]);
+    }
+
+    #[test]
+    fn rewriting_keeps_comments_and_replaces_values() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, "# the port\nport = 1111\ntimeout = 9\n").unwrap();
+        rewrite(&path, &[("port", "4444".into()), ("requirepass", "se\"cret".into())]).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "# the port\nport = 4444\nrequirepass = 'se\"cret'\n");
+        let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
+        assert_eq!((loaded.settings.port(), &*loaded.settings.requirepass()), (4444, "se\"cret"));
+    }
+}

@@ -1,0 +1,562 @@
+//! One client's connection: bytes in, requests executed, bytes out. Knows buffers and their limits; refuses to know
+//! what a request does.
+//!
+//! A connection that is idle owns no buffer: it reads into its worker's, and its output buffer goes back to the
+//! worker's pool once it is sent. Only an unfinished request or unsent output stays with it.
+
+use crate::worker::{Arrival, Local, try_with_local, with_local};
+use engine::clients::Unblock;
+use engine::settings::ClientClass;
+use engine::stats::WorkerStats;
+use engine::{Blocked, Client, ClientHandle, Flow, Settings};
+use parking_lot::Mutex;
+use resp::{Limits, Reply, Scan, Scanner};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+
+/// Output after which a connection lets others run, so that a long pipeline is sent in pieces.
+const OUTPUT_PIECE: usize = 256 * 1024;
+/// Unread input kept for a client that waits for a command of its own.
+const INPUT_WHILE_WAITING: usize = 64 * 1024;
+/// Room made for an unfinished request: at least so much; beyond it, as much again as is there. A client that
+/// announces half a gigabyte gets it only as the bytes arrive.
+const INPUT_ROOM_MIN: usize = 64 * 1024;
+const INPUT_ROOM_STEP: usize = 1024 * 1024;
+
+/// The socket side of a connection, where the worker can reach it at the end of a tick.
+pub(crate) struct Io {
+    stream: TcpStream,
+    /// Replies not sent yet, of which the first `sent` bytes are.
+    pub(crate) output: Vec<u8>,
+    sent: usize,
+    pub(crate) flush_queued: bool,
+    /// The connection ends when everything is sent: its task wants to know.
+    closing: bool,
+    /// The worker has too many connections: this one should go to another.
+    pub(crate) leave: bool,
+    /// The peer is gone: there is nobody to write to.
+    broken: bool,
+    pub(crate) handle: Arc<ClientHandle>,
+    task: Arc<Task>,
+}
+
+/// Wakes the task that a connection is now, from any thread. The task changes when the connection moves.
+struct Task(Mutex<Waker>);
+
+impl Task {
+    fn register(&self, waker: &Waker) {
+        *self.0.lock() = waker.clone();
+    }
+
+    fn wake(&self) {
+        self.0.lock().wake_by_ref();
+    }
+}
+
+impl Io {
+    /// Makes the connection's task look around.
+    pub(crate) fn wake(&self) {
+        self.task.wake();
+    }
+
+    /// Bytes still to be sent.
+    fn pending(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Writes as much as the socket takes. What is left waits for the connection's task to see it writable.
+    pub(crate) fn send(&mut self, stats: &WorkerStats) {
+        while self.pending() > 0 && !self.broken {
+            match self.stream.try_write(&self.output[self.sent..]) {
+                Ok(written) => {
+                    self.sent += written;
+                    stats.writes.add(1);
+                    stats.bytes_out.add(written as u64);
+                    self.handle.bytes_out.fetch_add(written as u64, Relaxed);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    self.handle.output_bytes.store(self.pending(), Relaxed);
+                    self.compact();
+                    return self.wake();
+                }
+                Err(_) => {
+                    self.broken = true;
+                    self.wake();
+                }
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        if self.closing || self.handle.output_bytes.swap(0, Relaxed) != 0 {
+            self.wake();
+        }
+    }
+
+    /// Drops what has been sent when that is most of the buffer.
+    fn compact(&mut self) {
+        if self.sent > self.output.len() / 2 {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+}
+
+/// What the connection is doing.
+enum State {
+    Running,
+    /// A command of this client waits, for a time or for ever.
+    Blocked(Blocked, Option<Pin<Box<Sleep>>>),
+    /// CLIENT PAUSE holds the next request back.
+    Paused(Pin<Box<Sleep>>),
+    /// Send what is left, then close.
+    Closing,
+}
+
+/// A connection between two workers.
+pub(crate) struct Moving {
+    stream: std::net::TcpStream,
+    peer: Peer,
+    task: Arc<Task>,
+}
+
+impl Moving {
+    /// Goes on at another worker, on whose thread this is called.
+    pub(crate) fn arrive(self: Box<Self>, connections: Arc<AtomicUsize>) -> std::io::Result<Connection> {
+        let Moving { stream, mut peer, task } = *self;
+        let handle = peer.client.handle.clone();
+        let stream = TcpStream::from_std(stream)?;
+        let io = Io {
+            stream,
+            output: Vec::new(),
+            sent: 0,
+            flush_queued: false,
+            closing: false,
+            leave: false,
+            broken: false,
+            handle,
+            task,
+        };
+        peer.io = with_local(|local| local.ios.insert(io));
+        Ok(Connection { arrival: None, peer: Some(peer), connections, registered: false })
+    }
+}
+
+/// A connection as a task of its worker.
+pub(crate) struct Connection {
+    /// Until the first poll, which is the first moment on the worker's thread.
+    arrival: Option<(TcpStream, SocketAddr)>,
+    peer: Option<Peer>,
+    connections: Arc<AtomicUsize>,
+    /// Its handle wakes this task.
+    registered: bool,
+}
+
+/// A connection that has started.
+struct Peer {
+    /// Key of its `Io` with the worker.
+    io: usize,
+    client: Client,
+    scanner: Scanner,
+    /// Input that could not be executed yet.
+    input: Vec<u8>,
+    /// How long the input has to be before it can be; 0 when that is not known.
+    wanted: usize,
+    state: State,
+    /// When the soft output limit was first exceeded.
+    soft_since: Option<Instant>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, connections: Arc<AtomicUsize>) -> Connection {
+        Connection { arrival: Some((stream, peer)), peer: None, connections, registered: false }
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        with_local(|local| {
+            if let Some((stream, address)) = this.arrival.take() {
+                this.peer = Some(Peer::start(local, stream, address));
+            }
+            if let Some(peer) = &this.peer
+                && !std::mem::replace(&mut this.registered, true)
+            {
+                local.ios[peer.io].task.register(cx.waker());
+            }
+            if let Some(peer) = this.peer.take_if(|peer| peer.may_leave(local)) {
+                peer.leave(local);
+                return Poll::Ready(());
+            }
+            this.peer.as_mut().map_or(Poll::Ready(()), |peer| peer.poll(local, cx))
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.connections.fetch_sub(1, Relaxed);
+        let Some(peer) = self.peer.take() else { return };
+        // Dropped by the runtime while the worker ends, there is no worker any more.
+        let _ = try_with_local(|local| {
+            if peer.client.monitoring {
+                local.engine.monitors.remove(peer.client.id());
+            }
+            local.engine.clients.remove(&peer.client.handle);
+            let io = local.ios.remove(peer.io);
+            local.give_buffer(io.output);
+        });
+    }
+}
+
+impl Peer {
+    /// Registers with the worker and the engine.
+    fn start(local: &mut Local, stream: TcpStream, address: SocketAddr) -> Peer {
+        let engine = &local.engine;
+        let task = Arc::new(Task(Mutex::new(Waker::noop().clone())));
+        let waker = task.clone();
+        let wake = Box::new(move || waker.wake());
+        let local_address = stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
+        let now_ms = engine.clock.unix_us() / 1000;
+        let id = engine.clients.next_id();
+        let handle =
+            Arc::new(ClientHandle::new(id, address.to_string(), local_address, stream.as_raw_fd(), now_ms, wake));
+        engine.clients.add(handle.clone());
+        let client = Client::new(handle.clone(), !engine.settings.requires_password());
+        let io = Io {
+            stream,
+            output: Vec::new(),
+            sent: 0,
+            flush_queued: false,
+            closing: false,
+            leave: false,
+            broken: false,
+            handle,
+            task,
+        };
+        Peer {
+            io: local.ios.insert(io),
+            client,
+            scanner: Scanner::default(),
+            input: Vec::new(),
+            wanted: 0,
+            state: State::Running,
+            soft_since: None,
+        }
+    }
+
+    /// True when the connection was asked to go to another worker and has nothing in flight.
+    fn may_leave(&self, local: &Local) -> bool {
+        let io = &local.ios[self.io];
+        io.leave && matches!(self.state, State::Running) && io.pending() == 0 && !io.flush_queued && !io.broken
+    }
+
+    /// Goes to another worker.
+    fn leave(self, local: &mut Local) {
+        let io = local.ios.remove(self.io);
+        local.give_buffer(io.output);
+        match io.stream.into_std() {
+            Ok(stream) => local.team.assign(Arrival::Moved(Box::new(Moving { stream, peer: self, task: io.task }))),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be moved");
+                local.engine.clients.remove(&self.client.handle);
+            }
+        }
+    }
+
+    fn poll(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
+        if self.poll_output(local, cx).is_ready() {
+            return Poll::Ready(());
+        }
+        loop {
+            self.poll_waiting(local, cx);
+            if matches!(self.state, State::Running) && self.input.len() > self.wanted {
+                self.execute_input(local);
+            }
+            match self.state {
+                State::Closing => return self.poll_closing(local),
+                State::Running if self.input.len() > self.wanted => {
+                    // Others first: there is more to execute than fits into one turn.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                State::Blocked(..) | State::Paused(_) if self.input.len() > INPUT_WHILE_WAITING => {
+                    return Poll::Pending;
+                }
+                _ => {}
+            }
+            match self.poll_read(local, cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(()),
+                Poll::Pending if !local.stopping => return Poll::Pending,
+                // The server stops and all that this client has sent is executed.
+                Poll::Pending => self.state = State::Closing,
+            }
+        }
+    }
+
+    /// Takes what others have sent to this client, and goes on sending if the socket was full. Ready when the
+    /// connection is over.
+    fn poll_output(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
+        let io = &mut local.ios[self.io];
+        if io.broken || io.handle.is_killed() {
+            return Poll::Ready(());
+        }
+        io.handle.drain_outbox(&mut io.output);
+        if io.handle.output_bytes.load(Relaxed) > 0 {
+            // The socket was full: learn when it is not.
+            match io.stream.poll_write_ready(cx) {
+                Poll::Ready(Ok(())) => io.send(&local.worker.books.stats),
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => {}
+            }
+            if self.exceeds_output_limit(local) {
+                local.engine.clients.count_output_overflow();
+                return Poll::Ready(());
+            }
+        } else if io.pending() > 0 {
+            local.flush_later(self.io);
+        }
+        Poll::Pending
+    }
+
+    /// Ready when nothing is left to be sent.
+    fn poll_closing(&mut self, local: &mut Local) -> Poll<()> {
+        let io = &mut local.ios[self.io];
+        if io.pending() == 0 {
+            return Poll::Ready(());
+        }
+        io.closing = true;
+        if io.handle.output_bytes.load(Relaxed) == 0 {
+            local.flush_later(self.io);
+        }
+        Poll::Pending
+    }
+
+    /// Ends a wait whose time is up or that somebody has ended.
+    fn poll_waiting(&mut self, local: &mut Local, cx: &mut Context<'_>) {
+        match &mut self.state {
+            State::Running | State::Closing => {}
+            State::Paused(until) => {
+                let over = until.as_mut().poll(cx).is_ready();
+                if over || !local.engine.pause.is_on(local.engine.clock.unix_us() / 1000) {
+                    self.state = State::Running;
+                }
+            }
+            State::Blocked(blocked, until) => {
+                let over = until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready());
+                let io = &mut local.ios[self.io];
+                match io.handle.take_unblock() {
+                    Unblock::No if !over => return,
+                    Unblock::Error => {
+                        io.output.extend_from_slice(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+                    }
+                    Unblock::No | Unblock::Timeout => io.output.extend_from_slice(&blocked.timeout_reply),
+                }
+                io.handle.blocked.store(false, Relaxed);
+                self.state = State::Running;
+                local.flush_later(self.io);
+            }
+        }
+    }
+
+    /// Reads once; what comes is executed at once or kept. False when the peer has closed or must be closed.
+    fn poll_read(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
+        if !self.input.is_empty() {
+            return self.poll_read_more(local, cx);
+        }
+        let mut buffer = std::mem::take(&mut local.read_buffer);
+        let mut read = ReadBuf::new(&mut buffer);
+        // Not `try_read`: a short read through `poll_read` tells tokio that the socket is empty, which saves the
+        // second read that would find that out.
+        let polled = Pin::new(&mut local.ios[self.io].stream).poll_read(cx, &mut read);
+        let len = read.filled().len();
+        let outcome = match polled {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(_)) => Poll::Ready(false),
+            Poll::Ready(Ok(())) if len == 0 => Poll::Ready(false),
+            Poll::Ready(Ok(())) => {
+                self.count_read(local, len);
+                let executed = match self.state {
+                    State::Running => self.execute(local, &buffer[..len]),
+                    _ => 0,
+                };
+                if executed < len {
+                    self.input.extend_from_slice(&buffer[executed..len]);
+                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+                }
+                Poll::Ready(true)
+            }
+        };
+        local.read_buffer = buffer;
+        outcome
+    }
+
+    /// Reads the rest of an unfinished request to where its beginning is.
+    fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
+        let (len, step) = (self.input.len(), self.input.len().max(INPUT_ROOM_STEP));
+        self.input.reserve(self.wanted.saturating_sub(len).clamp(INPUT_ROOM_MIN, step));
+        loop {
+            let stream = &local.ios[self.io].stream;
+            match stream.poll_read_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                Poll::Ready(Ok(())) => {}
+            }
+            match stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Poll::Ready(false),
+                Ok(len) => {
+                    self.count_read(local, len);
+                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+                    let fits = self.input.len() as u64 <= local.engine.settings.client_query_buffer_limit();
+                    if !fits {
+                        local.engine.clients.count_query_overflow();
+                        tracing::warn!(
+                            client = self.client.id(),
+                            "closed: its request exceeds client-query-buffer-limit"
+                        );
+                    }
+                    return Poll::Ready(fits);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return Poll::Ready(false),
+            }
+        }
+    }
+
+    #[inline]
+    fn count_read(&self, local: &Local, len: usize) {
+        let stats = &local.worker.books.stats;
+        stats.reads.add(1);
+        stats.bytes_in.add(len as u64);
+        self.client.handle.bytes_in.fetch_add(len as u64, Relaxed);
+    }
+
+    /// Executes what was kept.
+    fn execute_input(&mut self, local: &mut Local) {
+        let mut input = std::mem::take(&mut self.input);
+        let executed = self.execute(local, &input);
+        if executed < input.len() {
+            input.drain(..executed);
+            self.input = input;
+        }
+        self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+    }
+
+    /// Executes the complete requests at the start of `input` and returns how many bytes they took.
+    fn execute(&mut self, local: &mut Local, input: &[u8]) -> usize {
+        if local.ios[self.io].output.capacity() == 0 {
+            local.ios[self.io].output = local.take_buffer();
+        }
+        let engine = &local.engine;
+        engine.begin(&mut local.worker);
+        let io = &mut local.ios[self.io];
+        let output_max = engine.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes as usize;
+        let mut limits = request_limits(&engine.settings);
+        let mut at = 0;
+        self.wanted = 0;
+        while at < input.len() {
+            limits.unauthenticated = !self.client.authenticated && engine.settings.requires_password();
+            let (request, len) = match self.scanner.scan(&input[at..], &limits) {
+                Scan::Complete(request, len) => (request, len),
+                Scan::Empty(len) => {
+                    at += len;
+                    continue;
+                }
+                Scan::Incomplete(needed) => {
+                    self.wanted = needed - 1;
+                    break;
+                }
+                Scan::Broken(error) => {
+                    tracing::debug!(client = self.client.id(), %error, "closed");
+                    Reply::new(&mut io.output, self.client.protocol).error(&format!("ERR {error}"));
+                    self.state = State::Closing;
+                    at = input.len();
+                    break;
+                }
+            };
+            match engine.execute(&mut local.worker, &mut self.client, request, &mut io.output) {
+                Flow::Continue => at += len,
+                Flow::Close => {
+                    self.state = State::Closing;
+                    at = input.len();
+                    break;
+                }
+                Flow::Block(blocked) => {
+                    at += len;
+                    let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, local.worker.now_ms));
+                    // An UNBLOCK that came too late for the last wait must not end this one.
+                    io.handle.take_unblock();
+                    io.handle.blocked.store(true, Relaxed);
+                    self.state = State::Blocked(blocked, until);
+                    // The timer is not polled yet; a pass through `poll` does that.
+                    io.task.wake();
+                    break;
+                }
+                Flow::Paused(until_ms) => {
+                    self.state = State::Paused(sleep_until(until_ms, local.worker.now_ms));
+                    io.task.wake();
+                    break;
+                }
+            }
+            if io.pending() > OUTPUT_PIECE {
+                if output_max > 0 && io.pending() > output_max {
+                    engine.clients.count_output_overflow();
+                    tracing::warn!(client = self.client.id(), "closed: its replies exceed client-output-buffer-limit");
+                    io.broken = true;
+                    io.task.wake();
+                    return input.len();
+                }
+                break;
+            }
+        }
+        self.scanner.shrink();
+        if io.pending() > 0 && io.handle.output_bytes.load(Relaxed) == 0 {
+            local.flush_later(self.io);
+        } else if io.pending() == 0 {
+            let buffer = std::mem::take(&mut io.output);
+            local.give_buffer(buffer);
+        }
+        at
+    }
+
+    /// The limits of `client-output-buffer-limit`, hard and soft.
+    fn exceeds_output_limit(&mut self, local: &Local) -> bool {
+        let limit = local.engine.settings.client_output_buffer_limit(ClientClass::Normal);
+        let pending = local.ios[self.io].pending() as u64;
+        if limit.hard_bytes > 0 && pending > limit.hard_bytes {
+            return true;
+        }
+        if limit.soft_bytes == 0 || pending <= limit.soft_bytes {
+            self.soft_since = None;
+            return false;
+        }
+        let since = *self.soft_since.get_or_insert_with(Instant::now);
+        since.elapsed() > Duration::from_secs(limit.soft_seconds)
+    }
+}
+
+/// The limits of the protocol as they are set now.
+fn request_limits(settings: &Settings) -> Limits {
+    Limits {
+        inline_bytes_max: settings.proto_max_inline_len() as usize,
+        args_max: settings.proto_max_args() as usize,
+        bulk_bytes_max: settings.proto_max_bulk_len() as usize,
+        unauthenticated: false,
+    }
+}
+
+fn sleep_until(until_ms: u64, now_ms: u64) -> Pin<Box<Sleep>> {
+    Box::pin(tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(now_ms))))
+}

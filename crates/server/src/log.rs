@@ -1,0 +1,44 @@
+//! The server's own log, through tracing. Knows formats and levels; refuses to know what is logged.
+
+use engine::settings::LogLevel;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::reload;
+
+/// Changes the level of a running server.
+#[derive(Clone)]
+pub(crate) struct LogLevelHandle(Arc<dyn Fn(LevelFilter) + Send + Sync>);
+
+impl LogLevelHandle {
+    pub(crate) fn set(&self, level: LogLevel) {
+        (self.0)(filter(level));
+    }
+}
+
+/// Begins to log, as text or as one JSON object a line.
+pub(crate) fn start(level: LogLevel, json: bool) -> LogLevelHandle {
+    let (filter_layer, handle) = reload::Layer::new(filter(level));
+    let registry = tracing_subscriber::registry().with(filter_layer);
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(std::io::stderr);
+    // A second start in one process (tests) keeps the first subscriber.
+    let _ = match json {
+        true => registry.with(lines.json()).try_init(),
+        false => registry.with(lines.with_ansi(std::io::stderr().is_terminal())).try_init(),
+    };
+    LogLevelHandle(Arc::new(move |level| {
+        let _ = handle.reload(level);
+    }))
+}
+
+/// Redis's levels in tracing's words.
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Debug => LevelFilter::TRACE,
+        LogLevel::Verbose => LevelFilter::DEBUG,
+        LogLevel::Notice => LevelFilter::INFO,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Nothing => LevelFilter::OFF,
+    }
+}

@@ -1,0 +1,127 @@
+//! The process as the engine may ask about it: memory, CPU time, names. Knows /proc; refuses to know commands.
+
+use crate::allocator;
+use crate::log::LogLevelHandle;
+use engine::Settings;
+use engine::host::{CpuTime, Host, MemoryUse, Shutdown};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// This process.
+pub(crate) struct Process {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) threads: usize,
+    pub(crate) log_level: LogLevelHandle,
+    /// Tells everybody to stop.
+    pub(crate) stop: watch::Sender<Option<Shutdown>>,
+}
+
+impl Host for Process {
+    fn used_memory(&self) -> u64 {
+        allocator::used()
+    }
+
+    fn memory(&self) -> MemoryUse {
+        use tikv_jemalloc_ctl::{epoch, stats};
+        let _ = epoch::advance();
+        let figure = |read: Result<usize, tikv_jemalloc_ctl::Error>| read.unwrap_or(0) as u64;
+        MemoryUse {
+            used: allocator::used(),
+            resident: resident_bytes(),
+            allocated: figure(stats::allocated::read()),
+            active: figure(stats::active::read()),
+            allocator_resident: figure(stats::resident::read()),
+        }
+    }
+
+    fn purge_memory(&self) {
+        purge_allocator();
+    }
+
+    fn total_memory(&self) -> u64 {
+        let info = rustix::system::sysinfo();
+        info.totalram as u64 * u64::from(info.mem_unit)
+    }
+
+    fn cpu(&self) -> CpuTime {
+        let (user, system) = cpu_seconds("/proc/self/stat");
+        let (main_thread_user, main_thread_system) = cpu_seconds("/proc/thread-self/stat");
+        CpuTime { user, system, main_thread_user, main_thread_system }
+    }
+
+    fn process_id(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn executable(&self) -> String {
+        std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default()
+    }
+
+    fn config_file(&self) -> String {
+        self.config_file.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    }
+
+    fn os(&self) -> String {
+        let uname = rustix::system::uname();
+        let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        format!("{} {} {}", part(uname.sysname()), part(uname.release()), part(uname.machine()))
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn shutdown(&self, how: Shutdown) {
+        self.stop.send_replace(Some(how));
+    }
+
+    fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String> {
+        let path = self.config_file.as_ref().ok_or("The server is running without a config file")?;
+        crate::config::rewrite(path, settings).map_err(|error| format!("Rewriting config file: {error:#}"))
+    }
+
+    fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {
+        // Should no thread be had, the closure is dropped, and the garbage with it, right here.
+        let _ = std::thread::Builder::new().name("discard".into()).spawn(move || drop(garbage));
+    }
+
+    fn log(&self, message: &str) {
+        tracing::warn!("{message}");
+    }
+
+    fn setting_changed(&self, name: &str) {
+        if name == "loglevel" {
+            self.log_level.set(self.settings.loglevel());
+        }
+    }
+}
+
+/// Resident memory, from the second field of /proc/self/statm.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// User and system seconds, from fields 14 and 15 of a `stat` file.
+fn cpu_seconds(path: &str) -> (f64, f64) {
+    let stat = std::fs::read_to_string(path).unwrap_or_default();
+    // The name, field 2, is in parentheses and may hold spaces: count from its end.
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return (0.0, 0.0) };
+    let mut ticks = fields.split(' ').skip(11).map(|field| field.parse::<f64>().unwrap_or(0.0));
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    (ticks.next().unwrap_or(0.0) / per_second, ticks.next().unwrap_or(0.0) / per_second)
+}
+
+/// Asks jemalloc to give all unused pages back.
+fn purge_allocator() {
+    // 4096 is jemalloc's MALLCTL_ARENAS_ALL.
+    const PURGE_ALL: &[u8] = b"arena.4096.purge\0";
+    // SAFETY: the name is a valid, NUL-terminated mallctl key that takes no value and returns none.
+    let purged = unsafe { tikv_jemalloc_ctl::raw::write::<()>(PURGE_ALL, ()) };
+    if let Err(error) = purged {
+        tracing::debug!(%error, "the allocator did not purge");
+    }
+}

@@ -1,0 +1,251 @@
+//! Starts the workers, listens, hands connections out, and stops it all. Knows addresses and signals; refuses to
+//! know requests.
+
+use crate::balance::AtWork;
+use crate::clock::SystemClock;
+use crate::config::Loaded;
+use crate::log::{self, LogLevelHandle};
+use crate::process::Process;
+use crate::worker::{self, Arrival, Member, Start, Team};
+use anyhow::{Context, Result};
+use engine::host::Shutdown;
+use engine::{Engine, Settings};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// Runs the server until it is told to stop.
+pub(crate) fn run(loaded: Loaded) -> Result<()> {
+    let settings = Arc::new(loaded.settings);
+    let log_level = log::start(settings.loglevel(), settings.log_as_json());
+    prepare_directory(&settings)?;
+    let threads = match settings.threads() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    raise_file_limit(&settings);
+    let listeners = bind(&settings)?;
+    let (stop, stopped) = watch::channel(None);
+    let engine = engine(&settings, loaded.file, threads, log_level, stop);
+    let (team, threads) = start_workers(&engine, threads, &stopped)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let how = runtime.block_on(async {
+        announce(&listeners);
+        let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<Vec<_>, _>>()?;
+        for listener in listeners {
+            tokio::spawn(accept(listener, engine.clone(), team.clone()));
+        }
+        anyhow::Ok(until_stopped(&engine, stopped).await)
+    })?;
+    // Dropping the runtime closes the listeners.
+    drop(runtime);
+    if how == Shutdown::Graceful {
+        let limit = Duration::from_secs(settings.shutdown_timeout());
+        join_within(threads, limit);
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn engine(
+    settings: &Arc<Settings>,
+    config_file: Option<std::path::PathBuf>,
+    threads: usize,
+    log_level: LogLevelHandle,
+    stop: watch::Sender<Option<Shutdown>>,
+) -> Arc<Engine> {
+    let config_file = config_file.map(|path| std::path::absolute(&path).unwrap_or(path));
+    let process = Process { settings: settings.clone(), config_file, threads, log_level, stop };
+    let clock = Arc::new(SystemClock::new());
+    Arc::new(Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads))
+}
+
+fn start_workers(
+    engine: &Arc<Engine>,
+    count: usize,
+    stopped: &watch::Receiver<Option<Shutdown>>,
+) -> Result<(Arc<Team>, Vec<JoinHandle<()>>)> {
+    let (mut members, mut receivers) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (arrivals, receiver) = mpsc::unbounded_channel();
+        members.push(Member { arrivals, connections: Arc::default(), busy: AtomicUsize::new(0) });
+        receivers.push(receiver);
+    }
+    let team = Arc::new(Team { members, at_work: AtWork::new() });
+    let mut threads = Vec::new();
+    for (index, arrivals) in receivers.into_iter().enumerate() {
+        let start = Start { engine: engine.clone(), index, team: team.clone(), arrivals, stop: stopped.clone() };
+        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+            if let Err(error) = worker::run(start) {
+                tracing::error!(%error, "a worker could not start");
+            }
+        });
+        threads.push(thread.context("cannot start a worker thread")?);
+    }
+    Ok((team, threads))
+}
+
+/// One line that says where to go.
+fn announce(listeners: &[std::net::TcpListener]) {
+    let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let Some(first) = addresses.first() else { return };
+    let all = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
+    println!("Holdfast {} listens on {all}; talk to it with: redis-cli -p {}", env!("CARGO_PKG_VERSION"), first.port());
+}
+
+/// Waits for a signal or a SHUTDOWN command.
+async fn until_stopped(engine: &Engine, mut stopped: watch::Receiver<Option<Shutdown>>) -> Shutdown {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("cannot listen for signals");
+        return Shutdown::Now;
+    };
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: finishing what is in flight"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: finishing what is in flight"),
+        _ = stopped.changed() => {}
+    }
+    let how = stopped.borrow().unwrap_or(Shutdown::Graceful);
+    engine.host.shutdown(how);
+    how
+}
+
+/// Waits for the workers, but not for ever: a client that does not read must not keep the server up.
+fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
+    let deadline = std::time::Instant::now() + limit;
+    for thread in threads {
+        while !thread.is_finished() {
+            if std::time::Instant::now() > deadline {
+                tracing::warn!("some clients did not read their last replies in time");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = thread.join();
+    }
+}
+
+/// Accepts connections for as long as the server runs.
+async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => match stream.into_std() {
+                Ok(stream) => welcome(stream, peer, &engine, &team),
+                Err(error) => tracing::warn!(%peer, %error, "could not take a connection"),
+            },
+            Err(error) => {
+                // Most likely out of file descriptors: wait for some to come back rather than spin.
+                tracing::warn!(%error, "could not accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// What a stranger is told while there is no password.
+const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
+machine only. To connect from elsewhere, set a password (requirepass), or turn protected-mode off if the network is safe.\r\n";
+
+/// Sets a connection up and gives it to a worker, unless there are too many.
+fn welcome(stream: std::net::TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
+    if team.connections() as u64 >= engine.settings.maxclients() {
+        engine.clients.count_rejected();
+        let _ = std::io::Write::write_all(&mut &stream, b"-ERR max number of clients reached\r\n");
+        return;
+    }
+    let settings = &engine.settings;
+    if settings.protected_mode() && !settings.requires_password() && !peer.ip().is_loopback() {
+        engine.clients.count_rejected();
+        tracing::warn!(%peer, "turned away: protected mode is on and there is no password");
+        let _ = std::io::Write::write_all(&mut &stream, DENIED);
+        return;
+    }
+    let _ = stream.set_nodelay(true);
+    let keepalive = engine.settings.tcp_keepalive();
+    if keepalive > 0 {
+        let times = TcpKeepalive::new()
+            .with_time(Duration::from_secs(keepalive))
+            .with_interval(Duration::from_secs((keepalive / 3).max(1)))
+            .with_retries(3);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&times);
+    }
+    team.assign(Arrival::New { stream, peer });
+}
+
+/// A listener for each address of `bind`. As in Redis, `-` before an address means that it may be missing, and `*`
+/// stands for all of them.
+fn bind(settings: &Settings) -> Result<Vec<std::net::TcpListener>> {
+    let port = settings.port();
+    let mut listeners = Vec::new();
+    for word in settings.bind().split_whitespace() {
+        let (optional, address) = match word.strip_prefix('-') {
+            Some(address) => (true, address),
+            None => (false, word),
+        };
+        let address = match address {
+            "*" => "0.0.0.0",
+            "::*" => "::",
+            "localhost" => "127.0.0.1",
+            other => other,
+        };
+        let ip: IpAddr = address.parse().with_context(|| format!("bind: '{address}' is not an IP address"))?;
+        match listen(SocketAddr::new(ip, port)) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if optional => tracing::debug!(%address, %error, "optional address not available"),
+            Err(error) => {
+                return Err(error).with_context(|| {
+                    format!("cannot listen on {address}:{port}; is another server running there? Try --port with another number")
+                });
+            }
+        }
+    }
+    anyhow::ensure!(!listeners.is_empty(), "bind names no address that this machine has");
+    Ok(listeners)
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(511)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+/// Makes the data directory and notes its full path, so that CONFIG GET dir tells where it is.
+fn prepare_directory(settings: &Settings) -> Result<()> {
+    let dir = settings.dir();
+    std::fs::create_dir_all(&*dir).with_context(|| format!("cannot create the data directory {dir}"))?;
+    let full = std::fs::canonicalize(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
+    if let Some(full) = full.to_str() {
+        settings.load(b"dir", full.as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    Ok(())
+}
+
+/// Each client needs a file descriptor: raises the limit as far as is allowed, and says when that is not enough.
+fn raise_file_limit(settings: &Settings) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const OTHER_FILES: u64 = 64;
+    let wanted = settings.maxclients() + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum });
+    if raised < wanted {
+        let clients = raised.saturating_sub(OTHER_FILES);
+        tracing::warn!(clients, "the limit of open files allows fewer clients than maxclients");
+        let _ = settings.load(b"maxclients", clients.to_string().as_bytes());
+    }
+}

@@ -1,0 +1,29 @@
+//! Talks to a server over its socket and compares what it says with what a transcript expects.
+//! Knows nothing of how the server is made: the same tests run against Holdfast and against Redis.
+//!
+//! Start at [`check`]; `README.md` describes the notation. Below it lie a [`Session`] (the server for
+//! one test alone), a [`Connection`] and the [`Reply`].
+
+#![forbid(unsafe_code)]
+
+mod connection;
+mod pattern;
+mod random;
+mod reply;
+mod server;
+mod session;
+mod text;
+mod transcript;
+
+pub use connection::Connection;
+pub use random::Random;
+pub use reply::Reply;
+pub use server::{Server, fresh_dir};
+pub use session::{Product, Session};
+pub use text::{quote, split_args};
+
+/// Runs a transcript against an empty server, alone, and panics at the first reply that differs.
+#[track_caller]
+pub fn check(transcript: &str) {
+    Session::start().check(transcript);
+}

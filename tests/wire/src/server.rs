@@ -1,0 +1,163 @@
+//! The server under test: one that is already running, or a `holdfast` started for this process.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::connection::Connection;
+use crate::reply::Reply;
+
+const START_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Where the server shared by all tests of this process listens; starts it when first asked.
+pub(crate) fn shared_address() -> SocketAddr {
+    static SHARED: OnceLock<(SocketAddr, Option<Leash>)> = OnceLock::new();
+    SHARED
+        .get_or_init(|| match env::var("HOLDFAST_TEST_ADDR") {
+            Ok(given) => {
+                let address = given.to_socket_addrs().ok().and_then(|mut found| found.next());
+                (address.unwrap_or_else(|| panic!("HOLDFAST_TEST_ADDR={given} is no host:port")), None)
+            }
+            Err(_) => {
+                let (address, leash) = start_on_leash();
+                (address, Some(leash))
+            }
+        })
+        .0
+}
+
+/// A server of a test's own, for tests that stop, kill or restart one. Killed when dropped.
+pub struct Server {
+    process: Child,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Starts a server on a free port, with its data in `dir`.
+    pub fn start(dir: &Path, extra_args: &[&str]) -> Server {
+        let address = free_address();
+        let mut command = Command::new(binary());
+        command.args(arguments(address, dir)).args(extra_args).stdin(Stdio::null()).stdout(Stdio::null());
+        let process = command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", binary().display()));
+        let mut server = Server { process, address };
+        wait_until_it_answers(address, || server.process.try_wait().expect("cannot ask for the process").is_some());
+        server
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address).expect("cannot connect to the server")
+    }
+
+    /// Ends the process at once, as a crash would (SIGKILL).
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // Both fail only if the process has ended already, which is what we want.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A fresh directory for a server's data. The caller removes it.
+pub fn fresh_dir() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = env::temp_dir().join(format!("holdfast-wire-{}-{number}", std::process::id()));
+    fs::create_dir_all(&dir).expect("cannot create a data directory");
+    dir
+}
+
+/// Holds the shared server's life: when this process ends, however it ends, the pipe closes and the server goes.
+///
+/// Rust runs no destructors for statics, so a child handle in one would leak the server. A shell waits on our pipe.
+struct Leash {
+    _pipe: ChildStdin,
+}
+
+fn start_on_leash() -> (SocketAddr, Leash) {
+    const WATCH: &str = r#"trap : INT TERM; dir=$1; shift
+"$@" >/dev/null & server=$!
+read _
+kill -9 $server; wait $server 2>/dev/null; rm -rf "$dir""#;
+
+    let address = free_address();
+    let dir = fresh_dir();
+    let mut shell = Command::new("sh")
+        .args(["-c", WATCH, "sh"])
+        .arg(&dir)
+        .arg(binary())
+        .args(arguments(address, &dir))
+        .args(["--enable-debug-command", "yes"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("cannot start sh");
+    let pipe = shell.stdin.take().expect("stdin is piped");
+    wait_until_it_answers(address, || shell.try_wait().expect("cannot ask for sh").is_some());
+    (address, Leash { _pipe: pipe })
+}
+
+/// Real Redis takes the same arguments, so `HOLDFAST_BIN` may name it.
+fn arguments(address: SocketAddr, dir: &Path) -> Vec<String> {
+    let mut args: Vec<String> = ["--port", &address.port().to_string(), "--bind", &address.ip().to_string(), "--dir"]
+        .map(String::from)
+        .to_vec();
+    args.push(dir.to_str().expect("the temporary directory has a plain name").into());
+    if let Ok(more) = env::var("HOLDFAST_TEST_ARGS") {
+        args.extend(more.split_whitespace().map(String::from));
+    }
+    args
+}
+
+fn binary() -> PathBuf {
+    if let Some(given) = env::var_os("HOLDFAST_BIN") {
+        return given.into();
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("we live in tests/wire");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    let built = ["debug", "release"].map(|profile| target.join(profile).join("holdfast"));
+    let modified = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
+    built.into_iter().filter(|path| modified(path).is_some()).max_by_key(modified).unwrap_or_else(|| {
+        panic!(
+            "no holdfast in {}: run `cargo build -p holdfast`, or set HOLDFAST_BIN or HOLDFAST_TEST_ADDR",
+            target.display()
+        )
+    })
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("cannot bind to a free port");
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+fn wait_until_it_answers(address: SocketAddr, mut has_ended: impl FnMut() -> bool) {
+    let deadline = Instant::now() + START_DEADLINE;
+    while !answers(address).unwrap_or(false) {
+        assert!(!has_ended(), "{} ended before it answered", binary().display());
+        assert!(Instant::now() < deadline, "{} did not answer within {START_DEADLINE:?}", binary().display());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn answers(address: SocketAddr) -> io::Result<bool> {
+    Ok(Connection::open(address)?.run("PING") == Reply::Simple(b"PONG".to_vec()))
+}

@@ -1,0 +1,147 @@
+//! The number of arguments of every command, counted as Redis does: the command's name is one of them.
+
+use wire::Session;
+
+/// How many arguments a command takes.
+enum Arity {
+    Exactly(usize),
+    AtLeast(usize),
+}
+use Arity::{AtLeast, Exactly};
+
+const COMMANDS: &[(&str, Arity)] = &[
+    ("append", Exactly(3)),
+    ("bitcount", AtLeast(2)),
+    ("bitfield", AtLeast(2)),
+    ("bitfield_ro", AtLeast(2)),
+    ("bitop", AtLeast(4)),
+    ("bitpos", AtLeast(3)),
+    ("copy", AtLeast(3)),
+    ("debug", AtLeast(2)),
+    ("decr", Exactly(2)),
+    ("decrby", Exactly(3)),
+    ("del", AtLeast(2)),
+    ("dump", Exactly(2)),
+    ("exists", AtLeast(2)),
+    ("expire", AtLeast(3)),
+    ("expireat", AtLeast(3)),
+    ("expiretime", Exactly(2)),
+    ("get", Exactly(2)),
+    ("getbit", Exactly(3)),
+    ("getdel", Exactly(2)),
+    ("getex", AtLeast(2)),
+    ("getrange", Exactly(4)),
+    ("getset", Exactly(3)),
+    ("hdel", AtLeast(3)),
+    ("hexists", Exactly(3)),
+    ("hget", Exactly(3)),
+    ("hgetall", Exactly(2)),
+    ("hincrby", Exactly(4)),
+    ("hincrbyfloat", Exactly(4)),
+    ("hkeys", Exactly(2)),
+    ("hlen", Exactly(2)),
+    ("hmget", AtLeast(3)),
+    ("hmset", AtLeast(4)),
+    ("hrandfield", AtLeast(2)),
+    ("hscan", AtLeast(3)),
+    ("hset", AtLeast(4)),
+    ("hsetnx", Exactly(4)),
+    ("hstrlen", Exactly(3)),
+    ("hvals", Exactly(2)),
+    ("incr", Exactly(2)),
+    ("incrby", Exactly(3)),
+    ("incrbyfloat", Exactly(3)),
+    ("keys", Exactly(2)),
+    ("lcs", AtLeast(3)),
+    ("mget", AtLeast(2)),
+    ("monitor", Exactly(1)),
+    ("move", Exactly(3)),
+    ("mset", AtLeast(3)),
+    ("msetnx", AtLeast(3)),
+    ("object", AtLeast(2)),
+    ("persist", Exactly(2)),
+    ("pexpire", AtLeast(3)),
+    ("pexpireat", AtLeast(3)),
+    ("pexpiretime", Exactly(2)),
+    ("psetex", Exactly(4)),
+    ("pttl", Exactly(2)),
+    ("randomkey", Exactly(1)),
+    ("rename", Exactly(3)),
+    ("renamenx", Exactly(3)),
+    ("restore", AtLeast(4)),
+    ("scan", AtLeast(2)),
+    ("set", AtLeast(3)),
+    ("setbit", Exactly(4)),
+    ("setex", Exactly(4)),
+    ("setnx", Exactly(3)),
+    ("setrange", Exactly(4)),
+    ("strlen", Exactly(2)),
+    ("substr", Exactly(4)),
+    ("time", Exactly(1)),
+    ("touch", AtLeast(2)),
+    ("ttl", Exactly(2)),
+    ("type", Exactly(2)),
+    ("unlink", AtLeast(2)),
+    ("wait", Exactly(3)),
+];
+
+const COMMANDS_7_4: &[(&str, Arity)] = &[
+    ("hexpire", AtLeast(6)),
+    ("hexpireat", AtLeast(6)),
+    ("hexpiretime", AtLeast(5)),
+    ("hpersist", AtLeast(5)),
+    ("hpexpire", AtLeast(6)),
+    ("hpexpireat", AtLeast(6)),
+    ("hpexpiretime", AtLeast(5)),
+    ("hpttl", AtLeast(5)),
+    ("httl", AtLeast(5)),
+];
+
+const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtLeast(5)), ("hsetex", AtLeast(6))];
+
+#[test]
+fn too_few_and_too_many_arguments_are_refused() {
+    let session = Session::start();
+    refuse(&session, COMMANDS);
+    if session.has_redis("7.4") {
+        refuse(&session, COMMANDS_7_4);
+    }
+    if session.has_redis("8.0") {
+        refuse(&session, COMMANDS_8_0);
+    }
+}
+
+#[test]
+fn command_info_tells_the_same_numbers() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    for (name, arity) in COMMANDS {
+        let info = connection.run(&format!("COMMAND INFO {name}"));
+        let told = info.items()[0].items()[1].integer();
+        let expected = match arity {
+            Exactly(args) => *args as i64,
+            AtLeast(args) => -(*args as i64),
+        };
+        assert_eq!(told, expected, "{name}");
+    }
+}
+
+fn refuse(session: &Session, commands: &[(&str, Arity)]) {
+    let mut connection = session.connect();
+    for (name, arity) in commands {
+        let wrong = match arity {
+            Exactly(args) => vec![args - 1, args + 1, args + 5],
+            AtLeast(args) => vec![args - 1],
+        };
+        // The name is written in small letters in the error however the client wrote it.
+        for spelling in [(*name).to_owned(), name.to_uppercase()] {
+            for args in wrong.iter().filter(|args| **args > 0) {
+                let mut request = vec![spelling.as_str()];
+                request.resize(*args, "x");
+                let expected = format!("-ERR wrong number of arguments for '{name}' command");
+                assert_eq!(connection.run_args(&request).to_string(), expected, "{request:?}");
+            }
+        }
+    }
+    assert_eq!(connection.run("DBSIZE").integer(), 0);
+}

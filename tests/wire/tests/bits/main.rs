@@ -1,0 +1,5 @@
+//! Strings as rows of bits.
+
+mod bit;
+mod bitfield;
+mod bitop;

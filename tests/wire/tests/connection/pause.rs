@@ -1,0 +1,158 @@
+//! CLIENT PAUSE and UNPAUSE, CLIENT UNBLOCK.
+
+use wire::{Session, check};
+
+#[test]
+fn arguments_are_checked() {
+    check(
+        r#"
+        > CLIENT PAUSE x
+        -ERR timeout is not an integer or out of range
+        > CLIENT PAUSE -1
+        -ERR timeout is negative
+        > CLIENT PAUSE 10 nonsense
+        -ERR CLIENT PAUSE mode must be WRITE or ALL
+        > CLIENT PAUSE x nonsense
+        -ERR CLIENT PAUSE mode must be WRITE or ALL
+        > CLIENT PAUSE 10 WRITE more
+        -ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.
+        > CLIENT PAUSE
+        -ERR wrong number of arguments for 'client|pause' command
+        > CLIENT PAUSE 0
+        +OK
+        > CLIENT PAUSE 0 all
+        +OK
+        > CLIENT UNPAUSE
+        +OK
+        > CLIENT UNPAUSE now
+        -ERR wrong number of arguments for 'client|unpause' command
+        > SET a 1
+        +OK
+        # needs redis >= 7.2
+        > CLIENT PAUSE 9223372036854775807
+        -ERR timeout is out of range
+        "#,
+    );
+}
+
+#[test]
+fn writes_wait_until_unpause() {
+    check(
+        r#"
+        > SET a 1
+        +OK
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        2> SET a 2
+        2> GET a
+        // Reads go on.
+        > GET a
+        "1"
+        # sleep 30ms
+        > GET a
+        "1"
+        > CLIENT UNPAUSE
+        +OK
+        2< +OK
+        2< "2"
+        > GET a
+        "2"
+        "#,
+    );
+}
+
+#[test]
+fn a_pause_ends_by_itself() {
+    check(
+        r#"
+        > CLIENT PAUSE 50 WRITE
+        +OK
+        > SET a 1
+        +OK
+        > CLIENT PAUSE 50 ALL
+        +OK
+        > GET a
+        "1"
+        "#,
+    );
+}
+
+#[test]
+fn a_second_pause_does_not_shorten_the_first() {
+    check(
+        r#"
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        > CLIENT PAUSE 1 WRITE
+        +OK
+        # sleep 20ms
+        2> SET a 1
+        # sleep 20ms
+        > EXISTS a
+        :0
+        > CLIENT UNPAUSE
+        +OK
+        2< +OK
+        "#,
+    );
+}
+
+#[test]
+fn a_client_that_waits_may_leave() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    connection.run("CLIENT PAUSE 100000 WRITE");
+    for _ in 0..10 {
+        let mut other = session.connect();
+        other.queue_line("SET a 1");
+        other.flush();
+    }
+    connection.run("CLIENT UNPAUSE");
+    assert_eq!(connection.run("PING").to_string(), "+PONG");
+}
+
+#[test]
+fn unblock_ends_a_wait() {
+    check(
+        r#"
+        > CLIENT ID
+        :1..
+        > WAIT 1 0
+        # until blocked_clients:1
+        2> CLIENT LIST
+        ~"*flags=b * cmd=wait *"
+        "#,
+    );
+    let session = Session::start();
+    let (mut waiting, mut other) = (session.connect(), session.connect());
+    let id = waiting.run("CLIENT ID").integer();
+    for (how, reply) in
+        [("", ":0"), ("TIMEOUT", ":0"), ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK"), ("timeout", ":0")]
+    {
+        waiting.queue_line("WAIT 1 0");
+        waiting.queue_line("PING after");
+        waiting.flush();
+        while other.run(&format!("CLIENT UNBLOCK {id} {how}")).integer() == 0 {}
+        assert_eq!(waiting.read().to_string(), reply, "{how}");
+        assert_eq!(waiting.read().to_string(), "\"after\"", "{how}");
+    }
+    assert_eq!(other.run(&format!("CLIENT UNBLOCK {id}")).integer(), 0);
+}
+
+#[test]
+fn unblock_checks_its_arguments() {
+    check(
+        r#"
+        > CLIENT UNBLOCK 999999
+        :0
+        > CLIENT UNBLOCK -1 ERROR
+        :0
+        > CLIENT UNBLOCK x
+        -ERR value is not an integer or out of range
+        > CLIENT UNBLOCK x nonsense
+        -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
+        > CLIENT UNBLOCK 1 ERROR more
+        -ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
+        "#,
+    );
+}

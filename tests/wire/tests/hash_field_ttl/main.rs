@@ -1,0 +1,5 @@
+//! Hash fields that expire on their own.
+
+mod expire;
+mod getex;
+mod meaning;

@@ -1,0 +1,72 @@
+//! SHUTDOWN.
+
+use std::fs;
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::{Connection, Product, Reply, Server, Session, check, fresh_dir};
+
+#[test]
+fn shutdown_refuses_options_that_contradict() {
+    check(
+        r#"
+        > SHUTDOWN NOSUCH
+        -ERR syntax error
+        > SHUTDOWN SAVE NOSAVE
+        -ERR syntax error
+        > SHUTDOWN ABORT NOW
+        -ERR syntax error
+        > SHUTDOWN ABORT
+        -ERR No shutdown in progress.
+        > PING
+        +PONG
+        "#,
+    );
+}
+
+#[test]
+fn shutdown_ends_the_server() {
+    for options in ["NOSAVE", "NOSAVE NOW FORCE"] {
+        let dir = fresh_dir();
+        let server = Server::start(&dir, &[]);
+        let mut connection = server.connect();
+        assert_eq!(connection.run(&format!("SHUTDOWN {options}")), Reply::Closed);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(server.address()).is_ok() {
+            assert!(Instant::now() < deadline, "still there after SHUTDOWN {options}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        fs::remove_dir_all(dir).expect("cannot remove the data directory");
+    }
+}
+
+#[test]
+fn debug_needs_permission() {
+    let refused = "-ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it \
+        from a local connection, otherwise you need to set this option in the configuration file, and then restart the \
+        server.";
+    let dir = fresh_dir();
+    let ask = |allowed: &str, line: &str| -> String {
+        let server = Server::start(&dir, &["--enable-debug-command", allowed]);
+        let mut connection: Connection = server.connect();
+        connection.run(line).to_string()
+    };
+    assert_eq!(ask("no", "DEBUG SLEEP 0"), refused);
+    assert_eq!(ask("no", "DEBUG HELP"), refused);
+    assert_eq!(ask("local", "DEBUG SLEEP 0"), "+OK");
+    assert_eq!(ask("yes", "DEBUG SLEEP 0"), "+OK");
+    let _ = fs::remove_dir_all(dir);
+}
+
+#[test]
+fn holdfast_says_what_it_is() {
+    let session = Session::start();
+    if session.product() == Product::Holdfast {
+        session.check(
+            r##"
+            > INFO server
+            ~"# Server\r\nredis_version:7.4.0\r\nholdfast_version:*"
+            "##,
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Every command against a value of every type: a command that is meant for another type refuses, and changes nothing.
+
+use wire::{Connection, Reply, Session};
+
+const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// How to make the key `k` of a type, and how to show its value.
+struct Kind {
+    name: &'static str,
+    create: &'static str,
+    show: &'static str,
+}
+
+const KINDS: &[Kind] = &[
+    Kind { name: "string", create: "SET k 5", show: "GET k" },
+    Kind { name: "hash", create: "HSET k f 5", show: "HGETALL k" },
+    Kind { name: "list", create: "RPUSH k 5", show: "LRANGE k 0 -1" },
+    Kind { name: "set", create: "SADD k 5", show: "SMEMBERS k" },
+    Kind { name: "zset", create: "ZADD k 5 m", show: "ZRANGE k 0 -1 WITHSCORES" },
+    Kind { name: "stream", create: "XADD k 5-1 f v", show: "XRANGE k - +" },
+];
+
+const STRING_COMMANDS: &[&str] = &[
+    "GET k",
+    "GETSET k v",
+    "GETDEL k",
+    "GETEX k",
+    "GETEX k PERSIST",
+    "GETEX k EX 10",
+    "SET k v GET",
+    "SET k v NX GET",
+    "SET k v XX GET",
+    "SET k v EX 10 GET",
+    "INCR k",
+    "DECR k",
+    "INCRBY k 1",
+    "DECRBY k 1",
+    "INCRBYFLOAT k 1.5",
+    "APPEND k v",
+    "STRLEN k",
+    "GETRANGE k 0 -1",
+    "SUBSTR k 0 -1",
+    "SETRANGE k 0 v",
+    "SETRANGE k 0 \"\"",
+    "GETBIT k 0",
+    "SETBIT k 0 1",
+    "BITCOUNT k",
+    "BITCOUNT k 0 -1",
+    "BITPOS k 1",
+    "BITPOS k 1 0 -1",
+    "BITOP AND target k",
+    "BITOP OR target nosuch k",
+    "BITOP NOT target k",
+    "BITFIELD k GET u8 0",
+    "BITFIELD k SET u8 0 1",
+    "BITFIELD k INCRBY u8 0 1",
+    "BITFIELD_RO k GET u8 0",
+];
+
+const HASH_COMMANDS: &[&str] = &[
+    "HSET k f v",
+    "HSETNX k f v",
+    "HMSET k f v",
+    "HGET k f",
+    "HMGET k f g",
+    "HGETALL k",
+    "HKEYS k",
+    "HVALS k",
+    "HDEL k f",
+    "HEXISTS k f",
+    "HLEN k",
+    "HSTRLEN k f",
+    "HINCRBY k f 1",
+    "HINCRBYFLOAT k f 1.5",
+    "HSCAN k 0",
+    "HRANDFIELD k",
+    "HRANDFIELD k 1",
+    "HRANDFIELD k -1 WITHVALUES",
+];
+
+const HASH_COMMANDS_7_4: &[&str] = &[
+    "HSCAN k 0 NOVALUES",
+    "HEXPIRE k 100 FIELDS 1 f",
+    "HPEXPIRE k 100 FIELDS 1 f",
+    "HEXPIREAT k 33177117420 FIELDS 1 f",
+    "HPEXPIREAT k 33177117420123 FIELDS 1 f",
+    "HTTL k FIELDS 1 f",
+    "HPTTL k FIELDS 1 f",
+    "HEXPIRETIME k FIELDS 1 f",
+    "HPEXPIRETIME k FIELDS 1 f",
+    "HPERSIST k FIELDS 1 f",
+];
+
+const HASH_COMMANDS_8_0: &[&str] =
+    &["HGETEX k FIELDS 1 f", "HGETEX k EX 10 FIELDS 1 f", "HSETEX k FIELDS 1 f v", "HGETDEL k FIELDS 1 f"];
+
+/// Commands that take a key of any type, and their reply whatever the type.
+const ANY_TYPE: &[(&str, &str)] = &[
+    ("EXISTS k", ":1"),
+    ("TOUCH k", ":1"),
+    ("TTL k", ":-1"),
+    ("PTTL k", ":-1"),
+    ("EXPIRETIME k", ":-1"),
+    ("PEXPIRETIME k", ":-1"),
+    ("PERSIST k", ":0"),
+    ("EXPIRE k 100", ":1"),
+    ("PEXPIRE k 100000", ":1"),
+    ("EXPIREAT k 33177117420", ":1"),
+    ("PEXPIREAT k 33177117420123", ":1"),
+    ("PERSIST k", ":1"),
+    ("SETNX k v", ":0"),
+    ("SET k v NX", "(nil)"),
+    ("MSETNX k v other v", ":0"),
+    ("KEYS k", "[\"k\"]"),
+    ("RANDOMKEY", "\"k\""),
+    ("COPY k copy", ":1"),
+    ("COPY k copy", ":0"),
+    ("COPY k copy REPLACE", ":1"),
+    ("RENAMENX k copy", ":0"),
+    ("DEL copy", ":1"),
+    ("RENAME k other", "+OK"),
+    ("RENAMENX other k", ":1"),
+    ("MOVE k 1", ":1"),
+    ("EXISTS k", ":0"),
+    ("SELECT 1", "+OK"),
+    ("MOVE k 0", ":1"),
+    ("SELECT 0", "+OK"),
+];
+
+/// Commands that replace a value of any type by a string.
+const REPLACE: &[&str] =
+    &["SET k v", "SET k v XX", "SET k v KEEPTTL", "SETEX k 100 v", "PSETEX k 100000 v", "MSET k v"];
+
+#[test]
+fn string_commands_refuse_other_types() {
+    refuse(&Session::start(), "string", STRING_COMMANDS);
+}
+
+#[test]
+fn hash_commands_refuse_other_types() {
+    let session = Session::start();
+    refuse(&session, "hash", HASH_COMMANDS);
+    if session.has_redis("7.4") {
+        refuse(&session, "hash", HASH_COMMANDS_7_4);
+    }
+    if session.has_redis("8.0") {
+        refuse(&session, "hash", HASH_COMMANDS_8_0);
+    }
+}
+
+#[test]
+fn some_commands_take_any_type() {
+    for_each_kind(&Session::start(), |connection, kind| {
+        let before = connection.run(kind.show);
+        assert_eq!(connection.run("TYPE k").to_string(), format!("+{}", kind.name));
+        for (command, reply) in ANY_TYPE {
+            assert_eq!(connection.run(command).to_string(), *reply, "{command} of a {}", kind.name);
+        }
+        assert_eq!(connection.run("TYPE k").to_string(), format!("+{}", kind.name));
+        assert_eq!(connection.run(kind.show), before, "a {} changed", kind.name);
+        assert_eq!(connection.run("UNLINK k").integer(), 1);
+        assert_eq!(connection.run("TYPE k").to_string(), "+none");
+    });
+}
+
+#[test]
+fn a_plain_write_replaces_any_type() {
+    for_each_kind(&Session::start(), |connection, kind| {
+        for command in REPLACE {
+            assert_eq!(connection.run(command).to_string(), "+OK", "{command} over a {}", kind.name);
+            assert_eq!(connection.run("GET k").to_string(), "\"v\"", "{command} over a {}", kind.name);
+            connection.run("DEL k");
+            connection.run(kind.create);
+        }
+    });
+}
+
+#[test]
+fn mget_and_lcs_have_their_own_answers() {
+    for_each_kind(&Session::start(), |connection, kind| {
+        if kind.name != "string" {
+            assert_eq!(connection.run("MGET k").to_string(), "[(nil)]", "{}", kind.name);
+            let lcs = connection.run("LCS k nosuch").to_string();
+            assert_eq!(lcs, "-ERR The specified keys must contain string values", "{}", kind.name);
+        }
+    });
+}
+
+/// Runs commands meant for one type against a value of each of the others.
+fn refuse(session: &Session, own_kind: &str, commands: &[&str]) {
+    for_each_kind(session, |connection, kind| {
+        if kind.name == own_kind {
+            return;
+        }
+        let before = connection.run(kind.show);
+        for command in commands {
+            assert_eq!(connection.run(command).to_string(), WRONG_TYPE, "{command} of a {}", kind.name);
+        }
+        assert_eq!(connection.run(kind.show), before, "a {} changed", kind.name);
+        assert_eq!(connection.run("TTL k").integer(), -1, "a {} got a deadline", kind.name);
+        assert_eq!(connection.run("DBSIZE").integer(), 1);
+    });
+}
+
+/// Visits each type that the server has, with `k` the only key and of that type.
+fn for_each_kind(session: &Session, mut visit: impl FnMut(&mut Connection, &Kind)) {
+    let mut connection = session.connect();
+    for kind in KINDS {
+        connection.run("FLUSHALL");
+        // Only a type the server lacks is left out: any other error is for the test to stumble over.
+        if matches!(connection.run(kind.create), Reply::Error(text) if text.starts_with(b"ERR unknown command")) {
+            println!("left out: this server has no {}", kind.name);
+            continue;
+        }
+        visit(&mut connection, kind);
+    }
+}
