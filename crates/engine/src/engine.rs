@@ -149,6 +149,7 @@ impl Engine {
 
     /// Notes how much has been done and how much memory is in use. Called about ten times a second.
     pub fn sample(&self) {
+        self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
     }

@@ -6,6 +6,8 @@ pub trait Clock: Send + Sync {
     fn unix_us(&self) -> u64;
     /// A clock that never goes back, in nanoseconds from an arbitrary start.
     fn monotonic_ns(&self) -> u64;
+    /// Called about ten times a second: a clock that derives one time from the other compares them.
+    fn adjust(&self) {}
 }
 
 /// CPU time used by the process, in seconds.

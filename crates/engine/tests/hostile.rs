@@ -32,7 +32,7 @@ fn no_request_panics_or_changes_what_it_refuses_to() {
         Err(_) => fastrand::u64(..),
     };
     println!("HOLDFAST_TEST_SEED={seed}");
-    let mut source = Source { random: Rng::with_seed(seed), heard: VecDeque::new() };
+    let mut source = Source { random: Rng::with_seed(seed), heard: VecDeque::new(), payload: Vec::new() };
     let (mut refused, mut answered) = (0, 0);
     for _ in 0..WORLDS {
         let mut world = World::new(&[("enable-debug-command", "yes")]);
@@ -56,6 +56,11 @@ fn no_request_panics_or_changes_what_it_refuses_to() {
                 answered += 1
             }
             source.hear(reply.as_deref().unwrap_or_default());
+            if request[0].eq_ignore_ascii_case(b"dump")
+                && let Some([b'$', b'0'..=b'9', ..]) = reply.as_deref()
+            {
+                source.payload = source.heard.back().cloned().unwrap_or_default();
+            }
             before = after;
         }
     }
@@ -79,8 +84,10 @@ impl Drop for History {
 /// Where requests come from.
 struct Source {
     random: Rng,
-    /// Strings from replies, which make good arguments: payloads for RESTORE, cursors, names.
+    /// Strings from replies, which make good arguments: cursors, names, values.
     heard: VecDeque<Vec<u8>>,
+    /// What DUMP replied last, for RESTORE.
+    payload: Vec<u8>,
 }
 
 impl Source {
@@ -115,6 +122,8 @@ impl Source {
             let setting = self.pick(engine::settings::TABLE);
             request.push(setting.name.as_bytes().to_vec());
             request.push(if self.random.bool() { setting.default.into() } else { self.odd() });
+        } else if row.full_name.starts_with("command|getkeys") {
+            request.extend(self.request());
         } else if let Some(doc) = docs::find(&row.full_name) {
             self.several(doc.arguments, &mut request);
         }
@@ -162,6 +171,7 @@ impl Source {
             ArgumentKind::Double => self.double(),
             ArgumentKind::Pattern => self.pattern(),
             ArgumentKind::UnixTime => self.time(),
+            ArgumentKind::String if argument.name == "serialized-value" => self.payload(),
             ArgumentKind::String => self.string(),
         };
         out.push(text);
@@ -183,11 +193,22 @@ impl Source {
         }
     }
 
+    fn payload(&mut self) -> Vec<u8> {
+        let mut payload = self.payload.clone();
+        if self.random.u8(..4) == 0 && !payload.is_empty() {
+            let at = self.random.usize(..payload.len());
+            payload[at] = self.random.u8(..);
+        }
+        payload
+    }
+
     fn integer(&mut self) -> Vec<u8> {
         match self.random.u8(..8) {
             0 => self.odd(),
             1 => self.large().to_string().into_bytes(),
-            _ => self.random.i32(-20..100).to_string().into_bytes(),
+            2 => self.random.i32(-20..100).to_string().into_bytes(),
+            3 => self.random.u8(..16).to_string().into_bytes(),
+            _ => self.random.u8(..2).to_string().into_bytes(),
         }
     }
 
@@ -236,7 +257,7 @@ impl Source {
         let now_s = 1_763_172_000 + self.random.i64(-1_000..1_000);
         match self.random.u8(..4) {
             0 => self.integer(),
-            1 => now_s.to_string().into_bytes(),
+            1 | 2 => now_s.to_string().into_bytes(),
             _ => (now_s * 1000).to_string().into_bytes(),
         }
     }

@@ -11,6 +11,7 @@ use engine::stats::WorkerStats;
 use engine::{Blocked, Client, ClientHandle, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
+use rustix::net::{RecvFlags, SendFlags};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
@@ -76,7 +77,7 @@ impl Io {
     /// Writes as much as the socket takes. What is left waits for the connection's task to see it writable.
     pub(crate) fn send(&mut self, stats: &WorkerStats) {
         while self.pending() > 0 && !self.broken {
-            match self.stream.try_write(&self.output[self.sent..]) {
+            match self.stream.try_io(Interest::WRITABLE, || send(&self.stream, &self.output[self.sent..])) {
                 Ok(written) => {
                     self.sent += written;
                     stats.writes.add(1);
@@ -171,6 +172,8 @@ struct Peer {
     /// How long the input has to be before it can be; 0 when that is not known.
     wanted: usize,
     state: State,
+    /// The peer sends nothing any more.
+    ended: bool,
     /// When the soft output limit was first exceeded.
     soft_since: Option<Instant>,
 }
@@ -252,6 +255,7 @@ impl Peer {
             input: Vec::new(),
             wanted: 0,
             state: State::Running,
+            ended: false,
             soft_since: None,
         }
     }
@@ -298,7 +302,11 @@ impl Peer {
             }
             match self.poll_read(local, cx) {
                 Poll::Ready(true) => {}
-                Poll::Ready(false) => return Poll::Ready(()),
+                // The peer has sent its last request; the replies to those before may still reach it.
+                Poll::Ready(false) => {
+                    self.ended = true;
+                    self.state = State::Closing;
+                }
                 Poll::Pending if !local.stopping => return Poll::Pending,
                 // The server stops and all that this client has sent is executed.
                 Poll::Pending => self.state = State::Closing,
@@ -331,14 +339,15 @@ impl Peer {
         Poll::Pending
     }
 
-    /// Ready when nothing is left to be sent.
+    /// Ready when nothing is left to be sent, or the peer is gone and its socket takes no more.
     fn poll_closing(&mut self, local: &mut Local) -> Poll<()> {
         let io = &mut local.ios[self.io];
-        if io.pending() == 0 {
+        let is_full = io.handle.output_bytes.load(Relaxed) > 0;
+        if io.pending() == 0 || self.ended && is_full {
             return Poll::Ready(());
         }
         io.closing = true;
-        if io.handle.output_bytes.load(Relaxed) == 0 {
+        if !is_full {
             local.flush_later(self.io);
         }
         Poll::Pending
@@ -377,25 +386,17 @@ impl Peer {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
-        let mut read = ReadBuf::new(&mut buffer);
-        // Not `try_read`: a short read through `poll_read` tells tokio that the socket is empty, which saves the
-        // second read that would find that out.
-        let polled = Pin::new(&mut local.ios[self.io].stream).poll_read(cx, &mut read);
-        let len = read.filled().len();
-        let outcome = match polled {
+        let stream = &local.ios[self.io].stream;
+        let outcome = match poll_receive(stream, &mut buffer, cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(_)) => Poll::Ready(false),
-            Poll::Ready(Ok(())) if len == 0 => Poll::Ready(false),
-            Poll::Ready(Ok(())) => {
+            Poll::Ready(0) => Poll::Ready(false),
+            Poll::Ready(len) => {
                 self.count_read(local, len);
                 let executed = match self.state {
                     State::Running => self.execute(local, &buffer[..len]),
                     _ => 0,
                 };
-                if executed < len {
-                    self.input.extend_from_slice(&buffer[executed..len]);
-                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
-                }
+                self.input.extend_from_slice(&buffer[executed..len]);
                 Poll::Ready(true)
             }
         };
@@ -544,6 +545,40 @@ impl Peer {
         }
         let since = *self.soft_since.get_or_insert_with(Instant::now);
         since.elapsed() > Duration::from_secs(limit.soft_seconds)
+    }
+}
+
+/// Sends without the C library's wrapper, which makes every send of a threaded process a cancellation point.
+#[inline]
+fn send(stream: &TcpStream, bytes: &[u8]) -> std::io::Result<usize> {
+    Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?)
+}
+
+/// Receives once; 0 when the peer has closed or the connection has failed.
+#[inline]
+fn poll_receive(stream: &TcpStream, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
+    loop {
+        match stream.poll_read_ready(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(_)) => return Poll::Ready(0),
+            Poll::Ready(Ok(())) => {}
+        }
+        let received = stream.try_io(Interest::READABLE, || {
+            let (received, _) = rustix::net::recv(stream, &mut *buffer, RecvFlags::empty())?;
+            Ok(received)
+        });
+        match received {
+            Ok(len) => {
+                if len < buffer.len() {
+                    // The socket is empty: saying so saves the next read, which would only find that out. Bytes that
+                    // arrive from now on raise a new event.
+                    let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(std::io::ErrorKind::WouldBlock.into()));
+                }
+                return Poll::Ready(len);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return Poll::Ready(0),
+        }
     }
 }
 

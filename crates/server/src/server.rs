@@ -167,6 +167,11 @@ fn welcome(stream: std::net::TcpStream, peer: SocketAddr, engine: &Engine, team:
         return;
     }
     let _ = stream.set_nodelay(true);
+    if peer.ip().is_loopback() {
+        // There is no network to be careful with: the plainest congestion control costs least. Systems that default
+        // to BBR would pace and time every reply to a client on the same machine.
+        let _ = SockRef::from(&stream).set_tcp_congestion(b"reno");
+    }
     let keepalive = engine.settings.tcp_keepalive();
     if keepalive > 0 {
         let times = TcpKeepalive::new()
