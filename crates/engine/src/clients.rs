@@ -43,6 +43,8 @@ pub struct ClientHandle {
     pub no_evict: AtomicBool,
     pub no_touch: AtomicBool,
     pub blocked: AtomicBool,
+    /// CLIENT PAUSE holds its next command back.
+    pub(crate) paused: AtomicBool,
     killed: AtomicBool,
     overflowed: AtomicBool,
     unblock: AtomicU8,
@@ -87,6 +89,7 @@ impl ClientHandle {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
             unblock: AtomicU8::new(Unblock::No as u8),
@@ -144,6 +147,11 @@ impl ClientHandle {
             outbox.shrink_to(4096);
             self.outbox_filled.store(false, Relaxed);
         }
+    }
+
+    /// True when a command of this client waits, for whatever reason.
+    pub fn is_waiting(&self) -> bool {
+        self.blocked.load(Relaxed) || self.paused.load(Relaxed)
     }
 
     /// Ends a blocked client's waiting; false when it is not blocked.

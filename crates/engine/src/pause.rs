@@ -49,6 +49,7 @@ impl Pause {
         state.mode = None;
         self.until_ms.store(0, Relaxed);
         for waiting in std::mem::take(&mut state.waiting).values() {
+            waiting.paused.store(false, Relaxed);
             waiting.wake();
         }
     }
@@ -78,6 +79,7 @@ impl Pause {
             // The pause ended after this client was told to wait: nobody else would wake it.
             return handle.wake();
         }
+        handle.paused.store(true, Relaxed);
         state.waiting.insert(handle.id, handle.clone());
     }
 

@@ -34,6 +34,9 @@ pub struct SlowLog {
 impl SlowLog {
     /// Adds an entry and drops those beyond `len_max`.
     pub fn add(&self, request: Request<'_>, time_s: u64, took_us: u64, address: &str, name: &[u8], len_max: usize) {
+        if len_max == 0 {
+            return;
+        }
         let mut entries = self.entries.lock();
         let id = entries.next_id;
         entries.next_id += 1;

@@ -396,7 +396,10 @@ impl Peer {
                     State::Running => self.execute(local, &buffer[..len]),
                     _ => 0,
                 };
-                self.input.extend_from_slice(&buffer[executed..len]);
+                if executed < len {
+                    self.input.extend_from_slice(&buffer[executed..len]);
+                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+                }
                 Poll::Ready(true)
             }
         };
@@ -528,6 +531,8 @@ impl Peer {
         } else if io.pending() == 0 {
             let buffer = std::mem::take(&mut io.output);
             local.give_buffer(buffer);
+        } else {
+            io.handle.output_bytes.store(io.pending(), Relaxed);
         }
         at
     }

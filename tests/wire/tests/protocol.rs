@@ -1,5 +1,7 @@
 //! Framing: what is a request, what is none, and what a server says to peers that do not speak its language.
 
+use std::thread;
+use std::time::{Duration, Instant};
 use wire::{Connection, Random, Reply, Session, check};
 
 /// Sends bytes, then expects these replies and the end of the connection.
@@ -13,6 +15,16 @@ fn refuse(bytes: &[u8], replies: &[&str]) {
     }
     assert_eq!(connection.read().to_string(), "(closed)");
     assert_eq!(session.connect().run("PING").to_string(), "+PONG");
+}
+
+/// Asks again and again, until it is so or far too long has passed.
+#[track_caller]
+fn eventually(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never was so");
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]
@@ -230,7 +242,7 @@ fn a_client_that_does_not_read_can_still_send() {
     connection.queue(&["SET", "a", "done"]);
     connection.flush();
     let mut other = session.connect();
-    while other.run("EXISTS a").integer() == 0 {}
+    eventually(|| other.run("EXISTS a").integer() == 1);
     for _ in 0..COUNT {
         assert_eq!(connection.read().text(), message);
     }
@@ -268,7 +280,7 @@ fn clients_that_vanish_leave_nothing_behind() {
         other.flush();
     }
     assert_eq!(connection.run("EXISTS a").integer(), 0);
-    while connection.run("CLIENT LIST").text().lines().count() > 1 {}
+    eventually(|| connection.run("CLIENT LIST").text().lines().count() == 1);
     assert_eq!(connection.run("DBSIZE").integer(), 0);
 }
 

@@ -216,9 +216,11 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
         };
         match outcome {
             Some((new, answer)) => {
-                let bytes = &mut window[..operation.span()];
-                field.set(bytes, operation.bit(), new);
-                cx.keys.record(&Effect::StringWrite { key, offset: operation.at(), bytes });
+                if new != current {
+                    let bytes = &mut window[..operation.span()];
+                    field.set(bytes, operation.bit(), new);
+                    cx.keys.record(&Effect::StringWrite { key, offset: operation.at(), bytes });
+                }
                 cx.reply.integer(answer);
             }
             None => cx.reply.null(),

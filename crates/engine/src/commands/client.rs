@@ -167,7 +167,7 @@ fn flags(handle: &ClientHandle) -> String {
     let set = |flag: &AtomicBool, letter| flag.load(Relaxed).then_some(letter);
     let flags = [
         set(&handle.monitoring, 'O'),
-        set(&handle.blocked, 'b'),
+        handle.is_waiting().then_some('b'),
         set(&handle.no_evict, 'e'),
         set(&handle.no_touch, 'T'),
     ];

@@ -324,8 +324,9 @@ fn quicklist_packed_threshold(cx: &mut WriteCx<'_>) -> CommandResult {
 fn listpack(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let (entry, value) = entry(cx, key)?;
-    let Value::Hash(hash @ HashRef::Packed(_)) = value else {
-        return Err(CommandError::fixed("ERR Not a listpack encoded object."));
+    let hash = match value {
+        Value::Hash(hash) if hash.encoding() != "hashtable" => hash,
+        _ => return Err(CommandError::fixed("ERR Not a listpack encoded object.")),
     };
     let text = format!("DEBUG LISTPACK: {} fields in {} bytes", hash.len(), entry.body().len());
     cx.engine.host.log(&text);

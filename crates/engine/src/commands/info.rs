@@ -145,7 +145,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("maxclients", cx.engine.settings.maxclients());
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
-    lines.add("blocked_clients", all.iter().filter(|client| client.blocked.load(Relaxed)).count());
+    lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
     lines.zeros(&[
         "tracking_clients",
         "pubsub_clients",

@@ -206,10 +206,25 @@ pub(crate) fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bo
         entry.body_mut()[4..6].copy_from_slice(&(count as u16 - 1).to_le_bytes());
         return true;
     }
+    if let Some(id) = shape_id(entry.body())
+        && let Some(smaller) = shapes.acquire_without(id, index)
+    {
+        let packed = Packed::new(entry.body(), shapes);
+        let (start, len) = (SHAPED_HEADER + at, item_len(&packed.items[at..]));
+        entry.splice_body(start..start + len, &[]);
+        reshape(entry, id, smaller, shapes);
+        return true;
+    }
     rewrite(entry, shapes, |fields| {
         fields.remove(index);
     });
     true
+}
+
+/// The record's names are those of another shape now.
+fn reshape(entry: &mut Entry, from: ShapeId, to: ShapeId, shapes: &mut Shapes) {
+    entry.body_mut()[..SHAPED_HEADER].copy_from_slice(&to.to_le_bytes());
+    shapes.release(from);
 }
 
 /// Gives back what the entry's body refers to. Called once, before the entry is dropped or its body replaced.
@@ -236,6 +251,18 @@ fn add(entry: &mut Entry, fresh: &[Pair<'_>], shapes: &mut Shapes) {
         entry.splice_body(end..end, &tail);
         entry.body_mut()[4..6].copy_from_slice(&(count as u16).to_le_bytes());
         return;
+    }
+    if let Some(id) = shape_id(entry.body()) {
+        let names: SmallVec<[&[u8]; 16]> = fresh.iter().map(|(field, _)| *field).collect();
+        if let Some(larger) = shapes.acquire_with(id, &names) {
+            // The values stay where they are; the new ones go behind them.
+            let mut tail = Vec::with_capacity(fresh.iter().map(|(_, value)| value.len() + 5).sum());
+            fresh.iter().for_each(|(_, value)| write_item(&mut tail, Scalar::of(value)));
+            let end = entry.body().len();
+            entry.splice_body(end..end, &tail);
+            reshape(entry, id, larger, shapes);
+            return;
+        }
     }
     rewrite(entry, shapes, |fields| {
         fields.extend(fresh.iter().map(|(field, value)| (field.to_vec(), value.to_vec())));
@@ -463,6 +490,7 @@ mod tests {
             }
             release(entry.body(), &mut shapes);
         }
+        assert_eq!(shapes.in_use(), 0, "every shape is given back exactly once");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Shape {
         })
     }
 
-    fn names(&self) -> impl Iterator<Item = &[u8]> {
+    fn names(&self) -> impl Iterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|index| self.name(index))
     }
 }
@@ -94,37 +94,75 @@ impl Shapes {
     /// The shape of these names if there is one or the list has been seen before; the caller becomes a user of
     /// it and gives it back with [`Shapes::release`].
     pub(crate) fn acquire(&mut self, names: &[&[u8]]) -> Option<ShapeId> {
-        if names.len() > FIELDS_MAX {
-            return None;
+        let found = self.find(names.iter().copied());
+        self.take(found)
+    }
+
+    /// The same for the names of a shape with others behind them.
+    pub(crate) fn acquire_with(&mut self, id: ShapeId, more: &[&[u8]]) -> Option<ShapeId> {
+        let found = self.find(self.shape(id).names().chain(more.iter().copied()));
+        self.take(found)
+    }
+
+    /// The same for the names of a shape without one.
+    pub(crate) fn acquire_without(&mut self, id: ShapeId, index: usize) -> Option<ShapeId> {
+        let names = self.shape(id).names().enumerate().filter(|(at, _)| *at != index);
+        let found = self.find(names.map(|(_, name)| name));
+        self.take(found)
+    }
+
+    /// Looks a list of names up.
+    fn find<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) -> Found {
+        if names.clone().nth(FIELDS_MAX).is_some() {
+            return Found::TooLong;
         }
-        let hash = hash_of(names);
+        let hash = hash_of(names.clone());
         let same = |id: &ShapeId| {
             self.shapes[*id as usize]
                 .as_ref()
-                .is_some_and(|shape| shape.hash == hash && shape.names().eq(names.iter().copied()))
+                .is_some_and(|shape| shape.hash == hash && shape.names().eq(names.clone()))
         };
-        if let Some(id) = self.by_names.find(hash, same).copied() {
-            self.shape_mut(id).users += 1;
-            return Some(id);
+        if let Some(id) = self.by_names.find(hash, same) {
+            return Found::Shape(*id);
         }
-        if !self.seen_before(hash) || self.by_names.len() >= SHAPES_MAX {
-            return None;
+        let seen = self.candidates.get(hash as usize % CANDIDATES) == Some(&hash);
+        match seen && self.by_names.len() < SHAPES_MAX {
+            true => Found::SeenBefore(Shape::new(names, hash)),
+            false => Found::New(hash),
         }
-        let mut shape = Shape::new(names.iter().copied(), hash);
+    }
+
+    /// Makes the caller a user of what was found.
+    fn take(&mut self, found: Found) -> Option<ShapeId> {
+        match found {
+            Found::TooLong => None,
+            Found::Shape(id) => {
+                self.shape_mut(id).users += 1;
+                Some(id)
+            }
+            Found::SeenBefore(shape) => Some(self.add(shape)),
+            Found::New(hash) => {
+                if self.candidates.is_empty() {
+                    self.candidates.resize(CANDIDATES, 0);
+                }
+                self.candidates[hash as usize % CANDIDATES] = hash;
+                None
+            }
+        }
+    }
+
+    /// Adds a shape, with its first user.
+    fn add(&mut self, mut shape: Shape) -> ShapeId {
         shape.users = 1;
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.shapes[id as usize] = Some(shape);
-                id
-            }
-            None => {
-                self.shapes.push(Some(shape));
-                self.shapes.len() as ShapeId - 1
-            }
-        };
+        let hash = shape.hash;
+        let id = self.free.pop().unwrap_or(self.shapes.len() as ShapeId);
+        match self.shapes.get_mut(id as usize) {
+            Some(slot) => *slot = Some(shape),
+            None => self.shapes.push(Some(shape)),
+        }
         let shapes = &self.shapes;
         self.by_names.insert_unique(hash, id, |id| shapes[*id as usize].as_ref().map_or(0, |shape| shape.hash));
-        Some(id)
+        id
     }
 
     /// Gives one use of a shape back; with the last one the shape goes.
@@ -152,20 +190,27 @@ impl Shapes {
         shapes + self.shapes.capacity() * size_of::<Option<Shape>>() + self.candidates.capacity() * 8
     }
 
+    /// How many shapes have users.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        self.by_names.len()
+    }
+
     fn shape_mut(&mut self, id: ShapeId) -> &mut Shape {
         self.shapes[id as usize].as_mut().expect("a record's shape lives as long as the record")
     }
-
-    fn seen_before(&mut self, hash: u64) -> bool {
-        if self.candidates.is_empty() {
-            self.candidates.resize(CANDIDATES, 0);
-        }
-        let slot = &mut self.candidates[hash as usize % CANDIDATES];
-        std::mem::replace(slot, hash) == hash
-    }
 }
 
-fn hash_of(names: &[&[u8]]) -> u64 {
+/// What is known of a list of names.
+enum Found {
+    Shape(ShapeId),
+    /// Seen once before: this would be its shape.
+    SeenBefore(Shape),
+    New(u64),
+    TooLong,
+}
+
+fn hash_of<'n>(names: impl Iterator<Item = &'n [u8]>) -> u64 {
     let mut hasher = foldhash::fast::FixedState::default().build_hasher();
     for name in names {
         hasher.write(name);

@@ -1,5 +1,6 @@
 //! CLIENT: identity and what CLIENT LIST says.
 
+use super::eventually;
 use std::collections::BTreeMap;
 use wire::{Connection, Reply, Session, check};
 
@@ -186,11 +187,11 @@ fn what_a_client_keeps_waiting_is_seen() {
     let session = Session::start();
     let (mut connection, mut other) = (session.connect(), session.connect());
     let id = other.run("CLIENT ID").integer();
-    let mut wait_for = |field: &str, least: u64| loop {
-        let line = connection.run(&format!("CLIENT LIST ID {id}")).text().to_owned();
-        if fields(&line).1[field].parse::<u64>().unwrap() >= least {
-            break;
-        }
+    let mut wait_for = |field: &str, least: u64| {
+        eventually(|| {
+            let line = connection.run(&format!("CLIENT LIST ID {id}")).text().to_owned();
+            fields(&line).1[field].parse::<u64>().unwrap() >= least
+        });
     };
     // A request of which half has come.
     other.queue_raw(b"*2\r\n$4\r\nECHO\r\n$100000\r\n");

@@ -1,5 +1,6 @@
 //! CLIENT KILL: who is closed, and when.
 
+use super::eventually;
 use wire::{Connection, Session, check};
 
 /// Connections that have spoken once, so that the server knows them.
@@ -103,7 +104,7 @@ fn only_the_old() {
     let id = young.run("CLIENT ID").integer();
     assert_eq!(killer.run(&format!("CLIENT KILL ID {id} MAXAGE 100000")).integer(), 0);
     assert_eq!(young.run("PING").to_string(), "+PONG");
-    while killer.run(&format!("CLIENT KILL ID {id} MAXAGE 1")).integer() == 0 {}
+    eventually(|| killer.run(&format!("CLIENT KILL ID {id} MAXAGE 1")).integer() == 1);
     assert_eq!(young.read().to_string(), "(closed)");
 }
 

@@ -7,3 +7,16 @@ mod greeting;
 mod kill;
 mod pause;
 mod replies;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks again and again, until it is so or far too long has passed.
+#[track_caller]
+fn eventually(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never was so");
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,5 +1,6 @@
 //! CLIENT PAUSE and UNPAUSE, CLIENT UNBLOCK.
 
+use super::eventually;
 use wire::{Session, check};
 
 #[test]
@@ -132,7 +133,7 @@ fn unblock_ends_a_wait() {
         waiting.queue_line("WAIT 1 0");
         waiting.queue_line("PING after");
         waiting.flush();
-        while other.run(&format!("CLIENT UNBLOCK {id} {how}")).integer() == 0 {}
+        eventually(|| other.run(&format!("CLIENT UNBLOCK {id} {how}")).integer() == 1);
         assert_eq!(waiting.read().to_string(), reply, "{how}");
         assert_eq!(waiting.read().to_string(), "\"after\"", "{how}");
     }
