@@ -11,10 +11,12 @@ mod footer;
 mod world;
 
 use arbitrary::Arbitrary;
+use engine::Settings;
 use engine::command::{Registered, registry};
 use engine::docs::{self, Argument};
 use libfuzzer_sys::fuzz_target;
-use world::{Content, Snapshot, World, shown};
+use std::sync::{Arc, LazyLock};
+use world::{Content, Snapshot, World, settings, shown};
 
 #[derive(Arbitrary, Debug)]
 struct Step {
@@ -42,10 +44,15 @@ enum Arg {
 const STEPS_MAX: usize = 64;
 const HELD_BYTES_MAX: usize = 8 << 10;
 
+/// Shared by all that do not change them: making them takes longer than most conversations.
+static DEFAULTS: LazyLock<Arc<Settings>> = LazyLock::new(|| settings(&[]));
+
 fuzz_target!(|steps: Vec<Step>| {
-    let mut world = World::new(&[]);
+    let steps = &steps[..steps.len().min(STEPS_MAX)];
+    let changes_settings = steps.iter().any(|step| row(step).full_name.starts_with("config"));
+    let mut world = World::new(if changes_settings { settings(&[]) } else { DEFAULTS.clone() });
     let mut before = world.snapshot();
-    for step in steps.iter().take(STEPS_MAX) {
+    for step in steps {
         if step.pass_ms > 0 {
             world.pass_ms(u64::from(step.pass_ms) * 10);
             before = world.snapshot();
@@ -63,9 +70,13 @@ fuzz_target!(|steps: Vec<Step>| {
     }
 });
 
-fn request(step: &Step) -> Vec<Vec<u8>> {
+fn row(step: &Step) -> &'static Registered {
     let rows = registry().rows();
-    let row = rows[usize::from(step.row) % rows.len()];
+    rows[usize::from(step.row) % rows.len()]
+}
+
+fn request(step: &Step) -> Vec<Vec<u8>> {
+    let row = row(step);
     let name = row.full_name.split('|').map(|word| word.as_bytes().to_vec());
     name.chain(step.args.iter().map(|arg| text(row, arg))).collect()
 }

@@ -33,8 +33,6 @@ pub struct ClientHandle {
     pub resp: AtomicU8,
     /// Index of the last command's row plus one; 0 before the first.
     pub last_command: AtomicU32,
-    pub bytes_in: AtomicU64,
-    pub bytes_out: AtomicU64,
     /// Bytes waiting to be parsed.
     pub query_bytes: AtomicUsize,
     /// Bytes waiting to be sent.
@@ -81,8 +79,6 @@ impl ClientHandle {
             db: AtomicU8::new(0),
             resp: AtomicU8::new(2),
             last_command: AtomicU32::new(0),
-            bytes_in: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
             query_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             monitoring: AtomicBool::new(false),
@@ -301,5 +297,54 @@ impl Clients {
         for total in [&self.accepted, &self.rejected, &self.closed_for_output, &self.closed_for_query] {
             total.store(0, Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(id: u64) -> Arc<ClientHandle> {
+        Arc::new(ClientHandle::new(id, "1.2.3.4:5".into(), "6.7.8.9:10".into(), 1, 0, Box::new(|| {})))
+    }
+
+    #[test]
+    fn an_idle_client_is_small() {
+        assert!(size_of::<ClientHandle>() <= 192, "{}", size_of::<ClientHandle>());
+        let handle = handle(1);
+        let anonymous = handle.memory_bytes();
+        handle.set_labels(|labels| labels.name = b"jobs"[..].into());
+        assert!(handle.memory_bytes() > anonymous);
+    }
+
+    #[test]
+    fn a_killed_client_is_seen_by_nobody() {
+        let clients = Clients::default();
+        let (first, second) = (handle(1), handle(2));
+        clients.add(first.clone());
+        clients.add(second);
+        clients.kill(&first);
+        assert!(first.is_killed() && clients.get(1).is_none());
+        assert_eq!(clients.all().iter().map(|handle| handle.id).collect::<Vec<_>>(), [2]);
+        clients.remove(&first);
+        assert_eq!(clients.len(), 1);
+    }
+
+    #[test]
+    fn only_a_blocked_client_can_be_unblocked() {
+        let handle = handle(1);
+        assert!(!handle.unblock(Unblock::Error));
+        handle.blocked.store(true, Relaxed);
+        assert!(handle.unblock(Unblock::Error));
+        assert_eq!((handle.take_unblock(), handle.take_unblock()), (Unblock::Error, Unblock::No));
+    }
+
+    #[test]
+    fn who_does_not_read_is_cut_off() {
+        let handle = handle(1);
+        handle.send(b"12345", 8);
+        assert!(!handle.is_killed());
+        handle.send(b"6789", 8);
+        assert!(handle.is_killed() && handle.has_overflowed());
     }
 }

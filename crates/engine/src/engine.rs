@@ -168,6 +168,7 @@ impl Engine {
         if let Ok(registered) = found
             && let Some(until_ms) = self.pause.holds(registered.command.flags.has(Flags::WRITE), worker.now_ms)
             && !is_exempt_from_pause(registered)
+            && self.gates(client, registered).is_ok()
         {
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);

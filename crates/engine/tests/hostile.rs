@@ -12,7 +12,7 @@ use engine::command::{Flags, registry};
 use engine::docs::{self, Argument, ArgumentKind};
 use fastrand::Rng;
 use std::collections::VecDeque;
-use world::{World, reply_len, shown};
+use world::{World, reply_len, settings, shown};
 
 /// Engines, one after the other: what CONFIG SET or AUTH have done to one ends with it.
 const WORLDS: usize = 80;
@@ -35,7 +35,7 @@ fn no_request_panics_or_changes_what_it_refuses_to() {
     let mut source = Source { random: Rng::with_seed(seed), heard: VecDeque::new(), payload: Vec::new() };
     let (mut refused, mut answered) = (0, 0);
     for _ in 0..WORLDS {
-        let mut world = World::new(&[("enable-debug-command", "yes")]);
+        let mut world = World::new(settings(&[("enable-debug-command", "yes")]));
         let (mut before, mut history) = (world.snapshot(), History::default());
         for _ in 0..REQUESTS {
             if source.random.u8(..8) == 0 {

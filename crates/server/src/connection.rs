@@ -26,6 +26,10 @@ use tokio::time::{Instant, Sleep};
 
 /// Output after which a connection lets others run, so that a long pipeline is sent in pieces.
 const OUTPUT_PIECE: usize = 256 * 1024;
+/// Replies of so many bytes may wait to be sent whatever the limits say, as in Redis: they fit its static buffer.
+const OUTPUT_UNLIMITED: usize = 16 * 1024;
+/// Unsent output of a client that has yet to give the password, however generous the limits for others.
+const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
 /// Unread input kept for a client that waits for a command of its own.
 const INPUT_WHILE_WAITING: usize = 64 * 1024;
 /// Room made for an unfinished request: at least so much; beyond it, as much again as is there. A client that
@@ -82,7 +86,6 @@ impl Io {
                     self.sent += written;
                     stats.writes.add(1);
                     stats.bytes_out.add(written as u64);
-                    self.handle.bytes_out.fetch_add(written as u64, Relaxed);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.handle.output_bytes.store(self.pending(), Relaxed);
@@ -396,10 +399,8 @@ impl Peer {
                     State::Running => self.execute(local, &buffer[..len]),
                     _ => 0,
                 };
-                if executed < len {
-                    self.input.extend_from_slice(&buffer[executed..len]);
-                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
-                }
+                self.input.extend_from_slice(&buffer[executed..len]);
+                self.client.handle.query_bytes.store(self.input.len(), Relaxed);
                 Poll::Ready(true)
             }
         };
@@ -444,7 +445,6 @@ impl Peer {
         let stats = &local.worker.books.stats;
         stats.reads.add(1);
         stats.bytes_in.add(len as u64);
-        self.client.handle.bytes_in.fetch_add(len as u64, Relaxed);
     }
 
     /// Executes what was kept.
@@ -466,12 +466,12 @@ impl Peer {
         let engine = &local.engine;
         engine.begin(&mut local.worker);
         let io = &mut local.ios[self.io];
-        let output_max = engine.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes as usize;
         let mut limits = request_limits(&engine.settings);
         let mut at = 0;
         self.wanted = 0;
+        io.handle.query_bytes.store(input.len(), Relaxed);
         while at < input.len() {
-            limits.unauthenticated = !self.client.authenticated && engine.settings.requires_password();
+            limits.unauthenticated = is_unauthenticated(&self.client, &engine.settings);
             let (request, len) = match self.scanner.scan(&input[at..], &limits) {
                 Scan::Complete(request, len) => (request, len),
                 Scan::Empty(len) => {
@@ -514,15 +514,18 @@ impl Peer {
                     break;
                 }
             }
-            if io.pending() > OUTPUT_PIECE {
-                if output_max > 0 && io.pending() > output_max {
+            if io.pending() > OUTPUT_UNLIMITED {
+                let output_max = output_max(&self.client, &engine.settings);
+                if output_max > 0 && io.pending() as u64 > output_max {
                     engine.clients.count_output_overflow();
                     tracing::warn!(client = self.client.id(), "closed: its replies exceed client-output-buffer-limit");
                     io.broken = true;
                     io.task.wake();
                     return input.len();
                 }
-                break;
+                if io.pending() > OUTPUT_PIECE {
+                    break;
+                }
             }
         }
         self.scanner.shrink();
@@ -541,7 +544,8 @@ impl Peer {
     fn exceeds_output_limit(&mut self, local: &Local) -> bool {
         let limit = local.engine.settings.client_output_buffer_limit(ClientClass::Normal);
         let pending = local.ios[self.io].pending() as u64;
-        if limit.hard_bytes > 0 && pending > limit.hard_bytes {
+        let output_max = output_max(&self.client, &local.engine.settings);
+        if output_max > 0 && pending > output_max {
             return true;
         }
         if limit.soft_bytes == 0 || pending <= limit.soft_bytes {
@@ -551,6 +555,19 @@ impl Peer {
         let since = *self.soft_since.get_or_insert_with(Instant::now);
         since.elapsed() > Duration::from_secs(limit.soft_seconds)
     }
+}
+
+/// Most output that may wait for a client; 0 = no limit.
+fn output_max(client: &Client, settings: &Settings) -> u64 {
+    match is_unauthenticated(client, settings) {
+        true => OUTPUT_BEFORE_AUTH_MAX,
+        false => settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes,
+    }
+}
+
+/// True for a client that has yet to give the password.
+fn is_unauthenticated(client: &Client, settings: &Settings) -> bool {
+    !client.authenticated && settings.requires_password()
 }
 
 /// Sends without the C library's wrapper, which makes every send of a threaded process a cancellation point.

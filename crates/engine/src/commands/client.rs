@@ -12,7 +12,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::pause::PauseMode;
 use crate::pure::numbers::parse_i64;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 fn id(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(cx.client.id() as i64);
@@ -164,14 +164,13 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
 }
 
 fn flags(handle: &ClientHandle) -> String {
-    let set = |flag: &AtomicBool, letter| flag.load(Relaxed).then_some(letter);
     let flags = [
-        set(&handle.monitoring, 'O'),
-        handle.is_waiting().then_some('b'),
-        set(&handle.no_evict, 'e'),
-        set(&handle.no_touch, 'T'),
+        (handle.monitoring.load(Relaxed), 'O'),
+        (handle.is_waiting(), 'b'),
+        (handle.no_evict.load(Relaxed), 'e'),
+        (handle.no_touch.load(Relaxed), 'T'),
     ];
-    let letters: String = flags.into_iter().flatten().collect();
+    let letters: String = flags.iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect();
     if letters.is_empty() { "N".into() } else { letters }
 }
 

@@ -12,7 +12,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{Entry, idle_s};
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, HashRef, Key, Scalar, Value};
+use crate::keyspace::{Effect, Key, Scalar, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::{glob, rdb};
 use crate::settings::AllowedFor;
@@ -328,7 +328,7 @@ fn listpack(cx: &mut WriteCx<'_>) -> CommandResult {
         Value::Hash(hash) if hash.encoding() != "hashtable" => hash,
         _ => return Err(CommandError::fixed("ERR Not a listpack encoded object.")),
     };
-    let text = format!("DEBUG LISTPACK: {} fields in {} bytes", hash.len(), entry.body().len());
+    let text = format!("DEBUG LISTPACK: {} fields, {} bytes packed", hash.len(), entry.body().len());
     cx.engine.host.log(&text);
     cx.reply.simple("Listpack structure printed on stdout");
     Ok(())

@@ -12,9 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The longest string, so that no request can ask for half a gigabyte of zeros: the least that the setting accepts.
-const STRING_BYTES_MAX: &str = "1mb";
-
 /// An engine and the one client that talks to it.
 pub(crate) struct World {
     pub(crate) engine: Engine,
@@ -24,19 +21,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An empty engine, with some settings other than their defaults.
-    pub(crate) fn new(settings: &[(&str, &str)]) -> World {
+    /// An empty engine.
+    pub(crate) fn new(settings: Arc<Settings>) -> World {
         let clock = Arc::new(StoppedClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
-        let loaded = Settings::new();
-        for (name, value) in settings {
-            loaded.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
-        }
-        let engine = Engine::new(Arc::new(loaded), Arc::new(IdleHost), clock.clone(), 4, 1);
+        let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), 4, 1);
         let (worker, client) = (engine.worker(0), connect(&engine));
         connect(&engine); // somebody else, to be looked at and killed
-        let world = World { engine, clock, worker, client };
-        world.limit_strings();
-        world
+        World { engine, clock, worker, client }
     }
 
     /// Lets time pass.
@@ -62,7 +53,9 @@ impl World {
         let protocol = self.client.protocol;
         let is_silent = std::mem::replace(&mut self.client.reply_mode, ReplyMode::On) != ReplyMode::On;
         self.client.handle.drain_outbox(&mut Vec::new());
-        self.limit_strings();
+        if args[0].eq_ignore_ascii_case(b"config") {
+            limit_strings(&self.engine.settings);
+        }
         let may_be_silent = match flow {
             Flow::Continue => is_silent || args[0].eq_ignore_ascii_case(b"monitor"),
             Flow::Close => {
@@ -133,11 +126,22 @@ impl World {
         }
         snapshot
     }
+}
 
-    /// CONFIG SET may have made the limit larger.
-    fn limit_strings(&self) {
-        self.engine.settings.load(b"proto-max-bulk-len", STRING_BYTES_MAX.as_bytes()).expect("the limit is a size");
+/// Settings other than the defaults, within limits.
+pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
+    let settings = Settings::new();
+    for (name, value) in changed {
+        settings.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
     }
+    limit_strings(&settings);
+    Arc::new(settings)
+}
+
+/// Makes the longest string as short as the setting allows, whatever CONFIG SET has made of it, so that no request can
+/// ask for half a gigabyte of zeros.
+fn limit_strings(settings: &Settings) {
+    settings.load(b"proto-max-bulk-len", b"1mb").expect("the limit is a size");
 }
 
 /// Contents and deadline of each key, by database and name.

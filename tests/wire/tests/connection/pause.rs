@@ -49,7 +49,9 @@ fn writes_wait_until_unpause() {
         // Reads go on.
         > GET a
         "1"
-        # sleep 30ms
+        # eventually
+        > CLIENT LIST
+        ~"* flags=b *"
         > GET a
         "1"
         > CLIENT UNPAUSE
