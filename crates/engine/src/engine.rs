@@ -156,8 +156,9 @@ impl Engine {
 
     /// Begins a batch of requests: they all see this instant.
     pub fn begin(&self, worker: &mut Worker) {
-        worker.now_ms = self.clock.unix_us() / 1000;
-        worker.last_ns = self.clock.monotonic_ns();
+        let (unix_us, monotonic_ns) = self.clock.both();
+        worker.now_ms = unix_us / 1000;
+        worker.last_ns = monotonic_ns;
     }
 
     /// Executes one request of a client and appends its reply to `out`.
@@ -170,6 +171,7 @@ impl Engine {
             && !is_exempt_from_pause(registered)
             && self.gates(client, registered).is_ok()
         {
+            client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);
         }

@@ -6,6 +6,10 @@ pub trait Clock: Send + Sync {
     fn unix_us(&self) -> u64;
     /// A clock that never goes back, in nanoseconds from an arbitrary start.
     fn monotonic_ns(&self) -> u64;
+    /// Both at once: unix microseconds and monotonic nanoseconds.
+    fn both(&self) -> (u64, u64) {
+        (self.unix_us(), self.monotonic_ns())
+    }
     /// Called about ten times a second: a clock that derives one time from the other compares them.
     fn adjust(&self) {}
 }

@@ -26,7 +26,13 @@ impl SystemClock {
 impl engine::Clock for SystemClock {
     #[inline]
     fn unix_us(&self) -> u64 {
-        (self.epoch_ns.load(Relaxed) + self.monotonic_ns()) / 1000
+        self.both().0
+    }
+
+    #[inline]
+    fn both(&self) -> (u64, u64) {
+        let monotonic_ns = self.monotonic_ns();
+        ((self.epoch_ns.load(Relaxed) + monotonic_ns) / 1000, monotonic_ns)
     }
 
     #[inline]

@@ -68,6 +68,11 @@ impl Task {
 }
 
 impl Io {
+    fn new(stream: TcpStream, handle: Arc<ClientHandle>, task: Arc<Task>) -> Io {
+        let output = Vec::new();
+        Io { stream, output, sent: 0, flush_queued: false, closing: false, leave: false, broken: false, handle, task }
+    }
+
     /// Makes the connection's task look around.
     pub(crate) fn wake(&self) {
         self.task.wake();
@@ -100,7 +105,11 @@ impl Io {
         }
         self.output.clear();
         self.sent = 0;
-        if self.closing || self.handle.output_bytes.swap(0, Relaxed) != 0 {
+        let was_full = self.handle.output_bytes.load(Relaxed) != 0;
+        if was_full {
+            self.handle.output_bytes.store(0, Relaxed);
+        }
+        if was_full || self.closing {
             self.wake();
         }
     }
@@ -138,17 +147,7 @@ impl Moving {
         let Moving { stream, mut peer, task } = *self;
         let handle = peer.client.handle.clone();
         let stream = TcpStream::from_std(stream)?;
-        let io = Io {
-            stream,
-            output: Vec::new(),
-            sent: 0,
-            flush_queued: false,
-            closing: false,
-            leave: false,
-            broken: false,
-            handle,
-            task,
-        };
+        let io = Io::new(stream, handle, task);
         peer.io = with_local(|local| local.ios.insert(io));
         Ok(Connection { arrival: None, peer: Some(peer), connections, registered: false })
     }
@@ -240,17 +239,7 @@ impl Peer {
             Arc::new(ClientHandle::new(id, address.to_string(), local_address, stream.as_raw_fd(), now_ms, wake));
         engine.clients.add(handle.clone());
         let client = Client::new(handle.clone(), !engine.settings.requires_password());
-        let io = Io {
-            stream,
-            output: Vec::new(),
-            sent: 0,
-            flush_queued: false,
-            closing: false,
-            leave: false,
-            broken: false,
-            handle,
-            task,
-        };
+        let io = Io::new(stream, handle, task);
         Peer {
             io: local.ios.insert(io),
             client,

@@ -18,7 +18,7 @@ mod transcript;
 pub use connection::Connection;
 pub use random::Random;
 pub use reply::Reply;
-pub use server::{Server, fresh_dir};
+pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};
 pub use text::{quote, split_args};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -15,6 +15,7 @@ use crate::connection::Connection;
 use crate::reply::Reply;
 
 const START_DEADLINE: Duration = Duration::from_secs(20);
+const END_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Where the server shared by all tests of this process listens; starts it when first asked.
 pub(crate) fn shared_address() -> SocketAddr {
@@ -42,13 +43,22 @@ pub struct Server {
 impl Server {
     /// Starts a server on a free port, with its data in `dir`.
     pub fn start(dir: &Path, extra_args: &[&str]) -> Server {
+        Server::start_with(dir, |command| {
+            command.args(extra_args);
+        })
+    }
+
+    /// The same, with a say in the whole command: its variables, where its output goes.
+    pub fn start_with(dir: &Path, change: impl FnOnce(&mut Command)) -> Server {
         let address = free_address();
-        let mut command = Command::new(binary());
-        command.args(arguments(address, dir)).args(extra_args).stdin(Stdio::null()).stdout(Stdio::null());
-        let process = command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", binary().display()));
-        let mut server = Server { process, address };
+        let mut server = Server { process: spawn(address, dir, change), address };
         wait_until_it_answers(address, || server.process.try_wait().expect("cannot ask for the process").is_some());
         server
+    }
+
+    /// Starts a server at `address` that is expected to end, with or without ever answering.
+    pub fn launch(address: SocketAddr, dir: &Path, change: impl FnOnce(&mut Command)) -> Server {
+        Server { process: spawn(address, dir, change), address }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -57,6 +67,29 @@ impl Server {
 
     pub fn connect(&self) -> Connection {
         Connection::open(self.address).expect("cannot connect to the server")
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends a signal by its name: `TERM`, `INT`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.process_id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
+    }
+
+    /// Waits for the process to end by itself.
+    #[track_caller]
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + END_DEADLINE;
+        loop {
+            if let Some(status) = self.process.try_wait().expect("cannot ask for the process") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the server is still there after {END_DEADLINE:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Ends the process at once, as a crash would (SIGKILL).
@@ -116,6 +149,13 @@ kill -9 $server; wait $server 2>/dev/null; rm -rf "$dir""#;
     (address, Leash { _pipe: pipe })
 }
 
+fn spawn(address: SocketAddr, dir: &Path, change: impl FnOnce(&mut Command)) -> Child {
+    let mut command = Command::new(binary());
+    command.args(arguments(address, dir)).stdin(Stdio::null()).stdout(Stdio::null());
+    change(&mut command);
+    command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", binary().display()))
+}
+
 /// Real Redis takes the same arguments, so `HOLDFAST_BIN` may name it.
 fn arguments(address: SocketAddr, dir: &Path) -> Vec<String> {
     let mut args: Vec<String> = ["--port", &address.port().to_string(), "--bind", &address.ip().to_string(), "--dir"]
@@ -128,7 +168,8 @@ fn arguments(address: SocketAddr, dir: &Path) -> Vec<String> {
     args
 }
 
-fn binary() -> PathBuf {
+/// The server's binary: `HOLDFAST_BIN`, or the newest that was built.
+pub fn binary() -> PathBuf {
     if let Some(given) = env::var_os("HOLDFAST_BIN") {
         return given.into();
     }
@@ -144,7 +185,8 @@ fn binary() -> PathBuf {
     })
 }
 
-fn free_address() -> SocketAddr {
+/// An address on this machine where nobody listens.
+pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("cannot bind to a free port");
     listener.local_addr().expect("a bound socket has an address")
 }

@@ -260,7 +260,9 @@ impl Action {
             ["redis", "only"] => Action::Only(Servers::Redis),
             ["sleep", pause] => Action::Sleep(Duration::from_millis(pause.strip_suffix("ms")?.parse().ok()?)),
             ["until", ..] => Action::Until { info_line: text.strip_prefix("until ")?.into() },
-            ["config", name, value] => Action::Config { name: (*name).into(), value: (*value).into() },
+            ["config", name, value @ ..] if !value.is_empty() => {
+                Action::Config { name: (*name).into(), value: value.join(" ") }
+            }
             _ => return None,
         })
     }

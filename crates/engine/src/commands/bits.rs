@@ -195,12 +195,8 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
         return read_fields(&cx.keys, &mut cx.reply, key, &operations);
     };
     cx.keys.expire_if_overdue(cx.client.db, key);
-    let len = cx.keys.string(key)?.map_or(0, Scalar::len);
-    // The string grows to hold all writes before the first of them, and even if OVERFLOW FAIL refuses every one.
     let last = (last_bit / 8) as usize;
-    if last >= len {
-        cx.keys.record(&Effect::StringWrite { key, offset: last, bytes: &[0] });
-    }
+    cx.keys.string(key)?;
     cx.reply.array(operations.len());
     for operation in &operations {
         let field = operation.field;
@@ -225,6 +221,10 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
             }
             None => cx.reply.null(),
         }
+    }
+    // The string grows to hold all writes, even those that change nothing or that OVERFLOW FAIL refuses.
+    if cx.keys.string(key)?.map_or(0, Scalar::len) <= last {
+        cx.keys.record(&Effect::StringWrite { key, offset: last, bytes: &[0] });
     }
     Ok(())
 }

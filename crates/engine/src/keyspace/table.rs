@@ -110,7 +110,8 @@ impl Table {
     /// An entry with that hash for which `test` holds.
     pub fn find(&self, hash: NameHash, test: impl Fn(&Entry) -> bool) -> Option<&Entry> {
         let index = self.segment_of(hash.position())?;
-        self.segments[index].entries.find(hash.0, test)
+        // The table compares a few bits of the hash only.
+        self.segments[index].entries.find(hash.0, |entry| test(entry) && NameHash::of(entry.name()) == hash)
     }
 
     /// Adds an entry whose name is not in the table yet.

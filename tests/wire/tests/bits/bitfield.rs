@@ -1,6 +1,6 @@
 //! BITFIELD, BITFIELD_RO.
 
-use wire::check;
+use wire::{Connection, Session, check};
 
 #[test]
 fn bitfield_set_and_get() {
@@ -446,4 +446,32 @@ fn bitfield_in_resp3() {
         [:0, _]
         "#,
     );
+}
+
+#[test]
+fn bitfield_counts_only_what_it_changes() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    for (command, changes) in [
+        ("BITFIELD a SET i5 0 0", 1),
+        ("BITFIELD a SET i5 0 0", 0),
+        ("BITFIELD a SET i5 0 1", 1),
+        ("BITFIELD a SET i5 0 1", 0),
+        ("BITFIELD a GET i5 0", 0),
+        ("BITFIELD b INCRBY i5 0 1", 1),
+        ("BITFIELD b INCRBY i5 0 1", 1),
+        ("BITFIELD a SET i5 90 0", 1),
+        ("BITFIELD a OVERFLOW FAIL SET u8 0 256", 0),
+    ] {
+        let before = changes_of(&mut connection);
+        connection.run(command);
+        assert_eq!(changes_of(&mut connection) - before, changes, "{command}");
+    }
+}
+
+/// How many changes the server has counted.
+fn changes_of(connection: &mut Connection) -> i64 {
+    let info = connection.run("INFO persistence").text().to_owned();
+    let line = info.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+    line.expect("INFO has the line").parse().expect("it is a number")
 }

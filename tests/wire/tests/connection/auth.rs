@@ -201,6 +201,20 @@ fn strangers_may_only_send_small_requests() {
 }
 
 #[test]
+fn strangers_may_not_let_replies_pile_up() {
+    const REQUESTS: usize = 5000;
+    let session = Session::start();
+    let _locked = Locked::new(&session);
+    let mut stranger = session.connect();
+    for _ in 0..REQUESTS {
+        stranger.queue_line("PING");
+    }
+    stranger.flush();
+    let answered = (0..REQUESTS).take_while(|_| stranger.read().to_string() != "(closed)").count();
+    assert!(answered < REQUESTS, "all were answered");
+}
+
+#[test]
 fn passwords_are_not_shown_to_others() {
     let session = Session::start();
     let _locked = Locked::new(&session);

@@ -183,6 +183,13 @@ fn others_are_seen_by_what_they_did_last() {
 }
 
 #[test]
+fn the_request_itself_is_in_the_query_buffer() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    assert_eq!(info(&mut connection)["qbuf"], "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n".len().to_string());
+}
+
+#[test]
 fn what_a_client_keeps_waiting_is_seen() {
     let session = Session::start();
     let (mut connection, mut other) = (session.connect(), session.connect());

@@ -145,3 +145,34 @@ fn arguments_are_checked() {
         ",
     );
 }
+
+#[test]
+fn a_reply_beyond_the_output_limit_is_the_end() {
+    check(
+        r#"
+        # config client-output-buffer-limit normal 50000 0 0
+        > SETRANGE large 99999 x
+        :100000
+        2> GET large
+        (closed)
+        // Many replies are one, if they are asked for at once.
+        > SETRANGE medium 9999 x
+        :10000
+        3> MGET medium medium medium medium medium medium medium
+        (closed)
+        > STRLEN large
+        :100000
+        "#,
+    );
+}
+
+#[test]
+fn small_replies_pass_whatever_the_output_limit() {
+    check(
+        r#"
+        # config client-output-buffer-limit normal 10 0 0
+        > ECHO "more than ten bytes"
+        "more than ten bytes"
+        "#,
+    );
+}

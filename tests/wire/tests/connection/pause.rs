@@ -101,6 +101,26 @@ fn a_second_pause_does_not_shorten_the_first() {
 }
 
 #[test]
+fn those_who_wait_count_as_blocked() {
+    check(
+        r#"
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        2> SET a 1
+        # until blocked_clients:1
+        > CLIENT LIST
+        ~"*flags=b * cmd=set *"
+        > CLIENT UNPAUSE
+        +OK
+        2< +OK
+        # until blocked_clients:0
+        > CLIENT LIST
+        ~"*flags=N * cmd=set *"
+        "#,
+    );
+}
+
+#[test]
 fn a_client_that_waits_may_leave() {
     let session = Session::start();
     let mut connection = session.connect();

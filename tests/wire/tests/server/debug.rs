@@ -62,6 +62,21 @@ fn object_describes_a_value() {
 }
 
 #[test]
+fn a_small_hash_with_deadlines_is_packed_too() {
+    check(
+        r#"
+        # needs redis >= 7.4
+        > HSET h f v
+        :1
+        > HEXPIRE h 100 FIELDS 1 f
+        [:1]
+        > DEBUG LISTPACK h
+        +Listpack structure printed on stdout
+        "#,
+    );
+}
+
+#[test]
 fn values_in_their_forms() {
     check(
         r#"

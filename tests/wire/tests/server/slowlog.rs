@@ -57,6 +57,22 @@ fn the_log_has_a_length() {
 }
 
 #[test]
+fn a_log_of_no_length_stays_empty() {
+    check(
+        r#"
+        # config slowlog-log-slower-than 0
+        # config slowlog-max-len 0
+        > SLOWLOG RESET
+        +OK
+        > SET a 1
+        +OK
+        > SLOWLOG LEN
+        :0
+        "#,
+    );
+}
+
+#[test]
 fn ten_entries_are_shown_unless_asked_otherwise() {
     let session = Session::start();
     let mut connection = session.connect();

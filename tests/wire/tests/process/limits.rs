@@ -1,0 +1,109 @@
+//! Limits on clients: how many, how much they may send at once, how long they may be silent.
+
+use std::thread;
+use std::time::Duration;
+
+use wire::{Connection, Reply};
+
+use crate::support::{Holdfast, eventually, info};
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn one_client_too_many_is_told_so_and_closed() {
+    let Some(server) = Holdfast::start(&["--maxclients", "3"]) else { return };
+    let mut asker = server.connect();
+    eventually("it is alone", || info::<u32>(&mut asker, "connected_clients") == 1);
+    let mut others = [server.connect(), server.connect()];
+    for other in &mut others {
+        assert_eq!(other.run("PING").to_string(), "+PONG");
+    }
+    for rejected in 1..=5 {
+        let mut extra = server.connect();
+        assert_eq!(extra.read().to_string(), "-ERR max number of clients reached");
+        assert_eq!(extra.read(), Reply::Closed);
+        assert_eq!(info::<u32>(&mut asker, "rejected_connections"), rejected);
+    }
+    drop(others);
+    eventually("there is room again", || server.connect().run("PING").to_string() == "+PONG");
+    assert_eq!(asker.run("CONFIG SET maxclients 10").to_string(), "+OK");
+    let mut more: Vec<Connection> = (0..5).map(|_| server.connect()).collect();
+    for other in &mut more {
+        assert_eq!(other.run("PING").to_string(), "+PONG");
+    }
+}
+
+#[test]
+fn a_request_beyond_the_query_buffer_limit_ends_the_connection() {
+    let Some(server) = Holdfast::start(&["--client-query-buffer-limit", "1mb"]) else { return };
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let before: u64 = info(&mut other, "used_memory");
+    let fits = vec![b'v'; 1_000_000];
+    assert_eq!(client.run_with("ECHO", &[&fits]).bytes(), fits);
+    client.queue_raw(b"*2\r\n$4\r\nECHO\r\n$8000000\r\n");
+    client.queue_raw(&[b'v'; 2_000_000]);
+    assert_eq!(client.read(), Reply::Closed);
+    assert_eq!(info::<u32>(&mut other, "client_query_buffer_limit_disconnections"), 1);
+    eventually("its memory comes back", || info::<u64>(&mut other, "used_memory") < before + MIB);
+    assert_eq!(server.connect().run("PING").to_string(), "+PONG");
+}
+
+#[test]
+fn announced_lengths_take_no_memory() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut asker = server.connect();
+    let before: u64 = info(&mut asker, "used_memory");
+    let mut liars: Vec<Connection> = (0..50).map(|_| server.connect()).collect();
+    for (number, liar) in liars.iter_mut().enumerate() {
+        liar.queue_raw(if number % 2 == 0 { b"*1\r\n$500000000\r\n" } else { b"*1000000\r\n$3\r\nDEL\r\n" });
+        liar.flush();
+    }
+    eventually("the server has read it all", || {
+        let list = asker.run("CLIENT LIST");
+        list.text().lines().filter(|line| line.contains(" cmd=NULL ") && !line.contains(" qbuf=0 ")).count() == 50
+    });
+    let after: u64 = info(&mut asker, "used_memory");
+    assert!(after < before + 6 * MIB, "{before} before, {after} after");
+    drop(liars);
+    eventually("they are gone", || info::<u32>(&mut asker, "connected_clients") == 1);
+}
+
+#[test]
+fn silent_clients_are_closed_and_waiting_ones_are_not() {
+    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
+    let mut lively = server.connect();
+    let (mut silent, mut monitor, mut blocked) = (server.connect(), server.connect(), server.connect());
+    let silent_id = silent.run("CLIENT ID").integer();
+    let monitor_id = monitor.run("CLIENT ID").integer();
+    let blocked_id = blocked.run("CLIENT ID").integer();
+    assert_eq!(monitor.run("MONITOR").to_string(), "+OK");
+    blocked.queue_line("WAIT 1 0");
+    blocked.flush();
+    let mut is_there = |id: i64| !lively.run(&format!("CLIENT LIST ID {id}")).text().is_empty();
+    eventually("the silent one is closed", || !is_there(silent_id));
+    assert_eq!(silent.read(), Reply::Closed);
+    assert!(is_there(monitor_id), "a monitor has nothing to say");
+    assert!(is_there(blocked_id), "a blocked client waits for the server");
+}
+
+#[test]
+fn a_slow_sender_is_not_silent() {
+    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
+    let mut slow = server.connect();
+    slow.queue_raw(b"*2\r\n$4\r\nECHO\r\n$40\r\n");
+    for _ in 0..40 {
+        slow.queue_raw(b"v");
+        slow.flush();
+        thread::sleep(Duration::from_millis(100));
+    }
+    slow.queue_raw(b"\r\n");
+    assert_eq!(slow.read().bytes(), [b'v'; 40]);
+}
+
+#[test]
+fn a_paused_client_is_not_silent() {
+    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
+    let (mut asker, mut paused) = (server.connect(), server.connect());
+    assert_eq!(asker.run("CLIENT PAUSE 3500 WRITE").to_string(), "+OK");
+    assert_eq!(paused.run("SET a 1").to_string(), "+OK");
+}

@@ -1,0 +1,14 @@
+//! The process: how it starts, how it stops, and that no client can take it down or hold it up. Every test starts a
+//! `holdfast` of its own with the flags it is about; aimed at any other server they do nothing.
+
+mod databases;
+mod expiry;
+mod hang_ups;
+mod limits;
+mod logs;
+mod memory;
+mod slow_readers;
+mod start;
+mod stop;
+mod support;
+mod workers;

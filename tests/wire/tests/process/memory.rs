@@ -1,0 +1,69 @@
+//! Memory: the limit, and figures that can be believed.
+
+use wire::{Connection, Reply};
+
+use crate::support::{Holdfast, eventually, info};
+
+const VALUE_BYTES: usize = 10_000;
+
+fn set(connection: &mut Connection, number: usize) -> Reply {
+    connection.run_with(&format!("SET key:{number}"), &[&[b'v'; VALUE_BYTES]])
+}
+
+#[test]
+fn writes_end_at_maxmemory_and_go_on_when_there_is_room() {
+    const LIMIT: u64 = 20 << 20;
+    let Some(server) = Holdfast::start(&["--maxmemory", "20mb"]) else { return };
+    let mut client = server.connect();
+    let mut stored = 0;
+    let refusal = loop {
+        match set(&mut client, stored) {
+            Reply::Simple(_) => stored += 1,
+            refusal => break refusal,
+        }
+        assert!(stored * VALUE_BYTES < 2 * LIMIT as usize, "the limit is passed");
+    };
+    assert_eq!(refusal.to_string(), "-OOM command not allowed when used memory > 'maxmemory'.");
+    assert!(stored * VALUE_BYTES > LIMIT as usize / 2, "{stored} values of {VALUE_BYTES} bytes are no 20 MB");
+    let used: u64 = info(&mut client, "used_memory");
+    assert!(used < LIMIT + LIMIT / 10, "{used} bytes in use");
+
+    assert_eq!(client.run("GET key:0").bytes().len(), VALUE_BYTES);
+    assert_eq!(client.run("DBSIZE").integer(), stored as i64);
+    assert_eq!(client.run("EXPIRE key:0 100").integer(), 1, "what does not grow is allowed");
+    for command in ["SET small 1", "APPEND key:0 x", "HSET hash a 1", "INCR n", "SETRANGE key:0 0 x"] {
+        assert_eq!(client.run(command).to_string(), refusal.to_string(), "{command}");
+    }
+    for number in 0..stored / 2 {
+        assert_eq!(client.run(&format!("DEL key:{number}")).integer(), 1);
+    }
+    for number in 0..stored / 4 {
+        assert_eq!(set(&mut client, number).to_string(), "+OK");
+    }
+}
+
+#[test]
+fn used_memory_is_what_is_stored() {
+    const VALUES: usize = 2000;
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut client = server.connect();
+    let before: u64 = info(&mut client, "used_memory");
+    for number in 0..VALUES {
+        assert_eq!(set(&mut client, number).to_string(), "+OK");
+    }
+    let (stored, used) = ((VALUES * VALUE_BYTES) as u64, info::<u64>(&mut client, "used_memory") - before);
+    assert!((stored / 2..stored * 2).contains(&used), "{stored} bytes are stored, {used} in use");
+    let dataset: u64 = info(&mut client, "used_memory_dataset");
+    assert!((stored / 2..stored * 2).contains(&dataset), "{stored} bytes are stored, {dataset} in the dataset");
+    for ratio in ["mem_fragmentation_ratio", "allocator_frag_ratio", "rss_overhead_ratio"] {
+        let ratio_now: f64 = info(&mut client, ratio);
+        assert!(ratio_now > 0.0 && ratio_now.is_finite(), "{ratio}: {ratio_now}");
+    }
+    for flush in ["FLUSHALL ASYNC", "FLUSHALL SYNC"] {
+        assert_eq!(client.run(flush).to_string(), "+OK");
+        eventually("it is all given back", || info::<u64>(&mut client, "used_memory") < before + (1 << 20));
+        for number in 0..VALUES {
+            assert_eq!(set(&mut client, number).to_string(), "+OK");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Starting: what is said when it works, and what is said when it cannot.
+
+use std::net::TcpListener;
+
+use wire::Connection;
+
+use crate::support::{Dir, Failure, Holdfast, can_start_holdfast, fail_to_start, fail_to_start_at};
+
+#[test]
+fn one_line_says_where_it_listens_and_how_to_talk_to_it() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let (address, stdout) = (server.address(), server.stdout());
+    assert_eq!(stdout.lines().count(), 1, "{stdout:?}");
+    assert!(stdout.contains(&address.to_string()), "{stdout:?}");
+    assert!(stdout.contains(&format!("redis-cli -p {}", address.port())), "{stdout:?}");
+    assert_eq!(server.stderr(), "", "a quiet start is a good start");
+}
+
+#[test]
+fn nobody_needs_to_listen_to_that_line() {
+    let started = Holdfast::start_with(&[], |command| {
+        // A pipe whose reading end is gone.
+        let (reader, writer) = std::io::pipe().expect("cannot make a pipe");
+        drop(reader);
+        command.stdout(writer);
+    });
+    let Some(server) = started else { return };
+    assert_eq!(server.connect().run("PING").to_string(), "+PONG");
+}
+
+#[test]
+fn a_port_in_use_is_named_with_a_way_out() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let other = TcpListener::bind("127.0.0.1:0").expect("cannot bind to a free port");
+    let address = other.local_addr().expect("a bound socket has an address");
+    let Failure { code, stderr } = fail_to_start_at(address, &[], &[]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(&address.to_string()), "{stderr}");
+    assert!(stderr.contains("Try --port"), "{stderr}");
+}
+
+#[track_caller]
+fn refuses(args: &[&str], variables: &[(&str, &str)], words: &[&str]) {
+    let Failure { code, stderr } = fail_to_start(args, variables);
+    assert!(code.is_some_and(|code| code > 0), "{code:?}: {stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "{word:?} is not in: {stderr}");
+    }
+}
+
+#[test]
+fn unknown_names_are_answered_with_the_nearest_known_one() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = Dir::fresh();
+    let file = dir.write("h.toml", "maxmemry = \"1gb\"\n");
+    refuses(&["--maxmemry", "1gb"], &[], &["--maxmemry", "--maxmemory"]);
+    refuses(&["--config", &file], &[], &[&file, "maxmemry", "did you mean 'maxmemory'?"]);
+    refuses(&[], &[("HOLDFAST_MAXMEMRY", "1gb")], &["HOLDFAST_MAXMEMRY", "did you mean 'maxmemory'?"]);
+    refuses(&[], &[("HOLDFAST_CLIENT_OUTPUT_BUFER_LIMIT", "")], &["did you mean 'client-output-buffer-limit'?"]);
+}
+
+#[test]
+fn a_bad_value_is_answered_with_what_would_be_good() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = Dir::fresh();
+    let list = dir.write("list.toml", "timeout = [1]\n");
+    let choice = dir.write("choice.toml", "maxmemory-policy = \"sometimes\"\n");
+    let torn = dir.write("torn.toml", "port = \n");
+    refuses(&["--port", "70000"], &[], &["--port", "70000", "between 0 and 65535"]);
+    refuses(&[], &[("HOLDFAST_THREADS", "many")], &["HOLDFAST_THREADS", "many", "integer"]);
+    refuses(&["--maxmemory", "lots"], &[], &["--maxmemory", "lots", "memory"]);
+    refuses(&["--config", &list], &[], &[&list, "timeout", "a string, a whole number or true/false"]);
+    refuses(&["--config", &choice], &[], &[&choice, "maxmemory-policy", "noeviction", "allkeys-lru"]);
+    refuses(&["--config", &torn], &[], &[&torn, "not valid TOML", "line 1"]);
+    refuses(&["--config", "/nowhere/h.toml"], &[], &["/nowhere/h.toml", "No such file"]);
+    refuses(&["--bind", "not-an-address"], &[], &["bind", "not-an-address"]);
+}
+
+#[test]
+fn flags_beat_variables_and_variables_beat_the_file() {
+    let dir = Dir::fresh();
+    let file = dir.write("h.toml", "timeout = 11\ntcp-keepalive = 12\nmaxclients = 13\nactiverehashing = false\n");
+    let started = Holdfast::start_with(&["--config", &file, "--maxclients", "33", "--hz", "34"], |command| {
+        command.envs([("HOLDFAST_TCP_KEEPALIVE", "22"), ("HOLDFAST_MAXCLIENTS", "23"), ("HOLDFAST_HZ", "24")]);
+    });
+    let Some(server) = started else { return };
+    let mut connection = server.connect();
+    for (name, value) in
+        [("timeout", "11"), ("activerehashing", "no"), ("tcp-keepalive", "22"), ("maxclients", "33"), ("hz", "34")]
+    {
+        assert_eq!(setting(&mut connection, name), value, "{name}");
+    }
+    let info = connection.run("INFO server");
+    assert!(info.text().contains(&format!("config_file:{file}\r\n")), "{info}");
+}
+
+fn setting(connection: &mut Connection, name: &str) -> String {
+    connection.run(&format!("CONFIG GET {name}")).items()[1].text().to_owned()
+}
