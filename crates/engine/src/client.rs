@@ -28,6 +28,8 @@ pub struct Client {
     pub no_evict: bool,
     /// MONITOR was called.
     pub monitoring: bool,
+    /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
+    pub output_bytes_max: usize,
     /// The row of the last command: pipelines repeat themselves.
     pub(crate) last_command: Option<&'static Registered>,
 }
@@ -44,6 +46,7 @@ impl Client {
             no_touch: false,
             no_evict: false,
             monitoring: false,
+            output_bytes_max: usize::MAX,
             last_command: None,
         }
     }

@@ -134,6 +134,12 @@ impl ClientHandle {
         self.wake();
     }
 
+    /// True when others have sent something.
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.outbox_filled.load(Relaxed)
+    }
+
     /// Moves what others have sent to the end of `out`.
     #[inline]
     pub fn drain_outbox(&self, out: &mut Vec<u8>) {

@@ -4,11 +4,12 @@ use crate::args::Args;
 use crate::client::Client;
 use crate::command::Registered;
 use crate::engine::{Blocked, Engine, Worker};
-use crate::error::CommandError;
+use crate::error::{CommandError, CommandResult};
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::db::Db;
-use crate::keyspace::entry::{Entry, used_at};
+use crate::keyspace::entry::{Entry, Kind, used_at};
 use crate::keyspace::locked::Garbage;
+use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::{Applied, Effect, HashRef, Key, Locked, Scalar, Value};
 use crate::stats::WorkerStats;
@@ -215,7 +216,11 @@ impl Recorder<'_> {
     /// The same in another database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         self.changes += 1;
-        self.view.locked.apply(db, effect, self.thresholds)
+        let applied = self.view.locked.apply(db, effect, self.thresholds);
+        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
+            self.view.stats.expired_keys.add(1);
+        }
+        applied
     }
 
     /// Takes what effects have emptied, to be freed elsewhere.
@@ -225,26 +230,49 @@ impl Recorder<'_> {
 
     /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
     pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
-        let overdue =
-            self.view.locked.db(db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms));
-        if overdue {
-            self.view.stats.expired_keys.add(1);
-            self.record_in(db, &Effect::Delete { key });
+        let now_ms = self.view.now_ms;
+        let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_overdue(entry, now_ms)) else {
+            return false;
+        };
+        let stats = self.view.stats;
+        match entry.object() {
+            // As when the cycle finds it: a hash that goes with its last field is no expired key.
+            Some(Object::Hash(table)) if entry.deadline().is_none_or(|deadline| deadline > now_ms) => {
+                stats.expired_fields.add(table.len() as u64);
+            }
+            _ => stats.expired_keys.add(1),
         }
-        overdue
+        self.record_in(db, &Effect::Delete { key });
+        true
     }
 
-    /// The hash at a key, with fields whose time has come removed first, so that what is recorded next is exact.
+    /// Makes ready to change the hash at a key: what is past its time goes first, so that what is recorded next is
+    /// exact. An error when the key holds something else.
+    pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
+        let now_ms = self.view.now_ms;
+        let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
+        let names = match entry.kind() {
+            _ if Db::is_overdue(entry, now_ms) => {
+                self.expire_if_overdue(self.view.db, key);
+                return Ok(());
+            }
+            Kind::PackedHash => return Ok(()),
+            Kind::Text | Kind::Number => return Err(CommandError::WrongType),
+            Kind::Object => match entry.object() {
+                Some(Object::Hash(table)) if table.overdue(now_ms) == 0 => return Ok(()),
+                Some(Object::Hash(table)) => table.overdue_names(now_ms, usize::MAX),
+                _ => return Err(CommandError::WrongType),
+            },
+        };
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        self.view.stats.expired_fields.add(names.len() as u64);
+        self.record(&Effect::HashDelete { key, fields: &names });
+        Ok(())
+    }
+
+    /// The hash at a key, made ready to be changed.
     pub fn hash_to_change(&mut self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
-        self.expire_if_overdue(self.view.db, key);
-        if let Some(HashRef::Table(table, now_ms)) = self.view.hash(key)?
-            && table.overdue(now_ms) > 0
-        {
-            let names = table.overdue_names(now_ms, usize::MAX);
-            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-            self.view.stats.expired_fields.add(names.len() as u64);
-            self.record(&Effect::HashDelete { key, fields: &names });
-        }
+        self.prepare_hash(key)?;
         self.view.hash(key)
     }
 

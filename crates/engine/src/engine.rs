@@ -17,7 +17,7 @@ use crate::settings::{ClientClass, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use parking_lot::Mutex;
-use resp::{OwnedRequest, Reply, Request};
+use resp::{Reply, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -66,6 +66,8 @@ pub struct Worker {
     pub secrets: Vec<usize>,
     /// When the last command ended: where the next one's time begins.
     last_ns: u64,
+    /// How far unix time is ahead of the monotonic clock, in nanoseconds.
+    ahead_ns: u64,
 }
 
 /// What the connection does after a request.
@@ -86,6 +88,8 @@ pub struct Blocked {
     pub until_ms: Option<u64>,
     /// What it is sent when the time is up.
     pub timeout_reply: Vec<u8>,
+    /// It wants no reply (CLIENT REPLY).
+    pub silent: bool,
 }
 
 impl Engine {
@@ -134,6 +138,7 @@ impl Engine {
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
             last_ns: self.clock.monotonic_ns(),
+            ahead_ns: 0,
         }
     }
 
@@ -154,11 +159,12 @@ impl Engine {
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
     }
 
-    /// Begins a batch of requests: they all see this instant.
+    /// Begins a batch of requests. Each sees the instant at which the one before it ended.
     pub fn begin(&self, worker: &mut Worker) {
         let (unix_us, monotonic_ns) = self.clock.both();
         worker.now_ms = unix_us / 1000;
         worker.last_ns = monotonic_ns;
+        worker.ahead_ns = (unix_us * 1000).wrapping_sub(monotonic_ns);
     }
 
     /// Executes one request of a client and appends its reply to `out`.
@@ -191,10 +197,10 @@ impl Engine {
         }
         match client.reply_mode {
             ReplyMode::On => {}
-            ReplyMode::Off => out.truncate(reply_at),
+            ReplyMode::Off => silence(out, reply_at, &mut after),
             ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
             ReplyMode::Skipping => {
-                out.truncate(reply_at);
+                silence(out, reply_at, &mut after);
                 client.reply_mode = ReplyMode::On;
             }
         }
@@ -248,6 +254,8 @@ impl Engine {
         let ended_ns = self.clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
+        // A command that took long must not make the next one of its pipeline see the past.
+        worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
         let books = &*worker.books;
         let counters = &books.stats.commands[counters_at];
         counters.calls.add(1);
@@ -292,7 +300,7 @@ impl Engine {
         after: &mut After,
     ) -> CommandResult {
         let command = registered.command;
-        let reply = Reply::new(out, client.protocol);
+        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         let now_ms = worker.now_ms;
         let first_arg = registered.name_args;
         if let Handler::Server(handler) = command.handler {
@@ -378,7 +386,7 @@ impl Engine {
             self.log_slow(worker, client, request, took_us);
         }
         let threshold_ms = self.settings.latency_monitor_threshold();
-        if threshold_ms > 0 && took_us >= threshold_ms * 1000 {
+        if threshold_ms > 0 && took_us >= threshold_ms.saturating_mul(1000) {
             let event = if registered.command.flags.has(Flags::FAST) { "fast-command" } else { "command" };
             self.latency.add(event, worker.now_ms / 1000, took_us / 1000);
         }
@@ -388,7 +396,7 @@ impl Engine {
     fn feed_monitors(&self, worker: &Worker, client: &Client, request: Request<'_>) {
         let limit = self.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes;
         let shown = without_secrets(worker, request);
-        self.monitors.feed(self.clock.unix_us(), client.db, &client.handle.address, shown.as_request(), limit);
+        self.monitors.feed(self.clock.unix_us(), client.db, &client.handle.address, shown, limit);
     }
 
     #[cold]
@@ -396,15 +404,23 @@ impl Engine {
         let name = client.handle.name();
         let len_max = self.settings.slowlog_max_len() as usize;
         let shown = without_secrets(worker, request);
-        self.slowlog.add(shown.as_request(), worker.now_ms / 1000, took_us, &client.handle.address, &name, len_max);
+        self.slowlog.add(shown, worker.now_ms / 1000, took_us, &client.handle.address, &name, len_max);
     }
 }
 
-/// A copy of a request for others to see.
-fn without_secrets(worker: &Worker, request: Request<'_>) -> OwnedRequest {
+/// Takes a reply back, and the one that is still to come if the client waits.
+fn silence(out: &mut Vec<u8>, reply_at: usize, after: &mut After) {
+    out.truncate(reply_at);
+    if let After::Block(blocked) = after {
+        blocked.silent = true;
+    }
+}
+
+/// The arguments of a request for others to see.
+fn without_secrets<'a>(worker: &'a Worker, request: Request<'a>) -> impl ExactSizeIterator<Item = &'a [u8]> {
     const REDACTED: &[u8] = b"(redacted)";
     let args = request.iter().enumerate();
-    args.map(|(at, arg)| if worker.secrets.contains(&at) { REDACTED } else { arg }).collect()
+    args.map(|(at, arg)| if worker.secrets.contains(&at) { REDACTED } else { arg })
 }
 
 /// Forty random hexadecimal digits.

@@ -2,9 +2,10 @@
 //! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
 //! to know when it is called.
 
+use crate::context::View;
 use crate::engine::{Engine, Worker};
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, Key, Locked};
+use crate::keyspace::{Effect, Key};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.
@@ -32,7 +33,7 @@ impl Engine {
     fn expire_shards(&self, worker: &Worker, index: usize, workers: usize, until_ns: u64) -> bool {
         for shard in (index..self.keyspace.shard_count()).step_by(workers) {
             loop {
-                let removed = expire_some(&mut self.keyspace.lock_shard(shard), self, worker);
+                let removed = self.expire_some(shard, worker);
                 if self.clock.monotonic_ns() > until_ns {
                     return true;
                 }
@@ -43,34 +44,37 @@ impl Engine {
         }
         false
     }
-}
 
-/// Removes a few overdue keys and fields of one locked shard; true when there was any.
-fn expire_some(locked: &mut Locked<'_>, engine: &Engine, worker: &Worker) -> bool {
-    let stats = &worker.books.stats;
-    let thresholds = engine.thresholds();
-    let mut any = false;
-    for db in 0..DATABASES {
-        let (keys, fields) = {
-            let Some((_, shard)) = locked.shards().next() else { return false };
-            let shard = shard.db(db);
-            if shard.with_deadline() == 0 && shard.with_field_deadlines() == 0 {
-                continue;
+    /// Removes a few overdue keys and fields of one shard; true when there was any.
+    fn expire_some(&self, shard: usize, worker: &Worker) -> bool {
+        let stats = &worker.books.stats;
+        let view = View::new(self.keyspace.lock_shard(shard), 0, worker.now_ms, false, stats);
+        let mut keys = view.into_recorder(self.thresholds());
+        let mut any = false;
+        for db in 0..DATABASES {
+            let (overdue, fields) = {
+                let Some((_, shard)) = keys.locked().shards().next() else { return false };
+                let shard = shard.db(db);
+                if shard.with_deadline() == 0 && shard.with_field_deadlines() == 0 {
+                    continue;
+                }
+                let fields = shard.overdue_fields(worker.now_ms, FIELDS_PER_LOCK);
+                (shard.overdue_keys(worker.now_ms, KEYS_PER_LOCK), fields)
+            };
+            any |= !overdue.is_empty() || fields.is_some();
+            for name in &overdue {
+                keys.record_in(db, &Effect::Delete { key: Key::new(name) });
             }
-            (shard.overdue_keys(worker.now_ms, KEYS_PER_LOCK), shard.overdue_fields(worker.now_ms, FIELDS_PER_LOCK))
-        };
-        any |= !keys.is_empty() || fields.is_some();
-        for name in &keys {
-            locked.apply(db, &Effect::Delete { key: Key::new(name) }, thresholds);
+            stats.expired_keys.add(overdue.len() as u64);
+            if let Some((name, fields)) = fields
+                && !overdue.contains(&name)
+            {
+                let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+                keys.record_in(db, &Effect::HashDelete { key: Key::new(&name), fields: &fields });
+                stats.expired_fields.add(fields.len() as u64);
+            }
         }
-        stats.expired_keys.add(keys.len() as u64);
-        if let Some((name, overdue)) = fields
-            && !keys.contains(&name)
-        {
-            let overdue: Vec<&[u8]> = overdue.iter().map(Vec::as_slice).collect();
-            locked.apply(db, &Effect::HashDelete { key: Key::new(&name), fields: &overdue }, thresholds);
-            stats.expired_fields.add(overdue.len() as u64);
-        }
+        stats.changes.add(keys.changes);
+        any
     }
-    any
 }

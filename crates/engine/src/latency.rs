@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Buckets per doubling; errors of a percentile stay below a sixteenth.
 const SUB_BUCKETS: u64 = 16;
@@ -12,12 +12,12 @@ const BUCKETS: usize = 16 * 37;
 
 /// Counts of durations of one command on one worker. Logarithmic, in nanoseconds.
 pub struct Histogram {
-    counts: Box<[AtomicU32]>,
+    counts: Box<[AtomicU64]>,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect() }
+        Histogram { counts: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect() }
     }
 }
 
@@ -51,7 +51,7 @@ impl Histograms {
     pub fn sum_into(&self, command: usize, sum: &mut Durations) {
         if let Some(histogram) = self.by_command[command].get() {
             for (total, count) in sum.counts.iter_mut().zip(&histogram.counts) {
-                *total += u64::from(count.load(Relaxed));
+                *total += count.load(Relaxed);
             }
         }
     }

@@ -3,7 +3,6 @@
 
 use crate::clients::ClientHandle;
 use parking_lot::Mutex;
-use resp::Request;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -35,10 +34,17 @@ impl Monitors {
     }
 
     /// Sends one command to all who watch.
-    pub fn feed(&self, now_us: u64, db: usize, address: &str, request: Request<'_>, bytes_max: u64) {
+    pub fn feed<'a>(
+        &self,
+        now_us: u64,
+        db: usize,
+        address: &str,
+        args: impl Iterator<Item = &'a [u8]>,
+        bytes_max: u64,
+    ) {
         let mut line = Vec::with_capacity(64);
         let _ = write!(line, "+{}.{:06} [{db} {address}]", now_us / 1_000_000, now_us % 1_000_000);
-        for arg in request.iter() {
+        for arg in args {
             line.push(b' ');
             quote(arg, &mut line);
         }

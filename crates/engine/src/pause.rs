@@ -83,7 +83,12 @@ impl Pause {
         state.waiting.insert(handle.id, handle.clone());
     }
 
-    /// True while commands (at least writes) wait: then nothing expires either, as in Redis.
+    /// A client that waits no longer because it is gone.
+    pub fn forget(&self, id: u64) {
+        self.state.lock().waiting.remove(&id);
+    }
+
+    /// True while commands (at least writes) wait; the active expiry cycle then rests, as in Redis.
     pub fn is_on(&self, now_ms: u64) -> bool {
         self.until_ms.load(Relaxed) > now_ms
     }

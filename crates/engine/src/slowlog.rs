@@ -1,7 +1,6 @@
 //! The slow log: the last commands that took long. Knows how entries are trimmed; refuses to know time.
 
 use parking_lot::Mutex;
-use resp::Request;
 use std::collections::VecDeque;
 
 /// Arguments kept of one entry, and bytes kept of one argument, as in Redis.
@@ -33,14 +32,22 @@ pub struct SlowLog {
 
 impl SlowLog {
     /// Adds an entry and drops those beyond `len_max`.
-    pub fn add(&self, request: Request<'_>, time_s: u64, took_us: u64, address: &str, name: &[u8], len_max: usize) {
+    pub fn add<'a>(
+        &self,
+        args: impl ExactSizeIterator<Item = &'a [u8]>,
+        time_s: u64,
+        took_us: u64,
+        address: &str,
+        name: &[u8],
+        len_max: usize,
+    ) {
         if len_max == 0 {
             return;
         }
         let mut entries = self.entries.lock();
         let id = entries.next_id;
         entries.next_id += 1;
-        let args = trimmed(request);
+        let args = trimmed(args);
         entries.newest_first.push_front(SlowEntry {
             id,
             time_s,
@@ -71,20 +78,19 @@ impl SlowLog {
 }
 
 /// The arguments as they are logged: long ones are cut, many are summed up, and both say so.
-fn trimmed(request: Request<'_>) -> Vec<Vec<u8>> {
-    let shown = if request.len() > ARGS_MAX { ARGS_MAX - 1 } else { request.len() };
-    let mut args: Vec<Vec<u8>> = request
-        .iter()
-        .take(shown)
-        .map(|arg| match arg.len() > ARG_BYTES_MAX {
-            true => {
-                [&arg[..ARG_BYTES_MAX], format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes()].concat()
-            }
-            false => arg.to_vec(),
-        })
-        .collect();
-    if request.len() > shown {
-        args.push(format!("... ({} more arguments)", request.len() - shown).into_bytes());
+fn trimmed<'a>(args: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
+    let count = args.len();
+    let shown = if count > ARGS_MAX { ARGS_MAX - 1 } else { count };
+    let mut kept: Vec<Vec<u8>> =
+        args.take(shown)
+            .map(|arg| match arg.len() > ARG_BYTES_MAX {
+                true => [&arg[..ARG_BYTES_MAX], format!("... ({} more bytes)", arg.len() - ARG_BYTES_MAX).as_bytes()]
+                    .concat(),
+                false => arg.to_vec(),
+            })
+            .collect();
+    if count > shown {
+        kept.push(format!("... ({} more arguments)", count - shown).into_bytes());
     }
-    args
+    kept
 }

@@ -13,6 +13,8 @@ pub enum Protocol {
 pub struct Reply<'a> {
     out: &'a mut Vec<u8>,
     protocol: Protocol,
+    /// Bulk strings that would make the output longer than this are left out: see [`Reply::limited`].
+    bytes_max: usize,
 }
 
 /// An aggregate whose length is filled in when it is known.
@@ -26,7 +28,15 @@ impl<'a> Reply<'a> {
     /// A writer to the end of `out`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Self {
-        Reply { out, protocol }
+        Reply { out, protocol, bytes_max: usize::MAX }
+    }
+
+    /// Stops growing the output beyond `bytes_max`. A reply that meets the limit is no longer well-formed: the owner
+    /// of the output sees that it is too long and closes the connection.
+    #[inline]
+    pub fn limited(mut self, bytes_max: usize) -> Self {
+        self.bytes_max = bytes_max;
+        self
     }
 
     /// The protocol the reply is written in.
@@ -86,6 +96,9 @@ impl<'a> Reply<'a> {
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
+        if self.out.len() > self.bytes_max {
+            return;
+        }
         self.bulk_header(bytes.len());
         self.out.extend_from_slice(bytes);
         self.crlf();
@@ -106,6 +119,9 @@ impl<'a> Reply<'a> {
     /// Bytes that are already in wire form.
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
+        if self.out.len() > self.bytes_max {
+            return;
+        }
         self.out.extend_from_slice(bytes);
     }
 

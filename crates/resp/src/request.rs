@@ -38,7 +38,7 @@ impl<'a> Request<'a> {
     }
 
     /// All arguments in order, the command's name first.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let this = *self;
         (0..self.len()).map(move |index| this.arg(index))
     }

@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::Settings;
 use engine::settings::TABLE;
 use std::path::{Path, PathBuf};
+use toml_edit::DocumentMut;
 
 const VARIABLE_PREFIX: &str = "HOLDFAST_";
 
@@ -25,6 +26,26 @@ const SHOWN: &[(&str, &str)] = &[
 
 /// Settings whose value may be given as several arguments.
 const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
+
+/// Settings that are kept and reported but that this version does nothing for, although a value other than the
+/// default asks for something that a user would miss.
+const WITHOUT_EFFECT: &[&str] = &[
+    "aclfile",
+    "appendonly",
+    "cluster-enabled",
+    "io-threads",
+    "logfile",
+    "maxmemory-policy",
+    "replicaof",
+    "tls-port",
+    "unixsocket",
+];
+
+/// Which settings were given that have no effect.
+pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
+    let changed = settings.changed_from_defaults();
+    changed.iter().map(|(name, _)| *name).filter(|name| WITHOUT_EFFECT.contains(name)).collect()
+}
 
 /// What the command line asked for.
 pub(crate) struct Loaded {
@@ -144,36 +165,48 @@ fn nearest(name: &str) -> Option<&'static str> {
     scored.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// Writes settings into the file, changing the lines that set them and adding those that are missing (CONFIG
-/// REWRITE). Comments and order stay.
+/// Writes settings into the file: those given get their values, those not given are at their default and leave it
+/// (CONFIG REWRITE). Comments, order and anything else in the file stay.
 pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut left: Vec<&(&str, String)> = settings.iter().collect();
-    let mut lines: Vec<String> = Vec::new();
-    for line in text.lines() {
-        let name = line.split_once('=').map(|(name, _)| name.trim().trim_matches('"'));
-        let row = name.and_then(|name| Settings::find(name.as_bytes()));
-        match row.and_then(|row| left.iter().position(|(name, _)| *name == row.name)) {
-            Some(at) => {
-                let (name, value) = left.remove(at);
-                lines.push(toml_line(name, value));
+    let mut file: DocumentMut = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    let known = |name: &str| Settings::find(name.as_bytes()).map(|row| row.name);
+    let present: Vec<String> = file.iter().map(|(name, _)| name.to_owned()).collect();
+    for name in present {
+        let Some(row) = known(&name) else { continue };
+        match settings.iter().find(|(given, _)| *given == row) {
+            // Only the value changes, so that a comment behind it stays.
+            Some((_, value)) => {
+                if let Some(item) = file[&name].as_value_mut() {
+                    let decor = item.decor().clone();
+                    *item = toml_value(value);
+                    *item.decor_mut() = decor;
+                }
             }
-            // A setting that is back at its default leaves the file.
-            None if row.is_some() => {}
-            None => lines.push(line.to_owned()),
+            None => {
+                file.remove(&name);
+            }
         }
     }
-    lines.extend(left.iter().map(|(name, value)| toml_line(name, value)));
+    for (name, value) in settings {
+        if !file.iter().any(|(present, _)| known(present) == Some(name)) {
+            file[name] = toml_edit::value(toml_value(value));
+        }
+    }
     let temporary = path.with_extension("toml.new");
-    std::fs::write(&temporary, lines.join("\n") + "\n")
-        .with_context(|| format!("cannot write {}", temporary.display()))?;
-    std::fs::rename(&temporary, path).with_context(|| format!("cannot replace {}", path.display()))
+    let write = || -> std::io::Result<()> {
+        let mut new = std::fs::File::create(&temporary)?;
+        std::io::Write::write_all(&mut new, file.to_string().as_bytes())?;
+        new.sync_all()?;
+        std::fs::rename(&temporary, path)
+    };
+    write().with_context(|| format!("cannot replace {}", path.display()))
 }
 
-fn toml_line(name: &str, value: &str) -> String {
+fn toml_value(value: &str) -> toml_edit::Value {
     match value.parse::<i64>() {
-        Ok(number) => format!("{name} = {number}"),
-        Err(_) => format!("{name} = {}", toml::Value::String(value.to_owned())),
+        Ok(number) if number.to_string() == value => number.into(),
+        _ => value.into(),
     }
 }
 
@@ -261,10 +294,27 @@ mod tests {
     fn rewriting_keeps_comments_and_replaces_values() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("h.toml");
-        std::fs::write(&path, "# the port\nport = 1111\ntimeout = 9\n").unwrap();
+        std::fs::write(&path, "# the port\nport = 1111 # keep\ntimeout = 9\n").unwrap();
         rewrite(&path, &[("port", "4444".into()), ("requirepass", "se\"cret".into())]).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "# the port\nport = 4444\nrequirepass = 'se\"cret'\n");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# the port\nport = 4444 # keep\n") && !text.contains("timeout"), "{text}");
         let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
         assert_eq!((loaded.settings.port(), &*loaded.settings.requirepass()), (4444, "se\"cret"));
+    }
+
+    #[test]
+    fn rewriting_twice_keeps_odd_values_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, "").unwrap();
+        let odd = "a\nport = 1\nb\"\"\"'";
+        for _ in 0..3 {
+            rewrite(&path, &[("masterauth", odd.into()), ("timeout", "3".into())]).unwrap();
+        }
+        let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
+        assert_eq!((loaded.settings.port(), loaded.settings.timeout()), (6379, 3));
+        let mut found = Vec::new();
+        loaded.settings.get(&[b"masterauth"], &mut found);
+        assert_eq!(found, vec![("masterauth".to_owned(), odd.to_owned())]);
     }
 }

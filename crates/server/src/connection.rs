@@ -8,7 +8,7 @@ use crate::worker::{Arrival, Local, try_with_local, with_local};
 use engine::clients::Unblock;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
-use engine::{Blocked, Client, ClientHandle, Flow, Settings};
+use engine::{Blocked, Client, ClientHandle, Engine, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::net::{RecvFlags, SendFlags};
@@ -30,12 +30,19 @@ const OUTPUT_PIECE: usize = 256 * 1024;
 const OUTPUT_UNLIMITED: usize = 16 * 1024;
 /// Unsent output of a client that has yet to give the password, however generous the limits for others.
 const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
+/// Reads after which a connection lets others run.
+const READS_PER_TURN: usize = 2;
 /// Unread input kept for a client that waits for a command of its own.
 const INPUT_WHILE_WAITING: usize = 64 * 1024;
-/// Room made for an unfinished request: at least so much; beyond it, as much again as is there. A client that
-/// announces half a gigabyte gets it only as the bytes arrive.
+/// Room made for an unfinished request: so much at first; when that is full, up to the step or as much again as is
+/// there. A client that announces half a gigabyte gets it only as the bytes arrive.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
 const INPUT_ROOM_STEP: usize = 1024 * 1024;
+/// When the server stops, it closes a client that has sent nothing for so long: what it had sent by then may still be
+/// on its way through the network, or known to the kernel only.
+const FAREWELL: Duration = Duration::from_millis(20);
+/// From a client that does not fall silent, requests are taken for so long.
+const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// The socket side of a connection, where the worker can reach it at the end of a tick.
 pub(crate) struct Io {
@@ -50,6 +57,8 @@ pub(crate) struct Io {
     pub(crate) leave: bool,
     /// The peer is gone: there is nobody to write to.
     broken: bool,
+    /// CLIENT PAUSE holds a request of this client back: it is not idle.
+    pub(crate) paused: bool,
     pub(crate) handle: Arc<ClientHandle>,
     task: Arc<Task>,
 }
@@ -70,7 +79,18 @@ impl Task {
 impl Io {
     fn new(stream: TcpStream, handle: Arc<ClientHandle>, task: Arc<Task>) -> Io {
         let output = Vec::new();
-        Io { stream, output, sent: 0, flush_queued: false, closing: false, leave: false, broken: false, handle, task }
+        Io {
+            stream,
+            output,
+            sent: 0,
+            flush_queued: false,
+            closing: false,
+            leave: false,
+            broken: false,
+            paused: false,
+            handle,
+            task,
+        }
     }
 
     /// Makes the connection's task look around.
@@ -146,7 +166,7 @@ impl Moving {
     pub(crate) fn arrive(self: Box<Self>, connections: Arc<AtomicUsize>) -> std::io::Result<Connection> {
         let Moving { stream, mut peer, task } = *self;
         let handle = peer.client.handle.clone();
-        let stream = TcpStream::from_std(stream)?;
+        let stream = TcpStream::from_std(stream).inspect_err(|_| with_local(|local| peer.unregister(&local.engine)))?;
         let io = Io::new(stream, handle, task);
         peer.io = with_local(|local| local.ios.insert(io));
         Ok(Connection { arrival: None, peer: Some(peer), connections, registered: false })
@@ -174,8 +194,8 @@ struct Peer {
     /// How long the input has to be before it can be; 0 when that is not known.
     wanted: usize,
     state: State,
-    /// The peer sends nothing any more.
-    ended: bool,
+    /// Runs while the server stops and the client is silent.
+    farewell: Option<Pin<Box<Sleep>>>,
     /// When the soft output limit was first exceeded.
     soft_since: Option<Instant>,
 }
@@ -215,10 +235,7 @@ impl Drop for Connection {
         let Some(peer) = self.peer.take() else { return };
         // Dropped by the runtime while the worker ends, there is no worker any more.
         let _ = try_with_local(|local| {
-            if peer.client.monitoring {
-                local.engine.monitors.remove(peer.client.id());
-            }
-            local.engine.clients.remove(&peer.client.handle);
+            peer.unregister(&local.engine);
             let io = local.ios.remove(peer.io);
             local.give_buffer(io.output);
         });
@@ -247,15 +264,32 @@ impl Peer {
             input: Vec::new(),
             wanted: 0,
             state: State::Running,
-            ended: false,
+            farewell: None,
             soft_since: None,
         }
+    }
+
+    /// The engine forgets this client.
+    fn unregister(&self, engine: &Engine) {
+        let id = self.client.id();
+        if self.client.monitoring {
+            engine.monitors.remove(id);
+        }
+        if matches!(self.state, State::Paused(_)) {
+            engine.pause.forget(id);
+        }
+        engine.clients.remove(&self.client.handle);
     }
 
     /// True when the connection was asked to go to another worker and has nothing in flight.
     fn may_leave(&self, local: &Local) -> bool {
         let io = &local.ios[self.io];
-        io.leave && matches!(self.state, State::Running) && io.pending() == 0 && !io.flush_queued && !io.broken
+        io.leave
+            && local.stopping_since.is_none()
+            && matches!(self.state, State::Running)
+            && io.pending() == 0
+            && !io.flush_queued
+            && !io.broken
     }
 
     /// Goes to another worker.
@@ -266,7 +300,7 @@ impl Peer {
             Ok(stream) => local.team.assign(Arrival::Moved(Box::new(Moving { stream, peer: self, task: io.task }))),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be moved");
-                local.engine.clients.remove(&self.client.handle);
+                self.unregister(&local.engine);
             }
         }
     }
@@ -275,10 +309,14 @@ impl Peer {
         if self.poll_output(local, cx).is_ready() {
             return Poll::Ready(());
         }
+        let mut reads = 0;
         loop {
             self.poll_waiting(local, cx);
             if matches!(self.state, State::Running) && self.input.len() > self.wanted {
                 self.execute_input(local);
+            }
+            if local.ios[self.io].broken {
+                return Poll::Ready(());
             }
             match self.state {
                 State::Closing => return self.poll_closing(local),
@@ -287,23 +325,38 @@ impl Peer {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
+                State::Blocked(..) | State::Paused(_) if local.stopping_since.is_some() => {
+                    self.state = State::Closing;
+                    continue;
+                }
                 State::Blocked(..) | State::Paused(_) if self.input.len() > INPUT_WHILE_WAITING => {
                     return Poll::Pending;
                 }
                 _ => {}
             }
             match self.poll_read(local, cx) {
-                Poll::Ready(true) => {}
-                // The peer has sent its last request; the replies to those before may still reach it.
-                Poll::Ready(false) => {
-                    self.ended = true;
-                    self.state = State::Closing;
+                Poll::Ready(true) => {
+                    self.farewell = None;
+                    reads += 1;
+                    if reads == READS_PER_TURN {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
                 }
-                Poll::Pending if !local.stopping => return Poll::Pending,
-                // The server stops and all that this client has sent is executed.
-                Poll::Pending => self.state = State::Closing,
+                // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
+                Poll::Ready(false) => self.state = State::Closing,
+                Poll::Pending => match local.stopping_since {
+                    Some(since) if self.poll_farewell(since, cx).is_ready() => self.state = State::Closing,
+                    _ => return Poll::Pending,
+                },
             }
         }
+    }
+
+    /// Ready when the server stops and all that this client has sent before is executed, as far as one can know.
+    fn poll_farewell(&mut self, since: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let until = (Instant::now() + FAREWELL).min(since + FAREWELL_MAX);
+        self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until))).as_mut().poll(cx)
     }
 
     /// Takes what others have sent to this client, and goes on sending if the socket was full. Ready when the
@@ -313,11 +366,22 @@ impl Peer {
         if io.broken || io.handle.is_killed() {
             return Poll::Ready(());
         }
-        io.handle.drain_outbox(&mut io.output);
+        if io.handle.has_mail() {
+            if local.ios[self.io].output.capacity() == 0 {
+                local.ios[self.io].output = local.take_buffer();
+            }
+            let io = &mut local.ios[self.io];
+            io.handle.drain_outbox(&mut io.output);
+        }
+        let io = &mut local.ios[self.io];
         if io.handle.output_bytes.load(Relaxed) > 0 {
             // The socket was full: learn when it is not.
             match io.stream.poll_write_ready(cx) {
-                Poll::Ready(Ok(())) => io.send(&local.worker.books.stats),
+                Poll::Ready(Ok(())) => {
+                    io.send(&local.worker.books.stats);
+                    // Slow is not idle.
+                    io.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {}
             }
@@ -331,11 +395,11 @@ impl Peer {
         Poll::Pending
     }
 
-    /// Ready when nothing is left to be sent, or the peer is gone and its socket takes no more.
+    /// Ready when nothing is left to be sent. A peer that is gone altogether makes sending fail, which ends this too.
     fn poll_closing(&mut self, local: &mut Local) -> Poll<()> {
         let io = &mut local.ios[self.io];
         let is_full = io.handle.output_bytes.load(Relaxed) > 0;
-        if io.pending() == 0 || self.ended && is_full {
+        if io.pending() == 0 {
             return Poll::Ready(());
         }
         io.closing = true;
@@ -352,6 +416,7 @@ impl Peer {
             State::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
                 if over || !local.engine.pause.is_on(local.engine.clock.unix_us() / 1000) {
+                    local.ios[self.io].paused = false;
                     self.state = State::Running;
                 }
             }
@@ -360,6 +425,7 @@ impl Peer {
                 let io = &mut local.ios[self.io];
                 match io.handle.take_unblock() {
                     Unblock::No if !over => return,
+                    _ if blocked.silent => {}
                     Unblock::Error => {
                         io.output.extend_from_slice(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
                     }
@@ -399,8 +465,9 @@ impl Peer {
 
     /// Reads the rest of an unfinished request to where its beginning is.
     fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
-        let (len, step) = (self.input.len(), self.input.len().max(INPUT_ROOM_STEP));
-        self.input.reserve(self.wanted.saturating_sub(len).clamp(INPUT_ROOM_MIN, step));
+        let len = self.input.len();
+        let room_max = if len < INPUT_ROOM_MIN { INPUT_ROOM_MIN } else { len.max(INPUT_ROOM_STEP) };
+        self.input.reserve(self.wanted.saturating_sub(len).clamp(INPUT_ROOM_MIN, room_max));
         loop {
             let stream = &local.ios[self.io].stream;
             match stream.poll_read_ready(cx) {
@@ -413,8 +480,12 @@ impl Peer {
                 Ok(len) => {
                     self.count_read(local, len);
                     self.client.handle.query_bytes.store(self.input.len(), Relaxed);
-                    let fits = self.input.len() as u64 <= local.engine.settings.client_query_buffer_limit();
+                    self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    // Places of arguments are counted in 32 bits, whatever the setting says.
+                    let limit = local.engine.settings.client_query_buffer_limit().min(u64::from(u32::MAX));
+                    let fits = self.input.len() as u64 <= limit;
                     if !fits {
+                        local.ios[self.io].broken = true;
                         local.engine.clients.count_query_overflow();
                         tracing::warn!(
                             client = self.client.id(),
@@ -459,6 +530,10 @@ impl Peer {
         let mut at = 0;
         self.wanted = 0;
         io.handle.query_bytes.store(input.len(), Relaxed);
+        self.client.output_bytes_max = match output_max(&self.client, &engine.settings) as usize {
+            0 => usize::MAX,
+            max => max.max(OUTPUT_UNLIMITED).saturating_add(io.sent),
+        };
         while at < input.len() {
             limits.unauthenticated = is_unauthenticated(&self.client, &engine.settings);
             let (request, len) = match self.scanner.scan(&input[at..], &limits) {
@@ -498,6 +573,7 @@ impl Peer {
                     break;
                 }
                 Flow::Paused(until_ms) => {
+                    io.paused = true;
                     self.state = State::Paused(sleep_until(until_ms, local.worker.now_ms));
                     io.task.wake();
                     break;

@@ -3,7 +3,7 @@
 
 use crate::balance::AtWork;
 use crate::clock::SystemClock;
-use crate::config::Loaded;
+use crate::config::{self, Loaded};
 use crate::log::{self, LogLevelHandle};
 use crate::process::Process;
 use crate::worker::{self, Arrival, Member, Start, Team};
@@ -11,19 +11,23 @@ use anyhow::{Context, Result};
 use engine::host::Shutdown;
 use engine::{Engine, Settings};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let settings = Arc::new(loaded.settings);
     let log_level = log::start(settings.loglevel(), settings.log_as_json());
+    for setting in config::without_effect(&settings) {
+        tracing::warn!(setting, "this setting has no effect in this version");
+    }
     prepare_directory(&settings)?;
     let threads = match settings.threads() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -36,12 +40,14 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let (team, threads) = start_workers(&engine, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
+        // Before the line that others wait for: from then on a signal has to be a graceful one.
+        let signals = signals()?;
         announce(&listeners);
         let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<Vec<_>, _>>()?;
         for listener in listeners {
             tokio::spawn(accept(listener, engine.clone(), team.clone()));
         }
-        anyhow::Ok(until_stopped(&engine, stopped).await)
+        anyhow::Ok(until_stopped(&engine, signals, stopped).await)
     })?;
     // Dropping the runtime closes the listeners.
     drop(runtime);
@@ -83,7 +89,9 @@ fn start_workers(
         let start = Start { engine: engine.clone(), index, team: team.clone(), arrivals, stop: stopped.clone() };
         let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
             if let Err(error) = worker::run(start) {
+                // Without it, connections given to it would never be served.
                 tracing::error!(%error, "a worker could not start");
+                std::process::exit(1);
             }
         });
         threads.push(thread.context("cannot start a worker thread")?);
@@ -96,16 +104,23 @@ fn announce(listeners: &[std::net::TcpListener]) {
     let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let Some(first) = addresses.first() else { return };
     let all = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
-    println!("Holdfast {} listens on {all}; talk to it with: redis-cli -p {}", env!("CARGO_PKG_VERSION"), first.port());
+    let (version, port) = (env!("CARGO_PKG_VERSION"), first.port());
+    // Nobody may be listening, which is no reason to stop.
+    let _ = writeln!(std::io::stdout(), "Holdfast {version} listens on {all}; talk to it with: redis-cli -p {port}");
+}
+
+/// SIGTERM and SIGINT.
+fn signals() -> Result<[Signal; 2]> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
 }
 
 /// Waits for a signal or a SHUTDOWN command.
-async fn until_stopped(engine: &Engine, mut stopped: watch::Receiver<Option<Shutdown>>) -> Shutdown {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::error!("cannot listen for signals");
-        return Shutdown::Now;
-    };
+async fn until_stopped(
+    engine: &Engine,
+    [mut terminate, mut interrupt]: [Signal; 2],
+    mut stopped: watch::Receiver<Option<Shutdown>>,
+) -> Shutdown {
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: finishing what is in flight"),
         _ = interrupt.recv() => tracing::info!("SIGINT: finishing what is in flight"),
@@ -156,14 +171,14 @@ machine only. To connect from elsewhere, set a password (requirepass), or turn p
 fn welcome(stream: std::net::TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
     if team.connections() as u64 >= engine.settings.maxclients() {
         engine.clients.count_rejected();
-        let _ = std::io::Write::write_all(&mut &stream, b"-ERR max number of clients reached\r\n");
+        let _ = (&stream).write_all(b"-ERR max number of clients reached\r\n");
         return;
     }
     let settings = &engine.settings;
     if settings.protected_mode() && !settings.requires_password() && !peer.ip().is_loopback() {
         engine.clients.count_rejected();
         tracing::warn!(%peer, "turned away: protected mode is on and there is no password");
-        let _ = std::io::Write::write_all(&mut &stream, DENIED);
+        let _ = (&stream).write_all(DENIED);
         return;
     }
     let _ = stream.set_nodelay(true);

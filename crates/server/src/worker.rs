@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Bytes read from a socket at once. A client's leftovers are kept by the client; this buffer is the worker's.
 const READ_BYTES: usize = 64 * 1024;
@@ -25,7 +26,7 @@ const CRON_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest stretch of expiry work without letting clients in.
 const EXPIRY_SLICE_NS: u64 = 500_000;
 
-/// What the connections of one worker share. It lives in a thread-local, since a connection never leaves its thread.
+/// What the connections of one worker share. It lives in a thread-local: only tasks of this thread use it.
 pub(crate) struct Local {
     pub(crate) engine: Arc<Engine>,
     pub(crate) worker: Worker,
@@ -38,8 +39,8 @@ pub(crate) struct Local {
     /// All workers, this one included.
     pub(crate) team: Arc<Team>,
     pub(crate) index: usize,
-    /// The server is stopping: finish what is there, then close.
-    pub(crate) stopping: bool,
+    /// Since when the server has been stopping: finish what is there, then close.
+    pub(crate) stopping_since: Option<Instant>,
 }
 
 thread_local! {
@@ -162,7 +163,7 @@ pub(crate) fn run(start: Start) -> std::io::Result<()> {
             flusher: Waker::noop().clone(),
             team: start.team.clone(),
             index: start.index,
-            stopping: false,
+            stopping_since: None,
         });
     });
     runtime.block_on(async {
@@ -187,13 +188,17 @@ async fn serve(mut start: Start) {
         }
     }
     with_local(|local| {
-        local.stopping = true;
+        local.stopping_since = Some(Instant::now());
         for (_, io) in &local.ios {
             io.wake();
         }
     });
-    while with_local(|local| !local.ios.is_empty()) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    // Until there is none anywhere: one may be on its way here from the listener or from another worker.
+    while start.team.connections() > 0 {
+        while let Ok(arrival) = start.arrivals.try_recv() {
+            welcome(arrival, &start.team.members[start.index].connections);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
@@ -251,7 +256,12 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
         }
         with_local(give_surplus_away);
         if count.is_multiple_of(10) {
-            with_local(|local| close_idle(local, &engine));
+            with_local(|local| {
+                // What a burst has left in the pool is given back bit by bit.
+                local.pool.truncate(local.pool.len() / 2);
+                remind_slow_readers(local);
+                close_idle(local, &engine);
+            });
         }
     }
 }
@@ -269,9 +279,20 @@ fn give_surplus_away(local: &mut Local) {
     let team = &local.team;
     let connections: Vec<usize> = team.members.iter().map(|member| member.connections.load(Relaxed)).collect();
     let surplus = balance::surplus(local.index, &connections, team.at_work.get());
-    for (_, io) in local.ios.iter_mut().take(surplus) {
-        io.leave = true;
-        io.wake();
+    for (position, (_, io)) in local.ios.iter_mut().enumerate() {
+        io.leave = position < surplus;
+        if io.leave {
+            io.wake();
+        }
+    }
+}
+
+/// Has connections look around that cannot send: the soft limit of output is one of time.
+fn remind_slow_readers(local: &Local) {
+    for (_, io) in &local.ios {
+        if io.handle.output_bytes.load(Relaxed) > 0 {
+            io.wake();
+        }
     }
 }
 
@@ -284,7 +305,7 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     let now_s = engine.clock.unix_us() / 1_000_000;
     for (_, io) in &local.ios {
         let handle = &io.handle;
-        let exempt = handle.monitoring.load(Relaxed) || handle.blocked.load(Relaxed);
+        let exempt = io.paused || handle.monitoring.load(Relaxed) || handle.blocked.load(Relaxed);
         if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed)) > timeout_s {
             handle.kill();
         }

@@ -603,3 +603,19 @@ fn expiry_of_many_keys_in_another_database() {
         "#,
     );
 }
+
+#[test]
+fn a_long_command_does_not_make_the_next_one_see_the_past() {
+    check(
+        r#"
+        > SET k v PX 100
+        +OK
+        > DEBUG SLEEP 0.3
+        +OK
+        > GET k
+        (nil)
+        > PTTL k
+        :-2
+        "#,
+    );
+}

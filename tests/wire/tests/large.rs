@@ -130,3 +130,23 @@ fn random_bytes(len: usize) -> Vec<u8> {
     let mut random = Random::from_env();
     std::iter::repeat_with(|| random.next_u64().to_le_bytes()).flatten().take(len).collect()
 }
+
+#[test]
+fn a_small_hash_by_any_setting_keeps_all_of_its_fields() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    let before = connection.run("CONFIG GET hash-max-listpack-entries").to_string();
+    let before: String = before.chars().filter(char::is_ascii_digit).collect();
+    connection.run("CONFIG SET hash-max-listpack-entries 1000000");
+    let (mut sent, batch) = (0, 3_000);
+    for _ in 0..4 {
+        let fields: Vec<String> = (sent..sent + batch).flat_map(|i| [format!("f{i}"), format!("v{i}")]).collect();
+        let fields: Vec<&[u8]> = fields.iter().map(String::as_bytes).collect();
+        assert_eq!(connection.run_with("HSET h", &fields).integer(), batch);
+        sent += batch;
+        assert_eq!(connection.run("HLEN h").integer(), sent);
+    }
+    assert_eq!(connection.run("OBJECT ENCODING h").text(), "listpack");
+    assert_eq!(connection.run(&format!("HGET h f{}", sent - 1)).text(), format!("v{}", sent - 1));
+    connection.run(&format!("CONFIG SET hash-max-listpack-entries {before}"));
+}

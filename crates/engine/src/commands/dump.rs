@@ -5,6 +5,7 @@ use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, writ
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
+use crate::keyspace::hash::Form;
 use crate::keyspace::{Effect, HashRef, Key, Scalar, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
@@ -29,7 +30,7 @@ pub(super) fn payload(value: Value<'_>) -> Vec<u8> {
 
 fn encode(hash: HashRef<'_>) -> Vec<u8> {
     let form = match hash {
-        HashRef::Table(table, _) if table.large => HashForm::Table,
+        HashRef::Table(table, _) if table.form == Form::Large => HashForm::Table,
         _ => HashForm::Listpack,
     };
     let fields = hash.iter().map(|(field, value)| {

@@ -27,7 +27,7 @@ fn set_fields(cx: &mut WriteCx<'_>, command: &'static str) -> Result<usize, Comm
     if !cx.args.left().is_multiple_of(2) {
         return Err(CommandError::WrongArity(command.into()));
     }
-    cx.keys.hash_to_change(key)?;
+    cx.keys.prepare_hash(key)?;
     let mut fields: SmallVec<[(&[u8], &[u8]); 16]> = SmallVec::with_capacity(cx.args.left() / 2);
     while let (Some(field), Some(value)) = (cx.args.try_next(), cx.args.try_next()) {
         fields.push((field, value));

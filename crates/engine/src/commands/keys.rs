@@ -13,6 +13,29 @@ use crate::pure::numbers::parse_i64;
 
 /// DEL and UNLINK.
 fn del(cx: &mut WriteCx<'_>) -> CommandResult {
+    delete(cx)?;
+    if cx.engine.settings.lazyfree_lazy_user_del() {
+        discard(cx);
+    }
+    Ok(())
+}
+
+/// DEL, but nobody waits for the memory of large values to be free.
+fn unlink(cx: &mut WriteCx<'_>) -> CommandResult {
+    delete(cx)?;
+    discard(cx);
+    Ok(())
+}
+
+/// Leaves what is to be freed to the host.
+fn discard(cx: &mut WriteCx<'_>) {
+    let garbage = cx.keys.take_garbage();
+    if !garbage.is_empty() {
+        cx.engine.host.discard(Box::new(garbage));
+    }
+}
+
+fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut deleted = 0;
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
@@ -190,7 +213,7 @@ fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
     // Recorded even if nothing is there: whoever follows the effects may hold what this server never had.
     cx.keys.record(effect);
     if in_background {
-        cx.engine.host.discard(Box::new(cx.keys.take_garbage()));
+        discard(cx);
     }
     cx.reply.ok();
     Ok(())
@@ -247,7 +270,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("swapdb", exactly(3), Keys::Everything, swapdb).fast().flag(Flags::DANGEROUS),
     read("touch", at_least(2), keys(1, -1, 1), touch).fast().specs(&[spec(&["RO"], 1, -1)]).tips(SUM_OVER_SHARDS),
     read("type", exactly(2), key(1), type_of).fast().flag(Flags::NO_TOUCH).specs(&[spec(&["RO"], 1, 0)]),
-    write("unlink", at_least(2), keys(1, -1, 1), del)
+    write("unlink", at_least(2), keys(1, -1, 1), unlink)
         .fast()
         .specs(&[spec(&["RM", "delete"], 1, -1)])
         .tips(SUM_OVER_SHARDS),

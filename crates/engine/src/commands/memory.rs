@@ -19,14 +19,13 @@ pub(super) struct DbSurvey {
     pub(super) with_field_deadlines: u64,
     pub(super) table_bytes: u64,
     pub(super) deadline_bytes: u64,
-    left_ms_sum: u64,
-    left_ms_count: u64,
+    left_ms_sum: u128,
 }
 
 impl DbSurvey {
     /// The time that keys with a deadline have left, on average over some of them.
     pub(super) fn left_ms(&self) -> u64 {
-        self.left_ms_sum / self.left_ms_count.max(1)
+        (self.left_ms_sum / u128::from(self.with_deadline.max(1))) as u64
     }
 }
 
@@ -39,14 +38,12 @@ pub(super) fn survey(cx: &ReadCx<'_>) -> [DbSurvey; DATABASES] {
                 let db = shard.db(index);
                 let deadlines = db.with_deadline() + db.with_field_deadlines();
                 let deadline_bytes = deadlines * footprint::DEADLINE_BYTES;
-                let (left_ms, count) = db.time_left_sample(cx.keys.now_ms);
                 sum.keys += db.len() as u64;
                 sum.with_deadline += db.with_deadline() as u64;
                 sum.with_field_deadlines += db.with_field_deadlines() as u64;
                 sum.table_bytes += (db.overhead_bytes() - deadline_bytes) as u64;
                 sum.deadline_bytes += deadline_bytes as u64;
-                sum.left_ms_sum += left_ms;
-                sum.left_ms_count += count;
+                sum.left_ms_sum += db.time_left_sum(cx.keys.now_ms);
             }
         });
     }

@@ -5,7 +5,7 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Effect, Key, Scalar};
+use crate::keyspace::{Effect, Key, Scalar, Value};
 use crate::pure::lcs;
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
@@ -96,8 +96,9 @@ fn store(
     ttl: Ttl,
     get: bool,
 ) -> CommandResult {
-    cx.keys.expire_if_overdue(cx.client.db, key);
-    let entry_deadline = cx.keys.deadline(key);
+    // A plain SET needs not know what was there: what is recorded replaces it whole.
+    let blind = condition == Condition::Always && ttl != Ttl::Keep && !get;
+    let entry_deadline = if blind { None } else { cx.keys.deadline(key) };
     let may_write = match condition {
         Condition::Always => true,
         Condition::Absent => entry_deadline.is_none(),
@@ -282,14 +283,18 @@ fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
-    cx.keys.expire_if_overdue(cx.client.db, key);
-    let current = match cx.keys.string(key)? {
-        None => 0,
-        Some(Scalar::Number(number)) => number,
-        Some(Scalar::Bytes(bytes)) => parse_i64(bytes).ok_or(CommandError::NotInteger)?,
+    // A key whose time has come reads as absent, and what is recorded replaces it whole.
+    let (current, deadline) = match cx.keys.entry(key) {
+        None => (0, None),
+        Some(entry) => match cx.keys.value_of(cx.keys.db(), key, entry) {
+            Value::String(Scalar::Number(number)) => (number, entry.deadline()),
+            Value::String(Scalar::Bytes(bytes)) => {
+                (parse_i64(bytes).ok_or(CommandError::NotInteger)?, entry.deadline())
+            }
+            Value::Hash(_) => return Err(CommandError::WrongType),
+        },
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
-    let deadline = cx.keys.deadline(key).flatten();
     cx.keys.record(&Effect::StringSet { key, value: Scalar::Number(sum), deadline });
     cx.reply.integer(sum);
     Ok(())

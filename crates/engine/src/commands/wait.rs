@@ -21,7 +21,7 @@ fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.reply.integer(0);
     } else {
         let until_ms = (timeout_ms > 0).then_some(until_ms);
-        cx.after = After::Block(Blocked { until_ms, timeout_reply: b":0\r\n".to_vec() });
+        cx.after = After::Block(Blocked { until_ms, timeout_reply: b":0\r\n".to_vec(), silent: false });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::db::Db;
 use super::effect::{Applied, Effect};
 use super::entry::{Entry, Kind};
-use super::hash::{FieldTable, scalar};
+use super::hash::{FieldTable, Form, scalar};
 use super::key::Key;
 use super::locked::Locked;
 use super::object::Object;
@@ -27,21 +27,24 @@ impl Default for Thresholds {
     }
 }
 
+/// A string longer than this lies behind a pointer: a new deadline or name must not copy it.
+const INLINE_BYTES_MAX: usize = 4096;
+
 /// A string longer than this that is changed in place gets room to grow.
 const GROWS_IN_PLACE_FROM: usize = 512;
 
 impl Locked<'_> {
     /// Makes `effect` true in database `db`. The shards it touches are locked.
-    pub fn apply(&mut self, db: usize, effect: &Effect<'_>, thresholds: Thresholds) -> Applied {
+    pub(crate) fn apply(&mut self, db: usize, effect: &Effect<'_>, thresholds: Thresholds) -> Applied {
         let count = match *effect {
-            Effect::StringSet { key, value, deadline } => self.string_set(db, key, value, deadline),
+            Effect::StringSet { key, value, deadline } => return self.string_set(db, key, value, deadline),
             Effect::StringWrite { key, offset, bytes } => self.string_write(db, key, offset, bytes),
             Effect::HashSet { key, fields, keep_deadlines } => {
                 self.hash_set(db, key, fields, keep_deadlines, thresholds)
             }
             Effect::HashDelete { key, fields } => self.hash_delete(db, key, fields),
             Effect::HashDeadline { key, field, deadline } => self.hash_deadline(db, key, field, deadline),
-            Effect::Delete { key } => usize::from(self.db_mut(db, key).remove(key)),
+            Effect::Delete { key } => self.delete(db, key),
             Effect::Deadline { key, deadline } => {
                 usize::from(self.db_mut(db, key).change(key, |entry, _| entry.set_deadline(deadline)).is_some())
             }
@@ -68,7 +71,16 @@ impl Locked<'_> {
                 0
             }
         };
-        Applied { count }
+        Applied { count, replaced_deadline: None }
+    }
+
+    /// Removes a key. A large value is freed after the locks are released.
+    fn delete(&mut self, db: usize, key: Key<'_>) -> usize {
+        let Some(entry) = self.db_mut(db, key).remove(key) else { return 0 };
+        if matches!(entry.object(), Some(Object::Hash(table)) if table.len() > FREED_AT_ONCE_MAX) {
+            self.garbage.push(Box::new(entry));
+        }
+        1
     }
 
     /// Empties databases. What they held is freed after the locks are released.
@@ -76,7 +88,9 @@ impl Locked<'_> {
         let emptied = self.shards_mut().flat_map(|shard| shard.dbs[dbs.clone()].iter_mut());
         let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(std::mem::take).collect();
         let count = emptied.iter().map(Db::len).sum();
-        self.garbage.extend(emptied);
+        if count > 0 {
+            self.garbage.push(Box::new(emptied));
+        }
         count
     }
 
@@ -85,26 +99,34 @@ impl Locked<'_> {
         1
     }
 
-    fn string_set(&mut self, db: usize, key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> usize {
-        let number;
-        let (kind, body) = match value {
-            Scalar::Number(value) => {
-                number = value.to_le_bytes();
-                (Kind::Number, number.as_slice())
-            }
-            Scalar::Bytes(bytes) => (Kind::Text, bytes),
-        };
+    fn string_set(&mut self, db: usize, key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> Applied {
         let db = self.db_mut(db, key);
         let changed = db.change(key, |entry, shapes| {
+            let replaced = entry.deadline();
             release(entry, shapes);
+            // The value first: giving a deadline to the old one would move it for nothing.
+            match value {
+                Scalar::Number(number) => entry.set_body(Kind::Number, &number.to_le_bytes()),
+                Scalar::Bytes(bytes) if bytes.len() > INLINE_BYTES_MAX => {
+                    entry.set_object(Box::new(Object::Bytes(bytes.to_vec())));
+                }
+                Scalar::Bytes(bytes) => entry.set_body(Kind::Text, bytes),
+            }
             entry.set_deadline(deadline);
-            entry.set_body(kind, body);
             entry.set_marked(false);
+            replaced
         });
         if changed.is_none() {
-            db.insert(key, Entry::new(key.name, kind, body, deadline));
+            let entry = match value {
+                Scalar::Number(number) => Entry::new(key.name, Kind::Number, &number.to_le_bytes(), deadline),
+                Scalar::Bytes(bytes) if bytes.len() > INLINE_BYTES_MAX => {
+                    Entry::with_object(key.name, Box::new(Object::Bytes(bytes.to_vec())), deadline)
+                }
+                Scalar::Bytes(bytes) => Entry::new(key.name, Kind::Text, bytes, deadline),
+            };
+            db.insert(key, entry);
         }
-        body.len()
+        Applied { count: value.len(), replaced_deadline: changed.flatten() }
     }
 
     fn string_write(&mut self, db: usize, key: Key<'_>, offset: usize, bytes: &[u8]) -> usize {
@@ -154,34 +176,35 @@ impl Locked<'_> {
         thresholds: Thresholds,
     ) -> usize {
         let db = self.db_mut(db, key);
-        let too_long = |text: &[u8]| text.len() > thresholds.hash_value_bytes_max;
-        let large = fields.len() > thresholds.hash_entries_max.min(PACKED_FIELDS_MAX)
-            || fields.iter().any(|(field, value)| too_long(field) || too_long(value));
+        let longest = fields.iter().map(|(field, value)| field.len().max(value.len())).max().unwrap_or(0);
+        let too_long = longest > thresholds.hash_value_bytes_max;
+        let packable = longest <= PACKED_BYTES_MAX;
         let changed = db.change(key, |entry, shapes| {
             if entry.kind() == Kind::PackedHash {
-                if !large {
-                    let created = packed::set(entry, fields, shapes);
-                    if packed::Packed::new(entry.body(), shapes).len()
-                        > thresholds.hash_entries_max.min(PACKED_FIELDS_MAX)
-                    {
-                        unpack(entry, shapes, true);
-                    }
-                    return created;
+                let count_max = packed::Packed::new(entry.body(), shapes).len() + fields.len();
+                if packable && !too_long && count_max <= thresholds.hash_entries_max.min(PACKED_FIELDS_MAX) {
+                    return packed::set(entry, fields, shapes);
                 }
-                unpack(entry, shapes, true);
+                unpack(entry, shapes);
             }
             let Some(Object::Hash(table)) = entry.object_mut() else {
                 panic!("a hash effect was recorded for another type")
             };
             let created = fields.iter().filter(|(field, value)| table.set(field, value, keep_deadlines)).count();
-            table.large |= large || table.len() > thresholds.hash_entries_max;
+            if too_long || table.len() > thresholds.hash_entries_max {
+                table.form = Form::Large;
+            }
             created
         });
         if let Some(created) = changed {
             return created;
         }
-        let (entry, created) = if large {
-            let table = FieldTable::from_pairs(fields.iter().copied(), true);
+        let fits = fields.len() <= thresholds.hash_entries_max.min(PACKED_FIELDS_MAX);
+        let (entry, created) = if too_long || !packable || !fits {
+            let mut table = FieldTable::from_pairs(fields.iter().copied(), Form::Small);
+            if too_long || table.len() > thresholds.hash_entries_max {
+                table.form = Form::Large;
+            }
             let created = table.len();
             (Entry::with_object(key.name, Box::new(Object::Hash(table)), None), created)
         } else {
@@ -233,7 +256,7 @@ impl Locked<'_> {
                 if deadline.is_none() {
                     return;
                 }
-                unpack(entry, shapes, false);
+                unpack(entry, shapes);
             }
             if let Some(Object::Hash(table)) = entry.object_mut() {
                 table.set_deadline(field, deadline);
@@ -243,12 +266,17 @@ impl Locked<'_> {
     }
 }
 
-/// A packed hash counts its fields in 16 bits.
-const PACKED_FIELDS_MAX: usize = u16::MAX as usize - 1;
+/// Values with more elements than this are not freed while locks are held.
+const FREED_AT_ONCE_MAX: usize = 1024;
+
+/// Whatever the settings say, a packed hash has no more fields than this, none longer than that: every look-up
+/// walks over them.
+const PACKED_FIELDS_MAX: usize = 1024;
+const PACKED_BYTES_MAX: usize = 4096;
 
 /// Turns a packed hash into a table.
-fn unpack(entry: &mut Entry, shapes: &mut Shapes, large: bool) {
-    let mut table = FieldTable::from_pairs(std::iter::empty(), large);
+fn unpack(entry: &mut Entry, shapes: &mut Shapes) {
+    let mut table = FieldTable::default();
     for (field, value) in packed::Packed::new(entry.body(), shapes).iter() {
         field.scalar().with_bytes(|field| value.with_bytes(|value| table.set(field, value, false)));
     }

@@ -17,6 +17,8 @@ pub struct Db {
     pub(super) shapes: Shapes,
     /// Deadline and hash of each key that has one, soonest first.
     deadlines: BTreeSet<(u64, u64)>,
+    /// The sum of all deadlines.
+    deadline_sum: u128,
     /// The soonest field deadline and hash of each hash that has any.
     field_deadlines: BTreeSet<(u64, u64)>,
     /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
@@ -44,10 +46,9 @@ impl Db {
         self.field_deadlines.len()
     }
 
-    /// The sum over some keys of the time they have left, and how many these are: for an average.
-    pub fn time_left_sample(&self, now_ms: u64) -> (u64, u64) {
-        let sample = self.deadlines.iter().step_by((self.deadlines.len() / 16).max(1));
-        sample.fold((0, 0), |(sum, count), (deadline, _)| (sum + deadline.saturating_sub(now_ms), count + 1))
+    /// The sum of the times that all keys with a deadline have left, for an average.
+    pub fn time_left_sum(&self, now_ms: u64) -> u128 {
+        self.deadline_sum.saturating_sub(u128::from(now_ms) * self.deadlines.len() as u128)
     }
 
     /// The entry of a key, whether or not its time has come.
@@ -133,15 +134,22 @@ impl Db {
         let result = change(entry, &mut self.shapes);
         let after = (entry.deadline(), field_deadline(entry));
         if before != after {
-            reindex(&mut self.deadlines, key.hash, before.0, after.0);
+            self.move_deadline(key.hash, before.0, after.0);
             reindex(&mut self.field_deadlines, key.hash, before.1, after.1);
         }
         Some(result)
     }
 
+    /// Notes that a key's deadline has changed.
+    fn move_deadline(&mut self, hash: NameHash, before: Option<u64>, after: Option<u64>) {
+        self.deadline_sum += u128::from(after.unwrap_or(0));
+        self.deadline_sum -= u128::from(before.unwrap_or(0));
+        reindex(&mut self.deadlines, hash, before, after);
+    }
+
     /// Adds an entry; the caller has removed what was there.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
-        reindex(&mut self.deadlines, key.hash, None, entry.deadline());
+        self.move_deadline(key.hash, None, entry.deadline());
         reindex(&mut self.field_deadlines, key.hash, None, field_deadline(&entry));
         entry.touch(self.used_at);
         self.table.insert(key.hash, entry);
@@ -150,18 +158,19 @@ impl Db {
     /// Takes an entry out; its body may still name a shape, which the caller gives back.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
         let entry = self.table.remove(key.hash, key.name)?;
-        reindex(&mut self.deadlines, key.hash, entry.deadline(), None);
+        self.move_deadline(key.hash, entry.deadline(), None);
         reindex(&mut self.field_deadlines, key.hash, field_deadline(&entry), None);
         Some(entry)
     }
 
-    /// Removes a key and says whether it was there.
-    pub(super) fn remove(&mut self, key: Key<'_>) -> bool {
-        let Some(entry) = self.take(key) else { return false };
+    /// Removes a key and hands out what it was, to be dropped. Only its name and its object are still good: the
+    /// shape of a packed hash has been given back.
+    pub(super) fn remove(&mut self, key: Key<'_>) -> Option<Entry> {
+        let entry = self.take(key)?;
         if entry.kind() == Kind::PackedHash {
             packed::release(entry.body(), &mut self.shapes);
         }
-        true
+        Some(entry)
     }
 
     /// Takes a value out, with its deadline.

@@ -43,4 +43,6 @@ pub enum Effect<'a> {
 pub struct Applied {
     /// Fields created or removed, keys removed, or the length of the string written.
     pub count: usize,
+    /// The deadline of the value that a string replaced: it may have passed unnoticed.
+    pub replaced_deadline: Option<u64>,
 }

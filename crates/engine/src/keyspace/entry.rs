@@ -28,7 +28,7 @@ pub enum Kind {
     Text = 0,
     /// A string that is a whole number, as eight little-endian bytes.
     Number = 1,
-    /// A small hash, packed (see `value::packed`).
+    /// A small hash, packed (see `keyspace::packed`).
     PackedHash = 2,
     /// Anything else, behind a pointer.
     Object = 3,

@@ -8,14 +8,24 @@ use super::scalar::Scalar;
 use super::table::{NameHash, Table};
 use std::collections::BTreeSet;
 
+/// What Redis would keep a hash as: OBJECT ENCODING tells it, and a hash never goes back to a smaller form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Form {
+    /// Small by the settings, but too large for us to pack.
+    #[default]
+    Small,
+    /// Small, with field deadlines.
+    SmallWithDeadlines,
+    Large,
+}
+
 /// A large hash, or one some of whose fields have deadlines.
 #[derive(Default, Clone)]
 pub struct FieldTable {
     fields: Table,
     /// Deadline and hash of each field that has one, soonest first.
     deadlines: BTreeSet<(u64, u64)>,
-    /// What OBJECT ENCODING calls it: a hash stays "large" once it was, as in Redis.
-    pub(crate) large: bool,
+    pub(crate) form: Form,
 }
 
 impl FieldTable {
@@ -105,12 +115,13 @@ impl FieldTable {
         }
         entry.set_deadline(deadline);
         if let Some(deadline) = deadline {
+            self.form = self.form.max(Form::SmallWithDeadlines);
             self.deadlines.insert((deadline, hash.get()));
         }
     }
 
-    pub(crate) fn from_pairs<'a>(pairs: impl Iterator<Item = Pair<'a>>, large: bool) -> FieldTable {
-        let mut table = FieldTable { large, ..FieldTable::default() };
+    pub(crate) fn from_pairs<'a>(pairs: impl Iterator<Item = Pair<'a>>, form: Form) -> FieldTable {
+        let mut table = FieldTable { form, ..FieldTable::default() };
         for (field, value) in pairs {
             table.set(field, value, false);
         }
@@ -182,7 +193,7 @@ impl<'a> HashRef<'a> {
                 None
             }
             HashRef::Table(table, now_ms) => {
-                let (cursor, count) = if table.large { (cursor, count) } else { (0, usize::MAX) };
+                let (cursor, count) = if table.form == Form::Large { (cursor, count) } else { (0, usize::MAX) };
                 table.fields.scan(cursor, count, |entry| {
                     if is_alive(entry, *now_ms) {
                         visit(FieldName::plain(entry.name()), scalar(entry));
@@ -213,8 +224,11 @@ impl<'a> HashRef<'a> {
     pub fn encoding(&self) -> &'static str {
         match self {
             HashRef::Packed(_) => "listpack",
-            HashRef::Table(table, _) if table.large => "hashtable",
-            HashRef::Table(..) => "listpackex",
+            HashRef::Table(table, _) => match table.form {
+                Form::Small => "listpack",
+                Form::SmallWithDeadlines => "listpackex",
+                Form::Large => "hashtable",
+            },
         }
     }
 }

@@ -23,12 +23,12 @@ pub struct Locked<'a> {
     shard_count: usize,
     /// What [`Entry::used_at`](super::entry::Entry::used_at) tells of keys created now; no part of the state.
     used_at: u32,
-    /// Whole databases that were emptied. Freeing them takes long: declared last, they are dropped after the locks.
+    /// Large values and whole databases that are gone. Freeing them takes long: declared last, they are dropped after the locks.
     pub(super) garbage: Garbage,
 }
 
-/// Databases that are no longer part of the keyspace but not freed yet.
-pub type Garbage = Vec<Db>;
+/// What is no longer part of the keyspace but not freed yet.
+pub type Garbage = Vec<Box<dyn std::any::Any + Send>>;
 
 impl Keyspace {
     /// An empty keyspace of `shard_count` shards, rounded up to a power of two.

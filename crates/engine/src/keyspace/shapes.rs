@@ -101,14 +101,14 @@ impl Shapes {
     /// The same for the names of a shape with others behind them.
     pub(crate) fn acquire_with(&mut self, id: ShapeId, more: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(self.shape(id).names().chain(more.iter().copied()));
-        self.take(found)
+        self.take_known(found)
     }
 
     /// The same for the names of a shape without one.
     pub(crate) fn acquire_without(&mut self, id: ShapeId, index: usize) -> Option<ShapeId> {
         let names = self.shape(id).names().enumerate().filter(|(at, _)| *at != index);
         let found = self.find(names.map(|(_, name)| name));
-        self.take(found)
+        self.take_known(found)
     }
 
     /// Looks a list of names up.
@@ -130,6 +130,11 @@ impl Shapes {
             true => Found::SeenBefore(Shape::new(names, hash)),
             false => Found::New(hash),
         }
+    }
+
+    /// The same, but a list that is new stays unseen: whoever packs the record anew with it will say so.
+    fn take_known(&mut self, found: Found) -> Option<ShapeId> {
+        if matches!(found, Found::New(_)) { None } else { self.take(found) }
     }
 
     /// Makes the caller a user of what was found.
@@ -243,6 +248,20 @@ mod tests {
         shapes.release(id);
         assert!(shapes.by_names.is_empty());
         assert_eq!(shapes.acquire(names), Some(id), "still remembered as seen");
+    }
+
+    #[test]
+    fn a_longer_or_shorter_list_is_unseen_until_a_record_is_packed_with_it() {
+        let mut shapes = Shapes::default();
+        let names: &[&[u8]] = &[b"state", b"worker"];
+        let id = (shapes.acquire(names), shapes.acquire(names)).1.expect("seen twice");
+        for _ in 0..3 {
+            assert_eq!(shapes.acquire_with(id, &[b"lease"]), None);
+            assert_eq!(shapes.acquire_without(id, 0), None);
+        }
+        assert_eq!(shapes.acquire(&[b"state", b"worker", b"lease"]), None, "this is the first record with it");
+        assert!(shapes.acquire_with(id, &[b"lease"]).is_some(), "and this the second");
+        assert_eq!(shapes.in_use(), 2);
     }
 
     #[test]

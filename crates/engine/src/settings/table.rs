@@ -11,6 +11,8 @@ const PORT_MAX: i64 = u16::MAX as i64;
 const LONG_MAX: i64 = i64::MAX;
 const SIZE_MAX: u64 = i64::MAX as u64;
 const MIB: u64 = 1 << 20;
+/// Strings and the places of arguments are counted in 32 bits.
+const STRING_MAX: u64 = (1 << 32) - MIB;
 
 const NO_DEFRAGMENTATION: &str = "Active defragmentation cannot be enabled: it requires a Redis server compiled with a \
      modified Jemalloc like the one shipped by default with the Redis source distribution";
@@ -33,7 +35,7 @@ pub const TABLE: &[Row] = &[
     integer("maxclients", 1, UINT_MAX, "10000"),
     Row::new("maxmemory-clients", Kind::MemoryOrPercent, "0"),
     memory("client-query-buffer-limit", MIB, SIZE_MAX, "1073741824"),
-    memory("proto-max-bulk-len", MIB, SIZE_MAX, "536870912"),
+    memory("proto-max-bulk-len", MIB, STRING_MAX, "536870912"),
     Row::new(
         "client-output-buffer-limit",
         Kind::BufferLimits,
@@ -56,7 +58,7 @@ pub const TABLE: &[Row] = &[
     choice("supervised", &[("upstart", 3), ("systemd", 2), ("auto", 1), ("no", 0)], "no").immutable(),
     text("pidfile", "").immutable(),
     text("dir", "./data").protected(),
-    integer("databases", 1, INT_MAX, "16").immutable(),
+    integer("databases", 16, 16, "16").immutable(),
     integer("threads", 0, 512, "0").immutable(),
     integer("shards", 1, 512, "64").immutable(),
     integer("io-threads", 1, 128, "1").immutable(),

@@ -88,7 +88,7 @@ fn silent_clients_are_closed_and_waiting_ones_are_not() {
 
 #[test]
 fn a_slow_sender_is_not_silent() {
-    let Some(server) = Holdfast::start(&["--timeout", "1"]) else { return };
+    let Some(server) = Holdfast::start(&["--timeout", "2"]) else { return };
     let mut slow = server.connect();
     slow.queue_raw(b"*2\r\n$4\r\nECHO\r\n$40\r\n");
     for _ in 0..40 {
@@ -98,6 +98,21 @@ fn a_slow_sender_is_not_silent() {
     }
     slow.queue_raw(b"\r\n");
     assert_eq!(slow.read().bytes(), [b'v'; 40]);
+}
+
+#[test]
+fn a_slow_reader_is_not_silent() {
+    let Some(server) = Holdfast::start(&["--timeout", "2"]) else { return };
+    let mut slow = server.connect();
+    let value = vec![b'v'; 1_000_000];
+    assert_eq!(slow.run_with("SET big", &[&value]).to_string(), "+OK");
+    for _ in 0..40 {
+        slow.queue_line("GET big");
+    }
+    for _ in 0..40 {
+        assert_eq!(slow.read().bytes().len(), value.len());
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

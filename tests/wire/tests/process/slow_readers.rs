@@ -127,3 +127,19 @@ impl<F: Fn()> Drop for OnDrop<F> {
         (self.0)();
     }
 }
+
+#[test]
+fn one_small_request_cannot_ask_for_more_than_the_limit() {
+    let Some(server) = Holdfast::start(&["--client-output-buffer-limit", "normal 16mb 0 0"]) else { return };
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let value = vec![b'x'; 1 << 20];
+    assert_eq!(client.run_with("SET m", &[&value]).to_string(), "+OK");
+    client.queue_raw(format!("MGET{}\r\n", " m".repeat(1_500)).as_bytes());
+    client.flush();
+    eventually("it is closed and counted", || {
+        info::<u64>(&mut other, "client_output_buffer_limit_disconnections") == 1
+    });
+    let peak: u64 = info(&mut other, "used_memory_peak");
+    assert!(peak < 100 << 20, "a reply of 1.5 GB was cut at the limit of 16 MB, peak {peak}");
+    assert_eq!(other.run("PING").to_string(), "+PONG");
+}

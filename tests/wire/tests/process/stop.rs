@@ -44,8 +44,8 @@ fn answers_what_is_in_flight(signal: &str) {
 /// Requests that have reached the server's socket while its only worker was busy with something else.
 #[test]
 fn what_has_arrived_is_answered_even_if_nobody_has_read_it_yet() {
-    const CLIENTS: usize = 1500;
-    const REQUESTS: usize = 3;
+    const CLIENTS: usize = 200;
+    const REQUESTS: usize = 50;
     let Some(mut server) = Holdfast::start(&["--threads", "1", "--enable-debug-command", "yes"]) else { return };
     let (mut sleeper, mut clients) = (server.connect(), Vec::new());
     for number in 0..CLIENTS {
@@ -138,9 +138,13 @@ fn waiting_clients_are_let_go() {
     blocked.queue_line("WAIT 1 0");
     blocked.flush();
     eventually("it is blocked", || info::<u32>(&mut asker, "blocked_clients") == 1);
+    let id = paused.run("CLIENT ID").integer();
     ok(&mut asker, "CLIENT PAUSE 600000 WRITE");
-    paused.queue_line("SET a 1");
+    for _ in 0..20 {
+        paused.queue(&[b"SET", &b"a"[..], &[b'v'; 10_000]]);
+    }
     paused.flush();
+    eventually("it is held back", || !asker.run(&format!("CLIENT LIST ID {id}")).text().contains(" qbuf=0 "));
     server.signal("TERM");
     for client in [&mut blocked, &mut paused, &mut asker] {
         assert_eq!(client.read(), Reply::Closed);

@@ -71,6 +71,8 @@ fn connections_move_between_workers_unnoticed() {
         for group in &mut groups {
             scope.spawn(|| count(group, &phase));
         }
+        let burden = server.connect();
+        scope.spawn(|| keep_busy(burden, &phase));
         // The load goes on meanwhile; what happens is checked where the replies arrive. The second worker only ever
         // works for connections that have moved to it.
         thread::sleep(Duration::from_secs(2));
@@ -116,6 +118,22 @@ fn count(group: &mut [Counting], phase: &AtomicU8) {
         group.iter_mut().for_each(|one| one.receive(pipeline));
         if pipeline == 1 {
             thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Costs the server more than the client, so that one worker is not enough even for an optimized server.
+fn keep_busy(mut connection: Connection, phase: &AtomicU8) {
+    const BYTES: usize = 64 * 1024;
+    assert_eq!(connection.run_with("SET burden", &[&[0xff; BYTES]]).to_string(), "+OK");
+    loop {
+        match phase.load(Relaxed) {
+            HAMMER => {
+                (0..PIPELINE).for_each(|_| connection.queue_line("BITCOUNT burden"));
+                (0..PIPELINE).for_each(|_| assert_eq!(connection.read().integer(), BYTES as i64 * 8));
+            }
+            TRICKLE => thread::sleep(Duration::from_millis(50)),
+            _ => return,
         }
     }
 }
