@@ -1,8 +1,9 @@
 //! One worker thread: a single-threaded runtime, the connections that live on it, and what they share. Knows the
 //! tick: all ready clients execute, then all replies are sent. Refuses to know what a command does.
 
-use crate::balance::{self, AtWork, Balance};
+use crate::balance::{self, AtWork, Balance, Cores};
 use crate::connection::{Connection, Io, Moving};
+use crate::process;
 use engine::{Engine, Worker};
 use slab::Slab;
 use std::cell::RefCell;
@@ -238,6 +239,7 @@ async fn flusher() {
 async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
     let workers = team.members.len();
     let mut balance = Balance::default();
+    let mut cores = Cores::new(std::thread::available_parallelism().map_or(1, usize::from));
     let mut worked = (Duration::ZERO, Instant::now());
     let mut ticks = tokio::time::interval(CRON_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -250,8 +252,16 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
         }
         worked = note_busy(&team.members[index], worked);
         if index == 0 {
-            let busy: Vec<f64> = team.members.iter().map(|member| member.busy.load(Relaxed) as f64 / 1000.0).collect();
-            team.at_work.set(balance.decide(&busy, team.at_work.get()));
+            if workers > 1 {
+                let busy = team.members.iter().map(|member| member.busy.load(Relaxed) as f64 / 1000.0);
+                let busy: Vec<f64> = busy.collect();
+                let available = cores.available(process::ticks());
+                let at_work = balance.decide(&busy, team.at_work.get(), available);
+                if at_work != team.at_work.get() {
+                    tracing::debug!(at_work, available, "workers");
+                    team.at_work.set(at_work);
+                }
+            }
             engine.sample();
         }
         with_local(give_surplus_away);
@@ -279,9 +289,13 @@ fn give_surplus_away(local: &mut Local) {
     let team = &local.team;
     let connections: Vec<usize> = team.members.iter().map(|member| member.connections.load(Relaxed)).collect();
     let surplus = balance::surplus(local.index, &connections, team.at_work.get());
-    for (position, (_, io)) in local.ios.iter_mut().enumerate() {
-        io.leave = position < surplus;
+    let mut asked = 0;
+    for (_, io) in &mut local.ios {
+        // One that waits cannot go.
+        let waits = io.paused || io.handle.blocked.load(Relaxed);
+        io.leave = !waits && asked < surplus;
         if io.leave {
+            asked += 1;
             io.wake();
         }
     }
