@@ -9,7 +9,8 @@ use crate::context::{After, ReadCx, ServerCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
-use crate::keyspace::{Key, Keyspace};
+use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
+use crate::keyspace::{Key, Keyspace, Locked};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -18,6 +19,7 @@ use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use parking_lot::Mutex;
 use resp::{Reply, Request};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -80,6 +82,39 @@ pub enum Flow {
     Block(Blocked),
     /// Leaves the request where it is and tries again at this time (unix ms), or when woken.
     Paused(u64),
+}
+
+/// Locks taken for requests to come: see [`Engine::look_ahead`].
+#[derive(Default)]
+pub struct Ahead<'e> {
+    batch: Option<Batch<'e>>,
+}
+
+impl<'e> Ahead<'e> {
+    /// The shard of a key: lent if it is held, otherwise locked once nothing else is.
+    #[inline]
+    fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Locked<'s> {
+        if !self.batch.as_ref().is_some_and(|batch| batch.holds(key)) {
+            self.release();
+        }
+        match &mut self.batch {
+            Some(batch) => batch.lend(key),
+            None => keyspace.lock_key(key),
+        }
+    }
+
+    /// Gives all locks back: before a command that takes others, or that takes long.
+    fn release(&mut self) {
+        self.batch = None;
+    }
+
+    /// Frees what a command has removed, once no lock is held.
+    #[inline]
+    fn free_later(&mut self, mut garbage: Garbage) {
+        if let (Some(batch), false) = (&mut self.batch, garbage.is_empty()) {
+            batch.garbage.append(&mut garbage);
+        }
+    }
 }
 
 /// A client that waits for something.
@@ -167,9 +202,38 @@ impl Engine {
         worker.ahead_ns = (unix_us * 1000).wrapping_sub(monotonic_ns);
     }
 
+    /// Makes ready to execute several requests of a client one after the other: as far as each touches one key, their
+    /// locks are taken and their entries fetched. What is returned goes to [`Engine::execute_ahead`] with each.
+    pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
+        let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
+        for request in requests.take(BATCH_MAX) {
+            let Ok(registered) = self.find(client, request) else { break };
+            match registered.command.keys {
+                Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
+                    keys.push(Key::new(request.arg(usize::from(first))));
+                }
+                _ => break,
+            }
+        }
+        Ahead { batch: (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys)) }
+    }
+
     /// Executes one request of a client and appends its reply to `out`.
     #[inline]
     pub fn execute(&self, worker: &mut Worker, client: &mut Client, request: Request<'_>, out: &mut Vec<u8>) -> Flow {
+        self.execute_ahead(worker, client, request, out, &mut Ahead::default())
+    }
+
+    /// The same for a request that [`Engine::look_ahead`] has seen.
+    #[inline]
+    pub fn execute_ahead(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        ahead: &mut Ahead<'_>,
+    ) -> Flow {
         let reply_at = out.len();
         let found = self.find(client, request);
         if let Ok(registered) = found
@@ -187,7 +251,7 @@ impl Engine {
             Ok(registered) => {
                 client.last_command = Some(registered);
                 client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
-                self.run(worker, client, registered, request, out, &mut after);
+                self.run(worker, client, registered, request, out, &mut after, ahead);
             }
             Err(_) if is_http(request) => after = After::Close,
             Err(error) => {
@@ -234,6 +298,7 @@ impl Engine {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
     fn run(
         &self,
         worker: &mut Worker,
@@ -242,6 +307,7 @@ impl Engine {
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
+        ahead: &mut Ahead<'_>,
     ) {
         let reply_at = out.len();
         let counters_at = registered.index;
@@ -250,7 +316,7 @@ impl Engine {
             return self.fail(worker, client, out, reply_at, &error);
         }
         worker.secrets.clear();
-        let result = self.dispatch(worker, client, registered, request, out, after);
+        let result = self.dispatch(worker, client, registered, request, out, after, ahead);
         let ended_ns = self.clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
@@ -290,6 +356,7 @@ impl Engine {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
     fn dispatch(
         &self,
         worker: &mut Worker,
@@ -298,12 +365,14 @@ impl Engine {
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
+        ahead: &mut Ahead<'_>,
     ) -> CommandResult {
         let command = registered.command;
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         let now_ms = worker.now_ms;
         let first_arg = registered.name_args;
         if let Handler::Server(handler) = command.handler {
+            ahead.release();
             let args = Args::new(request, first_arg, None);
             let mut cx = ServerCx {
                 engine: self,
@@ -323,18 +392,24 @@ impl Engine {
             Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
                 let at = usize::from(first);
                 let key = Key::new(request.arg(at));
-                (self.keyspace.lock_key(key), Some((at, key)))
+                (ahead.lock_key(&self.keyspace, key), Some((at, key)))
             }
-            Keys::Range { .. } => (self.keyspace.lock_keys(registered.keys(request)), None),
-            Keys::Everything => (self.keyspace.lock_all(), None),
-            Keys::None | Keys::Walk => (self.keyspace.lock_none(), None),
+            keys => {
+                ahead.release();
+                let locked = match keys {
+                    Keys::Range { .. } => self.keyspace.lock_keys(registered.keys(request)),
+                    Keys::Everything => self.keyspace.lock_all(),
+                    Keys::None | Keys::Walk => self.keyspace.lock_none(),
+                };
+                (locked, None)
+            }
         };
         let stats = &worker.books.stats;
         let touch = !client.no_touch && !command.flags.has(Flags::NO_TOUCH);
         let view = View::new(locked, client.db, now_ms, touch, stats);
         let random = &mut worker.random;
         let args = Args::new(request, first_arg, first_key);
-        match command.handler {
+        let (result, garbage) = match command.handler {
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
                 let result = handler(&mut cx);
@@ -343,7 +418,7 @@ impl Engine {
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);
                 }
-                result
+                (result, Vec::new())
             }
             Handler::Write(handler) => {
                 let keys = view.into_recorder(self.thresholds());
@@ -353,10 +428,15 @@ impl Engine {
                     cx.keys.expire_met();
                 }
                 stats.changes.add(cx.keys.changes);
-                result
+                (result, cx.keys.take_garbage())
             }
-            Handler::Server(_) | Handler::Container => Ok(()),
-        }
+            Handler::Server(_) | Handler::Container => {
+                drop(view);
+                (Ok(()), Vec::new())
+            }
+        };
+        ahead.free_later(garbage);
+        result
     }
 
     /// When small values become large ones.

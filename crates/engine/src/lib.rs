@@ -30,7 +30,7 @@ pub mod stats;
 
 pub use client::Client;
 pub use clients::{ClientHandle, Clients};
-pub use engine::{Blocked, Engine, Flow, Worker};
+pub use engine::{Ahead, Blocked, Engine, Flow, Worker};
 pub use error::CommandError;
 pub use host::{Clock, Host};
 pub use settings::Settings;

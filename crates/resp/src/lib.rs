@@ -12,5 +12,5 @@ mod request;
 mod scanner;
 
 pub use reply::{Protocol, Reply};
-pub use request::{OwnedRequest, Request};
+pub use request::{Batch, OwnedRequest, Request};
 pub use scanner::{Limits, ProtocolError, Scan, Scanner};

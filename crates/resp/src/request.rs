@@ -49,6 +49,62 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Places of arguments that a batch keeps room for.
+const SPANS_KEPT: usize = 4096;
+
+/// Several requests that lie in one buffer one after the other.
+#[derive(Default)]
+pub struct Batch {
+    spans: Vec<Span>,
+    /// Where each request ends: in `spans`, and in the buffer.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    /// How many requests there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The request at `index` of a batch that was scanned from `buffer`.
+    #[inline]
+    pub fn request<'a>(&'a self, buffer: &'a [u8], index: usize) -> Request<'a> {
+        let first = if index == 0 { 0 } else { self.ends[index - 1].0 };
+        Request::new(buffer, &self.spans[first..self.ends[index].0])
+    }
+
+    /// How many bytes the requests up to and including `index` take.
+    #[inline]
+    pub fn bytes_through(&self, index: usize) -> usize {
+        self.ends[index].1
+    }
+
+    /// All requests in order.
+    pub fn requests<'a>(&'a self, buffer: &'a [u8]) -> impl Iterator<Item = Request<'a>> {
+        (0..self.len()).map(|index| self.request(buffer, index))
+    }
+
+    /// Empties the batch; its memory stays, unless it is unusually much.
+    pub fn clear(&mut self) {
+        if self.spans.capacity() > SPANS_KEPT {
+            self.spans = Vec::new();
+        }
+        self.spans.clear();
+        self.ends.clear();
+    }
+
+    pub(crate) fn push(&mut self, request: Request<'_>, at: usize, len: usize) {
+        let moved = |span: &Span| Span { start: span.start + at as u32, len: span.len };
+        self.spans.extend(request.spans.iter().map(moved));
+        self.ends.push((self.spans.len(), at + len));
+    }
+}
+
 /// Owns arguments that did not come over a wire: scripts, queued transactions, tests.
 #[derive(Default, Clone)]
 pub struct OwnedRequest {

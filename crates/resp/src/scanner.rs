@@ -2,7 +2,7 @@
 //! know what the arguments mean.
 
 use crate::inline;
-use crate::request::{Request, Span};
+use crate::request::{Batch, Request, Span};
 use memchr::{memchr, memchr2};
 use std::fmt;
 
@@ -128,6 +128,25 @@ impl Scanner {
             Ok(Some(needed)) => Scan::Incomplete(needed),
             Err(error) => Scan::Broken(error),
         }
+    }
+
+    /// Scans whole array requests, `count_max` at the most, from the start of `buffer` into `batch`. It ends before
+    /// anything else: an inline request, an unfinished one, a violation. These are for [`Scanner::scan`] to find, once
+    /// the batch is used up; if it is given up earlier, [`Scanner::restart`].
+    pub fn scan_batch(&mut self, buffer: &[u8], limits: &Limits, count_max: usize, batch: &mut Batch) {
+        batch.clear();
+        let mut at = 0;
+        while batch.len() < count_max && self.missing == 0 && buffer.get(at) == Some(&b'*') {
+            let Scan::Complete(request, len) = self.scan(&buffer[at..], limits) else { return };
+            batch.push(request, at, len);
+            at += len;
+        }
+    }
+
+    /// Forgets an unfinished request: the next scan begins anew.
+    pub fn restart(&mut self) {
+        self.position = 0;
+        self.missing = 0;
     }
 
     /// Heap bytes held between requests.
@@ -300,6 +319,27 @@ mod tests {
         assert_eq!(whole[0][2], b"he\r\no");
         for piece in 1..input.len() {
             assert_eq!(scan_all(input, piece), (whole.clone(), None), "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn a_batch_has_the_requests_that_single_scans_find_and_leaves_the_rest_to_them() {
+        let limits = Limits::default();
+        let whole = b"*1\r\n$4\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nxy\r\n";
+        for tail in [&b""[..], b"PING inline\r\n", b"*0\r\n", b"*2\r\n$3\r\nGE", b"*1\r\n:1\r\n"] {
+            let input = [whole.as_slice(), tail].concat();
+            let (mut scanner, mut batch) = (Scanner::default(), Batch::default());
+            scanner.scan_batch(&input, &limits, 8, &mut batch);
+            let found: Vec<Vec<Vec<u8>>> =
+                batch.requests(&input).map(|request| request.iter().map(<[u8]>::to_vec).collect()).collect();
+            assert_eq!(found, scan_all(whole, whole.len()).0);
+            assert_eq!(batch.bytes_through(2), whole.len());
+            // Given up after the first request: what follows is found all the same.
+            scanner.restart();
+            let first = batch.bytes_through(0);
+            assert!(matches!(scanner.scan(&input[first..], &limits), Scan::Complete(request, _) if request.len() == 2));
+            scanner.scan_batch(&input, &limits, 2, &mut batch);
+            assert_eq!((batch.len(), batch.request(&input, 1).arg(1)), (2, b"a".as_slice()));
         }
     }
 

@@ -6,9 +6,10 @@
 
 use crate::worker::{Arrival, Local, try_with_local, with_local};
 use engine::clients::Unblock;
+use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
-use engine::{Blocked, Client, ClientHandle, Engine, Flow, Settings};
+use engine::{Ahead, Blocked, Client, ClientHandle, Engine, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::net::{RecvFlags, SendFlags};
@@ -152,6 +153,18 @@ enum State {
     Paused(Pin<Box<Sleep>>),
     /// Send what is left, then close.
     Closing,
+}
+
+/// How to go on after a request.
+enum Step {
+    /// With the next one.
+    Next,
+    /// Not now; the request is done.
+    Stop,
+    /// Not now, and then with the same request again.
+    Again,
+    /// Not at all: what else has come is dropped.
+    End,
 }
 
 /// A connection between two workers.
@@ -534,65 +547,63 @@ impl Peer {
             0 => usize::MAX,
             max => max.max(OUTPUT_UNLIMITED).saturating_add(io.sent),
         };
-        while at < input.len() {
+        let mut batch = std::mem::take(&mut local.batch);
+        let mut step = Step::Next;
+        while at < input.len() && matches!(step, Step::Next) {
+            let rest = &input[at..];
             limits.unauthenticated = is_unauthenticated(&self.client, &engine.settings);
-            let (request, len) = match self.scanner.scan(&input[at..], &limits) {
-                Scan::Complete(request, len) => (request, len),
-                Scan::Empty(len) => {
-                    at += len;
-                    continue;
-                }
-                Scan::Incomplete(needed) => {
-                    self.wanted = needed - 1;
-                    break;
-                }
-                Scan::Broken(error) => {
-                    tracing::debug!(client = self.client.id(), %error, "closed");
-                    Reply::new(&mut io.output, self.client.protocol).error(&format!("ERR {error}"));
-                    self.state = State::Closing;
-                    at = input.len();
-                    break;
-                }
+            // What a stranger sends is looked at one by one: its limits change when it has authenticated.
+            let count_max = if limits.unauthenticated { 0 } else { BATCH_MAX };
+            self.scanner.scan_batch(rest, &limits, count_max, &mut batch);
+            if batch.is_empty() {
+                let (flow, len) = match self.scanner.scan(rest, &limits) {
+                    Scan::Complete(request, len) => {
+                        (engine.execute(&mut local.worker, &mut self.client, request, &mut io.output), len)
+                    }
+                    Scan::Empty(len) => (Flow::Continue, len),
+                    Scan::Incomplete(needed) => {
+                        self.wanted = needed - 1;
+                        break;
+                    }
+                    Scan::Broken(error) => {
+                        tracing::debug!(client = self.client.id(), %error, "closed");
+                        Reply::new(&mut io.output, self.client.protocol).error(&format!("ERR {error}"));
+                        (Flow::Close, rest.len())
+                    }
+                };
+                step = self.settle(flow, io, engine, local.worker.now_ms);
+                at += if matches!(step, Step::Again) { 0 } else { len };
+                continue;
+            }
+            let mut ahead = match batch.len() {
+                1 => Ahead::default(),
+                _ => engine.look_ahead(&self.client, batch.requests(rest)),
             };
-            match engine.execute(&mut local.worker, &mut self.client, request, &mut io.output) {
-                Flow::Continue => at += len,
-                Flow::Close => {
-                    self.state = State::Closing;
-                    at = input.len();
-                    break;
+            let mut done = 0;
+            for index in 0..batch.len() {
+                let request = batch.request(rest, index);
+                let flow =
+                    engine.execute_ahead(&mut local.worker, &mut self.client, request, &mut io.output, &mut ahead);
+                step = self.settle(flow, io, engine, local.worker.now_ms);
+                if !matches!(step, Step::Again) {
+                    done = batch.bytes_through(index);
                 }
-                Flow::Block(blocked) => {
-                    at += len;
-                    let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, local.worker.now_ms));
-                    // An UNBLOCK that came too late for the last wait must not end this one.
-                    io.handle.take_unblock();
-                    io.handle.blocked.store(true, Relaxed);
-                    self.state = State::Blocked(blocked, until);
-                    // The timer is not polled yet; a pass through `poll` does that.
-                    io.task.wake();
-                    break;
-                }
-                Flow::Paused(until_ms) => {
-                    io.paused = true;
-                    self.state = State::Paused(sleep_until(until_ms, local.worker.now_ms));
-                    io.task.wake();
+                if !matches!(step, Step::Next) {
+                    // What was scanned beyond is scanned again from its beginning.
+                    self.scanner.restart();
                     break;
                 }
             }
-            if io.pending() > OUTPUT_UNLIMITED {
-                let output_max = output_max(&self.client, &engine.settings);
-                if output_max > 0 && io.pending() as u64 > output_max {
-                    engine.clients.count_output_overflow();
-                    tracing::warn!(client = self.client.id(), "closed: its replies exceed client-output-buffer-limit");
-                    io.broken = true;
-                    io.task.wake();
-                    return input.len();
-                }
-                if io.pending() > OUTPUT_PIECE {
-                    break;
-                }
-            }
+            at += done;
         }
+        local.batch = batch;
+        if matches!(step, Step::End) {
+            at = input.len();
+        }
+        if local.ios[self.io].broken {
+            return at;
+        }
+        let io = &mut local.ios[self.io];
         self.scanner.shrink();
         if io.pending() > 0 && io.handle.output_bytes.load(Relaxed) == 0 {
             local.flush_later(self.io);
@@ -603,6 +614,46 @@ impl Peer {
             io.handle.output_bytes.store(io.pending(), Relaxed);
         }
         at
+    }
+
+    /// Does what a request asks of the connection, and says how to go on.
+    #[inline]
+    fn settle(&mut self, flow: Flow, io: &mut Io, engine: &Engine, now_ms: u64) -> Step {
+        match flow {
+            Flow::Continue => {}
+            Flow::Close => {
+                self.state = State::Closing;
+                return Step::End;
+            }
+            Flow::Block(blocked) => {
+                let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, now_ms));
+                // An UNBLOCK that came too late for the last wait must not end this one.
+                io.handle.take_unblock();
+                io.handle.blocked.store(true, Relaxed);
+                self.state = State::Blocked(blocked, until);
+                // The timer is not polled yet; a pass through `poll` does that.
+                io.task.wake();
+                return Step::Stop;
+            }
+            Flow::Paused(until_ms) => {
+                io.paused = true;
+                self.state = State::Paused(sleep_until(until_ms, now_ms));
+                io.task.wake();
+                return Step::Again;
+            }
+        }
+        if io.pending() <= OUTPUT_UNLIMITED {
+            return Step::Next;
+        }
+        let output_max = output_max(&self.client, &engine.settings);
+        if output_max > 0 && io.pending() as u64 > output_max {
+            engine.clients.count_output_overflow();
+            tracing::warn!(client = self.client.id(), "closed: its replies exceed client-output-buffer-limit");
+            io.broken = true;
+            io.task.wake();
+            return Step::End;
+        }
+        if io.pending() > OUTPUT_PIECE { Step::Stop } else { Step::Next }
     }
 
     /// The limits of `client-output-buffer-limit`, hard and soft.

@@ -5,6 +5,7 @@ use crate::balance::{self, AtWork, Balance, Cores};
 use crate::connection::{Connection, Io, Moving};
 use crate::process;
 use engine::{Engine, Worker};
+use resp::Batch;
 use slab::Slab;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -33,6 +34,8 @@ pub(crate) struct Local {
     pub(crate) worker: Worker,
     pub(crate) ios: Slab<Io>,
     pub(crate) read_buffer: Vec<u8>,
+    /// Requests of the client that is being served.
+    pub(crate) batch: Batch,
     pool: Vec<Vec<u8>>,
     /// Connections with something to send at the end of the tick.
     to_flush: Vec<usize>,
@@ -159,6 +162,7 @@ pub(crate) fn run(start: Start) -> std::io::Result<()> {
             engine: start.engine.clone(),
             ios: Slab::new(),
             read_buffer: vec![0; READ_BYTES],
+            batch: Batch::default(),
             pool: Vec::new(),
             to_flush: Vec::new(),
             flusher: Waker::noop().clone(),

@@ -57,6 +57,12 @@ impl Db {
         self.table.get(key.hash, key.name)
     }
 
+    /// Has the CPU fetch the entry of a key, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, key: Key<'_>) {
+        self.table.prefetch(key.hash);
+    }
+
     /// What an entry of this database holds.
     #[inline]
     pub fn value<'a>(&'a self, entry: &'a Entry, now_ms: u64) -> Value<'a> {

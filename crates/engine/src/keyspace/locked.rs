@@ -17,9 +17,72 @@ pub struct Keyspace {
 #[repr(align(128))]
 struct Padded(Mutex<Shard>);
 
+/// A locked shard: by a lock of its own, or lent by a [`Batch`] that holds it.
+enum Guard<'a> {
+    Own(MutexGuard<'a, Shard>),
+    Lent(&'a mut Shard),
+}
+
+impl std::ops::Deref for Guard<'_> {
+    type Target = Shard;
+
+    #[inline]
+    fn deref(&self) -> &Shard {
+        match self {
+            Guard::Own(guard) => guard,
+            Guard::Lent(shard) => shard,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Shard {
+        match self {
+            Guard::Own(guard) => guard,
+            Guard::Lent(shard) => shard,
+        }
+    }
+}
+
+/// Locks held for several commands to come, each of which touches one key.
+///
+/// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
+/// other, each command would wait for memory alone. The locks are only tried for: whoever holds some must not wait
+/// for another.
+pub struct Batch<'a> {
+    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); BATCH_MAX]>,
+    shard_count: usize,
+    /// As in [`Locked`]: dropped after the locks.
+    pub garbage: Garbage,
+}
+
+/// Most keys of a batch. More would hold too many locks at once for the other workers.
+pub const BATCH_MAX: usize = 8;
+
+impl Batch<'_> {
+    /// True when the shard of a key is held.
+    #[inline]
+    pub fn holds(&self, key: Key<'_>) -> bool {
+        let number = key.shard(self.shard_count);
+        self.guards.iter().any(|(index, _)| *index == number)
+    }
+
+    /// The shard of a key, lent for one command. It must be held.
+    #[inline]
+    pub fn lend(&mut self, key: Key<'_>) -> Locked<'_> {
+        let number = key.shard(self.shard_count);
+        let guard = self.guards.iter_mut().find(|(index, _)| *index == number);
+        let (_, guard) = guard.expect("only what is held can be lent");
+        let mut guards = SmallVec::new();
+        guards.push((number, Guard::Lent(guard)));
+        Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Vec::new() }
+    }
+}
+
 /// Locks held, lowest shard first.
 pub struct Locked<'a> {
-    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); 2]>,
+    guards: SmallVec<[(usize, Guard<'a>); 2]>,
     shard_count: usize,
     /// What [`Entry::used_at`](super::entry::Entry::used_at) tells of keys created now; no part of the state.
     used_at: u32,
@@ -58,7 +121,7 @@ impl Keyspace {
     #[inline]
     pub fn lock_shard(&self, shard: usize) -> Locked<'_> {
         let mut guards = SmallVec::new();
-        guards.push((shard, self.shards[shard].0.lock()));
+        guards.push((shard, Guard::Own(self.shards[shard].0.lock())));
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
@@ -68,13 +131,34 @@ impl Keyspace {
         // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
         shards.sort_unstable();
         shards.dedup();
-        let guards = shards.into_iter().map(|shard| (shard, self.shards[shard].0.lock())).collect();
+        let guards = shards.into_iter().map(|shard| (shard, Guard::Own(self.shards[shard].0.lock()))).collect();
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+    }
+
+    /// Locks the shards of keys of database `db` that are free, and has the CPU fetch the keys' entries.
+    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
+        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len(), garbage: Vec::new() };
+        for key in keys {
+            let number = key.shard(self.shards.len());
+            if batch.guards.iter().any(|(index, _)| *index == number) {
+                continue;
+            }
+            if let Some(guard) = self.shards[number].0.try_lock() {
+                batch.guards.push((number, guard));
+            }
+        }
+        for key in keys {
+            let number = key.shard(self.shards.len());
+            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
+                shard.db(db).prefetch(*key);
+            }
+        }
+        batch
     }
 
     /// Locks everything.
     pub fn lock_all(&self) -> Locked<'_> {
-        let guards = self.shards.iter().map(|shard| shard.0.lock()).enumerate().collect();
+        let guards = self.shards.iter().map(|shard| Guard::Own(shard.0.lock())).enumerate().collect();
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 }

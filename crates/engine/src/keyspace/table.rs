@@ -114,6 +114,17 @@ impl Table {
         self.segments[index].entries.find(hash.0, |entry| test(entry) && NameHash::of(entry.name()) == hash)
     }
 
+    /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, hash: NameHash) {
+        let Some(segment) = self.segment_of(hash.position()).and_then(|index| self.segments.get(index)) else { return };
+        // Whatever has the same tag is fetched; looking at names would wait for them.
+        segment.entries.find(hash.0, |entry| {
+            entry.prefetch();
+            false
+        });
+    }
+
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");

@@ -60,7 +60,7 @@ pub const TABLE: &[Row] = &[
     text("dir", "./data").protected(),
     integer("databases", 16, 16, "16").immutable(),
     integer("threads", 0, 512, "0").immutable(),
-    integer("shards", 1, 512, "64").immutable(),
+    integer("shards", 1, 512, "128").immutable(),
     integer("io-threads", 1, 128, "1").immutable(),
     yes_no("io-threads-do-reads", "no").immutable(),
     text("server-cpulist", "").alias("server_cpulist").immutable(),
