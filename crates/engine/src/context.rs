@@ -7,11 +7,11 @@ use crate::engine::{Blocked, Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::db::Db;
-use crate::keyspace::entry::{Entry, Kind, used_at};
+use crate::keyspace::entry::{Entry, Kind};
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
-use crate::keyspace::{Applied, Effect, HashRef, Key, Locked, Scalar, Value};
+use crate::keyspace::{Applied, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
 use crate::stats::WorkerStats;
 use resp::Reply;
 use smallvec::SmallVec;
@@ -88,15 +88,22 @@ pub struct View<'a> {
     pub(crate) db: usize,
     pub now_ms: u64,
     touch: bool,
+    usage: Usage,
     stats: &'a WorkerStats,
     /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
     overdue: RefCell<SmallVec<[Vec<u8>; 1]>>,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, touch: bool, stats: &'a WorkerStats) -> View<'a> {
-        let locked = locked.at(now_ms);
-        View { locked, db, now_ms, touch, stats, overdue: RefCell::default() }
+    pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
+        let locked = locked.at(now_ms, usage);
+        View { locked, db, now_ms, touch: true, usage, stats, overdue: RefCell::default() }
+    }
+
+    /// Looks at keys without using them.
+    pub(crate) fn without_touching(mut self) -> View<'a> {
+        self.touch = false;
+        self
     }
 
     /// The number of the selected database.
@@ -121,9 +128,15 @@ impl<'a> View<'a> {
             return None;
         }
         if self.touch {
-            entry.touch(used_at(self.now_ms));
+            self.use_entry(entry);
         }
         Some(entry)
+    }
+
+    /// Notes that an entry is used now.
+    #[inline]
+    pub fn use_entry(&self, entry: &Entry) {
+        entry.touch(self.usage.used(entry.used_at(), self.now_ms));
     }
 
     /// What an entry of a key's database holds.

@@ -10,7 +10,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
-use crate::keyspace::{Key, Keyspace, Locked};
+use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -405,8 +405,10 @@ impl Engine {
             }
         };
         let stats = &worker.books.stats;
-        let touch = !client.no_touch && !command.flags.has(Flags::NO_TOUCH);
-        let view = View::new(locked, client.db, now_ms, touch, stats);
+        let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
+        if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
+            view = view.without_touching();
+        }
         let random = &mut worker.random;
         let args = Args::new(request, first_arg, first_key);
         let (result, garbage) = match command.handler {
@@ -437,6 +439,16 @@ impl Engine {
         };
         ahead.free_later(garbage);
         result
+    }
+
+    /// What is remembered of the use of keys.
+    #[inline]
+    pub(crate) fn usage(&self, random: &mut fastrand::Rng) -> Usage {
+        if !self.settings.maxmemory_policy().is_lfu() {
+            return Usage::Time;
+        }
+        let (log_factor, decay_minutes) = (self.settings.lfu_log_factor(), self.settings.lfu_decay_time());
+        Usage::Frequency { log_factor, decay_minutes, draw: random.u32(..) }
     }
 
     /// When small values become large ones.

@@ -5,7 +5,7 @@
 use crate::context::View;
 use crate::engine::{Engine, Worker};
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, Key};
+use crate::keyspace::{Effect, Key, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.
@@ -48,7 +48,8 @@ impl Engine {
     /// Removes a few overdue keys and fields of one shard; true when there was any.
     fn expire_some(&self, shard: usize, worker: &Worker) -> bool {
         let stats = &worker.books.stats;
-        let view = View::new(self.keyspace.lock_shard(shard), 0, worker.now_ms, false, stats);
+        // Nothing is created or used here: what is remembered of use does not matter.
+        let view = View::new(self.keyspace.lock_shard(shard), 0, worker.now_ms, Usage::Time, stats).without_touching();
         let mut keys = view.into_recorder(self.thresholds());
         let mut any = false;
         for db in 0..DATABASES {

@@ -6,6 +6,7 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
 use crate::keyspace::hash::Form;
+use crate::keyspace::usage::counted;
 use crate::keyspace::{Effect, HashRef, Key, Scalar, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
@@ -72,10 +73,10 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
             }
             Restored::Hash(fields) => restore_hash(cx, key, &fields, deadline),
         }
-        if let Some(idle_s) = options.idle_s
+        if let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
             && let Some(entry) = cx.keys.entry(key)
         {
-            entry.touch(used_at(now_ms.saturating_sub(u64::from(idle_s) * 1000)));
+            entry.touch(used);
         }
     }
     cx.reply.ok();
@@ -125,25 +126,33 @@ struct Options {
     absolute: bool,
     /// How long ago the key was last used.
     idle_s: Option<u32>,
+    /// How often it was used.
+    frequency: Option<u8>,
 }
 
 impl Options {
+    /// What the options say of the key's use, in the form that is kept now.
+    fn used(&self, by_frequency: bool, now_ms: u64) -> Option<u32> {
+        match by_frequency {
+            true => self.frequency.map(|frequency| counted(frequency, now_ms)),
+            false => self.idle_s.map(|idle_s| used_at(now_ms.saturating_sub(u64::from(idle_s) * 1000))),
+        }
+    }
+
     fn take(args: &mut Args<'_>) -> Result<Options, CommandError> {
-        let (mut options, mut has_frequency) = (Options::default(), false);
+        let mut options = Options::default();
         while let Some(word) = args.try_next() {
             if is_word(word, "REPLACE") {
                 options.replace = true;
             } else if is_word(word, "ABSTTL") {
                 options.absolute = true;
-            } else if is_word(word, "IDLETIME") && !has_frequency {
+            } else if is_word(word, "IDLETIME") && options.frequency.is_none() {
                 let refusal = CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0");
                 let idle_s = u64::try_from(args.int()?).map_err(|_| refusal)?;
                 options.idle_s = Some(idle_s.min(u64::from(IDLE_MAX_S)) as u32);
             } else if is_word(word, "FREQ") && options.idle_s.is_none() {
-                // Checked and then forgotten: how often keys are used is not counted.
                 let refusal = CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255");
-                u8::try_from(args.int()?).map_err(|_| refusal)?;
-                has_frequency = true;
+                options.frequency = Some(u8::try_from(args.int()?).map_err(|_| refusal)?);
             } else {
                 return Err(CommandError::Syntax);
             }

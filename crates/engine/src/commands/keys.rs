@@ -7,7 +7,6 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::Effect;
 use crate::keyspace::db::Db;
-use crate::keyspace::entry::used_at;
 use crate::keyspace::shard::DATABASES;
 use crate::pure::numbers::parse_i64;
 
@@ -66,7 +65,7 @@ fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
         cx.keys.count(entry.is_some());
         if let Some(entry) = entry {
             // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
-            entry.touch(used_at(cx.keys.now_ms));
+            cx.keys.use_entry(entry);
             touched += 1;
         }
     }

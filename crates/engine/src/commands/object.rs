@@ -5,6 +5,7 @@ use crate::command::{Command, Flags, KeySpec, container, exactly, key, read};
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{Entry, idle_s};
+use crate::keyspace::usage::frequency;
 use crate::keyspace::{Key, Scalar, Value};
 
 /// The entry of a key with its value, counted as a look-up.
@@ -71,18 +72,19 @@ fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
 
 fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    if find(&cx.keys, key).is_none() {
+    let Some((entry, _)) = find(&cx.keys, key) else {
         cx.reply.null();
         return Ok(());
+    };
+    if !cx.engine.settings.maxmemory_policy().is_lfu() {
+        return Err(CommandError::fixed(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
+             between policies at runtime LRU and LFU data will take some time to adjust.",
+        ));
     }
-    if cx.engine.settings.maxmemory_policy().is_lfu() {
-        // Better no number than one that is made up: people look for hot keys with it.
-        return Err(CommandError::fixed("ERR access frequency not tracked: this server does not count uses of keys"));
-    }
-    Err(CommandError::fixed(
-        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
-         between policies at runtime LRU and LFU data will take some time to adjust.",
-    ))
+    let decay_minutes = cx.engine.settings.lfu_decay_time();
+    cx.reply.integer(i64::from(frequency(entry.used_at(), cx.keys.now_ms, decay_minutes)));
+    Ok(())
 }
 
 const HELP: &[&str] = &[

@@ -259,17 +259,17 @@ impl Entry {
         self.bits_word().store(if marked { bits | MARKED } else { bits & !MARKED }, Relaxed);
     }
 
-    /// When the entry was last used: seconds, modulo 2^24.
+    /// What is remembered of the entry's use: see [`Usage`](super::usage::Usage).
     pub fn used_at(&self) -> u32 {
         self.bits() >> USED_SHIFT
     }
 
-    /// Notes that the entry was used now. Readers may call it: it changes nothing that commands can see but
-    /// OBJECT IDLETIME.
+    /// Changes what is remembered of the entry's use. Readers may call it: it changes nothing that commands can see but
+    /// OBJECT IDLETIME and FREQ.
     #[inline]
-    pub fn touch(&self, now_s: u32) {
+    pub fn touch(&self, used: u32) {
         let bits = self.bits();
-        let touched = (bits & ((1 << USED_SHIFT) - 1)) | now_s << USED_SHIFT;
+        let touched = (bits & ((1 << USED_SHIFT) - 1)) | used << USED_SHIFT;
         if touched != bits {
             self.bits_word().store(touched, Relaxed);
         }

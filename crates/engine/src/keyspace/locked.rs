@@ -2,9 +2,9 @@
 //! know what is done under them.
 
 use super::db::Db;
-use super::entry::used_at;
 use super::key::Key;
 use super::shard::Shard;
+use super::usage::Usage;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -166,8 +166,8 @@ impl Keyspace {
 impl<'a> Locked<'a> {
     /// The same at an instant in unix milliseconds: keys created count as used then.
     #[inline]
-    pub fn at(mut self, now_ms: u64) -> Locked<'a> {
-        self.used_at = used_at(now_ms);
+    pub fn at(mut self, now_ms: u64, usage: Usage) -> Locked<'a> {
+        self.used_at = usage.fresh(now_ms);
         self
     }
 

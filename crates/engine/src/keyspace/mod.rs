@@ -18,6 +18,7 @@ pub mod scalar;
 mod shapes;
 pub mod shard;
 pub mod table;
+pub mod usage;
 pub mod value;
 
 pub use effect::{Applied, Effect};
@@ -25,4 +26,5 @@ pub use hash::HashRef;
 pub use key::Key;
 pub use locked::{Keyspace, Locked};
 pub use scalar::Scalar;
+pub use usage::Usage;
 pub use value::Value;

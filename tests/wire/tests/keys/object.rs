@@ -213,10 +213,8 @@ fn object_idletime_and_freq_depend_on_the_policy() {
         (nil)
         > OBJECT FREQ nosuch
         (nil)
-        // Rather than make numbers up.
-        # holdfast only
         > OBJECT FREQ a
-        -ERR access frequency not tracked: this server does not count uses of keys
+        :5
         "#,
     );
 }
@@ -531,6 +529,31 @@ fn restore_names_the_type_it_cannot_keep() {
         -ERR RESTORE cannot keep values of type list: not supported
         > GET a
         "1"
+        "#,
+    );
+}
+
+#[test]
+fn how_often_a_key_is_used_is_counted_under_an_lfu_policy() {
+    check(
+        r#"
+        # config maxmemory-policy allkeys-lfu
+        > SET k v
+        +OK
+        > OBJECT FREQ k
+        :5
+        > GET k
+        "v"
+        > OBJECT FREQ k
+        :6
+        > OBJECT FREQ nosuch
+        (nil)
+        > OBJECT IDLETIME k
+        -ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
+        > RESTORE r 0 "\x00\xc0\n\n\x00n\x9fWE\x0e\xaec\xbb" FREQ 77
+        +OK
+        > OBJECT FREQ r
+        :77
         "#,
     );
 }
