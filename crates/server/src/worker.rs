@@ -4,6 +4,7 @@
 use crate::balance::{self, AtWork, Balance, Cores};
 use crate::connection::{Connection, Io, Moving};
 use crate::process;
+use engine::settings::WorkerBalance;
 use engine::{Engine, Worker};
 use resp::Batch;
 use slab::Slab;
@@ -260,7 +261,11 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                 let busy = team.members.iter().map(|member| member.busy.load(Relaxed) as f64 / 1000.0);
                 let busy: Vec<f64> = busy.collect();
                 let available = cores.available(process::ticks());
-                let at_work = balance.decide(&busy, team.at_work.get(), available);
+                let at_work = match engine.settings.worker_balance() {
+                    WorkerBalance::Elastic => balance.decide(&busy, team.at_work.get(), available),
+                    WorkerBalance::Spread => workers,
+                    WorkerBalance::Gather => 1,
+                };
                 if at_work != team.at_work.get() {
                     tracing::debug!(at_work, available, "workers");
                     team.at_work.set(at_work);

@@ -113,6 +113,34 @@ pub enum LogLevel {
     Nothing,
 }
 
+/// How connections are shared among worker threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerBalance {
+    /// On as few as the load needs.
+    Elastic,
+    /// Evenly on all of them.
+    Spread,
+    /// All on the first.
+    Gather,
+}
+
+pub(super) const WORKER_BALANCES: &[(&str, i64)] = &[
+    ("elastic", WorkerBalance::Elastic as i64),
+    ("spread", WorkerBalance::Spread as i64),
+    ("gather", WorkerBalance::Gather as i64),
+];
+
+impl WorkerBalance {
+    pub(super) fn from_number(number: i64) -> WorkerBalance {
+        match number {
+            0 => WorkerBalance::Elastic,
+            1 => WorkerBalance::Spread,
+            2 => WorkerBalance::Gather,
+            _ => unreachable!("not in WORKER_BALANCES"),
+        }
+    }
+}
+
 pub(super) const LOG_FORMATS: &[(&str, i64)] = &[("text", 0), ("json", 1)];
 
 pub(super) const LOG_LEVELS: &[(&str, i64)] = &[

@@ -15,7 +15,7 @@ mod table;
 mod text;
 mod value;
 
-pub use choices::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy};
+pub use choices::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, WorkerBalance};
 pub use limits::{BufferLimit, ClientClass};
 pub use schema::{Access, Row};
 pub use table::{TABLE, row};

@@ -1,7 +1,7 @@
 //! Typed reading of settings. Numbers, switches and choices cost one relaxed load; texts take a read lock.
 
 use super::limits::{BufferLimit, BufferLimits, ClientClass};
-use super::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, Settings, row, text};
+use super::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, Settings, WorkerBalance, row, text};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -48,6 +48,10 @@ impl Settings {
     /// Worker threads; 0 = one a core.
     pub fn threads(&self) -> usize {
         self.number(row::THREADS) as usize
+    }
+
+    pub fn worker_balance(&self) -> WorkerBalance {
+        WorkerBalance::from_number(self.number(row::WORKER_BALANCE))
     }
 
     pub fn shards(&self) -> usize {

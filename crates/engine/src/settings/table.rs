@@ -1,7 +1,7 @@
 //! Every setting: Redis's names, bounds and defaults (7.0, with what 7.2 to 8.0 added). One row is all it takes to add
 //! one; CONFIG GET lists them in this order.
 
-use super::choices::{APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL};
+use super::choices::{APPENDFSYNC, LOG_FORMATS, LOG_LEVELS, MAXMEMORY_POLICIES, NO_YES_LOCAL, WORKER_BALANCES};
 use super::schema::{Row, checked, choice, integer, memory, text, yes_no};
 use super::text as check;
 use super::value::{INT_MAX, Kind};
@@ -60,6 +60,7 @@ pub const TABLE: &[Row] = &[
     text("dir", "./data").protected(),
     integer("databases", 16, 16, "16").immutable(),
     integer("threads", 0, 512, "0").immutable(),
+    choice("worker-balance", WORKER_BALANCES, "elastic"),
     integer("shards", 1, 512, "128").immutable(),
     integer("io-threads", 1, 128, "1").immutable(),
     yes_no("io-threads-do-reads", "no").immutable(),
@@ -279,6 +280,7 @@ pub mod row {
     use super::index_of;
 
     pub const THREADS: usize = index_of("threads");
+    pub const WORKER_BALANCE: usize = index_of("worker-balance");
     pub const SHARDS: usize = index_of("shards");
     pub const LOG_FORMAT: usize = index_of("log-format");
     pub const PROTO_MAX_ARGS: usize = index_of("proto-max-args");
