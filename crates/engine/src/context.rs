@@ -297,10 +297,3 @@ impl Recorder<'_> {
         }
     }
 }
-
-impl ServerCx<'_> {
-    /// Locks the whole keyspace.
-    pub fn lock_all(&self) -> Locked<'_> {
-        self.engine.keyspace.lock_all()
-    }
-}

@@ -60,11 +60,6 @@ impl<'a> Reply<'a> {
         self.out.truncate(position);
     }
 
-    /// What has been written since `position`.
-    pub fn written_since(&self, position: usize) -> &[u8] {
-        &self.out[position..]
-    }
-
     #[inline]
     pub fn ok(&mut self) {
         self.out.extend_from_slice(b"+OK\r\n");

@@ -113,11 +113,6 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// Copies the arguments of `request`.
-    pub fn copy_of(request: Request<'_>) -> Self {
-        request.iter().collect()
-    }
-
     /// Adds one argument at the end.
     pub fn push(&mut self, arg: &[u8]) {
         self.spans.push(Span { start: self.bytes.len() as u32, len: arg.len() as u32 });

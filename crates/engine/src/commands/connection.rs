@@ -1,5 +1,6 @@
 //! Commands about the connection itself. CLIENT is in `client`.
 
+use super::server::REDIS_VERSION;
 use crate::args::is_word;
 use crate::client::Client;
 use crate::command::{Command, Flags, at_least, exactly, server};
@@ -11,9 +12,6 @@ use crate::settings::Settings;
 use resp::Protocol;
 use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The version of Redis that clients are told they talk to.
-pub(super) const REDIS_VERSION: &str = "7.4.0";
 
 /// The only user there is.
 pub(super) const DEFAULT_USER: &str = "default";
