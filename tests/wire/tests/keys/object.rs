@@ -202,10 +202,12 @@ fn object_refcount_of_small_numbers() {
 
 #[test]
 fn object_idletime_and_freq_depend_on_the_policy() {
+    // No number: Redis shares small ones among keys, and what it knows of their use is as old as the server. A minute
+    // that ends in between takes one off.
     check(
         r#"
         # config maxmemory-policy allkeys-lfu
-        > SET a 1
+        > SET a hello
         +OK
         > OBJECT IDLETIME a
         -ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
@@ -214,7 +216,7 @@ fn object_idletime_and_freq_depend_on_the_policy() {
         > OBJECT FREQ nosuch
         (nil)
         > OBJECT FREQ a
-        :5
+        :4..5
         "#,
     );
 }
