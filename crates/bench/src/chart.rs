@@ -33,6 +33,8 @@ const PANELS: &[(Metric, &str)] = &[
     (Metric::Throughput, "Throughput (longer is better)"),
     (Metric::ServerCpu, "Server CPU time per operation (shorter is better)"),
     (Metric::RssPerItem, "Resident memory (shorter is better)"),
+    (Metric::StartTime, "Time to start with data (shorter is better)"),
+    (Metric::LatencyP999, "p99.9 latency (shorter is better)"),
 ];
 
 const WIDTH: f64 = 900.0;
@@ -197,9 +199,9 @@ mod tests {
     #[test]
     fn every_ratio_is_a_bar_and_every_target_a_tick() {
         let svg = svg(&example());
-        assert_eq!(svg.matches("<rect class=").count(), 3);
-        // One more tick in the legend of each of the two panels.
-        assert_eq!(svg.matches(r#"<line class="target""#).count(), 3 + 2);
+        assert_eq!(svg.matches("<rect class=").count(), 4);
+        // One more tick in the legend of each of the three panels.
+        assert_eq!(svg.matches(r#"<line class="target""#).count(), 4 + 3);
         assert!(svg.contains("1.50x (target 1.70 missed)"));
     }
 

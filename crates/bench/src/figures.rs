@@ -19,6 +19,8 @@ pub(crate) struct Line {
     pub(crate) servers: Vec<ServerFigures>,
     /// The subject's median over each peer's, for every metric that both have.
     pub(crate) ratios: Vec<Ratio>,
+    /// Promises about the subject's own figures.
+    pub(crate) limits: Vec<Limit>,
 }
 
 #[derive(Serialize, Debug)]
@@ -40,6 +42,14 @@ pub(crate) enum Metric {
     LatencyP50,
     #[serde(rename = "latency_p99_ms")]
     LatencyP99,
+    #[serde(rename = "latency_p999_ms")]
+    LatencyP999,
+    /// A stall that hits each of fifty connections once is the longest, though it may not reach a percentile.
+    #[serde(rename = "latency_max_ms")]
+    LatencyMax,
+    /// Of the same load just before what is measured.
+    #[serde(rename = "latency_p999_before_ms")]
+    LatencyP999Before,
     /// User and system time of all the server's threads, per request.
     #[serde(rename = "server_cpu_us_per_op")]
     ServerCpu,
@@ -51,6 +61,20 @@ pub(crate) enum Metric {
     RssPerItem,
     #[serde(rename = "used_memory_bytes_per_item")]
     UsedMemoryPerItem,
+    /// From the start of a server that has data until it answers.
+    #[serde(rename = "start_s")]
+    StartTime,
+    #[serde(rename = "snapshot_s")]
+    SnapshotTime,
+    /// Peak over before, less one.
+    #[serde(rename = "rss_growth")]
+    RssGrowth,
+    /// What a forked child had to itself at last, by the server's account, over the server's memory before the fork.
+    #[serde(rename = "child_private_share")]
+    ChildShare,
+    /// Pages made dirty, so that many small writes to one page may count once.
+    #[serde(rename = "disk_bytes_per_item")]
+    DiskPerItem,
 }
 
 #[derive(Serialize, Clone, Debug, PartialEq)]
@@ -60,6 +84,14 @@ pub(crate) struct Ratio {
     pub(crate) ratio: f64,
     /// Present where a promise exists for this line and this peer.
     pub(crate) verdict: Option<Verdict>,
+}
+
+/// A figure of the subject's that is judged by itself.
+#[derive(Serialize, Clone, Debug, PartialEq)]
+pub(crate) struct Limit {
+    pub(crate) metric: Metric,
+    pub(crate) value: f64,
+    pub(crate) verdict: Verdict,
 }
 
 #[derive(Serialize, Clone, Copy, Debug, PartialEq)]
@@ -72,7 +104,7 @@ pub(crate) struct Target {
     /// The depth it is promised at; `None` for workloads without a pipeline.
     pub(crate) pipeline: Option<u32>,
     pub(crate) metric: Metric,
-    /// Bounds the ratio of subject to baseline.
+    /// Bounds the ratio of subject to baseline or, where the metric makes no ratio, the subject's own figure.
     pub(crate) bound: Bound,
 }
 
@@ -89,6 +121,10 @@ impl Line {
         self.ratios.iter().find(|ratio| ratio.peer == peer && ratio.metric == metric)
     }
 
+    pub(crate) fn limit(&self, metric: Metric) -> Option<&Limit> {
+        self.limits.iter().find(|limit| limit.metric == metric)
+    }
+
     /// Every metric that some server has, in order.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let mut metrics: Vec<_> = self.servers.iter().flat_map(|figures| figures.median.keys().copied()).collect();
@@ -98,7 +134,8 @@ impl Line {
     }
 
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
-        self.ratios.iter().filter_map(|ratio| ratio.verdict)
+        let of_ratios = self.ratios.iter().filter_map(|ratio| ratio.verdict);
+        of_ratios.chain(self.limits.iter().map(|limit| limit.verdict))
     }
 }
 
@@ -142,18 +179,35 @@ pub(crate) fn ratios(servers: &[ServerFigures], pipeline: Option<u32>, targets: 
             let target = targets
                 .iter()
                 .find(|target| peer.server == BASELINE && target.pipeline == pipeline && target.metric == *metric);
-            let verdict = target.map(|target| Verdict { target: target.bound, met: target.bound.admits(ratio) });
+            let verdict = target.map(|target| target.bound.judge(ratio));
             ratios.push(Ratio { peer: peer.server.clone(), metric: *metric, ratio, verdict });
         }
     }
     ratios
 }
 
+/// The first server's own figures, where a target bounds one that makes no ratio.
+pub(crate) fn limits(servers: &[ServerFigures], pipeline: Option<u32>, targets: &[Target]) -> Vec<Limit> {
+    let Some(subject) = servers.first() else {
+        return Vec::new();
+    };
+    let limit = |target: &Target| {
+        let value = *subject.median.get(&target.metric)?;
+        Some(Limit { metric: target.metric, value, verdict: target.bound.judge(value) })
+    };
+    let own = targets.iter().filter(|target| target.pipeline == pipeline && !target.metric.is_comparable());
+    own.filter_map(limit).collect()
+}
+
 impl Bound {
-    pub(crate) fn admits(self, ratio: f64) -> bool {
+    fn judge(self, value: f64) -> Verdict {
+        Verdict { target: self, met: self.admits(value) }
+    }
+
+    fn admits(self, value: f64) -> bool {
         match self {
-            Bound::AtLeast(least) => ratio >= least,
-            Bound::AtMost(most) => ratio <= most,
+            Bound::AtLeast(least) => value >= least,
+            Bound::AtMost(most) => value <= most,
         }
     }
 
@@ -170,26 +224,40 @@ impl Metric {
             Metric::Throughput => "throughput",
             Metric::LatencyP50 => "p50",
             Metric::LatencyP99 => "p99",
+            Metric::LatencyP999 => "p99.9",
+            Metric::LatencyMax => "longest",
+            Metric::LatencyP999Before => "p99.9 before",
             Metric::ServerCpu => "CPU/op",
             Metric::LoadBusy => "load busy",
             Metric::RssPerItem => "RSS each",
             Metric::UsedMemoryPerItem => "used_memory each",
+            Metric::StartTime => "start",
+            Metric::SnapshotTime => "snapshot",
+            Metric::RssGrowth => "RSS growth",
+            Metric::ChildShare => "child's own",
+            Metric::DiskPerItem => "disk each",
         }
     }
 
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
             Metric::Throughput => format!("{}/s", thousands(value)),
-            Metric::LatencyP50 | Metric::LatencyP99 => format!("{value:.3} ms"),
+            Metric::LatencyP50
+            | Metric::LatencyP99
+            | Metric::LatencyP999
+            | Metric::LatencyMax
+            | Metric::LatencyP999Before => format!("{value:.3} ms"),
             Metric::ServerCpu => format!("{value:.2} us"),
             Metric::LoadBusy => format!("{:.0}%", value * 100.0),
-            Metric::RssPerItem | Metric::UsedMemoryPerItem => format!("{} B", thousands(value)),
+            Metric::RssPerItem | Metric::UsedMemoryPerItem | Metric::DiskPerItem => format!("{} B", thousands(value)),
+            Metric::StartTime | Metric::SnapshotTime => format!("{value:.2} s"),
+            Metric::RssGrowth | Metric::ChildShare => format!("{:.1}%", value * 100.0),
         }
     }
 
     /// Whether a ratio between servers says something about the servers.
     fn is_comparable(self) -> bool {
-        self != Metric::LoadBusy
+        !matches!(self, Metric::LoadBusy | Metric::RssGrowth | Metric::ChildShare)
     }
 }
 
@@ -274,6 +342,19 @@ mod tests {
         assert_eq!(verdicts(Some(16)), [Verdict { target: Bound::AtLeast(1.7), met: false }]);
         assert_eq!(verdicts(Some(64)), []);
         assert_eq!(verdicts(None), []);
+    }
+
+    #[test]
+    fn a_metric_that_makes_no_ratio_is_judged_by_itself() {
+        let servers =
+            [0.12, 0.01].map(|growth| ServerFigures::new("any", vec![Sample::from([(Metric::RssGrowth, growth)])]));
+        let bound = Bound::AtMost(0.1);
+        let targets = [Target { pipeline: None, metric: Metric::RssGrowth, bound }];
+        assert_eq!(ratios(&servers, None, &targets), []);
+        let verdict = Verdict { target: bound, met: false };
+        assert_eq!(limits(&servers, None, &targets), [Limit { metric: Metric::RssGrowth, value: 0.12, verdict }]);
+        assert_eq!(limits(&servers, Some(1), &targets), []);
+        assert_eq!(limits(&servers, None, TARGETS), []);
     }
 
     #[test]

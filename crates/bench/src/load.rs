@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::figures::{Metric, Sample};
 use crate::proc_stat;
-use crate::records::{FIELDS, job_record};
+use crate::records::{FIELDS, job_key, job_record};
 use crate::servers::Server;
 use crate::wire::{Connection, Reply};
 use crate::workloads::{KEYS, Setup};
@@ -73,8 +73,17 @@ pub(crate) fn preload(server: &Server, setup: Setup) -> Result<()> {
     loader.finish()
 }
 
+/// Fills a server with job records under keys of their own, `job_key(0)` and so on.
+pub(crate) fn fill_with_job_records(server: &Server, records: u64) -> Result<()> {
+    let mut loader = Loader::new(server)?;
+    for number in 0..records {
+        loader.send_job_record(&job_key(number), number)?;
+    }
+    loader.finish()
+}
+
 /// Sends requests in large batches and checks every reply.
-pub(crate) struct Loader {
+struct Loader {
     connection: Connection,
     /// What the batch must be answered with.
     expected: Vec<Reply>,
@@ -84,12 +93,12 @@ pub(crate) struct Loader {
 const BATCH: usize = 500;
 
 impl Loader {
-    pub(crate) fn new(server: &Server) -> Result<Self> {
+    fn new(server: &Server) -> Result<Self> {
         Ok(Loader { connection: server.connect()?, expected: Vec::with_capacity(BATCH) })
     }
 
     /// A new job record under a key that ends in its task's id.
-    pub(crate) fn send_job_record(&mut self, key: &str, number: u64) -> Result<()> {
+    fn send_job_record(&mut self, key: &str, number: u64) -> Result<()> {
         let task_id = key.rsplit(':').next().unwrap_or(key);
         let values = job_record(number, task_id);
         let mut request = vec!["HSET", key];
@@ -100,13 +109,13 @@ impl Loader {
     }
 
     /// IMPORTANT: `finish` must follow the last one, or the last batch is never sent.
-    pub(crate) fn send(&mut self, request: &[&str], expected: Reply) -> Result<()> {
+    fn send(&mut self, request: &[&str], expected: Reply) -> Result<()> {
         self.connection.push(request);
         self.expected.push(expected);
         if self.expected.len() == BATCH { self.exchange() } else { Ok(()) }
     }
 
-    pub(crate) fn finish(mut self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         self.exchange()
     }
 

@@ -1,16 +1,19 @@
 //! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
 //!
 //! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
-//! contenders, `load` and `memory` drive them, `figures` turns rounds into medians, ratios and verdicts, and
-//! `report` and `chart` write them down.
+//! contenders, `load`, `memory` and `durability` drive them, `figures` turns rounds into medians, ratios and verdicts,
+//! and `report` and `chart` write them down.
 #![forbid(unsafe_code)]
 
 mod chart;
+mod disk;
+mod durability;
 mod figures;
 mod load;
 mod machine;
 mod memory;
 mod proc_stat;
+mod readers;
 mod records;
 mod report;
 mod run;
@@ -25,7 +28,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
 use run::Plan;
-use servers::{ServerSpec, shell_quoted};
+use servers::{Persistence, ServerSpec, shell_quoted};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
 #[derive(Parser)]
 #[command(name = "scripts/bench")]
 struct Args {
-    /// Measure only these workloads: a name, or a part of one
+    /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 
@@ -66,7 +69,8 @@ struct Args {
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     out: PathBuf,
 
-    /// A further server to compare with; the shell command holds {port}, may hold {dir}, and must exec the server
+    /// A further server to compare with; the shell command holds {port}, may hold {dir} and {persistence} (settings
+    /// for the journal; the durability workloads need it), and must exec the server
     #[arg(long, value_name = "NAME=COMMAND", value_parser = parse_peer)]
     peer: Vec<ServerSpec>,
 
@@ -94,8 +98,19 @@ impl Args {
             let taken = peer.name == subject.name || peers[..i].iter().any(|other| other.name == peer.name);
             ensure!(!taken, "two servers are named `{}`", peer.name);
         }
+        let workloads = workloads::select(&self.only)?;
+        if workloads.iter().any(|workload| workload.persistence != Persistence::Off) {
+            for server in std::iter::once(&subject).chain(&peers) {
+                ensure!(
+                    server.is_told_persistence(),
+                    "the command for `{}` has no {{persistence}} in it, so the durability workloads cannot turn its \
+                     journal on; add it, or choose other workloads with --only",
+                    server.name
+                );
+            }
+        }
         Ok(Plan {
-            workloads: workloads::select(&self.only)?,
+            workloads,
             pipelines: self.pipeline,
             rounds: self.rounds,
             quick: self.quick,
@@ -106,7 +121,7 @@ impl Args {
     }
 }
 
-const REDIS_COMMAND: &str = r#"redis-server --port {port} --bind 127.0.0.1 --dir {dir} --save "" --appendonly no"#;
+const REDIS_COMMAND: &str = "redis-server --port {port} --bind 127.0.0.1 --dir {dir} {persistence}";
 
 /// The server built in the same profile as this binary, so that a debug bench never measures a stale release.
 fn holdfast_command() -> Result<String> {
@@ -117,7 +132,7 @@ fn holdfast_command() -> Result<String> {
         binary.display()
     );
     let binary = binary.to_str().context("the path of the holdfast binary is not UTF-8")?;
-    Ok(format!("{} --port {{port}} --bind 127.0.0.1 --dir {{dir}}", shell_quoted(binary)))
+    Ok(format!("{} --port {{port}} --bind 127.0.0.1 --dir {{dir}} {{persistence}}", shell_quoted(binary)))
 }
 
 fn parse_peer(text: &str) -> Result<ServerSpec> {
@@ -130,7 +145,7 @@ mod tests {
     use super::*;
 
     fn plan(args: &[&str]) -> Result<Plan> {
-        let subject = ["bench", "--subject", "sut --port {port}"];
+        let subject = ["bench", "--subject", "sut --port {port} {persistence}"];
         Args::try_parse_from(subject.iter().chain(args))?.into_plan()
     }
 
@@ -138,14 +153,23 @@ mod tests {
     fn redis_is_a_peer_unless_left_out() {
         let names = |plan: Plan| plan.peers.into_iter().map(|peer| peer.name).collect::<Vec<_>>();
         assert_eq!(names(plan(&[]).unwrap()), ["redis"]);
-        assert_eq!(names(plan(&["--peer", "valkey=v --port {port}"]).unwrap()), ["redis", "valkey"]);
-        assert_eq!(names(plan(&["--no-redis", "--peer", "redis=r --port {port}"]).unwrap()), ["redis"]);
+        assert_eq!(names(plan(&["--peer", "valkey=v --port {port} {persistence}"]).unwrap()), ["redis", "valkey"]);
+        assert_eq!(names(plan(&["--no-redis", "--peer", "redis=r --port {port} {persistence}"]).unwrap()), ["redis"]);
     }
 
     #[test]
     fn a_server_name_is_used_once() {
         let error = plan(&["--peer", "redis=r --port {port}"]).err().unwrap();
         assert_eq!(error.to_string(), "two servers are named `redis`");
+    }
+
+    #[test]
+    fn a_server_whose_journal_cannot_be_turned_on_is_refused_where_that_matters() {
+        let peer = ["--peer", "valkey=v --port {port}"];
+        let with = |only: &str| plan(&[peer[0], peer[1], "--only", only]);
+        assert!(with("hget").is_ok());
+        let error = with("durability").err().unwrap().to_string();
+        assert!(error.starts_with("the command for `valkey` has no {persistence} in it"), "{error}");
     }
 
     #[test]

@@ -6,27 +6,23 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::figures::{Metric, Sample};
-use crate::load::Loader;
+use crate::load;
 use crate::proc_stat;
 use crate::servers::{Server, info, info_field};
 use crate::wire::{Connection, Reply};
 
 /// Memory per job record, over the empty server.
-pub(crate) fn job_records(server: &Server, records: u64) -> Result<Sample> {
+pub(crate) fn job_records(server: &mut Server, records: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let before = Footprint::measure(server, &mut control)?;
-    let mut loader = Loader::new(server)?;
-    for number in 0..records {
-        loader.send_job_record(&format!("gbe:state:tasks:email-send:job_{number:06}"), number)?;
-    }
-    loader.finish()?;
+    load::fill_with_job_records(server, records)?;
     thread::sleep(SETTLE);
     let after = Footprint::measure(server, &mut control)?;
     Ok(after.since(&before, records))
 }
 
 /// Memory per connection that has been used once and then left idle.
-pub(crate) fn idle_connections(server: &Server, connections: u64) -> Result<Sample> {
+pub(crate) fn idle_connections(server: &mut Server, connections: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let before = Footprint::measure(server, &mut control)?;
     let mut idle = Vec::new();

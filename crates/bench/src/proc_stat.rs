@@ -1,4 +1,4 @@
-//! CPU time and resident memory of a process, from /proc. Knows nothing of what the process does.
+//! CPU time, memory and disk writes of a process, from /proc. Knows nothing of what the process does.
 
 use std::fs;
 use std::time::Duration;
@@ -17,9 +17,32 @@ pub(crate) fn ended_children_cpu_time() -> Result<Duration> {
 
 /// Memory of a process that is in RAM now.
 pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmRSS")
+}
+
+/// The most memory that a process has had in RAM since `forget_peak`. The kernel keeps it, so no peak is too short.
+pub(crate) fn peak_resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmHWM")
+}
+
+/// Makes the peak of a process what it has in RAM now.
+pub(crate) fn forget_peak(pid: u32) -> Result<()> {
+    let path = format!("/proc/{pid}/clear_refs");
+    fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
+}
+
+/// What a process has written towards a disk so far, in pages made dirty; not what it wrote to sockets.
+pub(crate) fn disk_bytes_written(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/io");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    value.and_then(|text| text.parse().ok()).with_context(|| format!("{path} has no write_bytes"))
+}
+
+fn status_bytes(pid: u32, name: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    parse_resident_bytes(&text).with_context(|| format!("{path} has no VmRSS"))
+    kib_field(&text, name).with_context(|| format!("{path} has no {name}"))
 }
 
 #[derive(Debug, PartialEq)]
@@ -47,8 +70,9 @@ fn parse_stat(text: &str) -> Option<CpuTimes> {
     Some(CpuTimes { own: TICK * (utime + stime), ended_children: TICK * (cutime + cstime) })
 }
 
-fn parse_resident_bytes(text: &str) -> Option<u64> {
-    let value = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// The value, in bytes, of the line `name: value kB`.
+fn kib_field(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -74,8 +98,10 @@ mod tests {
     #[test]
     fn resident_memory_is_in_bytes() {
         let text = "Name:\tredis-server\nVmHWM:\t   12000 kB\nVmRSS:\t   11828 kB\nThreads:\t5\n";
-        assert_eq!(parse_resident_bytes(text), Some(11828 * 1024));
-        assert_eq!(parse_resident_bytes("Name:\tkthreadd\n"), None);
+        assert_eq!(kib_field(text, "VmRSS"), Some(11828 * 1024));
+        assert_eq!(kib_field(text, "VmHWM"), Some(12000 * 1024));
+        assert_eq!(kib_field(text, "Vm"), None);
+        assert_eq!(kib_field("Name:\tkthreadd\n", "VmRSS"), None);
     }
 
     #[test]
@@ -84,5 +110,19 @@ mod tests {
         assert!(resident_bytes(pid).unwrap() > 0);
         cpu_time(pid).unwrap();
         ended_children_cpu_time().unwrap();
+        disk_bytes_written(pid).unwrap();
     }
+
+    #[test]
+    fn a_peak_is_remembered_until_it_is_forgotten() {
+        let pid = std::process::id();
+        let before = resident_bytes(pid).unwrap();
+        drop(std::hint::black_box(vec![1u8; PEAK as usize]));
+        assert!(peak_resident_bytes(pid).unwrap() >= before + PEAK / 2);
+        forget_peak(pid).unwrap();
+        assert!(peak_resident_bytes(pid).unwrap() < before + PEAK / 2);
+    }
+
+    /// More than the other tests of this process use at the same time.
+    const PEAK: u64 = 256 << 20;
 }

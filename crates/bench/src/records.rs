@@ -60,6 +60,11 @@ pub(crate) fn job_record(number: u64, task_id: &str) -> [String; 12] {
     ]
 }
 
+/// The key of job `number` in the large data sets.
+pub(crate) fn job_key(number: u64) -> String {
+    format!("gbe:state:tasks:{TASK_TYPE}:job_{number:06}")
+}
+
 const TASK_TYPE: &str = "email-send";
 
 /// 1 January 2026.
@@ -77,10 +82,10 @@ fn when(applies: bool, value: String) -> String {
 }
 
 /// SplitMix64: varied enough, and the same everywhere.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

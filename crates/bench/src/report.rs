@@ -5,13 +5,16 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::figures::{BASELINE, Bound, Line, Metric, Ratio, ServerFigures, thousands};
+use crate::disk::Disk;
+use crate::figures::{BASELINE, Bound, Limit, Line, Metric, Ratio, ServerFigures, thousands};
 use crate::machine::Machine;
 
 #[derive(Serialize, Debug)]
 pub(crate) struct Report {
     pub(crate) measured_at_unix_s: u64,
     pub(crate) machine: Machine,
+    /// What the journals were written to, if any were.
+    pub(crate) disk: Option<Disk>,
     pub(crate) load_generator: String,
     pub(crate) clients: u32,
     pub(crate) keys: u64,
@@ -49,6 +52,9 @@ impl Report {
         let Report { clients, rounds, .. } = self;
         let keys = thousands(self.keys as f64);
         let mut text = format!("{clients} connections, {keys} keys, one load process, median of {rounds}");
+        if let Some(Disk { filesystem, sync_ms, .. }) = &self.disk {
+            let _ = write!(text, "; journals on {filesystem}, where a sync takes {sync_ms:.2} ms");
+        }
         if self.quick {
             text.push_str("; quick run, not to be quoted");
         }
@@ -101,6 +107,10 @@ pub(crate) fn console_line(line: &Line) -> String {
             );
         }
     }
+    for limit in &line.limits {
+        let met = if limit.verdict.met { "met" } else { "MISSED" };
+        let _ = writeln!(text, "  target: {} {}: {met}", limit.metric.label(), limit_bound(limit));
+    }
     text
 }
 
@@ -123,12 +133,14 @@ pub(crate) fn markdown(report: &Report) -> String {
     for peer in report.peers() {
         let _ = write!(text, "\n### Ratio to {} {}\n", peer.name, peer.version);
         for (metrics, lines) in tables(report) {
-            let metrics: Vec<_> = metrics.into_iter().filter(|metric| *metric != Metric::LoadBusy).collect();
+            let cell = |line: &Line, metric| {
+                line.ratio(&peer.name, metric).map(judged).or_else(|| line.limit(metric).map(judged_alone))
+            };
+            let shown = |metric: &Metric| lines.iter().any(|line| cell(line, *metric).is_some());
+            let metrics: Vec<_> = metrics.into_iter().filter(shown).collect();
             table(&mut text, &["work", "pipeline"], &metrics);
-            for line in lines {
-                row(&mut text, &[line.about, &depth(line)], &metrics, |metric| {
-                    line.ratio(&peer.name, metric).map(judged)
-                });
+            for line in &lines {
+                row(&mut text, &[line.about, &depth(line)], &metrics, |metric| cell(line, metric));
             }
         }
     }
@@ -189,6 +201,21 @@ fn judged(ratio: &Ratio) -> String {
     }
 }
 
+/// `3.1% (<= 10.0%, met)`
+fn judged_alone(limit: &Limit) -> String {
+    let met = if limit.verdict.met { "met" } else { "**missed**" };
+    format!("{} ({}, {met})", limit.metric.with_unit(limit.value), limit_bound(limit))
+}
+
+/// A bound in the unit of its metric.
+fn limit_bound(limit: &Limit) -> String {
+    let value = limit.metric.with_unit(limit.verdict.target.value());
+    match limit.verdict.target {
+        Bound::AtLeast(_) => format!(">= {value}"),
+        Bound::AtMost(_) => format!("<= {value}"),
+    }
+}
+
 fn bound(bound: Bound) -> String {
     match bound {
         Bound::AtLeast(least) => format!(">= {least:.2}"),
@@ -218,22 +245,25 @@ fn depth(line: &Line) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::figures::{Sample, Target, ratios};
+    use crate::figures::{Sample, Target, limits, ratios};
 
-    /// Two load lines and a memory line, one target of three missed.
+    /// Two load lines, a memory line and a snapshot line; one target of five missed.
     pub(crate) fn example() -> Report {
         const TARGETS: &[Target] = &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.7) },
             Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) },
+            Target { pipeline: None, metric: Metric::LatencyP999, bound: Bound::AtMost(0.5) },
+            Target { pipeline: None, metric: Metric::RssGrowth, bound: Bound::AtMost(0.1) },
         ];
         let line = |about, pipeline, subject: Sample, peer: Sample| {
             let servers = vec![ServerFigures::new("holdfast", vec![subject]), ServerFigures::new("redis", vec![peer])];
-            let ratios = ratios(&servers, pipeline, TARGETS);
-            Line { workload: "example", about, pipeline, amount: 1_000_000, servers, ratios }
+            let (ratios, limits) = (ratios(&servers, pipeline, TARGETS), limits(&servers, pipeline, TARGETS));
+            Line { workload: "example", about, pipeline, amount: 1_000_000, servers, ratios, limits }
         };
         let load = |throughput, busy| Sample::from([(Metric::Throughput, throughput), (Metric::LoadBusy, busy)]);
         let memory = |bytes| Sample::from([(Metric::RssPerItem, bytes)]);
+        let snapshot = |p999, growth| Sample::from([(Metric::LatencyP999, p999), (Metric::RssGrowth, growth)]);
         let contender =
             |name: &str| Contender { name: name.into(), version: "1.0".into(), command: "run <&> {port}".into() };
         Report {
@@ -245,6 +275,7 @@ pub(crate) mod tests {
                 kernel: "6.1".into(),
                 load_average: "0.10".into(),
             },
+            disk: None,
             load_generator: "redis-benchmark 7".into(),
             clients: 50,
             keys: 100_000,
@@ -255,6 +286,7 @@ pub(crate) mod tests {
                 line("HGET", Some(1), load(110_000.0, 0.8), load(100_000.0, 0.5)),
                 line("HGET", Some(16), load(900_000.0, 0.99), load(600_000.0, 0.5)),
                 line("Memory", None, memory(200.0), memory(400.0)),
+                line("Snapshot", None, snapshot(2.0, 0.031), snapshot(5.0, 0.2)),
             ],
         }
     }
@@ -275,6 +307,10 @@ holdfast 1.0, redis 1.0. Abacus <9>, 2 cores, 2.0 GiB, Linux 6.1; 50 connections
 | --- | --- | ---: |
 | Memory | - | 0.50x (<= 0.60, met) |
 
+| work | pipeline | p99.9 | RSS growth |
+| --- | --- | ---: | ---: |
+| Snapshot | - | 0.40x (<= 0.50, met) | 3.1% (<= 10.0%, met) |
+
 ### Figures
 
 | work | pipeline | server | throughput | load busy |
@@ -289,11 +325,35 @@ holdfast 1.0, redis 1.0. Abacus <9>, 2 cores, 2.0 GiB, Linux 6.1; 50 connections
 | Memory | - | holdfast | 200 B |
 | Memory | - | redis | 400 B |
 
+| work | pipeline | server | p99.9 | RSS growth |
+| --- | --- | --- | ---: | ---: |
+| Snapshot | - | holdfast | 2.000 ms | 3.1% |
+| Snapshot | - | redis | 5.000 ms | 20.0% |
+
 `*` the load generator was busy all the time: the server could do more.
 
-2 of 3 targets met.
+4 of 5 targets met.
 ";
         assert_eq!(markdown(&example()), expected);
+    }
+
+    #[test]
+    fn the_console_judges_ratios_and_figures_of_our_own() {
+        let text = console_line(&example().lines[3]);
+        assert!(
+            text.ends_with(
+                "  target: p99.9 <= 0.50 of redis: met\n  \
+             target: RSS growth <= 10.0%: met\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_method_names_the_disk_that_was_used() {
+        let mut report = example();
+        report.disk = Some(Disk { path: "/tmp".into(), filesystem: "ext4".into(), sync_ms: 0.314 });
+        assert!(report.method().ends_with("median of 1; journals on ext4, where a sync takes 0.31 ms"));
     }
 
     #[test]

@@ -7,11 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 
 use crate::chart;
-use crate::figures::{Line, Sample, ServerFigures, ratios};
+use crate::disk::Disk;
+use crate::durability;
+use crate::figures::{Line, Sample, ServerFigures, limits, ratios};
 use crate::load;
 use crate::machine::Machine;
 use crate::report::{self, Contender, Report};
-use crate::servers::{Server, ServerSpec};
+use crate::servers::{self, Persistence, Server, ServerSpec};
 use crate::workloads::{Driver, KEYS, Workload};
 
 /// The command line as meant.
@@ -29,6 +31,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     let mut report = Report {
         measured_at_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
         machine: Machine::describe(),
+        disk: disk(plan)?,
         load_generator: load::redis_benchmark_version()?,
         clients: load::CLIENTS,
         keys: KEYS,
@@ -56,11 +59,17 @@ fn specs(plan: &Plan) -> impl Iterator<Item = &ServerSpec> {
     std::iter::once(&plan.subject).chain(&plan.peers)
 }
 
+/// The disk under the journals, if the plan has any.
+fn disk(plan: &Plan) -> Result<Option<Disk>> {
+    let journals = plan.workloads.iter().any(|workload| workload.persistence != Persistence::Off);
+    journals.then(|| Disk::under(&servers::data_root())).transpose()
+}
+
 /// Starts each server once: a wrong command should fail now, not after minutes of measuring.
 fn contenders(plan: &Plan) -> Result<Vec<Contender>> {
     specs(plan)
         .map(|spec| {
-            let version = Server::start(spec)?.version.clone();
+            let version = Server::start(spec, Persistence::Off)?.version.clone();
             Ok(Contender { name: spec.name.clone(), version, command: spec.command.clone() })
         })
         .collect()
@@ -75,17 +84,25 @@ fn measure(plan: &Plan, workload: &Workload) -> Result<Vec<Line>> {
 
 /// All servers run at once and take turns within a round, so that whatever slows the machine slows them all.
 fn measure_in_turns(plan: &Plan, workload: &Workload, command: &[&str]) -> Result<Vec<Line>> {
-    let servers = specs(plan).map(Server::start).collect::<Result<Vec<_>>>()?;
+    let servers = specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect::<Result<Vec<_>>>()?;
     for server in &servers {
         load::preload(server, workload.setup).with_context(|| format!("server `{}`", server.name))?;
+    }
+    if workload.persistence != Persistence::Off {
+        durability::settle();
     }
     let mut lines = Vec::new();
     for &pipeline in &plan.pipelines {
         let requests = workload.amount(Some(pipeline), plan.quick);
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
-        for _ in 0..plan.rounds {
-            for (server, samples) in servers.iter().zip(&mut samples) {
-                samples.push(load::redis_benchmark(server, command, pipeline, requests)?);
+        for round in 0..plan.rounds {
+            for turn in turns(round, servers.len()) {
+                let server = &servers[turn];
+                let run = || load::redis_benchmark(server, command, pipeline, requests);
+                samples[turn].push(match workload.persistence {
+                    Persistence::Off => run()?,
+                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, requests, run)?,
+                });
             }
         }
         lines.push(line(plan, workload, Some(pipeline), samples));
@@ -94,25 +111,34 @@ fn measure_in_turns(plan: &Plan, workload: &Workload, command: &[&str]) -> Resul
 }
 
 /// A fresh server for every round, with no other beside it: memory freed by an earlier round would hide growth.
-fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&Server, u64) -> Result<Sample>) -> Result<Line> {
+fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> Result<Sample>) -> Result<Line> {
     let amount = workload.amount(None, plan.quick);
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); specs(plan).count()];
-    for _ in 0..plan.rounds {
-        for (spec, samples) in specs(plan).zip(&mut samples) {
-            let server = Server::start(spec)?;
-            load::preload(&server, workload.setup).with_context(|| format!("server `{}`", server.name))?;
-            samples.push(run(&server, amount).with_context(|| format!("server `{}`", server.name))?);
+    let specs: Vec<_> = specs(plan).collect();
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); specs.len()];
+    for round in 0..plan.rounds {
+        for turn in turns(round, specs.len()) {
+            let spec = specs[turn];
+            let mut server = Server::start(spec, workload.persistence)?;
+            load::preload(&server, workload.setup).with_context(|| format!("server `{}`", spec.name))?;
+            samples[turn].push(run(&mut server, amount).with_context(|| format!("server `{}`", spec.name))?);
         }
     }
     Ok(line(plan, workload, None, samples))
+}
+
+/// The order of the servers in a round. Every other one goes backwards, so that nobody always follows the same
+/// neighbour, whose last writes may still be on their way to the disk.
+fn turns(round: u32, servers: usize) -> Vec<usize> {
+    if round.is_multiple_of(2) { (0..servers).collect() } else { (0..servers).rev().collect() }
 }
 
 fn line(plan: &Plan, workload: &Workload, pipeline: Option<u32>, samples: Vec<Vec<Sample>>) -> Line {
     let servers: Vec<_> =
         specs(plan).zip(samples).map(|(spec, rounds)| ServerFigures::new(&spec.name, rounds)).collect();
     let ratios = ratios(&servers, pipeline, workload.targets);
+    let limits = limits(&servers, pipeline, workload.targets);
     let amount = workload.amount(pipeline, plan.quick);
-    Line { workload: workload.name, about: workload.about, pipeline, amount, servers, ratios }
+    Line { workload: workload.name, about: workload.about, pipeline, amount, servers, ratios, limits }
 }
 
 fn write(plan: &Plan, name: &str, text: &str) -> Result<()> {
@@ -120,4 +146,14 @@ fn write(plan: &Plan, name: &str, text: &str) -> Result<()> {
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_turns_with_every_round() {
+        assert_eq!([turns(0, 3), turns(1, 3), turns(2, 3)], [[0, 1, 2], [2, 1, 0], [0, 1, 2]]);
+    }
 }

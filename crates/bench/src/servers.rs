@@ -17,8 +17,32 @@ use crate::wire::{Connection, Reply};
 #[derive(Clone, Debug)]
 pub(crate) struct ServerSpec {
     pub(crate) name: String,
-    /// A shell command in which `{port}` and `{dir}` are filled in.
+    /// A shell command in which `{port}`, `{dir}` and `{persistence}` are filled in.
     pub(crate) command: String,
+}
+
+/// What a server does for its data to outlive it. Nobody snapshots or rewrites a journal on their own account: that
+/// would fall into one server's round and not into the other's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Persistence {
+    Off,
+    /// A journal, synced once a second.
+    EverySecond,
+    /// A journal, synced before a write is answered.
+    Always,
+}
+
+impl Persistence {
+    /// As command-line settings, which Redis, Valkey and Holdfast share.
+    fn settings(self) -> &'static str {
+        match self {
+            Persistence::Off => "--appendonly no --save ''",
+            Persistence::EverySecond => {
+                "--appendonly yes --appendfsync everysec --auto-aof-rewrite-percentage 0 --save ''"
+            }
+            Persistence::Always => "--appendonly yes --appendfsync always --auto-aof-rewrite-percentage 0 --save ''",
+        }
+    }
 }
 
 /// A server we started; dropping it ends it and removes its directory.
@@ -30,8 +54,15 @@ pub(crate) struct Server {
     pub(crate) version: String,
 }
 
-/// How long a server may take until it answers PING.
+/// How long an empty server may take until it answers PING.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a server may take to end when asked to, and to load its data when started again.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Between two looks at a server that is starting or ending: a small part of the times we report, and yet rare enough
+/// that a server which answers while it loads is not slowed by answering.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl ServerSpec {
     pub(crate) fn new(name: &str, command: &str) -> Result<Self> {
@@ -40,29 +71,58 @@ impl ServerSpec {
         Ok(ServerSpec { name: name.to_string(), command: command.to_string() })
     }
 
-    fn shell_line(&self, port: u16, dir: &str) -> String {
-        let command = self.command.replace("{port}", &port.to_string()).replace("{dir}", &shell_quoted(dir));
+    /// Whether its persistence is ours to choose.
+    pub(crate) fn is_told_persistence(&self) -> bool {
+        self.command.contains("{persistence}")
+    }
+
+    fn shell_line(&self, persistence: Persistence, port: u16, dir: &str) -> String {
+        let command = self.command.replace("{persistence}", persistence.settings());
+        let command = command.replace("{port}", &port.to_string()).replace("{dir}", &shell_quoted(dir));
         // With `exec` the pid we hold is the server's, not a shell's.
         format!("exec {command}")
     }
 }
 
 impl Server {
-    pub(crate) fn start(spec: &ServerSpec) -> Result<Server> {
+    pub(crate) fn start(spec: &ServerSpec, persistence: Persistence) -> Result<Server> {
         let port = free_port()?;
-        let pid = spawn(spec, port).with_context(|| format!("cannot start `{}`", spec.name))?;
+        let pid = spawn(spec, persistence, port).with_context(|| format!("cannot start `{}`", spec.name))?;
         // From here on, an early return drops `server` and so ends the process.
         let mut server = Server { name: spec.name.clone(), port, pid, version: String::new() };
-        server.wait_until_ready()?;
+        server.wait_until_ready(START_TIMEOUT)?;
         server.learn_identity()?;
         Ok(server)
+    }
+
+    /// Ends the server as an operator would and starts it again on the same data. Returns the time from its start
+    /// until it answered PING, which a server that is still loading does not.
+    pub(crate) fn restart(&mut self) -> Result<Duration> {
+        self.terminate()?;
+        let started = Instant::now();
+        self.pid = respawn(self.pid).with_context(|| format!("cannot start `{}` again", self.name))?;
+        self.wait_until_ready(RESTART_TIMEOUT)?;
+        Ok(started.elapsed())
+    }
+
+    /// SIGTERM rather than SHUTDOWN NOSAVE: it means the same to Redis without save points, and every server knows it.
+    fn terminate(&self) -> Result<()> {
+        let kill = format!("kill -TERM {}", self.pid);
+        let status = Command::new("sh").args(["-c", &kill]).status().context("cannot run kill")?;
+        ensure!(status.success(), "`{kill}` for `{}`: {status}", self.name);
+        let asked = Instant::now();
+        while exit_of(self.pid).is_none() {
+            ensure!(asked.elapsed() < RESTART_TIMEOUT, "`{}` does not end on SIGTERM", self.name);
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
     }
 
     pub(crate) fn connect(&self) -> Result<Connection> {
         Connection::open(self.port).with_context(|| format!("cannot connect to `{}` on port {}", self.name, self.port))
     }
 
-    fn wait_until_ready(&self) -> Result<()> {
+    fn wait_until_ready(&self, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         loop {
             let answer = Connection::open(self.port).ok().and_then(|mut connection| connection.call(&["PING"]).ok());
@@ -72,10 +132,10 @@ impl Server {
             if let Some(end) = exit_of(self.pid) {
                 bail!("`{}` ended at once ({end}); it said:\n{}", self.name, last_words(self.pid));
             }
-            if started.elapsed() > START_TIMEOUT {
+            if started.elapsed() > timeout {
                 bail!("`{}` does not answer PING on port {}; it said:\n{}", self.name, self.port, last_words(self.pid));
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(LOOK_AGAIN);
         }
     }
 
@@ -144,6 +204,8 @@ static STARTED: Mutex<Vec<Started>> = Mutex::new(Vec::new());
 struct Started {
     child: Child,
     dir: PathBuf,
+    /// What started it, with everything filled in.
+    shell_line: String,
 }
 
 impl Started {
@@ -160,16 +222,16 @@ fn started() -> MutexGuard<'static, Vec<Started>> {
 }
 
 /// Starts the process, with its output in a file of its directory, and returns its pid.
-fn spawn(spec: &ServerSpec, port: u16) -> Result<u32> {
+fn spawn(spec: &ServerSpec, persistence: Persistence, port: u16) -> Result<u32> {
     // IMPORTANT: hold the lock from before the start; an interrupt in between would miss the new process.
     let mut started = started();
-    let dir = std::env::temp_dir().join(format!("holdfast-bench-{}-{}-{port}", std::process::id(), spec.name));
+    let dir = data_root().join(format!("holdfast-bench-{}-{}-{port}", std::process::id(), spec.name));
     fs::create_dir(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    let spawned = spawn_in(&dir, &spec.shell_line(port, &dir.to_string_lossy()));
-    match spawned {
+    let shell_line = spec.shell_line(persistence, port, &dir.to_string_lossy());
+    match spawn_in(&dir, &shell_line) {
         Ok(child) => {
             let pid = child.id();
-            started.push(Started { child, dir });
+            started.push(Started { child, dir, shell_line });
             Ok(pid)
         }
         Err(error) => {
@@ -177,6 +239,20 @@ fn spawn(spec: &ServerSpec, port: u16) -> Result<u32> {
             Err(error)
         }
     }
+}
+
+/// Starts a process that has ended once more, in the same directory, and returns its new pid.
+fn respawn(pid: u32) -> Result<u32> {
+    // IMPORTANT: hold the lock from before the start, as in `spawn`.
+    let mut started = started();
+    let process = started.iter_mut().find(|process| process.child.id() == pid).context("it was never started")?;
+    process.child = spawn_in(&process.dir, &process.shell_line)?;
+    Ok(process.child.id())
+}
+
+/// Where the directories of all servers are made: one place, so that they share a disk.
+pub(crate) fn data_root() -> PathBuf {
+    std::env::temp_dir()
 }
 
 fn spawn_in(dir: &std::path::Path, shell_line: &str) -> Result<Child> {
@@ -227,11 +303,13 @@ mod tests {
 
     #[test]
     fn a_command_gets_its_port_and_directory() {
-        let spec = ServerSpec::new("redis", r#"redis-server --port {port} --dir {dir} --save """#).unwrap();
+        let spec = ServerSpec::new("redis", "redis-server --port {port} --dir {dir} {persistence}").unwrap();
         assert_eq!(
-            spec.shell_line(7001, "/tmp/it's here"),
-            r#"exec redis-server --port 7001 --dir '/tmp/it'\''s here' --save """#
+            spec.shell_line(Persistence::Off, 7001, "/tmp/it's here"),
+            r"exec redis-server --port 7001 --dir '/tmp/it'\''s here' --appendonly no --save ''"
         );
+        let always = spec.shell_line(Persistence::Always, 7001, "/tmp");
+        assert!(always.contains("--appendonly yes --appendfsync always "), "{always}");
     }
 
     #[test]
@@ -250,7 +328,7 @@ mod tests {
     #[test]
     fn a_server_that_ends_at_once_is_reported_with_its_last_words_and_leaves_nothing_behind() {
         let spec = ServerSpec::new("stub", "sh -c 'echo cannot bind {port}; echo {dir}; exit 3'").unwrap();
-        let error = Server::start(&spec).err().unwrap().to_string();
+        let error = Server::start(&spec, Persistence::Off).err().unwrap().to_string();
         assert!(error.starts_with("`stub` ended at once (exit status: 3); it said:\ncannot bind "), "{error}");
         let dir = error.lines().last().unwrap();
         assert!(dir.contains("holdfast-bench-") && !std::path::Path::new(dir).exists(), "{dir}");

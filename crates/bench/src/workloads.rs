@@ -5,9 +5,10 @@
 
 use anyhow::{Result, bail};
 
+use crate::durability;
 use crate::figures::{Bound, Metric, Sample, Target};
 use crate::memory;
-use crate::servers::Server;
+use crate::servers::{Persistence, Server};
 
 /// Keys in the preloaded data sets, and the range of redis-benchmark's random numbers.
 pub(crate) const KEYS: u64 = 100_000;
@@ -16,6 +17,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "set",
         about: "SET, 32 bytes",
+        persistence: Persistence::Off,
         setup: Setup::Strings,
         driver: redis_benchmark(&["SET", STRING_KEY, "0123456789abcdef0123456789abcdef"], LIGHT),
         targets: LOAD_TARGETS,
@@ -23,6 +25,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "get",
         about: "GET, 32 bytes",
+        persistence: Persistence::Off,
         setup: Setup::Strings,
         driver: redis_benchmark(&["GET", STRING_KEY], LIGHT),
         targets: LOAD_TARGETS,
@@ -30,13 +33,15 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "hset",
         about: "HSET, 2 fields",
+        persistence: Persistence::Off,
         setup: Setup::Pairs,
-        driver: redis_benchmark(&["HSET", PAIR_KEY, "state", "running", "updated_at", "__rand_int__"], MEDIUM),
+        driver: redis_benchmark(HSET, MEDIUM),
         targets: LOAD_TARGETS,
     },
     Workload {
         name: "hget",
         about: "HGET, 1 of 12 fields",
+        persistence: Persistence::Off,
         setup: Setup::JobRecords,
         driver: redis_benchmark(&["HGET", JOB_KEY, "updated_at"], LIGHT),
         targets: LOAD_TARGETS,
@@ -44,6 +49,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "hmget",
         about: "HMGET, 4 of 12 fields",
+        persistence: Persistence::Off,
         setup: Setup::JobRecords,
         driver: redis_benchmark(&["HMGET", JOB_KEY, "state", "worker", "current_step", "updated_at"], MEDIUM),
         targets: LOAD_TARGETS,
@@ -51,6 +57,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "hgetall",
         about: "HGETALL, 12 fields",
+        persistence: Persistence::Off,
         setup: Setup::JobRecords,
         driver: redis_benchmark(&["HGETALL", JOB_KEY], HEAVY),
         targets: LOAD_TARGETS,
@@ -58,6 +65,7 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "memory-records",
         about: "Memory per job record",
+        persistence: Persistence::Off,
         setup: Setup::Nothing,
         driver: Driver::Custom { run: memory::job_records, amount: 1_000_000, amount_quick: 100_000 },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) }],
@@ -65,21 +73,64 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "memory-idle",
         about: "Memory per idle connection",
+        persistence: Persistence::Off,
         setup: Setup::Nothing,
         driver: Driver::Custom { run: memory::idle_connections, amount: 1_000, amount_quick: 1_000 },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.5) }],
     },
+    Workload {
+        name: "durability-everysec",
+        about: "HSET, everysec",
+        persistence: Persistence::EverySecond,
+        setup: Setup::Pairs,
+        driver: redis_benchmark(HSET, JOURNALED),
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
+            Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.5) },
+        ],
+    },
+    Workload {
+        name: "durability-always",
+        about: "HSET, always",
+        persistence: Persistence::Always,
+        setup: Setup::Pairs,
+        driver: redis_benchmark(HSET, SYNCED),
+        targets: &[Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
+    },
+    Workload {
+        name: "durability-start",
+        about: "Start with job records",
+        persistence: Persistence::EverySecond,
+        setup: Setup::Nothing,
+        driver: Driver::Custom { run: durability::start_with_data, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[Target { pipeline: None, metric: Metric::StartTime, bound: Bound::AtMost(0.5) }],
+    },
+    Workload {
+        name: "durability-snapshot",
+        about: "HGET during a snapshot",
+        persistence: Persistence::EverySecond,
+        setup: Setup::Nothing,
+        driver: Driver::Custom { run: durability::reads_during_snapshot, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[
+            Target { pipeline: None, metric: Metric::LatencyP999, bound: Bound::AtMost(0.5) },
+            Target { pipeline: None, metric: Metric::RssGrowth, bound: Bound::AtMost(0.1) },
+        ],
+    },
 ];
+
+const HSET: &[&str] = &["HSET", PAIR_KEY, "state", "running", "updated_at", "__rand_int__"];
 
 pub(crate) struct Workload {
     /// What `--only` and results.json call it.
     pub(crate) name: &'static str,
     /// What the tables and the chart call it.
     pub(crate) about: &'static str,
+    pub(crate) persistence: Persistence,
     /// What each server holds before the first round.
     pub(crate) setup: Setup,
     pub(crate) driver: Driver,
-    /// Promises, judged against the peer named `redis`.
+    /// Promises, judged against the peer named `redis` or, where the metric makes no ratio, by themselves.
     pub(crate) targets: &'static [Target],
 }
 
@@ -100,7 +151,7 @@ pub(crate) enum Driver {
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
     /// of work (records, connections, messages), which is smaller with `--quick`.
-    Custom { run: fn(&Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
 }
 
 /// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
@@ -110,6 +161,10 @@ pub(crate) type RequestCounts = &'static [(u32, u64)];
 const LIGHT: RequestCounts = &[(1, 300_000), (8, 1_500_000), (32, 2_000_000)];
 const MEDIUM: RequestCounts = &[(1, 300_000), (8, 1_000_000), (32, 1_200_000)];
 const HEAVY: RequestCounts = &[(1, 250_000), (8, 500_000), (32, 500_000)];
+/// Long enough that even the faster server syncs several times.
+const JOURNALED: RequestCounts = &[(1, 300_000), (8, 2_000_000), (32, 4_000_000)];
+/// Each answer waits for the disk.
+const SYNCED: RequestCounts = &[(1, 150_000), (8, 600_000), (32, 600_000)];
 
 const LOAD_TARGETS: &[Target] = &[
     Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
@@ -229,6 +284,12 @@ mod tests {
         assert_eq!(selected(&["memory"]), ["memory-records", "memory-idle"]);
         assert_eq!(selected(&["hget", "set"]), ["set", "hget"]);
         assert_eq!(selected(&[]).len(), WORKLOADS.len());
+    }
+
+    #[test]
+    fn the_durability_group_is_the_workloads_that_keep_a_journal() {
+        let journaled: Vec<_> = WORKLOADS.iter().filter(|workload| workload.persistence != Persistence::Off).collect();
+        assert_eq!(selected(&["durability"]), journaled.iter().map(|workload| workload.name).collect::<Vec<_>>());
     }
 
     #[test]

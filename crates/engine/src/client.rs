@@ -2,6 +2,7 @@
 
 use crate::clients::ClientHandle;
 use crate::command::Registered;
+use crate::settings::{AppendFsync, Settings};
 use resp::Protocol;
 use std::sync::Arc;
 
@@ -30,6 +31,12 @@ pub struct Client {
     pub monitoring: bool,
     /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
     pub output_bytes_max: usize,
+    /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
+    pub durability: Option<AppendFsync>,
+    /// The newest batch of effects that its replies may tell of: they are sent once that is kept.
+    pub depends_on: u64,
+    /// The newest batch of its own.
+    pub last_batch: u64,
     /// The row of the last command: pipelines repeat themselves.
     pub(crate) last_command: Option<&'static Registered>,
 }
@@ -47,6 +54,9 @@ impl Client {
             no_evict: false,
             monitoring: false,
             output_bytes_max: usize::MAX,
+            durability: None,
+            depends_on: 0,
+            last_batch: 0,
             last_command: None,
         }
     }
@@ -56,11 +66,18 @@ impl Client {
         self.handle.id
     }
 
+    /// True when its replies wait until what they tell of is durable.
+    #[inline]
+    pub fn waits_for_disk(&self, settings: &Settings) -> bool {
+        self.durability.unwrap_or_else(|| settings.appendfsync()) == AppendFsync::Always
+    }
+
     /// Back to the state of a new connection (RESET). A SKIP that has begun still takes its reply.
     pub fn reset(&mut self, authenticated: bool) {
         let fresh = Client::new(self.handle.clone(), authenticated);
         let reply_mode = if self.reply_mode == ReplyMode::Skipping { ReplyMode::Skipping } else { ReplyMode::On };
-        *self = Client { last_command: self.last_command, reply_mode, ..fresh };
+        let (depends_on, last_batch) = (self.depends_on, self.last_batch);
+        *self = Client { last_command: self.last_command, reply_mode, depends_on, last_batch, ..fresh };
         self.handle.reset();
     }
 }

@@ -6,12 +6,13 @@ use crate::command::Registered;
 use crate::engine::{Blocked, Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::apply::Thresholds;
+use crate::keyspace::codec::{self, BadEffect};
 use crate::keyspace::db::Db;
 use crate::keyspace::entry::{Entry, Kind};
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
-use crate::keyspace::{Applied, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
+use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
 use crate::stats::WorkerStats;
 use resp::Reply;
 use smallvec::SmallVec;
@@ -193,8 +194,9 @@ impl<'a> View<'a> {
         &self.locked
     }
 
-    pub(crate) fn into_recorder(self, thresholds: Thresholds) -> Recorder<'a> {
-        Recorder { view: self, thresholds, changes: 0 }
+    pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
+        let effects = engine.persistence.is_recording().then_some(effects);
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0 }
     }
 
     pub(crate) fn has_overdue(&self) -> bool {
@@ -202,10 +204,16 @@ impl<'a> View<'a> {
     }
 }
 
+/// The largest buffer for effects that is kept for the next batch.
+const BATCH_BYTES_KEPT: usize = 256 * 1024;
+
 /// The locked part of the keyspace, to be read and changed by recording effects.
 pub struct Recorder<'a> {
     view: View<'a>,
+    engine: &'a Engine,
     thresholds: Thresholds,
+    /// The batch for the journal, if there is one to keep it.
+    effects: Option<&'a mut Vec<u8>>,
     /// Effects recorded.
     pub(crate) changes: u64,
 }
@@ -230,15 +238,46 @@ impl Recorder<'_> {
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         self.changes += 1;
         let applied = self.view.locked.apply(db, effect, self.thresholds);
+        if let Some(batch) = &mut self.effects {
+            match *effect {
+                Effect::Rename { from, to } if self.engine.is_walked() => {
+                    codec::encode(db, &Effect::Delete { key: from, cause: Cause::Deleted }, batch);
+                    self.view.locked.encode_key(db, to, batch);
+                }
+                Effect::Copy { to, to_db, .. } if self.engine.is_walked() => {
+                    self.view.locked.encode_key(to_db, to, batch);
+                }
+                _ => codec::encode(db, effect, batch),
+            }
+        }
         if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
         applied
     }
 
+    /// Hands what was recorded to the journal as one batch. IMPORTANT: while the locks are held, so that the journal
+    /// has the changes of every key in the order in which they were made.
+    #[inline]
+    pub(crate) fn hand_over(&mut self) -> Option<u64> {
+        let batch = self.effects.as_mut().filter(|batch| !batch.is_empty())?;
+        let sequence = self.engine.persistence.append(batch);
+        match batch.capacity() > BATCH_BYTES_KEPT {
+            true => **batch = Vec::new(),
+            false => batch.clear(),
+        }
+        self.view.locked.set_changed_by(sequence);
+        Some(sequence)
+    }
+
     /// Takes what effects have emptied, to be freed elsewhere.
     pub fn take_garbage(&mut self) -> Garbage {
         self.view.locked.take_garbage()
+    }
+
+    /// Makes every key of the locked shards anew from its own image.
+    pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
+        self.view.locked.remake(self.thresholds)
     }
 
     /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
@@ -255,7 +294,7 @@ impl Recorder<'_> {
             }
             _ => stats.expired_keys.add(1),
         }
-        self.record_in(db, &Effect::Delete { key });
+        self.record_in(db, &Effect::Delete { key, cause: Cause::Expired });
         true
     }
 
@@ -279,7 +318,7 @@ impl Recorder<'_> {
         };
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         self.view.stats.expired_fields.add(names.len() as u64);
-        self.record(&Effect::HashDelete { key, fields: &names });
+        self.record(&Effect::HashDelete { key, fields: &names, cause: Cause::Expired });
         Ok(())
     }
 

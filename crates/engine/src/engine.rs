@@ -14,6 +14,7 @@ use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
+use crate::persistence::{Forgetful, Persistence};
 use crate::settings::{ClientClass, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
@@ -21,7 +22,7 @@ use parking_lot::Mutex;
 use resp::{Reply, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The state server without its sockets.
 pub struct Engine {
@@ -38,6 +39,14 @@ pub struct Engine {
     pub started_ms: u64,
     /// Forty hexadecimal digits that tell one run of the server from another.
     pub run_id: String,
+    /// Keeps what is changed.
+    pub persistence: Arc<dyn Persistence>,
+    /// How many walks over all keys are under way.
+    pub(crate) walks: AtomicUsize,
+    /// Bits of [`restriction`].
+    restrictions: AtomicU8,
+    /// Why writes are refused, if they are.
+    refusal: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expiry: AtomicBool,
     /// The most memory seen in use, and what was in use before there was any data.
@@ -66,6 +75,8 @@ pub struct Worker {
     pub now_ms: u64,
     /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
     pub secrets: Vec<usize>,
+    /// Effects of the command being executed, as the journal wants them.
+    pub(crate) effects: Vec<u8>,
     /// When the last command ended: where the next one's time begins.
     last_ns: u64,
     /// How far unix time is ahead of the monotonic clock, in nanoseconds.
@@ -121,10 +132,30 @@ impl<'e> Ahead<'e> {
 pub struct Blocked {
     /// Unix milliseconds; `None` = for ever.
     pub until_ms: Option<u64>,
-    /// What it is sent when the time is up.
-    pub timeout_reply: Vec<u8>,
+    /// What it waits for.
+    pub event: Event,
     /// It wants no reply (CLIENT REPLY).
     pub silent: bool,
+}
+
+/// What a client waits for, beside its time.
+pub enum Event {
+    /// Nothing that can happen: when the time is up, this is the reply.
+    Never(&'static [u8]),
+    /// A batch is durable here and, as far as asked for, on replicas, of which there are none.
+    Durable { sequence: u64, on_replicas: bool },
+    /// A snapshot is written.
+    Snapshot(u64),
+    /// The server stops.
+    Shutdown,
+}
+
+/// Reasons for which the gates are narrower than usual.
+mod restriction {
+    /// The data is being read: only commands that do not need it are let through.
+    pub(super) const LOADING: u8 = 1;
+    /// What would be changed could not be kept.
+    pub(super) const NO_WRITES: u8 = 2;
 }
 
 impl Engine {
@@ -154,12 +185,67 @@ impl Engine {
             started_ms,
             replication_id: Mutex::new(run_id.clone()),
             run_id,
+            persistence: Arc::new(Forgetful),
+            walks: AtomicUsize::new(0),
+            restrictions: AtomicU8::new(0),
+            refusal: Mutex::default(),
             active_expiry: AtomicBool::new(true),
             peak_memory: AtomicU64::new(0),
             startup_memory: AtomicU64::new(0),
             sampler: Sampler::default(),
             stats_since_ms: AtomicU64::new(started_ms),
             workers: (0..workers.max(1)).map(|_| books()).collect(),
+        }
+    }
+
+    /// The same with something that keeps what is changed.
+    pub fn with_persistence(mut self, persistence: Arc<dyn Persistence>) -> Engine {
+        self.persistence = persistence;
+        self
+    }
+
+    /// Lets only those commands through that do not need the data, while it is being read.
+    pub fn set_loading(&self, loading: bool) {
+        match loading {
+            true => self.restrictions.fetch_or(restriction::LOADING, Relaxed),
+            false => self.restrictions.fetch_and(!restriction::LOADING, Relaxed),
+        };
+    }
+
+    /// Refuses writes with this sentence, or lets them through again.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        match reason {
+            Some(reason) => {
+                *self.refusal.lock() = reason;
+                self.restrictions.fetch_or(restriction::NO_WRITES, Relaxed);
+            }
+            None => {
+                self.restrictions.fetch_and(!restriction::NO_WRITES, Relaxed);
+            }
+        }
+    }
+
+    /// True while the data is being read or writes are refused.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.restrictions.load(Relaxed) != 0
+    }
+
+    /// The reply to a client that waits, once it need not wait any longer. When its time is up there always is one.
+    pub fn outcome(&self, event: &Event, time_is_up: bool) -> Option<Vec<u8>> {
+        match *event {
+            Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
+            Event::Durable { sequence, on_replicas } => {
+                let durable = self.persistence.durable() >= sequence;
+                (time_is_up || durable && !on_replicas)
+                    .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
+            }
+            Event::Shutdown => (time_is_up || self.host.shutdown_failed())
+                .then(|| b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n".to_vec()),
+            Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
+                Some(Ok(())) => Some(b"+OK\r\n".to_vec()),
+                Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
+                None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),
+            },
         }
     }
 
@@ -172,6 +258,7 @@ impl Engine {
             random: fastrand::Rng::with_seed(seed),
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
+            effects: Vec::new(),
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
         }
@@ -346,6 +433,9 @@ impl Engine {
         if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
             return Err(CommandError::NoAuth);
         }
+        if self.is_restricted() {
+            self.pass_restrictions(flags)?;
+        }
         if flags.has(Flags::DENYOOM) {
             let limit = self.settings.maxmemory();
             if limit > 0 && self.host.used_memory() > limit {
@@ -353,6 +443,31 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn pass_restrictions(&self, flags: Flags) -> CommandResult {
+        let restrictions = self.restrictions.load(Relaxed);
+        if restrictions & restriction::LOADING != 0 && !flags.has(Flags::LOADING) {
+            return Err(CommandError::Loading);
+        }
+        if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
+            return Err(self.refusal());
+        }
+        Ok(())
+    }
+
+    fn refusal(&self) -> CommandError {
+        CommandError::said(format!("MISCONF {}", self.refusal.lock()))
+    }
+
+    /// True when writes are refused and what is looked at was changed by one that is not durable, for a client that
+    /// must not see such.
+    #[cold]
+    fn may_be_lost(&self, client: &Client, view: &View<'_>) -> bool {
+        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
+            && client.waits_for_disk(&self.settings)
+            && view.locked().changed_by() > self.persistence.durable()
     }
 
     #[inline]
@@ -412,24 +527,42 @@ impl Engine {
         let random = &mut worker.random;
         let args = Args::new(request, first_arg, first_key);
         let (result, garbage) = match command.handler {
+            Handler::Read(_) if self.is_restricted() && self.may_be_lost(client, &view) => {
+                drop(view);
+                (Err(self.refusal()), Vec::new())
+            }
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
                 let result = handler(&mut cx);
-                if cx.keys.has_overdue() {
-                    let mut recorder = cx.keys.into_recorder(self.thresholds());
+                let seen = match command.keys {
+                    Keys::Walk => self.persistence.tail(),
+                    _ => cx.keys.locked().changed_by(),
+                };
+                cx.client.depends_on = cx.client.depends_on.max(seen);
+                if cx.keys.has_overdue() && !self.is_restricted() {
+                    let mut recorder = cx.keys.into_recorder(self, &mut worker.effects);
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);
+                    recorder.hand_over();
                 }
                 (result, Vec::new())
             }
             Handler::Write(handler) => {
-                let keys = view.into_recorder(self.thresholds());
+                let keys = view.into_recorder(self, &mut worker.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
                 let result = handler(&mut cx);
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }
                 stats.changes.add(cx.keys.changes);
+                let seen = match cx.keys.hand_over() {
+                    Some(sequence) => {
+                        cx.client.last_batch = sequence;
+                        sequence
+                    }
+                    None => cx.keys.locked().changed_by(),
+                };
+                cx.client.depends_on = cx.client.depends_on.max(seen);
                 (result, cx.keys.take_garbage())
             }
             Handler::Server(_) | Handler::Container => {

@@ -13,6 +13,7 @@ pub enum CommandError {
     NoSuchKey,
     OutOfMemory,
     NoAuth,
+    Loading,
     /// The row's name, `config|get` for a subcommand.
     WrongArity(Cow<'static, str>),
     /// Any other sentence, code first.
@@ -52,6 +53,7 @@ impl fmt::Display for CommandError {
             CommandError::NotFloat => "ERR value is not a valid float",
             CommandError::NoSuchKey => "ERR no such key",
             CommandError::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            CommandError::Loading => "LOADING Redis is loading the dataset in memory",
             CommandError::NoAuth => "NOAUTH Authentication required.",
             CommandError::WrongArity(name) => {
                 return write!(f, "ERR wrong number of arguments for '{name}' command");

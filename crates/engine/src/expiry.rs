@@ -5,7 +5,7 @@
 use crate::context::View;
 use crate::engine::{Engine, Worker};
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, Key, Usage};
+use crate::keyspace::{Cause, Effect, Key, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.
@@ -19,7 +19,8 @@ impl Engine {
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
-        if !self.active_expiry.load(Relaxed) || self.pause.is_on(worker.now_ms) {
+        // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
+        if !self.active_expiry.load(Relaxed) || self.pause.is_on(worker.now_ms) || self.is_restricted() {
             return false;
         }
         let started_ns = self.clock.monotonic_ns();
@@ -30,7 +31,7 @@ impl Engine {
         cut_short
     }
 
-    fn expire_shards(&self, worker: &Worker, index: usize, workers: usize, until_ns: u64) -> bool {
+    fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {
         for shard in (index..self.keyspace.shard_count()).step_by(workers) {
             loop {
                 let removed = self.expire_some(shard, worker);
@@ -46,11 +47,11 @@ impl Engine {
     }
 
     /// Removes a few overdue keys and fields of one shard; true when there was any.
-    fn expire_some(&self, shard: usize, worker: &Worker) -> bool {
+    fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
         // Nothing is created or used here: what is remembered of use does not matter.
         let view = View::new(self.keyspace.lock_shard(shard), 0, worker.now_ms, Usage::Time, stats).without_touching();
-        let mut keys = view.into_recorder(self.thresholds());
+        let mut keys = view.into_recorder(self, &mut worker.effects);
         let mut any = false;
         for db in 0..DATABASES {
             let (overdue, fields) = {
@@ -64,18 +65,20 @@ impl Engine {
             };
             any |= !overdue.is_empty() || fields.is_some();
             for name in &overdue {
-                keys.record_in(db, &Effect::Delete { key: Key::new(name) });
+                keys.record_in(db, &Effect::Delete { key: Key::new(name), cause: Cause::Expired });
             }
             stats.expired_keys.add(overdue.len() as u64);
             if let Some((name, fields)) = fields
                 && !overdue.contains(&name)
             {
                 let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-                keys.record_in(db, &Effect::HashDelete { key: Key::new(&name), fields: &fields });
+                let cause = Cause::Expired;
+                keys.record_in(db, &Effect::HashDelete { key: Key::new(&name), fields: &fields, cause });
                 stats.expired_fields.add(fields.len() as u64);
             }
         }
         stats.changes.add(keys.changes);
+        keys.hand_over();
         any
     }
 }

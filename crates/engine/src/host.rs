@@ -38,11 +38,21 @@ pub struct MemoryUse {
 
 /// How the server is to be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shutdown {
-    /// Finish what is in flight, then exit.
-    Graceful,
-    /// Exit at once.
-    Now,
+pub struct Shutdown {
+    /// Finish what is in flight first.
+    pub graceful: bool,
+    pub save: SaveOnExit,
+    /// Stop even if saving fails.
+    pub force: bool,
+}
+
+/// Whether a snapshot is written before the server exits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveOnExit {
+    /// When nothing else would keep the data: without a journal, if there are save points.
+    AsSet,
+    Always,
+    Never,
 }
 
 /// The process around the engine.
@@ -67,6 +77,10 @@ pub trait Host: Send + Sync {
     fn threads(&self) -> usize;
     /// Stops the server.
     fn shutdown(&self, how: Shutdown);
+    /// True when the last order to stop was given up, because saving failed.
+    fn shutdown_failed(&self) -> bool {
+        false
+    }
     /// Writes settings that differ from their defaults to the configuration file.
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String>;
     /// Writes a line to the server's log (DEBUG LOG).

@@ -15,6 +15,8 @@ const SHOWN: &[(&str, &str)] = &[
     ("port", "TCP port to listen on"),
     ("bind", "Addresses to listen on, separated by spaces"),
     ("dir", "Directory for the server's data"),
+    ("appendonly", "Keep a journal of every write: yes or no"),
+    ("appendfsync", "When the journal is forced to disk: always, everysec or no"),
     ("threads", "Worker threads; 0 = one a core"),
     ("requirepass", "Password that clients must give with AUTH"),
     ("maxmemory", "Most memory to use, such as 2gb; 0 = no limit"),
@@ -29,17 +31,8 @@ const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "
 
 /// Settings that are kept and reported but that this version does nothing for, although a value other than the
 /// default asks for something that a user would miss.
-const WITHOUT_EFFECT: &[&str] = &[
-    "aclfile",
-    "appendonly",
-    "cluster-enabled",
-    "io-threads",
-    "logfile",
-    "maxmemory-policy",
-    "replicaof",
-    "tls-port",
-    "unixsocket",
-];
+const WITHOUT_EFFECT: &[&str] =
+    &["aclfile", "cluster-enabled", "io-threads", "logfile", "maxmemory-policy", "replicaof", "tls-port", "unixsocket"];
 
 /// Which settings were given that have no effect.
 pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
@@ -48,14 +41,54 @@ pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
 }
 
 /// What the command line asked for.
+pub(crate) enum Invocation {
+    Serve(Loaded),
+    Use(Tool, Loaded),
+}
+
+/// Something else to do with a data directory than to serve it.
+pub(crate) enum Tool {
+    Check { dir: PathBuf },
+    Export { dir: PathBuf, output: Option<PathBuf> },
+    Import { file: PathBuf, dir: PathBuf },
+}
+
+/// The settings to start with.
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
 }
 
 /// Reads the command line and everything it refers to. Prints help or an error and exits when that is asked for.
-pub(crate) fn from_command_line() -> Result<Loaded> {
-    load(&command().get_matches(), std::env::vars_os())
+pub(crate) fn from_command_line() -> Result<Invocation> {
+    let matches = command().subcommands(tools()).get_matches();
+    let loaded = load(&matches, std::env::vars_os())?;
+    let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
+    let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
+    let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
+    let tool = match name {
+        "check" => Tool::Check { dir },
+        "export" => Tool::Export { dir, output: path("output") },
+        _ => Tool::Import { file: path("FILE").context("import needs a file")?, dir },
+    };
+    Ok(Invocation::Use(tool, loaded))
+}
+
+/// What can be done beside serving.
+fn tools() -> [Command; 3] {
+    let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
+    let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
+    [
+        Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
+        Command::new("export")
+            .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")
+            .arg(dir())
+            .arg(path("output").long("output").short('o').value_name("FILE").help("Where to; without it, to stdout")),
+        Command::new("import")
+            .about("Reads an RDB or AOF file of Redis's into a data directory")
+            .arg(path("FILE").required(true).help("FILE.rdb, FILE.aof, a manifest, or an appendonlydir"))
+            .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into")),
+    ]
 }
 
 /// The command line: one flag a setting, so that any of them can be given at start.

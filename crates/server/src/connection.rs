@@ -9,7 +9,7 @@ use engine::clients::Unblock;
 use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
-use engine::{Ahead, Blocked, Client, ClientHandle, Engine, Flow, Settings};
+use engine::{Ahead, Blocked, Client, ClientHandle, Engine, Event, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::net::{RecvFlags, SendFlags};
@@ -48,12 +48,27 @@ const FAREWELL_MAX: Duration = Duration::from_millis(500);
 /// The socket side of a connection, where the worker can reach it at the end of a tick.
 pub(crate) struct Io {
     stream: TcpStream,
-    /// Replies not sent yet, of which the first `sent` bytes are.
+    /// Replies not sent yet, of which the first `sent` bytes are, and of which `sendable` may be: what the rest tells
+    /// of has yet to be kept.
     pub(crate) output: Vec<u8>,
     sent: usize,
+    sendable: usize,
     pub(crate) flush_queued: bool,
+    /// The newest batch of the journal that the output tells of, and the newest that was made by this client.
+    pub(crate) depends_on: u64,
+    pub(crate) last_batch: u64,
+    /// What it tells of has to be durable, not just handed to the operating system.
+    pub(crate) strict: bool,
+    /// Output waits for the journal: no request is executed meanwhile.
+    pub(crate) held: bool,
+    /// Requests wait for that to end.
+    wake_when_released: bool,
+    /// A command of this client waits for something that is not its own time alone.
+    pub(crate) awaits_event: bool,
     /// The connection ends when everything is sent: its task wants to know.
     closing: bool,
+    /// Its last replies were not good: it ends.
+    given_up: bool,
     /// The worker has too many connections: this one should go to another.
     pub(crate) leave: bool,
     /// The peer is gone: there is nobody to write to.
@@ -84,8 +99,16 @@ impl Io {
             stream,
             output,
             sent: 0,
+            sendable: 0,
             flush_queued: false,
+            depends_on: 0,
+            last_batch: 0,
+            strict: false,
+            held: false,
+            wake_when_released: false,
+            awaits_event: false,
             closing: false,
+            given_up: false,
             leave: false,
             broken: false,
             paused: false,
@@ -104,10 +127,35 @@ impl Io {
         self.output.len() - self.sent
     }
 
+    /// All output may be sent: what it tells of is kept.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.sendable = self.output.len();
+        if self.held {
+            self.held = false;
+            if std::mem::take(&mut self.wake_when_released) {
+                self.wake();
+            }
+        }
+    }
+
+    /// What the output tells of was not kept: the client learns that instead, and the connection ends. It cannot go
+    /// on, since nobody knows which of the replies were good.
+    pub(crate) fn give_up(&mut self, reason: &str) {
+        self.output.truncate(self.sendable);
+        let line = format!("-MISCONF {}\r\n", reason.replace(['\r', '\n'], " "));
+        self.output.extend_from_slice(line.as_bytes());
+        self.sendable = self.output.len();
+        self.held = false;
+        self.given_up = true;
+        self.wake();
+    }
+
     /// Writes as much as the socket takes. What is left waits for the connection's task to see it writable.
     pub(crate) fn send(&mut self, stats: &WorkerStats) {
-        while self.pending() > 0 && !self.broken {
-            match self.stream.try_io(Interest::WRITABLE, || send(&self.stream, &self.output[self.sent..])) {
+        while self.sent < self.sendable && !self.broken {
+            match self.stream.try_io(Interest::WRITABLE, || send(&self.stream, &self.output[self.sent..self.sendable]))
+            {
                 Ok(written) => {
                     self.sent += written;
                     stats.writes.add(1);
@@ -124,8 +172,11 @@ impl Io {
                 }
             }
         }
-        self.output.clear();
-        self.sent = 0;
+        if self.sendable == self.output.len() || self.broken {
+            self.output.clear();
+            self.sent = 0;
+            self.sendable = 0;
+        }
         let was_full = self.handle.output_bytes.load(Relaxed) != 0;
         if was_full {
             self.handle.output_bytes.store(0, Relaxed);
@@ -139,6 +190,7 @@ impl Io {
     fn compact(&mut self) {
         if self.sent > self.output.len() / 2 {
             self.output.drain(..self.sent);
+            self.sendable -= self.sent;
             self.sent = 0;
         }
     }
@@ -325,7 +377,15 @@ impl Peer {
         let mut reads = 0;
         loop {
             self.poll_waiting(local, cx);
-            if matches!(self.state, State::Running) && self.input.len() > self.wanted {
+            let io = &mut local.ios[self.io];
+            if io.given_up {
+                self.state = State::Closing;
+            }
+            if io.held && self.input.len() > self.wanted {
+                io.wake_when_released = true;
+            }
+            let held = io.held;
+            if matches!(self.state, State::Running) && !held && self.input.len() > self.wanted {
                 self.execute_input(local);
             }
             if local.ios[self.io].broken {
@@ -333,7 +393,8 @@ impl Peer {
             }
             match self.state {
                 State::Closing => return self.poll_closing(local),
-                State::Running if self.input.len() > self.wanted => {
+                State::Running if held && self.input.len() > INPUT_WHILE_WAITING => return Poll::Pending,
+                State::Running if !held && self.input.len() > self.wanted => {
                     // Others first: there is more to execute than fits into one turn.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
@@ -436,13 +497,14 @@ impl Peer {
             State::Blocked(blocked, until) => {
                 let over = until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready());
                 let io = &mut local.ios[self.io];
-                match io.handle.take_unblock() {
-                    Unblock::No if !over => return,
-                    _ if blocked.silent => {}
-                    Unblock::Error => {
-                        io.output.extend_from_slice(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
-                    }
-                    Unblock::No | Unblock::Timeout => io.output.extend_from_slice(&blocked.timeout_reply),
+                let reply = match io.handle.take_unblock() {
+                    Unblock::Error => Some(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec()),
+                    Unblock::Timeout => local.engine.outcome(&blocked.event, true),
+                    Unblock::No => local.engine.outcome(&blocked.event, over),
+                };
+                let Some(reply) = reply else { return };
+                if !blocked.silent {
+                    io.output.extend_from_slice(&reply);
                 }
                 io.handle.blocked.store(false, Relaxed);
                 self.state = State::Running;
@@ -464,7 +526,7 @@ impl Peer {
             Poll::Ready(len) => {
                 self.count_read(local, len);
                 let executed = match self.state {
-                    State::Running => self.execute(local, &buffer[..len]),
+                    State::Running if !local.ios[self.io].held => self.execute(local, &buffer[..len]),
                     _ => 0,
                 };
                 self.input.extend_from_slice(&buffer[executed..len]);
@@ -597,6 +659,14 @@ impl Peer {
             at += done;
         }
         local.batch = batch;
+        let io = &mut local.ios[self.io];
+        io.depends_on = self.client.depends_on;
+        io.last_batch = self.client.last_batch;
+        io.strict = self.client.waits_for_disk(&local.engine.settings);
+        if io.awaits_event {
+            // Before the task looks whether it has happened already: see `settle`.
+            local.keeper.await_news(local.index);
+        }
         if matches!(step, Step::End) {
             at = input.len();
         }
@@ -626,6 +696,7 @@ impl Peer {
                 return Step::End;
             }
             Flow::Block(blocked) => {
+                io.awaits_event = !matches!(blocked.event, Event::Never(_));
                 let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, now_ms));
                 // An UNBLOCK that came too late for the last wait must not end this one.
                 io.handle.take_unblock();

@@ -1,20 +1,31 @@
-//! The `holdfast` binary: reads the command line and runs the server.
+//! The `holdfast` binary: reads the command line and runs the server or one of its tools.
 
 mod allocator;
 mod balance;
 mod clock;
 mod config;
 mod connection;
+mod import;
+mod keeper;
+mod load;
 mod log;
 mod process;
 mod server;
+mod snapshots;
+mod tools;
 mod worker;
+
+use config::Invocation;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 fn main() -> std::process::ExitCode {
-    match config::from_command_line().and_then(server::run) {
+    let run = |invocation| match invocation {
+        Invocation::Serve(loaded) => server::run(loaded),
+        Invocation::Use(tool, loaded) => tools::run(tool, &loaded),
+    };
+    match config::from_command_line().and_then(run) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("holdfast: {error:#}");

@@ -2,11 +2,14 @@
 
 use crate::allocator;
 use crate::balance::Ticks;
+use crate::keeper::Keeper;
 use crate::log::LogLevelHandle;
-use engine::Settings;
-use engine::host::{CpuTime, Host, MemoryUse, Shutdown};
+use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
+use engine::pause::PauseMode;
+use engine::{Engine, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::watch;
 
 /// This process.
@@ -15,8 +18,11 @@ pub(crate) struct Process {
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) threads: usize,
     pub(crate) log_level: LogLevelHandle,
+    pub(crate) keeper: Arc<Keeper>,
     /// Tells everybody to stop.
-    pub(crate) stop: watch::Sender<Option<Shutdown>>,
+    pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
+    /// An order to stop was given up.
+    pub(crate) stop_failed: Arc<AtomicBool>,
 }
 
 impl Host for Process {
@@ -75,7 +81,25 @@ impl Host for Process {
     }
 
     fn shutdown(&self, how: Shutdown) {
-        self.stop.send_replace(Some(how));
+        let settings = &self.settings;
+        let save = match how.save {
+            SaveOnExit::Always => true,
+            SaveOnExit::Never => false,
+            SaveOnExit::AsSet => !settings.appendonly() && !settings.save_points().is_empty(),
+        };
+        self.stop_failed.store(false, Relaxed);
+        match self.keeper.engine().filter(|_| save) {
+            Some(engine) => {
+                save_and_stop(engine, self.keeper.clone(), how, self.stop.clone(), self.stop_failed.clone())
+            }
+            None => {
+                self.stop.send_replace(Some(how));
+            }
+        }
+    }
+
+    fn shutdown_failed(&self) -> bool {
+        self.stop_failed.load(Relaxed)
     }
 
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String> {
@@ -93,9 +117,41 @@ impl Host for Process {
     }
 
     fn setting_changed(&self, name: &str) {
-        if name == "loglevel" {
-            self.log_level.set(self.settings.loglevel());
+        match name {
+            "loglevel" => self.log_level.set(self.settings.loglevel()),
+            "appendfsync" => self.keeper.follow_policy(),
+            "appendonly" => self.keeper.follow_appendonly(),
+            _ => {}
         }
+    }
+}
+
+/// Takes a last snapshot, on a thread of its own, and then has everybody stop. Nothing is written meanwhile: what is
+/// acknowledged is in the snapshot.
+fn save_and_stop(
+    engine: Arc<Engine>,
+    keeper: Arc<Keeper>,
+    how: Shutdown,
+    stop: Arc<watch::Sender<Option<Shutdown>>>,
+    failed: Arc<AtomicBool>,
+) {
+    let save = move || {
+        engine.pause.begin(engine.clock.unix_us() / 1000, i64::MAX as u64, PauseMode::Writes);
+        let outcome = keeper.snapshots.take_now();
+        match outcome {
+            Err(reason) if !how.force => {
+                tracing::error!("the last snapshot failed: {reason}. The server does not stop");
+                failed.store(true, Relaxed);
+                engine.pause.end();
+                keeper.tell_workers();
+            }
+            _ => {
+                stop.send_replace(Some(how));
+            }
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("last-snapshot".into()).spawn(save) {
+        tracing::error!(%error, "no thread for the last snapshot could be started");
     }
 }
 

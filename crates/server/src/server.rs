@@ -4,12 +4,15 @@
 use crate::balance::AtWork;
 use crate::clock::SystemClock;
 use crate::config::{self, Loaded};
+use crate::keeper::Keeper;
+use crate::load;
 use crate::log::{self, LogLevelHandle};
 use crate::process::Process;
 use crate::worker::{self, Arrival, Member, Start, Team};
-use anyhow::{Context, Result};
-use engine::host::Shutdown;
+use anyhow::{Context, Result, anyhow};
+use engine::host::{SaveOnExit, Shutdown};
 use engine::{Engine, Settings};
+use journal::{Directory, DirectoryLock};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(loaded: Loaded) -> Result<()> {
@@ -29,51 +32,90 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         tracing::warn!(setting, "this setting has no effect in this version");
     }
     prepare_directory(&settings)?;
+    let dir = settings.dir();
+    // Held until the process ends.
+    let _lock = DirectoryLock::acquire(std::path::Path::new(&*dir))?;
     let threads = match settings.threads() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
     raise_file_limit(&settings);
     let listeners = bind(&settings)?;
+    let storage = Directory::open(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
+    let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), threads, unix_s()));
     let (stop, stopped) = watch::channel(None);
-    let engine = engine(&settings, loaded.file, threads, log_level, stop);
-    let (team, threads) = start_workers(&engine, threads, &stopped)?;
+    let engine = engine(&settings, loaded.file, threads, log_level, stop, &keeper);
+    engine.set_loading(true);
+    let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
         // Before the line that others wait for: from then on a signal has to be a graceful one.
         let signals = signals()?;
-        announce(&listeners);
+        let line = greeting(&listeners);
         let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<Vec<_>, _>>()?;
         for listener in listeners {
             tokio::spawn(accept(listener, engine.clone(), team.clone()));
         }
-        anyhow::Ok(until_stopped(&engine, signals, stopped).await)
+        let loaded = load_in_background(keeper.clone(), engine.clone());
+        until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
     drop(runtime);
-    if how == Shutdown::Graceful {
+    if how.graceful {
         let limit = Duration::from_secs(settings.shutdown_timeout());
         join_within(threads, limit);
     }
+    keeper.close().map_err(|reason| anyhow!("the journal could not be closed: {reason}"))?;
     tracing::info!("stopped");
     Ok(())
 }
 
-fn engine(
+/// Reads the data on a thread of its own; connections are answered meanwhile, if only with -LOADING.
+fn load_in_background(keeper: Arc<Keeper>, engine: Arc<Engine>) -> oneshot::Receiver<Result<()>> {
+    let (tell, loaded) = oneshot::channel();
+    let load = move || {
+        let outcome = load::load(&keeper, &engine);
+        if outcome.is_ok() {
+            engine.set_loading(false);
+        }
+        let _ = tell.send(outcome);
+    };
+    if std::thread::Builder::new().name("load".into()).spawn(load).is_err() {
+        tracing::error!("no thread to read the data could be started");
+    }
+    loaded
+}
+
+pub(crate) fn unix_s() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+pub(crate) fn engine(
     settings: &Arc<Settings>,
     config_file: Option<std::path::PathBuf>,
     threads: usize,
     log_level: LogLevelHandle,
     stop: watch::Sender<Option<Shutdown>>,
+    keeper: &Arc<Keeper>,
 ) -> Arc<Engine> {
     let config_file = config_file.map(|path| std::path::absolute(&path).unwrap_or(path));
-    let process = Process { settings: settings.clone(), config_file, threads, log_level, stop };
+    let process = Process {
+        settings: settings.clone(),
+        config_file,
+        threads,
+        log_level,
+        keeper: keeper.clone(),
+        stop: Arc::new(stop),
+        stop_failed: Arc::default(),
+    };
     let clock = Arc::new(SystemClock::new());
-    Arc::new(Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads))
+    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads);
+    Arc::new(engine.with_persistence(keeper.clone()))
 }
 
 fn start_workers(
     engine: &Arc<Engine>,
+    keeper: &Arc<Keeper>,
     count: usize,
     stopped: &watch::Receiver<Option<Shutdown>>,
 ) -> Result<(Arc<Team>, Vec<JoinHandle<()>>)> {
@@ -86,7 +128,8 @@ fn start_workers(
     let team = Arc::new(Team { members, at_work: AtWork::new() });
     let mut threads = Vec::new();
     for (index, arrivals) in receivers.into_iter().enumerate() {
-        let start = Start { engine: engine.clone(), index, team: team.clone(), arrivals, stop: stopped.clone() };
+        let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
+        let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
         let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
             if let Err(error) = worker::run(start) {
                 // Without it, connections given to it would never be served.
@@ -100,13 +143,12 @@ fn start_workers(
 }
 
 /// One line that says where to go.
-fn announce(listeners: &[std::net::TcpListener]) {
+fn greeting(listeners: &[std::net::TcpListener]) -> String {
     let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-    let Some(first) = addresses.first() else { return };
+    let port = addresses.first().map_or(0, SocketAddr::port);
     let all = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
-    let (version, port) = (env!("CARGO_PKG_VERSION"), first.port());
-    // Nobody may be listening, which is no reason to stop.
-    let _ = writeln!(std::io::stdout(), "Holdfast {version} listens on {all}; talk to it with: redis-cli -p {port}");
+    let version = env!("CARGO_PKG_VERSION");
+    format!("Holdfast {version} listens on {all}; talk to it with: redis-cli -p {port}")
 }
 
 /// SIGTERM and SIGINT.
@@ -115,20 +157,36 @@ fn signals() -> Result<[Signal; 2]> {
     Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
 }
 
-/// Waits for a signal or a SHUTDOWN command.
+/// Says `line` once the data is there, and waits until the server is to stop: after a signal or SHUTDOWN, and after the
+/// last snapshot, if there is one.
 async fn until_stopped(
     engine: &Engine,
     [mut terminate, mut interrupt]: [Signal; 2],
     mut stopped: watch::Receiver<Option<Shutdown>>,
-) -> Shutdown {
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("SIGTERM: finishing what is in flight"),
-        _ = interrupt.recv() => tracing::info!("SIGINT: finishing what is in flight"),
-        _ = stopped.changed() => {}
+    mut loaded: oneshot::Receiver<Result<()>>,
+    line: &str,
+) -> Result<Shutdown> {
+    let mut loading = true;
+    let gracefully = Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false };
+    loop {
+        tokio::select! {
+            outcome = &mut loaded, if loading => {
+                outcome.context("the thread that reads the data has ended")??;
+                loading = false;
+                // Nobody may be listening, which is no reason to stop.
+                let _ = writeln!(std::io::stdout(), "{line}");
+            }
+            _ = terminate.recv() => {
+                tracing::info!("SIGTERM: finishing what is in flight");
+                engine.host.shutdown(gracefully);
+            }
+            _ = interrupt.recv() => {
+                tracing::info!("SIGINT: finishing what is in flight");
+                engine.host.shutdown(gracefully);
+            }
+            _ = stopped.changed() => return Ok(stopped.borrow().unwrap_or(gracefully)),
+        }
     }
-    let how = stopped.borrow().unwrap_or(Shutdown::Graceful);
-    engine.host.shutdown(how);
-    how
 }
 
 /// Waits for the workers, but not for ever: a client that does not read must not keep the server up.

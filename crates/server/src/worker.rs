@@ -3,6 +3,7 @@
 
 use crate::balance::{self, AtWork, Balance, Cores};
 use crate::connection::{Connection, Io, Moving};
+use crate::keeper::{Keeper, Standing};
 use crate::process;
 use engine::settings::WorkerBalance;
 use engine::{Engine, Worker};
@@ -40,6 +41,9 @@ pub(crate) struct Local {
     pool: Vec<Vec<u8>>,
     /// Connections with something to send at the end of the tick.
     to_flush: Vec<usize>,
+    /// Connections whose output waits for the journal.
+    held: Vec<usize>,
+    pub(crate) keeper: Arc<Keeper>,
     flusher: Waker,
     /// All workers, this one included.
     pub(crate) team: Arc<Team>,
@@ -90,11 +94,24 @@ impl Local {
         }
     }
 
-    /// Sends what all ready connections have to say: one pass of writes for the whole tick.
+    /// Sends what all ready connections have to say: one write to the journal and one pass of writes to sockets for
+    /// the whole tick. IMPORTANT: the journal first, so that nobody hears of a change that is not kept.
     fn flush_all(&mut self) {
         let mut queue = std::mem::take(&mut self.to_flush);
+        queue.append(&mut self.held);
+        let newest = queue.iter().filter_map(|index| self.ios.get(*index)).map(|io| io.depends_on).max().unwrap_or(0);
+        let kept = self.keeper.keep(newest);
         for index in queue.drain(..) {
             let Some(io) = self.ios.get_mut(index) else { continue };
+            match kept.standing(io.depends_on, io.last_batch, io.strict) {
+                Standing::Good => io.release(),
+                Standing::Waits => {
+                    io.held = true;
+                    self.held.push(index);
+                    continue;
+                }
+                Standing::Lost => io.give_up(&self.keeper.failure()),
+            }
             io.flush_queued = false;
             io.send(&self.worker.books.stats);
             if io.output.is_empty() {
@@ -103,6 +120,29 @@ impl Local {
             }
         }
         self.to_flush = queue;
+        if !self.held.is_empty() {
+            self.keeper.await_news(self.index);
+            self.engine.persistence.request_sync();
+            if self.keeper.has_moved_since(kept) {
+                self.flusher.wake_by_ref();
+            }
+        }
+    }
+
+    /// Something has happened to the journal or its snapshots: whoever waits for that looks again.
+    fn wake_waiting(&mut self) {
+        let mut any = false;
+        for (_, io) in self.ios.iter_mut().filter(|(_, io)| io.awaits_event) {
+            if io.handle.blocked.load(Relaxed) {
+                any = true;
+                io.wake();
+            } else {
+                io.awaits_event = false;
+            }
+        }
+        if any {
+            self.keeper.await_news(self.index);
+        }
     }
 }
 
@@ -149,6 +189,7 @@ impl Team {
 pub(crate) struct Start {
     pub(crate) engine: Arc<Engine>,
     pub(crate) index: usize,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) team: Arc<Team>,
     pub(crate) arrivals: mpsc::UnboundedReceiver<Arrival>,
     pub(crate) stop: tokio::sync::watch::Receiver<Option<engine::host::Shutdown>>,
@@ -166,6 +207,8 @@ pub(crate) fn run(start: Start) -> std::io::Result<()> {
             batch: Batch::default(),
             pool: Vec::new(),
             to_flush: Vec::new(),
+            held: Vec::new(),
+            keeper: start.keeper.clone(),
             flusher: Waker::noop().clone(),
             team: start.team.clone(),
             index: start.index,
@@ -232,8 +275,12 @@ async fn flusher() {
         with_local(|local| {
             if !local.flusher.will_wake(cx.waker()) {
                 local.flusher = cx.waker().clone();
+                local.keeper.register(local.index, cx.waker().clone());
             }
             local.flush_all();
+            if local.keeper.take_news(local.index) {
+                local.wake_waiting();
+            }
         });
         Poll::<()>::Pending
     })
@@ -255,6 +302,8 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
         while with_local(|local| engine.expire_cycle(&mut local.worker, index, workers, EXPIRY_SLICE_NS)) {
             tokio::task::yield_now().await;
         }
+        // What has expired waits for no client's reply to be written.
+        with_local(|local| local.keeper.keep_all());
         worked = note_busy(&team.members[index], worked);
         if index == 0 {
             if workers > 1 {

@@ -4,7 +4,7 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Effect, Key, Scalar};
+use crate::keyspace::{Cause, Effect, Key, Scalar};
 use crate::pure::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::pure::numbers::parse_i64;
 use resp::Reply;
@@ -131,7 +131,7 @@ fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     if !result.is_empty() {
         cx.keys.record(&Effect::StringSet { key: target, value: Scalar::Bytes(&result), deadline: None });
     } else if cx.keys.exists(target) {
-        cx.keys.record(&Effect::Delete { key: target });
+        cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
     }
     cx.reply.integer(result.len() as i64);
     Ok(())

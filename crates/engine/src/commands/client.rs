@@ -11,6 +11,7 @@ use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::pause::PauseMode;
 use crate::pure::numbers::parse_i64;
+use crate::settings::AppendFsync;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -50,6 +51,29 @@ fn setinfo(cx: &mut ServerCx<'_>) -> CommandResult {
         true => labels.library = value.into(),
         false => labels.library_version = value.into(),
     });
+    cx.reply.ok();
+    Ok(())
+}
+
+/// What replies to this connection wait for: `appendfsync` for itself alone.
+fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
+    let word = cx.args.bytes()?;
+    let policies = [
+        ("ALWAYS", Some(AppendFsync::Always)),
+        ("EVERYSEC", Some(AppendFsync::Everysec)),
+        ("NO", Some(AppendFsync::No)),
+        ("DEFAULT", None),
+    ];
+    let Some((_, policy)) = policies.iter().find(|(name, _)| is_word(word, name)) else {
+        let word = shown(word);
+        return Err(CommandError::said(format!(
+            "ERR '{word}' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
+        )));
+    };
+    if *policy == Some(AppendFsync::Always) && !cx.engine.settings.appendonly() {
+        return Err(CommandError::fixed("ERR there is no journal to write to: CONFIG SET appendonly yes first"));
+    }
+    cx.client.durability = *policy;
     cx.reply.ok();
     Ok(())
 }
@@ -399,6 +423,7 @@ pub(super) const COMMANDS: &[Command] = &[container(
         server("info", exactly(2), info).flag(OWN).tips(&["nondeterministic_output"]),
         server("kill", at_least(3), kill).flag(OTHERS),
         server("list", at_least(2), list).flag(OTHERS).tips(&["nondeterministic_output"]),
+        server("durability", exactly(3), durability).flag(OWN),
         server("no-evict", exactly(3), no_evict).flag(OTHERS),
         server("no-touch", exactly(3), no_touch).flag(OWN),
         server("pause", at_least(3), pause).flag(OTHERS),

@@ -13,8 +13,8 @@ use crate::keyspace::entry::{Entry, idle_s};
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Effect, Key, Scalar, Value};
+use crate::pure::glob;
 use crate::pure::numbers::parse_i64;
-use crate::pure::{glob, rdb};
 use crate::settings::AllowedFor;
 use resp::Protocol;
 use std::ops::RangeInclusive;
@@ -117,20 +117,15 @@ fn set_active_expire(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// There is nothing to save to or load from yet: checks that every value could be written and read back.
+/// Makes every key anew from the form in which a snapshot keeps it, as a restart would.
 fn reload(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.rest().all(|word| ["MERGE", "NOFLUSH", "NOSAVE"].iter().any(|known| is_word(word, known))) {
         return Err(CommandError::fixed("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."));
     }
-    let now_ms = cx.keys.now_ms;
-    for (_, shard) in cx.keys.locked().shards() {
-        for db in (0..DATABASES).map(|index| shard.db(index)) {
-            let sound = |entry: &Entry| rdb::decode(&dump::payload(db.value(entry, now_ms)), usize::MAX).is_ok();
-            if !db.iter(now_ms).all(sound) {
-                return Err(CommandError::fixed("ERR Error trying to load the RDB dump, check server logs."));
-            }
-        }
-    }
+    cx.keys.remake().map_err(|error| {
+        cx.engine.host.log(&format!("DEBUG RELOAD: {error}"));
+        CommandError::fixed("ERR Error trying to load the RDB dump, check server logs.")
+    })?;
     cx.reply.ok();
     Ok(())
 }

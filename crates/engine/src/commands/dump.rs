@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
 use crate::keyspace::hash::Form;
 use crate::keyspace::usage::counted;
-use crate::keyspace::{Effect, HashRef, Key, Scalar, Value};
+use crate::keyspace::{Cause, Effect, HashRef, Key, Scalar, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
 
@@ -64,7 +64,7 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     let value = decode(payload, cx.engine.settings.proto_max_bulk_len() as usize)?;
     // Everything has been checked: from here on the command cannot fail.
     if exists {
-        cx.keys.record(&Effect::Delete { key });
+        cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
     }
     if deadline.is_none_or(|deadline| deadline > now_ms) {
         match value {

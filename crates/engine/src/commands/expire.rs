@@ -5,7 +5,7 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Effect;
+use crate::keyspace::{Cause, Effect};
 use crate::pure::numbers::parse_i64;
 
 fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -34,7 +34,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
         cx.keys.record(&match u64::try_from(instant) {
             Ok(deadline) if deadline > cx.keys.now_ms => Effect::Deadline { key, deadline: Some(deadline) },
             // The time has come already.
-            _ => Effect::Delete { key },
+            _ => Effect::Delete { key, cause: Cause::Deleted },
         });
     }
     cx.reply.integer(i64::from(may_set));

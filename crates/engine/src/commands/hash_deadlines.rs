@@ -5,7 +5,7 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Effect, HashRef, Key};
+use crate::keyspace::{Cause, Effect, HashRef, Key};
 use crate::pure::numbers::parse_i64;
 use smallvec::SmallVec;
 
@@ -97,7 +97,7 @@ fn expire(cx: &mut WriteCx<'_>, form: TimeForm) -> CommandResult {
 /// Gives a field a deadline, or deletes it when that has passed; says which.
 fn set_deadline(cx: &mut WriteCx<'_>, key: Key<'_>, field: &[u8], deadline: u64) -> i64 {
     if deadline <= cx.keys.now_ms {
-        cx.keys.record(&Effect::HashDelete { key, fields: &[field] });
+        cx.keys.record(&Effect::HashDelete { key, fields: &[field], cause: Cause::Deleted });
         DELETED
     } else {
         cx.keys.record(&Effect::HashDeadline { key, field, deadline: Some(deadline) });
@@ -267,7 +267,7 @@ fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
                 let gone: SmallVec<[&[u8]; 16]> =
                     fields.iter().copied().filter(|pair| is_there(pair)).map(|(field, _)| field).collect();
                 if !gone.is_empty() {
-                    cx.keys.record(&Effect::HashDelete { key, fields: &gone });
+                    cx.keys.record(&Effect::HashDelete { key, fields: &gone, cause: Cause::Deleted });
                 }
             }
             Ttl::Until(deadline) => {
@@ -349,7 +349,7 @@ fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
         match cx.keys.hash(key)?.and_then(|hash| hash.get(field)) {
             Some(value) => {
                 value.reply(&mut cx.reply);
-                cx.keys.record(&Effect::HashDelete { key, fields: &[field] });
+                cx.keys.record(&Effect::HashDelete { key, fields: &[field], cause: Cause::Deleted });
             }
             None => cx.reply.null(),
         }

@@ -4,7 +4,7 @@ use crate::command::{Command, KeySpec, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::packed::FieldName;
-use crate::keyspace::{Effect, HashRef, Scalar};
+use crate::keyspace::{Cause, Effect, HashRef, Scalar};
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
 use resp::Reply;
@@ -111,7 +111,7 @@ fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let fields: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.hash_to_change(key)? {
         Some(hash) if fields.iter().any(|field| hash.get(field).is_some()) => {
-            cx.keys.record(&Effect::HashDelete { key, fields: &fields }).count
+            cx.keys.record(&Effect::HashDelete { key, fields: &fields, cause: Cause::Deleted }).count
         }
         _ => 0,
     };

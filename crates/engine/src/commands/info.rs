@@ -8,6 +8,7 @@ use crate::context::ReadCx;
 use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::keyspace::entry::used_at;
+use crate::persistence::{SnapshotReason, Snapshotting};
 use crate::settings::row;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -207,32 +208,61 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.zeros(&["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
 }
 
-/// Nothing is written to disk yet: these are the figures of a Redis that was told not to.
+/// In Redis's words: a snapshot is its RDB file, the journal its AOF.
 fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
-    lines.zeros(&["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
-    lines.ratio("current_fork_perc", 0.0);
-    lines.zeros(&["current_save_keys_processed", "current_save_keys_total"]);
-    lines.add("rdb_changes_since_last_save", cx.engine.totals().changes);
-    lines.add("rdb_bgsave_in_progress", 0);
-    lines.add("rdb_last_save_time", cx.engine.started_ms / 1000);
-    lines.add("rdb_last_bgsave_status", "ok");
-    lines.add("rdb_last_bgsave_time_sec", -1);
-    lines.add("rdb_current_bgsave_time_sec", -1);
-    lines.zeros(&[
-        "rdb_saves",
-        "rdb_last_cow_size",
-        "rdb_last_load_keys_expired",
-        "rdb_last_load_keys_loaded",
-        "aof_enabled",
-        "aof_rewrite_in_progress",
-        "aof_rewrite_scheduled",
-    ]);
-    lines.add("aof_last_rewrite_time_sec", -1);
-    lines.add("aof_current_rewrite_time_sec", -1);
-    lines.add("aof_last_bgrewrite_status", "ok");
-    lines.zeros(&["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    lines.add("aof_last_write_status", "ok");
+    let report = cx.engine.persistence.report();
+    let now_s = cx.engine.clock.unix_us() / 1_000_000;
+    let changes = cx.engine.totals().changes.saturating_sub(report.changes_at_last_save);
+    let running = |why| report.snapshot.filter(|snapshot| snapshot.why == why);
+    let took = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);
+    let status = |failed: bool| if failed { "err" } else { "ok" };
+    let (saving, compacting) = (running(SnapshotReason::Save), running(SnapshotReason::Compaction));
+    let since = |snapshot: Option<Snapshotting>| took(snapshot.map(|snapshot| now_s.saturating_sub(snapshot.since_s)));
+    lines.add("loading", u8::from(report.loading.is_some()));
+    lines.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
+    lines.ratio("current_fork_perc", report.snapshot.map_or(0.0, |snapshot| snapshot.progress * 100.0));
+    lines.add("current_save_keys_processed", report.snapshot.map_or(0, |snapshot| snapshot.keys));
+    lines.add("current_save_keys_total", report.snapshot.map_or(0, |snapshot| snapshot.keys_total));
+    lines.add("rdb_changes_since_last_save", changes);
+    lines.add("rdb_bgsave_in_progress", u8::from(saving.is_some()));
+    lines.add("rdb_last_save_time", report.last_save_s);
+    lines.add("rdb_last_bgsave_status", status(report.saves.last_failed));
+    lines.add("rdb_last_bgsave_time_sec", took(report.saves.last_took_s));
+    lines.add("rdb_current_bgsave_time_sec", since(saving));
+    lines.add("rdb_saves", report.saves.count);
+    lines.zeros(&["rdb_last_cow_size", "rdb_last_load_keys_expired"]);
+    lines.add("rdb_last_load_keys_loaded", report.keys_loaded);
+    lines.add("aof_enabled", u8::from(report.journaling));
+    lines.add("aof_rewrite_in_progress", u8::from(compacting.is_some()));
+    lines.add("aof_rewrite_scheduled", u8::from(report.scheduled == Some(SnapshotReason::Compaction)));
+    lines.add("aof_last_rewrite_time_sec", took(report.compactions.last_took_s));
+    lines.add("aof_current_rewrite_time_sec", since(compacting));
+    lines.add("aof_last_bgrewrite_status", status(report.compactions.last_failed));
+    lines.add("aof_rewrites", report.compactions.count);
+    lines.add("aof_rewrites_consecutive_failures", report.compactions.failures_in_a_row);
+    lines.add("aof_last_write_status", status(report.failure.is_some()));
     lines.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    if report.journaling {
+        lines.add("aof_current_size", report.journal_bytes);
+        lines.add("aof_base_size", report.snapshot_bytes);
+        lines.add("aof_pending_rewrite", u8::from(report.scheduled.is_some()));
+        lines.add("aof_buffer_length", report.unwritten_bytes);
+        lines.add("aof_pending_bio_fsync", u8::from(report.durable < report.sequence));
+        lines.add("aof_delayed_fsync", 0);
+        lines.add("journal_sequence", report.sequence);
+        lines.add("journal_durable_sequence", report.durable);
+    }
+    if let Some(reason) = report.failure {
+        lines.add("journal_failure", reason.replace(['\r', '\n'], " "));
+    }
+    if let Some(loading) = report.loading {
+        let share = loading.loaded_bytes as f64 / loading.total_bytes.max(1) as f64;
+        lines.add("loading_start_time", loading.since_s);
+        lines.add("loading_total_bytes", loading.total_bytes);
+        lines.add("loading_loaded_bytes", loading.loaded_bytes);
+        lines.add("loading_loaded_perc", format_args!("{:.2}", share * 100.0));
+        lines.add("loading_eta_seconds", loading.left_s);
+    }
 }
 
 fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {

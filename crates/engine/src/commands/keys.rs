@@ -5,9 +5,9 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, Flags, KeySpec, Keys, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Effect;
 use crate::keyspace::db::Db;
 use crate::keyspace::shard::DATABASES;
+use crate::keyspace::{Cause, Effect};
 use crate::pure::numbers::parse_i64;
 
 /// DEL and UNLINK.
@@ -39,7 +39,7 @@ fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
         if cx.keys.exists(key) {
-            cx.keys.record(&Effect::Delete { key });
+            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
             deleted += 1;
         }
     }

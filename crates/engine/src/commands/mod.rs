@@ -20,10 +20,10 @@ mod latency;
 mod manual;
 mod memory;
 mod object;
+mod persistence;
 mod scan;
 mod server;
 mod strings;
-mod wait;
 
 use crate::command::Family;
 
@@ -32,7 +32,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "connection", commands: connection::COMMANDS },
     Family { category: "connection", commands: client::COMMANDS },
     Family { category: "connection", commands: command::COMMANDS },
-    Family { category: "connection", commands: wait::COMMANDS },
+    Family { category: "connection", commands: persistence::WAITING },
     Family { category: "keyspace", commands: keys::COMMANDS },
     Family { category: "keyspace", commands: scan::COMMANDS },
     Family { category: "keyspace", commands: expire::COMMANDS },
@@ -46,6 +46,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "", commands: config::COMMANDS },
     Family { category: "", commands: info::COMMANDS },
     Family { category: "", commands: server::COMMANDS },
+    Family { category: "", commands: persistence::COMMANDS },
     Family { category: "", commands: memory::COMMANDS },
     Family { category: "", commands: latency::COMMANDS },
     Family { category: "", commands: debug::COMMANDS },

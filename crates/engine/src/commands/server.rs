@@ -5,8 +5,9 @@ use super::manual;
 use crate::args::is_word;
 use crate::command::{Command, Flags, at_least, container, exactly, server};
 use crate::context::{After, ServerCx};
+use crate::engine::{Blocked, Event};
 use crate::error::{CommandError, CommandResult};
-use crate::host::Shutdown;
+use crate::host::{SaveOnExit, Shutdown};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -81,12 +82,14 @@ fn shutdown(cx: &mut ServerCx<'_>) -> CommandResult {
         // A shutdown never waits for anything that it could be called back from.
         return Err(CommandError::fixed("ERR No shutdown in progress."));
     }
-    if save && !force {
-        // Nothing can be saved yet: better to stay than to lose what was asked to be kept.
-        return Err(CommandError::fixed("ERR Errors trying to SHUTDOWN. Check logs."));
-    }
-    cx.engine.host.shutdown(if now { Shutdown::Now } else { Shutdown::Graceful });
-    cx.after = After::Close;
+    let save = match (save, nosave) {
+        (true, _) => SaveOnExit::Always,
+        (_, true) => SaveOnExit::Never,
+        _ => SaveOnExit::AsSet,
+    };
+    cx.engine.host.shutdown(Shutdown { graceful: !now, save, force });
+    // The connection ends with the server. There is a reply only if saving fails, and the server stays.
+    cx.after = After::Block(Blocked { until_ms: None, event: Event::Shutdown, silent: false });
     Ok(())
 }
 

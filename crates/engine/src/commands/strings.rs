@@ -5,7 +5,7 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Effect, Key, Scalar, Value};
+use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
 use crate::pure::lcs;
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
@@ -123,7 +123,7 @@ fn store(
             Ttl::Until(deadline) => Some(deadline),
         };
         if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms) {
-            cx.keys.record(&Effect::Delete { key });
+            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         } else {
             cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline });
         }
@@ -174,7 +174,7 @@ fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
     match found {
         Some(string) => {
             string.reply(&mut cx.reply);
-            cx.keys.record(&Effect::Delete { key });
+            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         }
         None => cx.reply.null(),
     }
@@ -203,7 +203,7 @@ fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
     } else if let Some((form, mut at)) = time {
         let deadline = form.deadline(&mut at, cx.keys.now_ms, "getex")?;
         if deadline <= cx.keys.now_ms {
-            cx.keys.record(&Effect::Delete { key });
+            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         } else {
             cx.keys.record(&Effect::Deadline { key, deadline: Some(deadline) });
         }

@@ -12,6 +12,12 @@ pub(super) const DOCS: &[CommandDoc] = &[
     doc("client|caching", "6.0.0", "Decides whether the next command's keys are tracked, in opt-in and opt-out modes.")
         .complexity("O(1)")
         .arguments(&[one_of("mode", &[token("yes", "YES"), token("no", "NO")])]),
+    doc("client|durability", "7.4.0", "Decides how safe a write of this connection is before it is acknowledged.")
+        .complexity("O(1)")
+        .arguments(&[one_of(
+            "policy",
+            &[token("always", "ALWAYS"), token("everysec", "EVERYSEC"), token("no", "NO"), token("default", "DEFAULT")],
+        )]),
     doc("client|getname", "2.6.9", "Tells the name that was given to this connection.").complexity("O(1)"),
     doc("client|getredir", "6.0.0", "Tells which client receives this connection's invalidation messages.")
         .complexity("O(1)"),

@@ -4,6 +4,12 @@ use super::CommandDoc;
 use super::argument::{block, integer, key, one_of, pattern, string, token};
 
 pub(super) const DOCS: &[CommandDoc] = &[
+    doc("bgrewriteaof", "1.0.0", "Writes a snapshot in the background, so that the journal before it can go.")
+        .complexity("O(1)"),
+    doc("bgsave", "1.0.0", "Writes a snapshot in the background.")
+        .complexity("O(1)")
+        .history(&[("3.2.2", "New option `SCHEDULE`.")])
+        .arguments(&[token("schedule", "SCHEDULE").since("3.2.2").optional()]),
     doc("command", "2.8.13", "Describes all commands; its subcommands describe chosen ones.")
         .complexity("O(N) for N commands known"),
     doc("command|count", "2.8.13", "Tells how many commands there are.").complexity("O(1)"),
@@ -70,6 +76,7 @@ pub(super) const DOCS: &[CommandDoc] = &[
         .complexity("O(1)")
         .history(&[("7.0.0", "Takes several sections in one call.")])
         .arguments(&[string("section").optional().multiple()]),
+    doc("lastsave", "1.0.0", "Tells when the last good snapshot was written, in unix seconds.").complexity("O(1)"),
     doc("latency", "2.8.13", "Groups the subcommands about slow events.").complexity("Depends on the subcommand"),
     doc("latency|doctor", "2.8.13", "Explains in plain words what made the server slow and what could be done.")
         .complexity("O(1)"),
@@ -102,6 +109,8 @@ pub(super) const DOCS: &[CommandDoc] = &[
         .complexity("O(N) for N elements sampled")
         .arguments(&[key("key", 0), integer("count").after("SAMPLES").optional()]),
     doc("monitor", "1.0.0", "Streams every command that the server runs to this connection."),
+    doc("save", "1.0.0", "Writes a snapshot and replies when it is on disk.")
+        .complexity("O(N) for N keys in all databases"),
     doc("shutdown", "1.0.0", "Stops the server, after saving if it is set up to save.")
         .complexity("O(N) for N keys if it saves, else O(1)")
         .history(&[("7.0.0", "New options `NOW`, `FORCE` and `ABORT`.")])

@@ -1,7 +1,8 @@
 //! Applies effects: the only code that changes the keyspace, live and on replay.
 
+use super::codec::{BadEffect, Decoder};
 use super::db::Db;
-use super::effect::{Applied, Effect};
+use super::effect::{Applied, Effect, Image};
 use super::entry::{Entry, Kind};
 use super::hash::{FieldTable, Form, scalar};
 use super::key::Key;
@@ -42,9 +43,9 @@ impl Locked<'_> {
             Effect::HashSet { key, fields, keep_deadlines } => {
                 self.hash_set(db, key, fields, keep_deadlines, thresholds)
             }
-            Effect::HashDelete { key, fields } => self.hash_delete(db, key, fields),
+            Effect::HashDelete { key, fields, cause: _ } => self.hash_delete(db, key, fields),
             Effect::HashDeadline { key, field, deadline } => self.hash_deadline(db, key, field, deadline),
-            Effect::Delete { key } => self.delete(db, key),
+            Effect::Delete { key, cause: _ } => self.delete(db, key),
             Effect::Deadline { key, deadline } => {
                 usize::from(self.db_mut(db, key).change(key, |entry, _| entry.set_deadline(deadline)).is_some())
             }
@@ -64,6 +65,7 @@ impl Locked<'_> {
                 Some((loose, deadline)) => self.put(to_db, key, loose, deadline),
                 None => 0,
             },
+            Effect::Put { key, value, deadline } => self.put_image(db, key, value, deadline),
             Effect::FlushDb => self.empty(db..db + 1),
             Effect::FlushAll => self.empty(0..DATABASES),
             Effect::SwapDb { a, b } => {
@@ -72,6 +74,62 @@ impl Locked<'_> {
             }
         };
         Applied { count, replaced_deadline: None }
+    }
+
+    /// Makes every key anew from its own image. Nothing is lost when that cannot be done.
+    pub(crate) fn remake(&mut self, thresholds: Thresholds) -> Result<(), BadEffect> {
+        let mut images = Vec::new();
+        for (_, shard) in self.shards() {
+            let mut image = Vec::new();
+            shard.image_from(0, u32::MAX, usize::MAX, &mut image);
+            let mut effects = Decoder::new(&image);
+            while effects.next()?.is_some() {}
+            images.push(image);
+        }
+        self.empty(0..DATABASES);
+        for image in &images {
+            let mut effects = Decoder::new(image);
+            while let Some((db, effect)) = effects.next()? {
+                self.apply(db, &effect, thresholds);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an effect that is about whole databases true for those keys alone for which `counts` holds. All shards
+    /// are locked.
+    pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
+        let names = |locked: &Locked<'_>, db: usize| -> Vec<Vec<u8>> {
+            let entries = locked.shards().flat_map(|(_, shard)| shard.db(db).table.iter());
+            entries.map(Entry::name).filter(|name| counts(name)).map(<[u8]>::to_vec).collect()
+        };
+        let flushed = match effect {
+            Effect::FlushDb => db..db + 1,
+            Effect::FlushAll => 0..DATABASES,
+            Effect::SwapDb { a, b } => {
+                let take = |locked: &mut Locked<'_>, db: usize| -> Vec<_> {
+                    let taken = names(locked, db).into_iter().map(|name| {
+                        let loose = locked.db_mut(db, Key::new(&name)).take_loose(Key::new(&name));
+                        (name, loose)
+                    });
+                    taken.collect()
+                };
+                let (from_a, from_b) = (take(self, *a), take(self, *b));
+                for (to, taken) in [(*b, from_a), (*a, from_b)] {
+                    for (name, loose) in taken {
+                        let Some((loose, deadline)) = loose else { continue };
+                        self.put(to, Key::new(&name), loose, deadline);
+                    }
+                }
+                return;
+            }
+            _ => panic!("only effects on whole databases are made true in part"),
+        };
+        for db in flushed {
+            for name in names(self, db) {
+                self.delete(db, Key::new(&name));
+            }
+        }
     }
 
     /// Removes a key. A large value is freed after the locks are released.
@@ -99,6 +157,30 @@ impl Locked<'_> {
         1
     }
 
+    fn put_image(&mut self, db: usize, key: Key<'_>, value: Image<'_>, deadline: Option<u64>) -> usize {
+        let db = self.db_mut(db, key);
+        db.remove(key);
+        let entry = match value {
+            Image::String { value, marked } => {
+                let mut entry = string_entry(key, value, deadline);
+                entry.set_marked(marked);
+                entry
+            }
+            Image::Hash { fields, deadlines: [], form: None } if is_packable(fields) => {
+                packed::create(key.name, fields, &mut db.shapes, deadline)
+            }
+            Image::Hash { fields, deadlines, form } => {
+                let mut table = FieldTable::from_pairs(fields.iter().copied(), form.unwrap_or_default());
+                for ((field, _), deadline) in fields.iter().zip(deadlines) {
+                    table.set_deadline(field, *deadline);
+                }
+                Entry::with_object(key.name, Box::new(Object::Hash(table)), deadline)
+            }
+        };
+        db.insert(key, entry);
+        1
+    }
+
     fn string_set(&mut self, db: usize, key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> Applied {
         let db = self.db_mut(db, key);
         let changed = db.change(key, |entry, shapes| {
@@ -117,14 +199,7 @@ impl Locked<'_> {
             replaced
         });
         if changed.is_none() {
-            let entry = match value {
-                Scalar::Number(number) => Entry::new(key.name, Kind::Number, &number.to_le_bytes(), deadline),
-                Scalar::Bytes(bytes) if bytes.len() > INLINE_BYTES_MAX => {
-                    Entry::with_object(key.name, Box::new(Object::Bytes(bytes.to_vec())), deadline)
-                }
-                Scalar::Bytes(bytes) => Entry::new(key.name, Kind::Text, bytes, deadline),
-            };
-            db.insert(key, entry);
+            db.insert(key, string_entry(key, value, deadline));
         }
         Applied { count: value.len(), replaced_deadline: changed.flatten() }
     }
@@ -273,6 +348,23 @@ const FREED_AT_ONCE_MAX: usize = 1024;
 /// walks over them.
 const PACKED_FIELDS_MAX: usize = 1024;
 const PACKED_BYTES_MAX: usize = 4096;
+
+/// An entry for a string.
+fn string_entry(key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> Entry {
+    match value {
+        Scalar::Number(number) => Entry::new(key.name, Kind::Number, &number.to_le_bytes(), deadline),
+        Scalar::Bytes(bytes) if bytes.len() > INLINE_BYTES_MAX => {
+            Entry::with_object(key.name, Box::new(Object::Bytes(bytes.to_vec())), deadline)
+        }
+        Scalar::Bytes(bytes) => Entry::new(key.name, Kind::Text, bytes, deadline),
+    }
+}
+
+/// True when a hash of these fields may be packed at all.
+fn is_packable(fields: &[Pair<'_>]) -> bool {
+    fields.len() <= PACKED_FIELDS_MAX
+        && fields.iter().all(|(field, value)| field.len().max(value.len()) <= PACKED_BYTES_MAX)
+}
 
 /// Turns a packed hash into a table.
 fn unpack(entry: &mut Entry, shapes: &mut Shapes) {

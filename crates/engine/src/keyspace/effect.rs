@@ -3,6 +3,7 @@
 //! An effect says what is true afterwards, not what was asked for: deadlines are absolute, random choices and
 //! sums are results. Applying the same effects to the same state gives the same state, today and on replay.
 
+use super::hash::Form;
 use super::key::Key;
 use super::packed::Pair;
 use super::scalar::Scalar;
@@ -17,11 +18,11 @@ pub enum Effect<'a> {
     /// These fields of the hash have these values; a later pair beats an earlier one of the same name.
     HashSet { key: Key<'a>, fields: &'a [Pair<'a>], keep_deadlines: bool },
     /// These fields of the hash are gone; without a field left, so is the key.
-    HashDelete { key: Key<'a>, fields: &'a [&'a [u8]] },
+    HashDelete { key: Key<'a>, fields: &'a [&'a [u8]], cause: Cause },
     /// The field expires then, or never.
     HashDeadline { key: Key<'a>, field: &'a [u8], deadline: Option<u64> },
     /// The key is gone.
-    Delete { key: Key<'a> },
+    Delete { key: Key<'a>, cause: Cause },
     /// The key expires then, or never.
     Deadline { key: Key<'a>, deadline: Option<u64> },
     /// The value and deadline of `from` are now those of `to`, and `from` is gone.
@@ -30,12 +31,32 @@ pub enum Effect<'a> {
     Copy { from: Key<'a>, to: Key<'a>, to_db: usize },
     /// The key with its deadline is in database `to_db` and no longer in this one.
     Move { key: Key<'a>, to_db: usize },
+    /// The key holds this value and expires then; whatever it held before is gone. The whole of a key at once: how
+    /// snapshots tell of it.
+    Put { key: Key<'a>, value: Image<'a>, deadline: Option<u64> },
     /// The database is empty.
     FlushDb,
     /// All databases are empty.
     FlushAll,
     /// The two databases have changed places.
     SwapDb { a: usize, b: usize },
+}
+
+/// Why something is gone. It makes no difference to the state, but to those who are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Deleted,
+    Expired,
+}
+
+/// A whole value.
+#[derive(Clone, Copy)]
+pub enum Image<'a> {
+    /// A string; `marked` when it was changed in place (OBJECT ENCODING tells).
+    String { value: Scalar<'a>, marked: bool },
+    /// A hash whose fields have different names; a table of that form, or packed. `deadlines` is empty or has an
+    /// element for each field.
+    Hash { fields: &'a [Pair<'a>], deadlines: &'a [Option<u64>], form: Option<Form> },
 }
 
 /// What applying an effect came to, where the state alone can tell.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// What Redis would keep a hash as: OBJECT ENCODING tells it, and a hash never goes back to a smaller form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Form {
+pub enum Form {
     /// Small by the settings, but too large for us to pack.
     #[default]
     Small,
@@ -63,6 +63,11 @@ impl FieldTable {
             self.fields.find(hash, |field| field.deadline() == Some(*deadline)).map(|field| field.name().to_vec())
         })
         .collect()
+    }
+
+    /// All fields as they are kept, those past their deadline included.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.fields.iter()
     }
 
     fn get(&self, field: &[u8]) -> Option<&Entry> {

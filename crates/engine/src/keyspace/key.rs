@@ -1,6 +1,6 @@
 //! A key's name with its hash and shard, worked out once. Knows hash tags; refuses to know values.
 
-use super::table::NameHash;
+use super::table::{NameHash, NameHasher};
 
 /// A key as a command names it.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +15,16 @@ impl<'a> Key<'a> {
     /// The key called `name`.
     #[inline]
     pub fn new(name: &'a [u8]) -> Key<'a> {
-        let hash = NameHash::of(name);
+        Key::hashed_by(NameHasher::of_process(), name)
+    }
+
+    /// The same by the hash function of another process: where the key was there.
+    #[inline]
+    pub fn hashed_by(hasher: &NameHasher, name: &'a [u8]) -> Key<'a> {
+        let hash = hasher.hash(name);
         let shard_bits = match hash_tag(name) {
             None => hash.shard_bits(),
-            Some(tag) => NameHash::of(tag).shard_bits(),
+            Some(tag) => hasher.hash(tag).shard_bits(),
         };
         Key { name, hash, shard_bits: shard_bits as u16 }
     }

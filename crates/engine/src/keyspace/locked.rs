@@ -1,6 +1,7 @@
 //! The shards and their locks. Knows which keys need which locks and in what order they are taken; refuses to
 //! know what is done under them.
 
+use super::codec;
 use super::db::Db;
 use super::key::Key;
 use super::shard::Shard;
@@ -105,6 +106,12 @@ impl Keyspace {
         self.shards.len()
     }
 
+    /// How many keys there are in all databases, a shard after the other.
+    pub fn keys(&self) -> u64 {
+        let count = |shard: &Padded| shard.0.lock().dbs.iter().map(|db| db.len() as u64).sum::<u64>();
+        self.shards.iter().map(count).sum()
+    }
+
     /// Locks nothing: for commands that touch no key.
     #[inline]
     pub fn lock_none(&self) -> Locked<'_> {
@@ -189,6 +196,26 @@ impl<'a> Locked<'a> {
         let db = &mut self.guards[index].1.dbs[db];
         db.used_at = self.used_at;
         db
+    }
+
+    /// Number of the last batch of effects that changed any shard locked here.
+    #[inline]
+    pub fn changed_by(&self) -> u64 {
+        self.guards.iter().map(|(_, guard)| guard.changed_by).max().unwrap_or(0)
+    }
+
+    /// Notes that what is locked here was changed by a batch of that number.
+    #[inline]
+    pub fn set_changed_by(&mut self, sequence: u64) {
+        self.shards_mut().for_each(|shard| shard.changed_by = sequence);
+    }
+
+    /// Appends a key of database `db` as the effect that makes it; nothing when there is no such key.
+    pub fn encode_key(&self, db: usize, key: Key<'_>, out: &mut Vec<u8>) {
+        let within = self.db(db, key);
+        if let Some(entry) = within.entry(key) {
+            codec::encode_entry(db, within, entry, out);
+        }
     }
 
     /// Takes what waits to be freed, to free it elsewhere.

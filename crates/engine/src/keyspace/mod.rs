@@ -5,6 +5,7 @@
 //! it. [`effect::Effect`] is the only way to change any of it.
 
 pub mod apply;
+pub mod codec;
 pub mod db;
 pub mod effect;
 pub mod entry;
@@ -21,7 +22,7 @@ pub mod table;
 pub mod usage;
 pub mod value;
 
-pub use effect::{Applied, Effect};
+pub use effect::{Applied, Cause, Effect, Image};
 pub use hash::HashRef;
 pub use key::Key;
 pub use locked::{Keyspace, Locked};

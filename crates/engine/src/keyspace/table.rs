@@ -26,15 +26,7 @@ impl NameHash {
     /// Hashes `name` with the seed of this process, so that nobody outside can aim at one segment.
     #[inline]
     pub fn of(name: &[u8]) -> NameHash {
-        use foldhash::fast::FixedState;
-        static SEED: std::sync::OnceLock<FixedState> = std::sync::OnceLock::new();
-        let state = SEED.get_or_init(|| {
-            use foldhash::fast::RandomState;
-            FixedState::with_seed(RandomState::default().hash_one(0u64))
-        });
-        let mut hasher = state.build_hasher();
-        hasher.write(name);
-        NameHash(hasher.finish())
+        NameHasher::of_process().hash(name)
     }
 
     /// The whole hash, for indexes beside the table.
@@ -51,7 +43,7 @@ impl NameHash {
     /// Where the entry stands in the order of iteration. These bits are neither those that `hashbrown` picks
     /// the slot with (low) nor its tag (high), nor those that pick the shard.
     #[inline]
-    fn position(self) -> u32 {
+    pub fn position(self) -> u32 {
         (self.0 >> 16) as u32
     }
 
@@ -59,6 +51,44 @@ impl NameHash {
     #[inline]
     pub fn shard_bits(self) -> usize {
         (self.0 >> 48) as usize & 0x1ff
+    }
+}
+
+/// A hash function for names: one of a family that a seed picks from.
+#[derive(Clone)]
+pub struct NameHasher {
+    state: foldhash::fast::FixedState,
+    seed: u64,
+}
+
+impl NameHasher {
+    /// Which family of functions this is. Snapshots tell it beside the seed: what reads one has to find keys where
+    /// its writer found them. IMPORTANT: another function gets another number, and this one stays readable; a test
+    /// pins what it makes of known names.
+    pub const FAMILY: u8 = 1;
+
+    /// The function of that seed.
+    pub fn with_seed(seed: u64) -> NameHasher {
+        NameHasher { state: foldhash::fast::FixedState::with_seed(seed), seed }
+    }
+
+    /// The function that this process uses.
+    #[inline]
+    pub fn of_process() -> &'static NameHasher {
+        static HASHER: std::sync::OnceLock<NameHasher> = std::sync::OnceLock::new();
+        HASHER.get_or_init(|| NameHasher::with_seed(foldhash::fast::RandomState::default().hash_one(0u64)))
+    }
+
+    /// What picks the function from its family.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[inline]
+    pub fn hash(&self, name: &[u8]) -> NameHash {
+        let mut hasher = self.state.build_hasher();
+        hasher.write(name);
+        NameHash(hasher.finish())
     }
 }
 
@@ -200,6 +230,32 @@ impl Table {
         }
     }
 
+    /// The last position of the range of positions that is kept together with `position`: the smallest step that
+    /// [`Table::visit_range`] takes without looking at hashes.
+    pub fn range_end(&self, position: u32) -> u32 {
+        let segment = self.segment_of(position).and_then(|index| self.segments[index].end());
+        segment.map_or(u32::MAX, |end| end - 1)
+    }
+
+    /// Visits the entries whose positions are `from` to `to`, both included, in no order.
+    pub fn visit_range<'t>(&'t self, from: u32, to: u32, mut visit: impl FnMut(&'t Entry)) {
+        let mut next = from;
+        while let Some(index) = self.segment_of(next) {
+            let segment = &self.segments[index];
+            let end = segment.end().map_or(u32::MAX, |end| end - 1);
+            if segment.start() >= from && end <= to {
+                segment.entries.iter().for_each(&mut visit);
+            } else {
+                let within = |entry: &&Entry| (from..=to).contains(&NameHash::of(entry.name()).position());
+                segment.entries.iter().filter(within).for_each(&mut visit);
+            }
+            match end.checked_add(1) {
+                Some(start) if start <= to => next = start,
+                _ => break,
+            }
+        }
+    }
+
     /// A random entry. Fair among the entries of a segment; segments are met in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
         if self.len == 0 {
@@ -292,6 +348,11 @@ impl Table {
 }
 
 impl Segment {
+    /// The first position of this segment's range.
+    fn start(&self) -> u32 {
+        (u64::from(self.prefix) << (POSITION_BITS - self.depth)) as u32
+    }
+
     /// The first position behind this segment's range; `None` when it is the last.
     fn end(&self) -> Option<u32> {
         let end = (u64::from(self.prefix) + 1) << (POSITION_BITS - self.depth);
@@ -305,6 +366,47 @@ fn rehash(entry: &Entry) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    /// Snapshots on disk depend on it: should a new version of the crate make something else of these names, it is
+    /// another family and needs another number.
+    #[test]
+    fn the_hash_function_is_what_it_always_was() {
+        let hasher = NameHasher::with_seed(42);
+        let names: [&[u8]; 5] = [b"", b"a", b"job:1234567", b"a name of more than sixteen bytes", &[0xff; 100]];
+        let made = names.map(|name| hasher.hash(name).get());
+        let ever = [
+            8_457_901_266_710_262_221,
+            634_688_044_347_179_469,
+            3_760_531_872_047_137_988,
+            2_570_470_136_454_680_783,
+            1_864_659_930_143_030_463,
+        ];
+        assert_eq!(made, ever, "family {}", NameHasher::FAMILY);
+    }
+
+    #[test]
+    fn ranges_together_hold_every_entry_once() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for count in [0, 1, 5, 150, 3_000] {
+            let mut table = Table::default();
+            (0..count).for_each(|name: u32| put(&mut table, name.to_string().as_bytes()));
+            let (mut found, mut from) = (Vec::new(), 0u32);
+            loop {
+                // Whole segments, or any piece of the range.
+                let to = if random.bool() { table.range_end(from) } else { from.saturating_add(random.u32(..1 << 28)) };
+                table.visit_range(from, to, |entry| {
+                    assert!((from..=to).contains(&NameHash::of(entry.name()).position()));
+                    found.push(entry.name().to_vec());
+                });
+                let Some(next) = to.checked_add(1) else { break };
+                from = next;
+            }
+            found.sort();
+            let mut expected: Vec<_> = (0..count).map(|name| name.to_string().into_bytes()).collect();
+            expected.sort();
+            assert_eq!(found, expected);
+        }
+    }
+
     use super::super::entry::Kind;
     use super::*;
     use std::collections::{BTreeMap, BTreeSet};

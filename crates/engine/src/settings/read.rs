@@ -303,6 +303,19 @@ impl Settings {
         self.text(row::DBFILENAME)
     }
 
+    pub fn stop_writes_on_bgsave_error(&self) -> bool {
+        self.flag(row::STOP_WRITES_ON_BGSAVE_ERROR)
+    }
+
+    /// A journal that has grown by so many percent of the last snapshot asks for another one; 0 = never.
+    pub fn auto_aof_rewrite_percentage(&self) -> u64 {
+        self.size(row::AUTO_AOF_REWRITE_PERCENTAGE)
+    }
+
+    pub fn auto_aof_rewrite_min_size(&self) -> u64 {
+        self.size(row::AUTO_AOF_REWRITE_MIN_SIZE)
+    }
+
     pub fn appendonly(&self) -> bool {
         self.flag(row::APPENDONLY)
     }

@@ -153,7 +153,7 @@ pub const TABLE: &[Row] = &[
     memory("stream-node-max-bytes", 0, SIZE_MAX, "4096"),
     integer("stream-node-max-entries", 0, LONG_MAX, "100"),
     // Snapshots.
-    checked("save", check::save_points, "3600 1 300 100 60 10000"),
+    checked("save", check::save_points, "3600 1"),
     checked("dbfilename", check::dump_file_name, "dump.rdb").protected(),
     yes_no("rdbcompression", "yes"),
     yes_no("rdbchecksum", "yes").immutable(),
@@ -165,7 +165,7 @@ pub const TABLE: &[Row] = &[
     integer("loading-process-events-interval-bytes", 1024, INT_MAX, "2097152").hidden(),
     choice("sanitize-dump-payload", &[("no", 0), ("yes", 1), ("clients", 2)], "no"),
     // The append-only log.
-    yes_no("appendonly", "no"),
+    yes_no("appendonly", "yes"),
     checked("appendfilename", check::append_file_name, "appendonly.aof").immutable(),
     checked("appenddirname", check::append_dir_name, "appendonlydir").immutable(),
     choice("appendfsync", APPENDFSYNC, "everysec"),
@@ -337,6 +337,9 @@ pub mod row {
     pub const STREAM_NODE_MAX_ENTRIES: usize = index_of("stream-node-max-entries");
     pub const SAVE: usize = index_of("save");
     pub const DBFILENAME: usize = index_of("dbfilename");
+    pub const STOP_WRITES_ON_BGSAVE_ERROR: usize = index_of("stop-writes-on-bgsave-error");
+    pub const AUTO_AOF_REWRITE_PERCENTAGE: usize = index_of("auto-aof-rewrite-percentage");
+    pub const AUTO_AOF_REWRITE_MIN_SIZE: usize = index_of("auto-aof-rewrite-min-size");
     pub const APPENDONLY: usize = index_of("appendonly");
     pub const REPL_BACKLOG_SIZE: usize = index_of("repl-backlog-size");
     pub const APPENDFSYNC: usize = index_of("appendfsync");

@@ -1,0 +1,132 @@
+//! Snapshots on demand, and waiting until writes are safe. What keeps them is behind `Persistence`.
+
+use crate::args::is_word;
+use crate::command::{Command, Flags, at_least, exactly, server};
+use crate::context::{After, ServerCx};
+use crate::engine::{Blocked, Event};
+use crate::error::{CommandError, CommandResult};
+use crate::persistence::{SnapshotBusy, SnapshotReason};
+use crate::pure::numbers::parse_i64;
+
+const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
+
+/// Unlike Redis's, it keeps nobody but its own client waiting.
+fn save(cx: &mut ServerCx<'_>) -> CommandResult {
+    let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
+    cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });
+    Ok(())
+}
+
+fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
+    let may_wait = match cx.args.try_next() {
+        None => false,
+        Some(word) if is_word(word, "SCHEDULE") && cx.args.is_empty() => true,
+        Some(_) => return Err(CommandError::Syntax),
+    };
+    match cx.engine.persistence.begin_snapshot(SnapshotReason::Save) {
+        Ok(_) => cx.reply.simple("Background saving started"),
+        Err(SnapshotBusy(SnapshotReason::Save)) => return Err(SAVE_IN_PROGRESS),
+        Err(SnapshotBusy(SnapshotReason::Compaction)) if may_wait => {
+            cx.engine.persistence.schedule_snapshot(SnapshotReason::Save);
+            cx.reply.simple("Background saving scheduled");
+        }
+        Err(SnapshotBusy(SnapshotReason::Compaction)) => {
+            return Err(CommandError::fixed(
+                "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to \
+                 schedule a BGSAVE whenever possible.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.reply.integer(cx.engine.persistence.report().last_save_s as i64);
+    Ok(())
+}
+
+/// A snapshot makes the journal before it superfluous: that is all there is to rewriting it.
+fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
+    match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
+        Ok(_) => cx.reply.simple("Background append only file rewriting started"),
+        Err(SnapshotBusy(SnapshotReason::Save)) => {
+            cx.engine.persistence.schedule_snapshot(SnapshotReason::Compaction);
+            cx.reply.simple("Background append only file rewriting scheduled");
+        }
+        Err(SnapshotBusy(SnapshotReason::Compaction)) => {
+            return Err(CommandError::fixed("ERR Background append only file rewriting already in progress"));
+        }
+    }
+    Ok(())
+}
+
+fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
+    let replicas = cx.args.int()?;
+    let until_ms = deadline(cx)?;
+    if replicas <= 0 {
+        cx.reply.integer(0);
+    } else {
+        cx.after = After::Block(Blocked { until_ms, event: Event::Never(b":0\r\n"), silent: false });
+    }
+    Ok(())
+}
+
+fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
+    let here = cx.args.int()?;
+    if !(0..=1).contains(&here) {
+        return Err(CommandError::fixed("ERR value is out of range, value must between 0 and 1"));
+    }
+    let replicas = parse_i64(cx.args.bytes()?).filter(|replicas| *replicas >= 0);
+    let replicas = replicas.ok_or(CommandError::fixed("ERR value is out of range, must be positive"))?;
+    let until_ms = deadline(cx)?;
+    let persistence = &cx.engine.persistence;
+    let journaling = cx.engine.settings.appendonly();
+    if here > 0 && !journaling {
+        return Err(CommandError::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
+    }
+    let sequence = if journaling { cx.client.last_batch } else { u64::MAX };
+    let durable = persistence.durable() >= sequence;
+    if durable as i64 >= here && replicas == 0 {
+        cx.reply.array(2);
+        cx.reply.integer(i64::from(durable));
+        cx.reply.integer(0);
+        return Ok(());
+    }
+    persistence.request_sync();
+    let event = Event::Durable { sequence, on_replicas: replicas > 0 };
+    cx.after = After::Block(Blocked { until_ms, event, silent: false });
+    Ok(())
+}
+
+/// The next argument as a span in milliseconds from now; `None` for 0, which is for ever.
+fn deadline(cx: &mut ServerCx<'_>) -> Result<Option<u64>, CommandError> {
+    let timeout_ms =
+        parse_i64(cx.args.bytes()?).ok_or(CommandError::fixed("ERR timeout is not an integer or out of range"))?;
+    let Ok(timeout_ms) = u64::try_from(timeout_ms) else {
+        return Err(CommandError::fixed("ERR timeout is negative"));
+    };
+    let until_ms = cx.now_ms + timeout_ms;
+    if i64::try_from(until_ms).is_err() {
+        return Err(CommandError::fixed("ERR timeout is out of range"));
+    }
+    Ok((timeout_ms > 0).then_some(until_ms))
+}
+
+const ADMIN: Flags = Flags(Flags::ADMIN.0 | Flags::NOSCRIPT.0 | Flags::NO_ASYNC_LOADING.0);
+const WAIT_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
+
+/// In the family of connections: what it is about is a connection's own writes.
+pub(super) const WAITING: &[Command] = &[
+    server("wait", exactly(3), wait).flag(Flags::BLOCKING).tips(WAIT_TIPS),
+    server("waitaof", exactly(4), waitaof).flag(Flags::BLOCKING).tips(WAIT_TIPS),
+];
+
+pub(super) const COMMANDS: &[Command] = &[
+    server("bgrewriteaof", exactly(1), bgrewriteaof).flag(ADMIN),
+    server("bgsave", at_least(1), bgsave).flag(ADMIN),
+    server("lastsave", exactly(1), lastsave)
+        .fast()
+        .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::ADMIN.0 | Flags::DANGEROUS.0))
+        .tips(&["nondeterministic_output"]),
+    server("save", exactly(1), save).flag(ADMIN).flag(Flags::NO_MULTI),
+];

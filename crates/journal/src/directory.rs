@@ -1,0 +1,190 @@
+//! A directory on a disk, and the lock that keeps a second process out of it. Knows nothing of what the files hold.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::storage::{Storage, StorageFile};
+
+/// A [`Storage`] on a disk.
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory that exists.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
+        let path = path.into();
+        if fs::metadata(&path)?.is_dir() { Ok(Directory { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    /// Opens a directory and makes it, with its parents, if it does not exist.
+    pub fn create(path: impl Into<PathBuf>) -> io::Result<Directory> {
+        let path = path.into();
+        if !path.is_dir() {
+            fs::create_dir_all(&path)?;
+            // Without this a power failure could take the directory away together with what is synced inside it.
+            if let Some(parent) = path.canonicalize()?.parent() {
+                File::open(parent)?.sync_all()?;
+            }
+        }
+        Directory::open(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Storage for Directory {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.path.join(name))?;
+        Ok(Box::new(DiskFile { file }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let path = self.path.join(name);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            // To look at a journal one may read but not write is fine; a later write then says what is wrong.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+            {
+                File::open(&path)?
+            }
+            opened => opened?,
+        };
+        Ok(Box::new(DiskFile { file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+struct DiskFile {
+    file: File,
+}
+
+impl StorageFile for DiskFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+}
+
+/// Held for as long as a process uses a data directory. The operating system gives it up when the process dies, so a
+/// `LOCK` file that was left behind locks nobody out.
+pub struct DirectoryLock {
+    _file: File,
+}
+
+#[derive(Debug, Error)]
+pub enum LockError {
+    #[error("the data directory {} is in use by process {holder}", path.display())]
+    InUse { path: PathBuf, holder: String },
+    #[error("the data directory {} cannot be locked: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl DirectoryLock {
+    pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
+        let failed = |source| LockError::Io { path: path.to_owned(), source };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join("LOCK"))
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
+                let holder = if named { holder.trim().to_owned() } else { "(unknown)".to_owned() };
+                return Err(LockError::InUse { path: path.to_owned(), holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        file.set_len(0).map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        writeln!(file, "{}", std::process::id()).map_err(failed)?;
+        Ok(DirectoryLock { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{read_full_at, write_all_at};
+
+    #[test]
+    fn files_are_made_named_and_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path().join("a/b")).unwrap();
+        let file = directory.create("one").unwrap();
+        write_all_at(&*file, b"hello", 3).unwrap();
+        file.sync().unwrap();
+        assert_eq!(directory.create("one").err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        directory.rename("one", "two").unwrap();
+        directory.sync_directory().unwrap();
+        assert_eq!(directory.list().unwrap(), ["two"]);
+        let file = directory.open("two").unwrap();
+        let mut bytes = [9; 10];
+        assert_eq!(read_full_at(&*file, &mut bytes, 0).unwrap(), 8);
+        assert_eq!(&bytes[..8], b"\0\0\0hello");
+        file.set_len(4).unwrap();
+        assert_eq!(file.len().unwrap(), 4);
+        directory.remove("two").unwrap();
+        assert_eq!(directory.open("two").err().unwrap().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_directory_that_is_in_use_names_the_process() {
+        let scratch = tempfile::tempdir().unwrap();
+        let held = DirectoryLock::acquire(scratch.path()).unwrap();
+        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap().to_string();
+        let expected =
+            format!("the data directory {} is in use by process {}", scratch.path().display(), std::process::id());
+        assert_eq!(refused, expected);
+        drop(held);
+        DirectoryLock::acquire(scratch.path()).unwrap();
+    }
+}

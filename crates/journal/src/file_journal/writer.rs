@@ -1,0 +1,112 @@
+//! The segment that is being written. Knows where the data ends in it; never syncs, so that it holds up nobody.
+
+use std::sync::Arc;
+
+use super::JournalOptions;
+use crate::failure::{Failure, Operation};
+use crate::segment::{self, SegmentHeader};
+use crate::sequence::Sequence;
+use crate::storage::{Storage, StorageFile, write_all_at};
+
+pub(super) struct SegmentWriter {
+    storage: Arc<dyn Storage>,
+    segment_bytes_max: u64,
+    pub(super) zero_ahead: bool,
+    zero_ahead_bytes: usize,
+    /// As many as are written ahead; there from the first time on.
+    zeros: Vec<u8>,
+    file: Option<(Arc<str>, Arc<dyn StorageFile>)>,
+    /// Where the data ends, and the zeros behind it.
+    data_end: u64,
+    file_end: u64,
+    /// The last batch in the file.
+    pub(super) handed: Sequence,
+    /// What is to be written next; kept for its memory.
+    pub(super) frames: Vec<u8>,
+}
+
+/// A segment as the sync thread needs it.
+#[derive(Clone)]
+pub(super) struct OpenSegment {
+    pub(super) name: Arc<str>,
+    pub(super) file: Arc<dyn StorageFile>,
+    pub(super) data_end: u64,
+}
+
+impl SegmentWriter {
+    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions) -> SegmentWriter {
+        SegmentWriter {
+            storage,
+            segment_bytes_max: options.segment_bytes_max,
+            zero_ahead: options.zero_ahead,
+            zero_ahead_bytes: options.zero_ahead_bytes,
+            zeros: Vec::new(),
+            file: None,
+            data_end: 0,
+            file_end: 0,
+            handed: Sequence::NONE,
+            frames: Vec::new(),
+        }
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.data_end
+    }
+
+    /// No batch was written to this segment yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.data_end <= segment::HEADER_LEN
+    }
+
+    /// The frames at hand belong into the next segment.
+    pub(super) fn is_full(&self) -> bool {
+        !self.is_empty() && self.data_end + self.frames.len() as u64 > self.segment_bytes_max
+    }
+
+    pub(super) fn begin_segment(
+        &mut self,
+        first: Sequence,
+        durable: Sequence,
+        is_break: bool,
+    ) -> Result<OpenSegment, Failure> {
+        let name = segment::file_name(first);
+        let file = self.storage.create(&name).map_err(|error| Failure::io(Operation::Create, &name, &error))?;
+        let header = SegmentHeader { first, durable, is_break }.encode();
+        write_all_at(&*file, &header, 0).map_err(|error| Failure::io(Operation::Write, &name, &error))?;
+        let (name, file): (Arc<str>, Arc<dyn StorageFile>) = (name.into(), file.into());
+        self.data_end = segment::HEADER_LEN;
+        self.file_end = segment::HEADER_LEN;
+        self.handed = first.previous();
+        self.file = Some((name.clone(), file.clone()));
+        Ok(OpenSegment { name, file, data_end: self.data_end })
+    }
+
+    /// Writes `frames`, the last of which is `last`.
+    pub(super) fn write_frames(&mut self, last: Sequence) -> Result<(), Failure> {
+        let (name, file) = self.file.as_ref().expect("a segment was begun");
+        let failed = |error| Failure::io(Operation::Write, name, &error);
+        write_all_at(&**file, &self.frames, self.data_end).map_err(failed)?;
+        self.data_end += self.frames.len() as u64;
+        if self.data_end > self.file_end {
+            self.file_end = self.data_end;
+            if self.zero_ahead {
+                self.zeros.resize(self.zero_ahead_bytes, 0);
+                write_all_at(&**file, &self.zeros, self.file_end).map_err(failed)?;
+                self.file_end += self.zeros.len() as u64;
+            }
+        }
+        self.handed = last;
+        Ok(())
+    }
+
+    /// Cuts off the zeros that were written ahead, for good.
+    pub(super) fn trim(&mut self) -> Result<(), Failure> {
+        let (name, file) = self.file.as_ref().expect("a segment was begun");
+        if self.file_end > self.data_end {
+            file.set_len(self.data_end).map_err(|error| Failure::io(Operation::Truncate, name, &error))?;
+            file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))?;
+            self.file_end = self.data_end;
+        }
+        Ok(())
+    }
+}

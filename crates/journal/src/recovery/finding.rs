@@ -1,0 +1,53 @@
+//! What recovery found, in words for the operator. Decides nothing.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::failure::{Failure, Operation};
+use crate::snapshot::SnapshotReadError;
+
+/// Something an operator should know of, though recovery goes on.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Warning {
+    #[error(
+        "{file} ends in {bytes} bytes, from offset {offset} on, of batches that were not yet durable when the server \
+         stopped: they are dropped"
+    )]
+    TornTail { file: String, offset: u64, bytes: u64 },
+    #[error("{file} ({bytes} bytes) holds nothing that was ever durable and does not join the rest: it is dropped")]
+    SegmentDropped { file: String, bytes: u64 },
+    #[error("{file} is damaged at offset {offset} ({detail}): an older state and the journal since are used instead")]
+    SnapshotDamaged { file: String, offset: u64, detail: String },
+}
+
+/// Why a directory cannot be recovered.
+#[derive(Debug, Error)]
+pub enum RecoveryError {
+    #[error("{file} is damaged at offset {offset}: {detail}")]
+    Damaged { file: String, offset: u64, detail: String },
+    #[error("{file} is damaged at offset {offset}: {detail}; and the journal cannot replace it: {journal}")]
+    SnapshotLost { file: String, offset: u64, detail: String, journal: Box<RecoveryError> },
+    #[error("{file} was written by a newer version of Holdfast (format {version})")]
+    NewerFormat { file: String, version: u32 },
+    #[error("{operation} {file} failed at offset {offset}: {source}")]
+    Io { operation: Operation, file: String, offset: u64, source: io::Error },
+    #[error("the journal was not read to its end")]
+    Unfinished,
+    #[error("the journal cannot be opened for writing: {0}")]
+    Journal(#[from] Failure),
+}
+
+impl From<SnapshotReadError> for RecoveryError {
+    fn from(error: SnapshotReadError) -> Self {
+        match error {
+            SnapshotReadError::Damaged { file, offset, detail } => {
+                RecoveryError::Damaged { file, offset, detail: detail.to_owned() }
+            }
+            SnapshotReadError::NewerFormat { file, version } => RecoveryError::NewerFormat { file, version },
+            SnapshotReadError::Io { operation, file, offset, source } => {
+                RecoveryError::Io { operation, file, offset, source }
+            }
+        }
+    }
+}

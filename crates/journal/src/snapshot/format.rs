@@ -1,0 +1,235 @@
+//! The bytes of a snapshot: names, header, part headers, footer. Knows nothing of files.
+//!
+//! ```text
+//!  header   0          8         12      16           24         28    32
+//!           | HFSNAPSH | version | flags | created_ms | meta_len | crc | meta ...
+//!  part     0          4        8       12    16         24        28    32
+//!           | kind = 1 | length | shard | end | sequence | entries | crc | payload ...
+//!  footer   0          4      8       16        24    32    40      44    48
+//!           | kind = 2 | zero | parts | entries | min | max | chain | crc |
+//! ```
+
+use crate::sequence::Sequence;
+
+pub(super) const HEADER_LEN: usize = 32;
+pub(super) const PART_HEADER_LEN: usize = 32;
+pub(super) const FOOTER_LEN: usize = 48;
+
+const MAGIC: &[u8; 8] = b"HFSNAPSH";
+const VERSION: u32 = 1;
+const KIND_PART: u32 = 1;
+const KIND_FOOTER: u32 = 2;
+
+/// What a part covers, and up to which sequence it is complete. Every shard needs a part, if only an empty one:
+/// what no part speaks of would be taken to be complete up to the lowest stamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp {
+    pub shard: u32,
+    /// Where in the shard, or among the shards, the part ends. Carried for the caller, who alone knows its meaning.
+    pub end: u32,
+    pub sequence: Sequence,
+}
+
+/// `snapshot-<generation>-<max>.snap`. The generation orders snapshots and is never used twice in a directory at the
+/// same time. The highest stamp is in the name, so that even a snapshot that cannot be read any more proves how far
+/// the journal must reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SnapshotName {
+    pub(crate) generation: u64,
+    pub(crate) max: Sequence,
+}
+
+impl SnapshotName {
+    pub(crate) fn file_name(&self) -> String {
+        format!("snapshot-{:010}-{:020}.snap", self.generation, self.max.0)
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<SnapshotName> {
+        let (generation, max) = name.strip_prefix("snapshot-")?.strip_suffix(".snap")?.split_once('-')?;
+        let all_digits = generation.bytes().chain(max.bytes()).all(|byte| byte.is_ascii_digit());
+        (all_digits && generation.len() >= 10 && max.len() == 20)
+            .then(|| Some(SnapshotName { generation: generation.parse().ok()?, max: Sequence(max.parse().ok()?) }))?
+    }
+}
+
+pub(super) fn temporary_name(generation: u64) -> String {
+    format!("snapshot-{generation:010}.tmp")
+}
+
+/// A snapshot that was never finished.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    temporary_generation(name).is_some()
+}
+
+pub(super) fn temporary_generation(name: &str) -> Option<u64> {
+    let generation = name.strip_prefix("snapshot-")?.strip_suffix(".tmp")?;
+    generation.bytes().all(|byte| byte.is_ascii_digit()).then(|| generation.parse().ok())?
+}
+
+pub(super) struct Header {
+    pub(super) created_ms: u64,
+    pub(super) meta_len: u32,
+    crc: u32,
+}
+
+/// Why a header is refused.
+pub(super) enum HeaderError {
+    Damaged,
+    Newer(u32),
+}
+
+impl Header {
+    /// The header with the meta that belongs to it.
+    pub(super) fn encode(created_ms: u64, meta: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_LEN + meta.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&0u32.to_le_bytes());
+        bytes.extend_from_slice(&created_ms.to_le_bytes());
+        bytes.extend_from_slice(&(meta.len() as u32).to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes), meta);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes.extend_from_slice(meta);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Header, HeaderError> {
+        if &bytes[..8] != MAGIC {
+            return Err(HeaderError::Damaged);
+        }
+        Ok(Header { created_ms: u64_at(bytes, 16), meta_len: u32_at(bytes, 24), crc: u32_at(bytes, 28) })
+    }
+
+    /// Checks the whole header, now that its meta is read. The version counts only once the checksum is right: a
+    /// flipped bit is no newer format.
+    pub(super) fn check(&self, bytes: &[u8; HEADER_LEN], meta: &[u8]) -> Result<(), HeaderError> {
+        if crc32c::crc32c_append(crc32c::crc32c(&bytes[..28]), meta) != self.crc {
+            return Err(HeaderError::Damaged);
+        }
+        let (version, flags) = (u32_at(bytes, 8), u32_at(bytes, 12));
+        if version != VERSION || flags != 0 { Err(HeaderError::Newer(version)) } else { Ok(()) }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct PartHeader {
+    pub(super) stamp: Stamp,
+    pub(super) length: u32,
+    pub(super) entries: u32,
+}
+
+impl PartHeader {
+    pub(super) fn encode(&self, payload: &[u8]) -> [u8; PART_HEADER_LEN] {
+        let mut bytes = [0; PART_HEADER_LEN];
+        bytes[0..4].copy_from_slice(&KIND_PART.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.stamp.shard.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.stamp.end.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.stamp.sequence.0.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.entries.to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..28]), payload);
+        bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if this is no part. The payload is still to be checked.
+    pub(super) fn decode(bytes: &[u8; PART_HEADER_LEN]) -> Option<PartHeader> {
+        (u32_at(bytes, 0) == KIND_PART).then(|| PartHeader {
+            length: u32_at(bytes, 4),
+            stamp: Stamp { shard: u32_at(bytes, 8), end: u32_at(bytes, 12), sequence: Sequence(u64_at(bytes, 16)) },
+            entries: u32_at(bytes, 24),
+        })
+    }
+}
+
+/// What the parts add up to. `chain` is a checksum over all part headers in order, each of which has the checksum of
+/// its payload: so it is one over the whole file, at the price of a few bytes a part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Totals {
+    pub(super) parts: u64,
+    pub(super) entries: u64,
+    pub(super) min: Sequence,
+    pub(super) max: Sequence,
+    pub(super) chain: u32,
+}
+
+impl Totals {
+    pub(super) const EMPTY: Totals =
+        Totals { parts: 0, entries: 0, min: Sequence(u64::MAX), max: Sequence::NONE, chain: 0 };
+
+    pub(super) fn add(&mut self, part: &PartHeader, encoded: &[u8; PART_HEADER_LEN]) {
+        self.parts += 1;
+        self.entries += u64::from(part.entries);
+        self.min = self.min.min(part.stamp.sequence);
+        self.max = self.max.max(part.stamp.sequence);
+        self.chain = crc32c::crc32c_append(self.chain, encoded);
+    }
+
+    /// The footer.
+    pub(super) fn encode(&self) -> [u8; FOOTER_LEN] {
+        let mut bytes = [0; FOOTER_LEN];
+        bytes[0..4].copy_from_slice(&KIND_FOOTER.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.parts.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.entries.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.min.0.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.max.0.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.chain.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..44]);
+        bytes[44..48].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if this is no footer, or a damaged one.
+    pub(super) fn decode(bytes: &[u8; FOOTER_LEN]) -> Option<Totals> {
+        let is_good = u32_at(bytes, 0) == KIND_FOOTER
+            && u32_at(bytes, 4) == 0
+            && crc32c::crc32c(&bytes[..44]) == u32_at(bytes, 44);
+        is_good.then(|| Totals {
+            parts: u64_at(bytes, 8),
+            entries: u64_at(bytes, 16),
+            min: Sequence(u64_at(bytes, 24)),
+            max: Sequence(u64_at(bytes, 32)),
+            chain: u32_at(bytes, 40),
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_as_they_are_written() {
+        let name = SnapshotName { generation: 7, max: Sequence(123) };
+        assert_eq!(name.file_name(), "snapshot-0000000007-00000000000000000123.snap");
+        assert_eq!(SnapshotName::parse(&name.file_name()), Some(name));
+        assert_eq!(SnapshotName::parse("snapshot-7-123.snap"), None);
+        assert!(is_temporary(&temporary_name(7)) && !is_temporary("snapshot-x.tmp"));
+    }
+
+    #[test]
+    fn the_layout_is_pinned() {
+        let header = Header::encode(0x0102, b"meta");
+        assert_eq!(header[..28], *b"HFSNAPSH\x01\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x04\0\0\0");
+        assert_eq!(header[28..32], crc32c::crc32c(&[&header[..28], b"meta"].concat()).to_le_bytes());
+
+        let stamp = Stamp { shard: 3, end: 4, sequence: Sequence(5) };
+        let part = PartHeader { stamp, length: 2, entries: 6 }.encode(b"ab");
+        assert_eq!(part[..28], *b"\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0");
+        assert_eq!(part[28..32], crc32c::crc32c(&[&part[..28], b"ab"].concat()).to_le_bytes());
+
+        let totals = Totals { parts: 1, entries: 2, min: Sequence(3), max: Sequence(4), chain: 5 };
+        let footer = totals.encode();
+        assert_eq!(footer[..16], *b"\x02\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0");
+        assert_eq!(footer[40..44], [5, 0, 0, 0]);
+        assert_eq!(Totals::decode(&footer), Some(totals));
+    }
+}

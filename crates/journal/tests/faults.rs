@@ -1,0 +1,87 @@
+//! One history, and every operation in it fails in turn, in every way.
+
+mod common;
+
+use common::world::World;
+use common::{SeedOnPanic, options};
+use journal::{Fault, FaultyStorage, Journal, JournalOptions};
+
+/// A history that does everything once, and goes on as well as it can when something fails.
+fn live(world: &mut World) {
+    let written = world.written();
+    // A start that fails changes nothing that was promised; then the disk is repaired.
+    while world.journal.is_none() && world.open(written).is_err() {
+        world.check(0..2);
+        world.storage.heal();
+    }
+    for round in 0..4 {
+        world.change(40);
+        world.change(700 * round);
+        world.write();
+        world.change(10);
+        world.sync();
+    }
+    world.compact();
+    world.change(100);
+    world.write();
+    if world.journal.as_ref().unwrap().has_failed() {
+        world.check(0..2);
+        world.restart();
+    }
+    world.change(100);
+    world.sync();
+}
+
+/// Runs the history with faults, then reads what is left.
+fn live_with(options: &JournalOptions, number: usize, prepare: impl Fn(&FaultyStorage)) -> usize {
+    let _seed = SeedOnPanic(number as u64);
+    let storage = FaultyStorage::new();
+    prepare(&storage);
+    let mut world = World::new(storage, options.clone(), 1);
+    live(&mut world);
+    world.check(0..4);
+    world.close();
+    world.check(4..6);
+    live(&mut world);
+    world.check(6..10);
+    let operations = world.storage.operations();
+    // Whatever has happened: repaired and restarted, all is as it should be.
+    world.storage.heal();
+    if world.journal.as_ref().unwrap().has_failed() {
+        assert!(world.restart());
+    }
+    world.change(5);
+    assert!(world.sync());
+    world.check(10..12);
+    world.crash(12);
+    world.kill();
+    operations
+}
+
+fn every_site_fails(options: JournalOptions) {
+    let sites = live_with(&options, usize::MAX, |_| {});
+    assert!(sites > 60, "the history has {sites} operations");
+    for number in 0..sites {
+        for fault in [Fault::Io, Fault::NoSpace, Fault::Short] {
+            live_with(&options, number, |storage| storage.fail_at(number, fault));
+        }
+        live_with(&options, number, |storage| storage.fail_from(number, Fault::Io));
+    }
+}
+
+#[test]
+fn every_site_fails_in_turn() {
+    every_site_fails(options(1000));
+}
+
+#[test]
+fn every_site_fails_in_turn_with_zeros_written_ahead() {
+    every_site_fails(JournalOptions { zero_ahead: true, ..options(3000) });
+}
+
+#[test]
+fn the_disk_is_full_at_every_size() {
+    for bytes_max in (0..9000).step_by(37) {
+        live_with(&options(1000), bytes_max, |storage| storage.limit_space(Some(bytes_max as u64)));
+    }
+}

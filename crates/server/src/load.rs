@@ -1,0 +1,112 @@
+//! The start: brings back what the data directory holds, and tells how far it has come. Knows files and progress;
+//! what the bytes mean is the engine's business.
+
+use crate::keeper::Keeper;
+use crate::server::unix_s;
+use anyhow::{Context, Result, anyhow};
+use engine::Engine;
+use engine::persistence::Loading;
+use engine::replay::Replay;
+use engine::walk::{Part, Placement};
+use journal::{FileJournal, JournalOptions, Recovery};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the log tells how far it has come.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+/// Parts or batches between two looks at the clock.
+const LOOK_EVERY: u64 = 256;
+
+/// Reads everything into the engine, and then opens the journal for what comes next.
+pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>) -> Result<()> {
+    let recovery = Recovery::open(keeper.storage.clone()).context("the data directory cannot be read")?;
+    let (recovery, keys) = replay(recovery, engine, |loading| keeper.set_loading(loading))?;
+    let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
+    let journal: FileJournal =
+        recovery.into_journal(JournalOptions::default()).context("the journal cannot be opened for writing")?;
+    keeper.snapshots.found(snapshot_bytes, keys);
+    keeper.open(engine, journal);
+    Ok(())
+}
+
+/// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.
+pub(crate) fn replay(mut recovery: Recovery, engine: &Engine, tell: impl Fn(Loading)) -> Result<(Recovery, u64)> {
+    let placement = match recovery.meta() {
+        Some(meta) => {
+            Some(Placement::decode(meta).context("the snapshot was written by a version that is not known here")?)
+        }
+        None => None,
+    };
+    let mut replay = Replay::new(engine, placement);
+    let mut watch = Watch::new(&recovery, tell);
+    let mut read = 0;
+    while let Some(found) = recovery.next_part()? {
+        let journal::Part { stamp, entries, payload } = found;
+        let part = Part { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
+        replay.part(part, payload).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
+        read += u64::from(entries);
+        watch.note(&recovery, read);
+    }
+    while let Some((sequence, batch)) = recovery.next_batch()? {
+        let applied = replay.batch(sequence.0, batch);
+        applied.map_err(|error| anyhow!("batch {sequence} of the journal cannot be applied: {error}"))?;
+        read += 1;
+        watch.note(&recovery, read);
+    }
+    for warning in recovery.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let keys = engine.keyspace.keys();
+    if read > 0 {
+        let seconds = watch.began.elapsed().as_secs_f32();
+        tracing::info!(keys, records = read, seconds, "the data is read");
+    }
+    Ok((recovery, keys))
+}
+
+/// Tells how far reading has come, now and then.
+struct Watch<T> {
+    tell: T,
+    began: Instant,
+    since_s: u64,
+    log_at: Instant,
+    count: u64,
+}
+
+impl<T: Fn(Loading)> Watch<T> {
+    fn new(recovery: &Recovery, tell: T) -> Watch<T> {
+        let began = Instant::now();
+        let watch = Watch { tell, began, since_s: unix_s(), log_at: began + LOG_EVERY, count: 0 };
+        watch.report(recovery);
+        watch
+    }
+
+    /// A part or a batch more was read; `records` keys and batches so far.
+    fn note(&mut self, recovery: &Recovery, records: u64) {
+        self.count += 1;
+        if !self.count.is_multiple_of(LOOK_EVERY) {
+            return;
+        }
+        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report(recovery);
+        if Instant::now() >= self.log_at {
+            self.log_at = Instant::now() + LOG_EVERY;
+            let percent = loaded_bytes * 100 / total_bytes.max(1);
+            let per_second = (records as f64 / self.began.elapsed().as_secs_f64()) as u64;
+            tracing::info!(percent, records, per_second, seconds_left = left_s, "reading the data");
+        }
+    }
+
+    fn report(&self, recovery: &Recovery) -> Loading {
+        let journal::Progress { bytes_read, bytes_total } = recovery.progress();
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let left_s = elapsed_s * bytes_total.saturating_sub(bytes_read) as f64 / bytes_read.max(1) as f64;
+        let loading = Loading {
+            since_s: self.since_s,
+            total_bytes: bytes_total,
+            loaded_bytes: bytes_read,
+            left_s: left_s.ceil() as u64,
+        };
+        (self.tell)(loading);
+        loading
+    }
+}

@@ -1,0 +1,356 @@
+//! Takes snapshots: on order, when the journal has grown long, when changes are old. Knows when and in which order
+//! things become durable; refuses to know what a key is.
+
+use crate::keeper::Keeper;
+use crate::server::unix_s;
+use engine::Engine;
+use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
+use journal::{Journal, SnapshotInfo, SnapshotWriter, Stamp};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How often the rules for automatic snapshots are looked at.
+const RULES_EVERY: Duration = Duration::from_secs(1);
+/// After a snapshot has failed, the rules ask for another no sooner than this.
+const RETRY_AFTER_S: u64 = 5;
+/// How often one who waits for a snapshot looks.
+const POLL_EVERY: Duration = Duration::from_millis(2);
+/// Outcomes remembered for those who asked.
+const OUTCOMES_KEPT: usize = 64;
+/// How often the log tells how far a snapshot has come.
+const LOG_EVERY: Duration = Duration::from_secs(5);
+
+/// Which snapshot is being taken, and what became of those before.
+pub(crate) struct Snapshots {
+    state: Mutex<State>,
+    ordered: Condvar,
+    /// Progress of the one being taken: keys written, and thousandths of the whole.
+    keys: AtomicU64,
+    thousandths: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    last_number: u64,
+    running: Option<Running>,
+    scheduled: Option<SnapshotReason>,
+    outcomes: VecDeque<(u64, Result<(), String>)>,
+    saves: Finished,
+    compactions: Finished,
+    last_save_s: u64,
+    last_failure_s: u64,
+    changes_at_last_save: u64,
+    snapshot_bytes: u64,
+    keys_loaded: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    number: u64,
+    why: SnapshotReason,
+    since_s: u64,
+    keys_total: u64,
+    /// The thread has begun with it.
+    begun: bool,
+}
+
+impl Snapshots {
+    pub(crate) fn new(now_s: u64) -> Snapshots {
+        Snapshots {
+            state: Mutex::new(State { last_save_s: now_s, ..State::default() }),
+            ordered: Condvar::new(),
+            keys: AtomicU64::new(0),
+            thousandths: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes what a start has found.
+    pub(crate) fn found(&self, snapshot_bytes: u64, keys: u64) {
+        let mut state = self.state.lock();
+        state.snapshot_bytes = snapshot_bytes;
+        state.keys_loaded = keys;
+    }
+
+    /// Orders a snapshot, unless one is being taken.
+    pub(crate) fn begin(&self, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
+        let mut state = self.state.lock();
+        if let Some(running) = state.running {
+            return Err(SnapshotBusy(running.why));
+        }
+        state.last_number += 1;
+        let number = state.last_number;
+        state.running = Some(Running { number, why, since_s: unix_s(), keys_total: 0, begun: false });
+        self.keys.store(0, Relaxed);
+        self.thousandths.store(0, Relaxed);
+        self.ordered.notify_one();
+        Ok(number)
+    }
+
+    /// Orders a snapshot, after the one that is being taken if need be.
+    pub(crate) fn order(&self, why: SnapshotReason) {
+        if self.begin(why).is_err() {
+            self.state.lock().scheduled = Some(why);
+        }
+    }
+
+    /// Takes a snapshot and waits for it.
+    pub(crate) fn take_now(&self) -> Result<(), String> {
+        loop {
+            let Ok(number) = self.begin(SnapshotReason::Save) else {
+                std::thread::sleep(POLL_EVERY);
+                continue;
+            };
+            loop {
+                match self.outcome(number) {
+                    Some(outcome) => return outcome,
+                    None => std::thread::sleep(POLL_EVERY),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state.lock().running.is_some()
+    }
+
+    /// What became of a snapshot; `None` while it is being taken.
+    pub(crate) fn outcome(&self, number: u64) -> Option<Result<(), String>> {
+        let state = self.state.lock();
+        let found = state.outcomes.iter().find(|(known, _)| *known == number).map(|(_, outcome)| outcome.clone());
+        let gone = || Err("its outcome has been forgotten".to_owned());
+        match state.running {
+            Some(running) if running.number == number => None,
+            _ => Some(found.unwrap_or_else(gone)),
+        }
+    }
+
+    /// What INFO tells of snapshots.
+    pub(crate) fn report(&self) -> Report {
+        let state = self.state.lock();
+        Report {
+            snapshot: state.running.map(|running| Snapshotting {
+                why: running.why,
+                since_s: running.since_s,
+                keys: self.keys.load(Relaxed),
+                keys_total: running.keys_total,
+                progress: self.thousandths.load(Relaxed) as f64 / 1000.0,
+            }),
+            scheduled: state.scheduled,
+            saves: state.saves,
+            compactions: state.compactions,
+            last_save_s: state.last_save_s,
+            changes_at_last_save: state.changes_at_last_save,
+            keys_loaded: state.keys_loaded,
+            snapshot_bytes: state.snapshot_bytes,
+            ..Report::default()
+        }
+    }
+
+    /// Waits for an order, but no longer than until the rules are to be looked at.
+    fn wait_for_order(&self) -> Option<Running> {
+        let mut state = self.state.lock();
+        if state.running.is_none() {
+            self.ordered.wait_for(&mut state, RULES_EVERY);
+        }
+        state.running.as_mut().filter(|running| !running.begun).map(|running| {
+            running.begun = true;
+            *running
+        })
+    }
+
+    /// Notes the outcome; whatever was scheduled meanwhile is next.
+    fn finish(&self, running: Running, outcome: &Result<SnapshotInfo, String>, changes: u64) {
+        let mut state = self.state.lock();
+        state.running = None;
+        if state.outcomes.len() == OUTCOMES_KEPT {
+            state.outcomes.pop_front();
+        }
+        state.outcomes.push_back((running.number, outcome.as_ref().map(|_| ()).map_err(Clone::clone)));
+        let now_s = unix_s();
+        let finished = match running.why {
+            SnapshotReason::Save => &mut state.saves,
+            SnapshotReason::Compaction => &mut state.compactions,
+        };
+        finished.count += 1;
+        finished.last_failed = outcome.is_err();
+        finished.failures_in_a_row = if outcome.is_err() { finished.failures_in_a_row + 1 } else { 0 };
+        finished.last_took_s = Some(now_s.saturating_sub(running.since_s));
+        match outcome {
+            Ok(info) => {
+                state.last_save_s = now_s;
+                state.changes_at_last_save = changes;
+                state.snapshot_bytes = info.bytes;
+            }
+            Err(_) => state.last_failure_s = now_s,
+        }
+    }
+}
+
+/// Starts the thread that takes snapshots.
+pub(crate) fn start(keeper: Arc<Keeper>, engine: Arc<Engine>) {
+    let thread = std::thread::Builder::new().name("snapshots".into());
+    let spawned = thread.spawn(move || {
+        be_modest();
+        loop {
+            match keeper.snapshots.wait_for_order() {
+                Some(running) => run(&keeper, &engine, running),
+                None => follow_rules(&keeper, &engine),
+            }
+        }
+    });
+    if let Err(error) = spawned {
+        tracing::error!(%error, "no thread for snapshots could be started: the journal will only grow");
+    }
+}
+
+/// Gives this thread what the workers leave over.
+fn be_modest() {
+    let thread = rustix::thread::gettid();
+    let _ = rustix::process::setpriority_process(Some(thread), 10);
+}
+
+fn run(keeper: &Keeper, engine: &Engine, running: Running) {
+    let began = Instant::now();
+    let changes = engine.totals().changes;
+    let outcome = take(keeper, engine);
+    match &outcome {
+        Ok(info) => tracing::info!(
+            keys = info.entries,
+            bytes = info.bytes,
+            seconds = began.elapsed().as_secs_f32(),
+            "snapshot written"
+        ),
+        Err(reason) => tracing::error!("the snapshot failed: {reason}"),
+    }
+    keeper.snapshots.finish(running, &outcome, changes);
+    refuse_writes_if_told_to(keeper, engine, outcome.err());
+    keeper.tell_workers();
+    let scheduled = keeper.snapshots.state.lock().scheduled.take();
+    if let Some(why) = scheduled {
+        keeper.snapshots.order(why);
+    }
+}
+
+/// Without a journal, a snapshot that fails is all that would have kept the data (`stop-writes-on-bgsave-error`).
+fn refuse_writes_if_told_to(keeper: &Keeper, engine: &Engine, failure: Option<String>) {
+    let settings = &keeper.settings;
+    if settings.appendonly() {
+        return;
+    }
+    let stops = settings.stop_writes_on_bgsave_error() && !settings.save_points().is_empty();
+    engine.refuse_writes(failure.filter(|_| stops).map(|reason| {
+        format!(
+            "Holdfast is configured to save snapshots, but it's currently unable to persist to disk: {reason}. Commands \
+             that may modify the data set are disabled, because this instance is configured to report errors during \
+             writes if snapshotting fails (stop-writes-on-bgsave-error option)."
+        )
+    }));
+}
+
+/// Writes a snapshot and drops what it replaces.
+fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
+    let journal = keeper.journal().ok_or("the data has not been read yet")?;
+    // A journal that has failed, or that was not asked to keep anything, begins anew here: the snapshot has what it
+    // lacks. What changes while the snapshot is written goes to the journal in any case.
+    let anew = !keeper.is_promising() || journal.failure().is_some();
+    if anew {
+        journal.restart().map_err(|failure| failure.to_string())?;
+        keeper.set_recording(true, keeper.is_promising());
+    }
+    let outcome = write(keeper, engine, journal).and_then(|info| {
+        if anew {
+            journal.accept(&info).map_err(|failure| failure.to_string())?;
+        }
+        Ok(info)
+    });
+    let on = keeper.settings.appendonly();
+    match &outcome {
+        Ok(info) => {
+            if anew {
+                keeper.set_recording(on, on);
+                engine.refuse_writes(None);
+            }
+            drop_replaced(keeper, journal, info);
+        }
+        // As it was before.
+        Err(_) if anew && !on => keeper.set_recording(false, false),
+        Err(_) => {}
+    }
+    outcome
+}
+
+fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<SnapshotInfo, String> {
+    let said = |error: journal::SnapshotError| error.to_string();
+    let progress = &keeper.snapshots;
+    let mut walk = engine.walk();
+    if let Some(running) = &mut progress.state.lock().running {
+        running.keys_total = engine.keyspace.keys();
+    }
+    let now_ms = engine.clock.unix_us() / 1000;
+    let mut writer =
+        SnapshotWriter::create(keeper.storage.clone(), &walk.placement().encode(), now_ms).map_err(said)?;
+    let mut image = Vec::new();
+    let mut log_at = Instant::now() + LOG_EVERY;
+    while let Some(part) = walk.next(&mut image) {
+        let stamp = Stamp { shard: part.shard, end: part.end, sequence: journal::Sequence(part.sequence) };
+        writer.part(stamp, &image, part.keys).map_err(said)?;
+        image.clear();
+        image.shrink_to(IMAGE_BYTES_KEPT);
+        progress.keys.fetch_add(u64::from(part.keys), Relaxed);
+        progress.thousandths.store((walk.progress() * 1000.0) as u64, Relaxed);
+        if Instant::now() > log_at {
+            log_at = Instant::now() + LOG_EVERY;
+            let percent = (walk.progress() * 100.0) as u64;
+            tracing::info!(percent, keys = progress.keys.load(Relaxed), "writing a snapshot");
+        }
+    }
+    drop(walk);
+    writer.finish(journal).map_err(said)
+}
+
+/// The largest buffer for a part that is kept for the next.
+const IMAGE_BYTES_KEPT: usize = 1024 * 1024;
+
+/// Removes older snapshots and the part of the journal that the new one makes superfluous. Should that fail, they stay
+/// until the next time.
+fn drop_replaced(keeper: &Keeper, journal: &dyn Journal, info: &SnapshotInfo) {
+    if let Err(error) = journal::snapshot::remove_older(&*keeper.storage, info) {
+        tracing::warn!("an old snapshot could not be removed: {error}");
+    }
+    if let Err(failure) = journal.forget(info.min) {
+        tracing::warn!("an old part of the journal could not be removed: {failure}");
+    }
+}
+
+/// Orders a snapshot when the journal has grown long or changes are old.
+fn follow_rules(keeper: &Keeper, engine: &Engine) {
+    let (settings, now_s) = (&keeper.settings, unix_s());
+    let Some(journal) = keeper.journal() else { return };
+    let (snapshot_bytes, last_save_s, last_failure_s, changes_at_last_save) = {
+        let state = keeper.snapshots.state.lock();
+        (state.snapshot_bytes, state.last_save_s, state.last_failure_s, state.changes_at_last_save)
+    };
+    if now_s < last_failure_s + RETRY_AFTER_S {
+        return;
+    }
+    let percentage = settings.auto_aof_rewrite_percentage();
+    if keeper.is_promising() && journal.failure().is_none() && percentage > 0 {
+        let grown = journal.bytes_since_forget();
+        let limit = settings.auto_aof_rewrite_min_size().max(snapshot_bytes.saturating_mul(percentage) / 100);
+        if grown > limit {
+            tracing::info!(journal_bytes = grown, snapshot_bytes, "the journal has grown long: writing a snapshot");
+            return keeper.snapshots.order(SnapshotReason::Compaction);
+        }
+    }
+    let changes = engine.totals().changes.saturating_sub(changes_at_last_save);
+    let age_s = now_s.saturating_sub(last_save_s);
+    if let Some((seconds, _)) =
+        settings.save_points().iter().find(|(seconds, count)| age_s >= *seconds && changes >= *count)
+    {
+        tracing::info!(changes, seconds, "writing a snapshot");
+        keeper.snapshots.order(SnapshotReason::Save);
+    }
+}

@@ -1,0 +1,178 @@
+//! The commands of the binary beside the server itself: look at a data directory, write it out, bring another server's
+//! data in. Knows the command line; the work is done by `load`, `import` and the engine.
+
+use crate::config::{Loaded, Tool};
+use crate::keeper::Keeper;
+use crate::log::{self, LogLevelHandle};
+use crate::{import, load, server};
+use anyhow::{Context, Result};
+use engine::keyspace::shard::DATABASES;
+use engine::keyspace::{HashRef, Value};
+use engine::{Engine, Settings};
+use journal::{Directory, DirectoryLock, Recovery};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Runs a tool.
+pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
+    let log_level = log::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
+    match tool {
+        Tool::Check { dir } => check(&dir, log_level),
+        Tool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
+        Tool::Import { file, dir } => import_into(&file, &dir, log_level),
+    }
+}
+
+/// A data directory in memory, with nothing that would change it.
+struct Opened {
+    engine: Arc<Engine>,
+    recovery: Recovery,
+    _lock: DirectoryLock,
+}
+
+fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
+    let storage = Directory::open(dir).with_context(|| format!("cannot open the directory {}", dir.display()))?;
+    let lock = DirectoryLock::acquire(dir)?;
+    let (engine, keeper) = offline(dir, storage, log_level)?;
+    let recovery = Recovery::open(keeper.storage.clone())?;
+    let (recovery, _) = load::replay(recovery, &engine, |_| {})?;
+    Ok(Opened { engine, recovery, _lock: lock })
+}
+
+/// An engine without workers.
+fn offline(dir: &Path, storage: Directory, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Keeper>)> {
+    let settings = Settings::new();
+    let path = dir.to_str().context("the directory's name is not UTF-8")?;
+    for (name, value) in [("dir", path), ("appendonly", "no"), ("save", "")] {
+        settings.load(name.as_bytes(), value.as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    let settings = Arc::new(settings);
+    let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), 1, server::unix_s()));
+    let (stop, _) = tokio::sync::watch::channel(None);
+    Ok((server::engine(&settings, None, 1, log_level, stop, &keeper), keeper))
+}
+
+/// Reads everything in a data directory, and says what it holds.
+fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+    let Opened { engine, recovery, .. } = open(dir, log_level)?;
+    let mut out = std::io::stdout().lock();
+    match recovery.snapshot() {
+        Some(snapshot) => writeln!(
+            out,
+            "snapshot {}: {} keys in {} parts, {} bytes, complete up to batch {} at least",
+            snapshot.file, snapshot.entries, snapshot.parts, snapshot.bytes, snapshot.min
+        )?,
+        None => writeln!(out, "no snapshot")?,
+    }
+    let bytes = recovery.progress().bytes_total;
+    writeln!(out, "{bytes} bytes to read at a start, up to batch {}", recovery.reached())?;
+    for (db, kinds) in census(&engine) {
+        let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(out, "database {db}: {}", kinds.join(", "))?;
+    }
+    for warning in recovery.warnings() {
+        writeln!(out, "note: {warning}")?;
+    }
+    writeln!(out, "all of it is sound")?;
+    Ok(())
+}
+
+/// How many keys of each type each database has.
+fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
+    let mut census: BTreeMap<usize, BTreeMap<&'static str, u64>> = BTreeMap::new();
+    walk(engine, |db, _, value, _| {
+        *census.entry(db).or_default().entry(value.type_name()).or_default() += 1;
+        Ok(())
+    })
+    .expect("counting does not fail");
+    census
+}
+
+/// Shows every key to `visit`: its database, name, value and deadline.
+fn walk(engine: &Engine, mut visit: impl FnMut(usize, &[u8], Value<'_>, Option<u64>) -> Result<()>) -> Result<()> {
+    let now_ms = engine.clock.unix_us() / 1000;
+    let all = engine.keyspace.lock_all();
+    for db in 0..DATABASES {
+        for (_, shard) in all.shards() {
+            let db_part = shard.db(db);
+            for entry in db_part.iter(now_ms) {
+                visit(db, entry.name(), db_part.value(entry, now_ms), entry.deadline())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fields of a hash in one HSET; servers limit the length of a request.
+const FIELDS_PER_REQUEST: usize = 500;
+
+/// Writes a data directory as requests that `redis-cli --pipe` can send to any server.
+fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Result<()> {
+    let Opened { engine, .. } = open(dir, log_level)?;
+    let sink: Box<dyn Write> = match output {
+        Some(path) => {
+            Box::new(File::create(path).with_context(|| format!("cannot create the file {}", path.display()))?)
+        }
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut out = BufWriter::with_capacity(1024 * 1024, sink);
+    let mut selected = None;
+    walk(&engine, |db, name, value, deadline| {
+        if selected.replace(db) != Some(db) {
+            request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
+        }
+        match value {
+            Value::String(string) => string.with_bytes(|bytes| request(&mut out, &[b"SET", name, bytes]))?,
+            Value::Hash(hash) => export_hash(&mut out, name, hash)?,
+        }
+        if let Some(deadline) = deadline {
+            request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
+        }
+        Ok(())
+    })?;
+    out.flush()?;
+    Ok(())
+}
+
+fn export_hash(out: &mut impl Write, name: &[u8], hash: HashRef<'_>) -> Result<()> {
+    let fields: Vec<_> = hash.iter().map(|(field, value)| (field.scalar().bytes(), value.bytes())).collect();
+    // What was there would otherwise stay beside what comes.
+    request(out, &[b"DEL", name])?;
+    for some in fields.chunks(FIELDS_PER_REQUEST) {
+        let mut args: Vec<&[u8]> = vec![b"HSET", name];
+        some.iter().for_each(|(field, value)| args.extend([&**field, &**value]));
+        request(out, &args)?;
+    }
+    for (field, _) in &fields {
+        if let Some(deadline) = hash.deadline(field).flatten() {
+            request(out, &[b"HPEXPIREAT", name, deadline.to_string().as_bytes(), b"FIELDS", b"1", field])?;
+        }
+    }
+    Ok(())
+}
+
+fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
+    write!(out, "*{}\r\n", args.len())?;
+    for arg in args {
+        write!(out, "${}\r\n", arg.len())?;
+        out.write_all(arg)?;
+        out.write_all(b"\r\n")?;
+    }
+    Ok(())
+}
+
+/// Reads a file of Redis's into a data directory, beside what that holds.
+fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+    let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
+    let _lock = DirectoryLock::acquire(dir)?;
+    let (engine, keeper) = offline(dir, storage, log_level)?;
+    load::load(&keeper, &engine)?;
+    let report = import::with_progress_bar(&engine, file)?;
+    keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
+    keeper.close().map_err(anyhow::Error::msg)?;
+    println!("{report}");
+    Ok(())
+}

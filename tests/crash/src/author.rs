@@ -1,0 +1,346 @@
+//! Writes commands over the keys that one client owns. Looks at the model, so that every command is one the server must
+//! accept. Knows nothing of sockets, crashes and other clients.
+
+use wire::Random;
+
+use crate::model::{State, Value, parse_int};
+use crate::request::{Command, command, now_ms};
+
+pub(crate) struct Author {
+    pub(crate) owner: Owner,
+    pub(crate) random: Random,
+    pub(crate) features: Features,
+    /// Makes every value one of a kind, so that a failure shows which write it came from.
+    pub(crate) sequence: u64,
+}
+
+/// Who may write what: keys with a prefix in database 0, and two databases altogether as long as there are any left.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    pub(crate) number: usize,
+}
+
+/// Commands that not every server has.
+#[derive(Clone, Copy)]
+pub(crate) struct Features {
+    /// HPEXPIREAT and its kin: Redis 7.4.
+    pub(crate) field_deadlines: bool,
+    /// HSETEX, HGETDEL: Redis 8.
+    pub(crate) field_options: bool,
+    pub(crate) transactions: bool,
+    /// CLIENT DURABILITY: Holdfast.
+    pub(crate) client_durability: bool,
+}
+
+/// As many as every server has.
+pub(crate) const DATABASES: u32 = 16;
+/// Few keys, so that commands meet each other's results.
+const KEYS: usize = 20;
+/// Keys that are written and deleted by the dozen.
+const SMALL_KEYS: usize = 400;
+const SMALL_AT_ONCE: usize = 40;
+/// Strings that grow stop growing here.
+const GROWN_BYTES_MAX: usize = 100_000;
+const DAY_MS: usize = 24 * 60 * 60 * 1000;
+
+type Make = fn(&mut Author, &State, u32) -> Option<Command>;
+
+/// Kinds of commands, with their weights. Each may decline when the state gives it nothing to do.
+const OWN: &[(usize, Make)] = &[
+    (30, Author::write_string),
+    (30, Author::write_hash),
+    (6, Author::write_field_deadlines),
+    (10, Author::delete),
+    (10, Author::write_deadline),
+    (8, Author::relocate),
+    (4, Author::write_small_ones),
+    (1, Author::write_database),
+    (6, Author::read),
+];
+
+impl Owner {
+    pub(crate) fn of(db: u32, key: &[u8]) -> Option<usize> {
+        if db > 0 {
+            return Some((db as usize - 1) / 2);
+        }
+        let digits = key.strip_prefix(b"c")?.split(|byte| *byte == b':').next()?;
+        parse_int(digits).map(|number| number as usize)
+    }
+
+    pub(crate) fn key(self, kind: &str, number: usize) -> String {
+        format!("c{}:{kind}:{number}", self.number)
+    }
+
+    fn databases_of_its_own(self) -> Option<[u32; 2]> {
+        let first = 1 + 2 * self.number as u32;
+        (first + 1 < DATABASES).then_some([first, first + 1])
+    }
+}
+
+impl Author {
+    /// A command on a database that this client owns, or on its keys in database 0.
+    pub(crate) fn own(&mut self, ahead: &State, db: u32) -> Command {
+        let total: usize = OWN.iter().map(|(weight, _)| weight).sum();
+        loop {
+            let mut at = self.random.below(total);
+            let row = OWN.iter().find(|(weight, _)| {
+                let found = at < *weight;
+                at = at.saturating_sub(*weight);
+                found
+            });
+            let (_, make) = row.expect("below the sum of weights");
+            if let Some(command) = make(self, ahead, db) {
+                return command;
+            }
+        }
+    }
+
+    fn write_string(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        let entry = ahead.get(db, key.as_bytes());
+        let value = self.value();
+        let number = self.random.below(1000).to_string();
+        let old = match entry.map(|entry| &entry.value) {
+            Some(Value::String(bytes)) => Some(bytes),
+            // Now and then a string takes the place of a hash.
+            Some(Value::Hash(_)) => return self.random.one_in(10).then(|| command(&[&"SET", &key, &value])),
+            None => None,
+        };
+        let is_number = old.is_none_or(|old| parse_int(old).is_some_and(|n| n.abs() < 1 << 40));
+        let may_grow = old.is_none_or(|old| old.len() < GROWN_BYTES_MAX);
+        Some(match self.random.below(20) {
+            0..2 => command(&[&"SET", &key, &value]),
+            2 => command(&[&"SET", &key, &value, &"PXAT", &self.far_ms()]),
+            3 => command(&[&"SET", &key, &value, &"EX", &self.far_seconds()]),
+            4 => command(&[&"SET", &key, &value, &"KEEPTTL"]),
+            5 => command(&[&"SET", &key, &value, &self.random.pick(&["NX", "XX"])]),
+            6 => command(&[&"SET", &key, &number]),
+            7 => command(&[&"PSETEX", &key, &self.random.below(DAY_MS).saturating_add(DAY_MS).to_string(), &value]),
+            8 => command(&[&"GETSET", &key, &value]),
+            9..12 if is_number => match self.random.below(3) {
+                0 => command(&[&"INCR", &key]),
+                1 => command(&[&"INCRBY", &key, &number]),
+                _ => command(&[&"DECRBY", &key, &number]),
+            },
+            12 if is_number => command(&[&"INCRBYFLOAT", &key, &self.quarters()]),
+            13..16 if may_grow => command(&[&"APPEND", &key, &value]),
+            16 if may_grow => {
+                let start = self.random.below(old.map_or(20, |old| old.len() + 20));
+                command(&[&"SETRANGE", &key, &start.to_string(), &self.short_value()])
+            }
+            17 => {
+                let bit = self.random.pick(&["0", "1"]);
+                command(&[&"SETBIT", &key, &self.random.below(2000).to_string(), &bit])
+            }
+            18 => self.bitop(ahead, db)?,
+            _ => {
+                let pairs = (0..2 + self.random.below(6)).flat_map(|_| [self.any_key().into_bytes(), self.value()]);
+                let pairs: Vec<Vec<u8>> = pairs.collect();
+                let name = self.random.pick(&["MSET", "MSET", "MSETNX"]);
+                [name.into()].into_iter().chain(pairs).collect()
+            }
+        })
+    }
+
+    fn bitop(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let sources = [self.any_key(), self.any_key()];
+        let usable = sources
+            .iter()
+            .all(|key| ahead.get(db, key.as_bytes()).is_none_or(|entry| matches!(&entry.value, Value::String(_))));
+        usable.then(|| command(&[&"BITOP", &"XOR", &self.any_key(), &sources[0], &sources[1]]))
+    }
+
+    fn write_hash(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        let fields = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Hash(fields)) => Some(fields),
+            Some(Value::String(_)) => return None,
+            None => None,
+        };
+        let field = self.field();
+        let value_now = fields.and_then(|fields| fields.get(field.as_bytes())).map(|field| field.value.as_slice());
+        let is_number = value_now.is_none_or(|value| parse_int(value).is_some_and(|n| n.abs() < 1 << 40));
+        Some(match self.random.below(12) {
+            0..4 => self.hset("HSET", &key, 8),
+            4 => self.hset("HMSET", &key, 8),
+            // More fields than a packed hash takes.
+            5 if self.random.one_in(20) => self.hset("HSET", &key, 600),
+            6 => command(&[&"HSETNX", &key, &field, &self.value()]),
+            7 if is_number => command(&[&"HINCRBY", &key, &field, &self.random.below(1000).to_string()]),
+            8 if is_number => command(&[&"HINCRBYFLOAT", &key, &field, &self.quarters()]),
+            9 => command(&[&"HSET", &key, &field, &self.random.below(1000).to_string()]),
+            10 => command(&[&"HDEL", &key, &field, &self.field(), &self.field()]),
+            // To the last field: the key goes too.
+            11 => {
+                let names = fields.filter(|_| self.random.one_in(3))?.keys().cloned();
+                [b"HDEL".to_vec(), key.into()].into_iter().chain(names).collect()
+            }
+            _ => return None,
+        })
+    }
+
+    fn hset(&mut self, name: &str, key: &str, pairs_max: usize) -> Command {
+        let wide = pairs_max > 100;
+        let pairs = (0..1 + self.random.below(pairs_max)).flat_map(|number| {
+            let field = if wide { format!("wide{number}") } else { self.field() };
+            [field.into_bytes(), if wide { self.short_value() } else { self.value() }]
+        });
+        let pairs: Vec<Vec<u8>> = pairs.collect();
+        [name.into(), key.into()].into_iter().chain(pairs).collect()
+    }
+
+    fn write_field_deadlines(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.field_deadlines {
+            return None;
+        }
+        let key = self.any_key();
+        let Value::Hash(fields) = &ahead.get(db, key.as_bytes())?.value else { return None };
+        let at = self.random.below(fields.len());
+        let one = fields.keys().nth(at)?.as_slice();
+        let other = self.field();
+        if other.as_bytes() == one {
+            return None;
+        }
+        Some(match self.random.below(9) {
+            0..3 => command(&[&"HPEXPIREAT", &key, &self.far_ms(), &"FIELDS", &"2", &one, &other]),
+            3 => command(&[&"HEXPIRE", &key, &self.far_seconds(), &"FIELDS", &"1", &one]),
+            4 => command(&[&"HPERSIST", &key, &"FIELDS", &"2", &one, &other]),
+            5..7 => command(&[&"HPEXPIRETIME", &key, &"FIELDS", &"1", &one]),
+            7 if self.features.field_options => {
+                let (deadline, value) = (self.far_ms(), self.value());
+                command(&[&"HSETEX", &key, &"PXAT", &deadline, &"FIELDS", &"2", &one, &value, &other, &value])
+            }
+            8 if self.features.field_options => command(&[&"HGETDEL", &key, &"FIELDS", &"2", &one, &other]),
+            _ => return None,
+        })
+    }
+
+    fn delete(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        let is_string = matches!(ahead.get(db, key.as_bytes())?.value, Value::String(_));
+        Some(match self.random.below(4) {
+            0 => command(&[&"DEL", &key]),
+            1 => command(&[&"UNLINK", &key, &self.any_key()]),
+            2 => command(&[&"DEL", &key, &self.any_key(), &self.any_key(), &"c:never"]),
+            _ if is_string => command(&[&"GETDEL", &key]),
+            _ => return None,
+        })
+    }
+
+    fn write_deadline(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        let entry = ahead.get(db, key.as_bytes())?;
+        let is_string = matches!(entry.value, Value::String(_));
+        Some(match self.random.below(8) {
+            0..2 => command(&[&"PEXPIREAT", &key, &self.far_ms()]),
+            2 => command(&[&"EXPIRE", &key, &self.far_seconds()]),
+            3 => command(&[&"PERSIST", &key]),
+            4 if is_string => command(&[&"GETEX", &key, &"PXAT", &self.far_ms()]),
+            5 if is_string => command(&[&"GETEX", &key, &"PERSIST"]),
+            _ => command(&[&"PEXPIRETIME", &key]),
+        })
+    }
+
+    /// To another name or database.
+    fn relocate(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let (key, other) = (self.any_key(), self.any_key());
+        ahead.get(db, key.as_bytes())?;
+        let to = self.database();
+        if key == other {
+            return None;
+        }
+        Some(match self.random.below(5) {
+            0 => command(&[&"RENAME", &key, &other]),
+            1 => command(&[&"RENAMENX", &key, &other]),
+            2 => command(&[&"COPY", &key, &other, &"DB", &to.to_string()]),
+            3 => command(&[&"COPY", &key, &other, &"DB", &to.to_string(), &"REPLACE"]),
+            _ if to != db => command(&[&"MOVE", &key, &to.to_string()]),
+            _ => return None,
+        })
+    }
+
+    fn write_small_ones(&mut self, _ahead: &State, db: u32) -> Option<Command> {
+        if db != 0 {
+            return None;
+        }
+        let start = self.random.below(SMALL_KEYS - SMALL_AT_ONCE);
+        let owner = self.owner;
+        let keys = (start..start + SMALL_AT_ONCE).map(|number| owner.key("small", number).into_bytes());
+        Some(if self.random.one_in(3) {
+            [b"DEL".to_vec()].into_iter().chain(keys).collect()
+        } else {
+            let value = self.short_value();
+            [b"MSET".to_vec()].into_iter().chain(keys.flat_map(|key| [key, value.clone()])).collect()
+        })
+    }
+
+    /// All of a database at once.
+    fn write_database(&mut self, _ahead: &State, db: u32) -> Option<Command> {
+        let [one, other] = self.owner.databases_of_its_own().filter(|_| db != 0)?;
+        Some(match self.random.below(4) {
+            0 => command(&[&"FLUSHDB"]),
+            1 => command(&[&"FLUSHDB", &"ASYNC"]),
+            _ => command(&[&"SWAPDB", &one.to_string(), &other.to_string()]),
+        })
+    }
+
+    fn read(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = self.any_key();
+        match &ahead.get(db, key.as_bytes())?.value {
+            Value::String(_) => Some(command(&[&"GET", &key])),
+            Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
+        }
+    }
+
+    pub(crate) fn database(&mut self) -> u32 {
+        match self.owner.databases_of_its_own() {
+            Some([one, other]) => self.random.pick(&[0, 0, 0, one, other]),
+            None => 0,
+        }
+    }
+
+    fn any_key(&mut self) -> String {
+        let number = self.random.below(KEYS);
+        self.owner.key("key", number)
+    }
+
+    fn field(&mut self) -> String {
+        format!("field{}", self.random.below(12))
+    }
+
+    fn quarters(&mut self) -> String {
+        (self.random.below(400) as f64 / 4.0 - 50.0).to_string()
+    }
+
+    fn far_ms(&mut self) -> String {
+        (now_ms() + (DAY_MS + self.random.below(1000 * DAY_MS)) as i64).to_string()
+    }
+
+    fn far_seconds(&mut self) -> String {
+        ((DAY_MS + self.random.below(1000 * DAY_MS)) / 1000).to_string()
+    }
+
+    pub(crate) fn value(&mut self) -> Vec<u8> {
+        let len = match self.random.below(100) {
+            0..70 => self.random.below(30),
+            70..97 => self.random.below(300),
+            97..99 => self.random.below(5_000),
+            _ => self.random.below(70_000),
+        };
+        self.value_of(len)
+    }
+
+    pub(crate) fn short_value(&mut self) -> Vec<u8> {
+        self.value_of(0)
+    }
+
+    /// A mark of its own, then bytes of any kind up to the length.
+    pub(crate) fn value_of(&mut self, len: usize) -> Vec<u8> {
+        self.sequence += 1;
+        let mut value = format!("<{}.{}>", self.owner.number, self.sequence).into_bytes();
+        while value.len() < len {
+            value.extend_from_slice(&self.random.next_u64().to_le_bytes());
+        }
+        value
+    }
+}

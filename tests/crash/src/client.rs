@@ -1,0 +1,164 @@
+//! One client of the load: sends batches, and writes into its ledger what was acknowledged and what is in flight.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use wire::{Random, Reply};
+
+use crate::author::{Author, Features, Owner};
+use crate::connection::{Connection, Outcome, Trouble, accepted};
+use crate::model::State;
+use crate::moment::Moment;
+use crate::request::{Request, command};
+use crate::round::SNAPSHOT_COMMANDS;
+use crate::shared::Shared;
+use crate::workload::{Expected, Workload};
+
+pub(crate) struct Client {
+    pub(crate) owner: Owner,
+    /// What the server must hold: every acknowledged request applied.
+    pub(crate) acknowledged: State,
+    /// Sent and not acknowledged, in order: any first part of it may have been applied.
+    pub(crate) in_flight: VecDeque<Request>,
+    pub(crate) requests_acknowledged: u64,
+    sequence: u64,
+}
+
+impl Client {
+    pub(crate) fn new(number: usize) -> Client {
+        Client {
+            owner: Owner { number },
+            acknowledged: State::default(),
+            in_flight: VecDeque::new(),
+            requests_acknowledged: 0,
+            sequence: 0,
+        }
+    }
+
+    /// Sends random requests until the moment comes at which the server dies, or all clients stop.
+    pub(crate) fn load(
+        &mut self,
+        address: SocketAddr,
+        mut random: Random,
+        features: Features,
+        shared: &Shared,
+        moment: &Moment<'_>,
+    ) -> Result<(), String> {
+        let Ok(mut connection) = Connection::open(address) else {
+            return self.may_be_gone(moment, Trouble::Closed);
+        };
+        if features.client_durability && random.one_in(2) {
+            let policy = random.pick(&["always", "everysec", "no"]);
+            if let Err(trouble) = connection.must_run(&["CLIENT", "DURABILITY", policy]) {
+                return self.may_be_gone(moment, trouble);
+            }
+        }
+        let author = Author { owner: self.owner, random, features, sequence: self.sequence };
+        let mut workload = Workload { author, shared };
+        while !moment.is_quiet() {
+            let batch = workload.batch(&self.acknowledged);
+            self.sequence = workload.author.sequence;
+            if let Err(trouble) = self.run(&mut connection, batch, shared, || moment.tick()) {
+                return self.may_be_gone(moment, trouble);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes keys `from..to` of the kind `ballast`, which make snapshots and starts take longer.
+    pub(crate) fn fill(&mut self, connection: &mut Connection, from: usize, to: usize) -> Outcome<()> {
+        const KEYS_A_REQUEST: usize = 20;
+        const REQUESTS_A_BATCH: usize = 50;
+        self.sequence += 1;
+        let mark = format!("<fill {}>", self.sequence);
+        let numbers: Vec<usize> = (from..to).collect();
+        let requests: Vec<Request> = numbers
+            .chunks(KEYS_A_REQUEST)
+            .map(|numbers| match numbers[0] / KEYS_A_REQUEST % 2 {
+                0 => {
+                    let pairs = numbers.iter().flat_map(|n| [self.owner.key("ballast", *n), format!("{mark}{n}")]);
+                    ["MSET".to_string()].into_iter().chain(pairs).map(String::into_bytes).collect()
+                }
+                _ => {
+                    let key = self.owner.key("ballasthash", numbers[0]);
+                    let pairs = numbers.iter().flat_map(|n| [format!("field{}", n - numbers[0]), format!("{mark}{n}")]);
+                    ["HSET".to_string(), key].into_iter().chain(pairs).map(String::into_bytes).collect()
+                }
+            })
+            .map(|command| Request::new(0, command))
+            .collect();
+        for batch in requests.chunks(REQUESTS_A_BATCH) {
+            let batch = batch.iter().map(|request| (request.clone(), None)).collect();
+            self.run(connection, batch, &Shared::new(), || {})?;
+        }
+        Ok(())
+    }
+
+    /// Sends a batch in one write, then reads its replies; ticks after the write and after each reply.
+    fn run(
+        &mut self,
+        connection: &mut Connection,
+        batch: Vec<Expected>,
+        shared: &Shared,
+        tick: impl Fn(),
+    ) -> Outcome<()> {
+        let mut bytes = Vec::new();
+        let replies: Vec<(usize, Option<Reply>)> = batch
+            .iter()
+            .map(|(request, expected)| (connection.encode(request, &mut bytes), expected.clone()))
+            .collect();
+        // IMPORTANT: before the first byte goes out; the server may run a part of what it gets.
+        self.in_flight = batch.into_iter().map(|(request, _)| request).collect();
+        connection.send(&bytes)?;
+        tick();
+        for (replies_before, expected) in replies {
+            for _ in 0..replies_before {
+                accepted(connection.read()?, || self.in_flight[0].to_string())?;
+            }
+            let reply = accepted(connection.read()?, || self.in_flight[0].to_string())?;
+            let request = self.in_flight.pop_front().expect("one for each reply");
+            if expected.as_ref().is_some_and(|expected| expected != &reply) {
+                let expected = expected.expect("it is there").excerpt();
+                return Err(Trouble::Wrong(format!(
+                    "client {}: {request} was answered with {}, and must be answered with {expected}",
+                    self.owner.number,
+                    reply.excerpt()
+                )));
+            }
+            request.settle(&mut self.acknowledged, &reply);
+            let told = if let Reply::Integer(n) = reply { Some(n) } else { None };
+            shared.acknowledge(request.subject, told);
+            self.requests_acknowledged += 1;
+            tick();
+        }
+        Ok(())
+    }
+
+    fn may_be_gone(&self, moment: &Moment<'_>, trouble: Trouble) -> Result<(), String> {
+        match trouble {
+            Trouble::Closed if moment.has_come() => Ok(()),
+            trouble => Err(trouble.describe(&format!("client {} under load", self.owner.number))),
+        }
+    }
+}
+
+/// Asks which of the commands that not every server has are there.
+pub(crate) fn features(connection: &mut Connection) -> Outcome<Features> {
+    let mut has = |name: &str| -> Outcome<bool> {
+        let reply = connection.must_run(&command(&[&"COMMAND", &"INFO", &name]))?;
+        Ok(matches!(&reply, Reply::Array(items) if matches!(items.as_slice(), [Reply::Array(_)])))
+    };
+    let (field_deadlines, field_options, transactions) = (has("HPEXPIREAT")?, has("HSETEX")?, has("MULTI")?);
+    for name in SNAPSHOT_COMMANDS {
+        if !has(name)? {
+            return Err(Trouble::Wrong(format!("the server has no {name}")));
+        }
+    }
+    let info = connection.must_run(&["INFO", "SERVER"])?;
+    let client_durability = matches!(&info, Reply::Bulk(text) if is_in(b"holdfast_version:", text));
+    Ok(Features { field_deadlines, field_options, transactions, client_durability })
+}
+
+fn is_in(part: &[u8], text: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,111 @@
+//! A connection to a server that may die at any moment. Tells a dead server from a wrong one.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use wire::Reply;
+
+use crate::request::{Request, encode};
+
+/// Only tells a slow server from a stuck one.
+const REPLY_DEADLINE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Connection {
+    socket: BufReader<TcpStream>,
+    /// The database that commands go to once all that was sent has run.
+    selected: u32,
+}
+
+pub(crate) enum Trouble {
+    /// The server is gone. A reply that was cut off counts as none.
+    Closed,
+    /// The server is there and does something that it must not do.
+    Wrong(String),
+}
+
+pub(crate) type Outcome<T> = Result<T, Trouble>;
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Connection> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(REPLY_DEADLINE))?;
+        socket.set_write_timeout(Some(REPLY_DEADLINE))?;
+        Ok(Connection { socket: BufReader::new(socket), selected: 0 })
+    }
+
+    pub(crate) fn run(&mut self, args: &[impl AsRef<[u8]>]) -> Outcome<Reply> {
+        let mut bytes = Vec::new();
+        encode(args, &mut bytes);
+        self.send(&bytes)?;
+        self.read()
+    }
+
+    /// Runs a command that the server must accept.
+    pub(crate) fn must_run(&mut self, args: &[impl AsRef<[u8]>]) -> Outcome<Reply> {
+        accepted(self.run(args)?, || {
+            let words = args.iter().map(|arg| crate::request::excerpt(arg.as_ref()));
+            words.collect::<Vec<_>>().join(" ")
+        })
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Outcome<()> {
+        self.socket.get_mut().write_all(bytes).map_err(|e| self.explain(e))
+    }
+
+    /// Adds a request's bytes, and those of a SELECT if it is for another database. Returns the number of replies that
+    /// come before the request's own.
+    pub(crate) fn encode(&mut self, request: &Request, into: &mut Vec<u8>) -> usize {
+        let mut replies_before = request.replies_before();
+        if self.selected != request.db {
+            encode(&[b"SELECT".as_slice(), request.db.to_string().as_bytes()], into);
+            self.selected = request.db;
+            replies_before += 1;
+        }
+        request.encode(into);
+        replies_before
+    }
+
+    pub(crate) fn read(&mut self) -> Outcome<Reply> {
+        match Reply::read(&mut self.socket) {
+            Ok(Reply::Closed) => Err(Trouble::Closed),
+            Ok(reply) => Ok(reply),
+            Err(e) => Err(self.explain(e)),
+        }
+    }
+
+    fn explain(&mut self, e: io::Error) -> Trouble {
+        use io::ErrorKind::*;
+        match e.kind() {
+            ConnectionReset | BrokenPipe | UnexpectedEof | ConnectionAborted | NotConnected => Trouble::Closed,
+            WouldBlock | TimedOut => Trouble::Wrong(format!("no reply for {REPLY_DEADLINE:?}")),
+            // The line that the server was writing when it died has no end.
+            InvalidData if self.socket.fill_buf().is_ok_and(<[u8]>::is_empty) => Trouble::Closed,
+            _ => Trouble::Wrong(e.to_string()),
+        }
+    }
+}
+
+/// The reply, unless it is an error or has one inside.
+pub(crate) fn accepted(reply: Reply, what: impl FnOnce() -> String) -> Outcome<Reply> {
+    let refused = match &reply {
+        Reply::Error(_) => true,
+        Reply::Array(items) => items.iter().any(Reply::is_error),
+        _ => false,
+    };
+    if refused {
+        return Err(Trouble::Wrong(format!("{} was answered with {}", what(), reply.excerpt())));
+    }
+    Ok(reply)
+}
+
+impl Trouble {
+    /// For where the server has no reason to go away.
+    pub(crate) fn describe(self, doing: &str) -> String {
+        match self {
+            Trouble::Closed => format!("the server closed the connection: {doing}"),
+            Trouble::Wrong(what) => format!("{what}: {doing}"),
+        }
+    }
+}

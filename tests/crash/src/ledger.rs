@@ -1,0 +1,367 @@
+//! The clients' ledgers against what a server holds after it was started again.
+//!
+//! The rule: every acknowledged request is there; of those in flight, for each client some first part is there, each
+//! request whole. So a client's keys must equal one of a few states, and all of them together must be all there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use crate::author::Owner;
+use crate::client::Client;
+use crate::model::{CLOCK_SLACK_MS, Deadline, Entry, Place, State, Value};
+use crate::observe::{Window, World};
+use crate::request::excerpt;
+use crate::shared::{PREFIX, Shared};
+
+pub(crate) struct Ledger {
+    pub(crate) clients: Vec<Client>,
+    pub(crate) shared: Shared,
+    /// FLUSHALL was sent and not acknowledged: all is as it was, or nothing is there.
+    pub(crate) flushing: bool,
+}
+
+/// What a check found.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Checked {
+    pub(crate) keys: usize,
+    pub(crate) in_flight: usize,
+    /// How many of those in flight had been applied.
+    pub(crate) applied: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(clients: usize) -> Ledger {
+        Ledger { clients: (0..clients).map(Client::new).collect(), shared: Shared::new(), flushing: false }
+    }
+
+    /// Forgets all keys: an empty directory, or FLUSHALL.
+    pub(crate) fn reset(&mut self) {
+        for client in &mut self.clients {
+            client.acknowledged = State::default();
+            client.in_flight.clear();
+        }
+        self.shared.reset();
+        self.flushing = false;
+    }
+
+    /// Compares the ledger with the world. What was uncertain until now is as it was found from now on.
+    pub(crate) fn check(&mut self, world: World) -> Result<Checked, String> {
+        let World { state, window } = world;
+        let keys = state.entries.len();
+        if self.flushing && state.entries.is_empty() {
+            self.reset();
+        }
+        self.flushing = false;
+        let mut found = Found::sort(state, self.clients.len())?;
+        self.shared.check(&found.shared, self.clients.iter().flat_map(|client| &client.in_flight))?;
+        let mut checked = Checked { keys, ..Checked::default() };
+        for (client, found) in self.clients.iter_mut().zip(&mut found.owned) {
+            checked.in_flight += client.in_flight.len();
+            checked.applied += applied(client, found, window)?;
+            client.acknowledged = std::mem::take(found);
+            client.in_flight.clear();
+        }
+        Ok(checked)
+    }
+}
+
+/// A world by whom its keys belong to.
+struct Found {
+    owned: Vec<State>,
+    shared: BTreeMap<Vec<u8>, Arc<Entry>>,
+}
+
+impl Found {
+    fn sort(state: State, owners: usize) -> Result<Found, String> {
+        let mut found = Found { owned: vec![State::default(); owners], shared: BTreeMap::new() };
+        for (place, entry) in state.entries {
+            if place.db == 0 && place.key.starts_with(PREFIX.as_bytes()) {
+                found.shared.insert(place.key, entry);
+                continue;
+            }
+            match Owner::of(place.db, &place.key).and_then(|owner| found.owned.get_mut(owner)) {
+                Some(owned) => owned.entries.insert(place, entry),
+                None => return Err(format!("a key that nobody wrote: {}", describe(&place, None, Some(&entry)))),
+            };
+        }
+        Ok(found)
+    }
+}
+
+/// How many of the requests in flight explain what was found, or why none do.
+fn applied(client: &Client, found: &State, window: Window) -> Result<usize, String> {
+    let mut expected = client.acknowledged.clone();
+    let mut nearest = differences(&expected, found, window);
+    let mut nearest_applied = 0;
+    for (number, request) in client.in_flight.iter().enumerate() {
+        if nearest.is_empty() {
+            break;
+        }
+        request.apply(&mut expected);
+        let differences = differences(&expected, found, window);
+        if differences.len() < nearest.len() {
+            nearest = differences;
+            nearest_applied = number + 1;
+        }
+    }
+    if nearest.is_empty() {
+        return Ok(nearest_applied);
+    }
+    Err(explain(client, &nearest, nearest_applied))
+}
+
+/// A place, what the ledger says is there and what the server says.
+type Difference = (Place, Option<Arc<Entry>>, Option<Arc<Entry>>);
+
+fn differences(expected: &State, found: &State, window: Window) -> Vec<Difference> {
+    let places: BTreeSet<&Place> = expected.entries.keys().chain(found.entries.keys()).collect();
+    let both = places.into_iter().map(|place| (place, expected.entries.get(place), found.entries.get(place)));
+    both.filter(|(_, expected, found)| !agree(expected.map(|e| &**e), found.map(|f| &**f), window))
+        .map(|(place, expected, found)| (place.clone(), expected.cloned(), found.cloned()))
+        .collect()
+}
+
+fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> bool {
+    match (expected, found) {
+        (None, found) => found.is_none(),
+        (Some(expected), None) => window.entry_may_be_gone(expected),
+        (Some(expected), Some(found)) => {
+            deadlines_agree(expected.deadline, found.deadline, window)
+                && match (&expected.value, &found.value) {
+                    (Value::String(expected), Value::String(found)) => expected == found,
+                    (Value::Hash(expected), Value::Hash(found)) => {
+                        found.keys().all(|name| expected.contains_key(name))
+                            && expected.iter().all(|(name, expected)| match found.get(name) {
+                                None => window.may_be_past(expected.deadline),
+                                Some(found) => {
+                                    expected.value == found.value
+                                        && deadlines_agree(expected.deadline, found.deadline, window)
+                                }
+                            })
+                    }
+                    _ => false,
+                }
+        }
+    }
+}
+
+/// Of something that was found: so its deadline must not be past either.
+fn deadlines_agree(expected: Option<Deadline>, found: Option<Deadline>, window: Window) -> bool {
+    match (expected, found) {
+        (None, None) => true,
+        (Some(expected), Some(found)) => expected.contains(found.earliest_ms) && !window.must_be_past(expected),
+        // It expired between the reading of the value and of the deadline.
+        (Some(_), None) => window.may_be_past(expected) && !expected.is_some_and(|e| window.must_be_past(e)),
+        (None, Some(_)) => false,
+    }
+}
+
+impl Window {
+    fn may_be_past(self, deadline: Option<Deadline>) -> bool {
+        deadline.is_some_and(|deadline| deadline.earliest_ms <= self.to_ms + CLOCK_SLACK_MS)
+    }
+
+    fn must_be_past(self, deadline: Deadline) -> bool {
+        deadline.latest_ms < self.from_ms - CLOCK_SLACK_MS
+    }
+
+    fn entry_may_be_gone(self, entry: &Entry) -> bool {
+        let fields_may_be_gone = match &entry.value {
+            Value::String(_) => false,
+            Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
+        };
+        fields_may_be_gone || self.may_be_past(entry.deadline)
+    }
+}
+
+fn explain(client: &Client, nearest: &[Difference], applied: usize) -> String {
+    const SHOWN_MAX: usize = 8;
+    let in_flight = &client.in_flight;
+    let mut text = format!(
+        "client {}: with {applied} of its {} requests in flight applied, which comes nearest, {} keys differ",
+        client.owner.number,
+        in_flight.len(),
+        nearest.len()
+    );
+    for (place, expected, found) in nearest.iter().take(SHOWN_MAX) {
+        let _ = write!(text, "\n{}", describe(place, expected.as_deref(), found.as_deref()));
+    }
+    for (number, request) in in_flight.iter().enumerate() {
+        let _ = write!(text, "\n  in flight {}: {request}", number + 1);
+    }
+    text
+}
+
+fn describe(place: &Place, expected: Option<&Entry>, found: Option<&Entry>) -> String {
+    let (expected_fields, found_fields) = (fields(expected), fields(found));
+    if let (Some(expected_fields), Some(found_fields)) = (expected_fields, found_fields) {
+        // Of two hashes only what differs.
+        let names: BTreeSet<&Vec<u8>> = expected_fields.keys().chain(found_fields.keys()).collect();
+        let differing = names.into_iter().filter(|name| expected_fields.get(*name) != found_fields.get(*name));
+        let mut text = format!("  key {} in db {}, a hash:", excerpt(&place.key), place.db);
+        let _ = write!(text, " deadline {} / {}", deadline(expected), deadline(found));
+        for name in differing.take(6) {
+            let shown = |fields: &BTreeMap<Vec<u8>, crate::model::Field>| match fields.get(name) {
+                None => "absent".to_string(),
+                Some(field) => format!("{}{}", excerpt(&field.value), show_deadline(field.deadline)),
+            };
+            let _ = write!(
+                text,
+                "\n    field {}\n      ledger: {}\n      server: {}",
+                excerpt(name),
+                shown(expected_fields),
+                shown(found_fields)
+            );
+        }
+        return text;
+    }
+    format!(
+        "  key {} in db {}\n    ledger: {}\n    server: {}",
+        excerpt(&place.key),
+        place.db,
+        show(expected),
+        show(found)
+    )
+}
+
+fn fields(entry: Option<&Entry>) -> Option<&BTreeMap<Vec<u8>, crate::model::Field>> {
+    match &entry?.value {
+        Value::Hash(fields) => Some(fields),
+        Value::String(_) => None,
+    }
+}
+
+fn show(entry: Option<&Entry>) -> String {
+    let Some(entry) = entry else { return "absent".into() };
+    let value = match &entry.value {
+        Value::String(bytes) => format!("string {}", excerpt(bytes)),
+        Value::Hash(fields) => {
+            let shown =
+                fields.iter().take(6).map(|(name, field)| format!(" {}={}", excerpt(name), excerpt(&field.value)));
+            format!("hash of {}:{}", fields.len(), shown.collect::<String>())
+        }
+    };
+    format!("{value}{}", show_deadline(entry.deadline))
+}
+
+fn deadline(entry: Option<&Entry>) -> String {
+    show_deadline(entry.and_then(|entry| entry.deadline))
+}
+
+fn show_deadline(deadline: Option<Deadline>) -> String {
+    match deadline {
+        None => String::new(),
+        Some(deadline) => match deadline.exact_ms() {
+            Some(ms) => format!(" (until {ms})"),
+            None => format!(" (until {} to {})", deadline.earliest_ms, deadline.latest_ms),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::{Request, command};
+
+    /// A client with these requests acknowledged and those in flight.
+    fn client(acknowledged: &[&str], in_flight: &[&str]) -> Client {
+        let mut client = Client::new(0);
+        for line in acknowledged {
+            request(line).apply(&mut client.acknowledged);
+        }
+        client.in_flight = in_flight.iter().map(|line| request(line)).collect();
+        client
+    }
+
+    fn request(line: &str) -> Request {
+        Request::new(0, line.split(' ').map(|word| word.as_bytes().to_vec()).collect())
+    }
+
+    fn state(lines: &[&str]) -> State {
+        client(lines, &[]).acknowledged
+    }
+
+    const WINDOW: Window = Window { from_ms: 100_000, to_ms: 100_100 };
+
+    #[track_caller]
+    fn check(client: Client, found: &[&str], expected: Option<usize>) {
+        assert_eq!(applied(&client, &state(found), WINDOW).ok(), expected);
+    }
+
+    #[test]
+    fn an_acknowledged_write_must_be_there() {
+        check(client(&["SET c0:a 1"], &[]), &["SET c0:a 1"], Some(0));
+        check(client(&["SET c0:a 1"], &[]), &[], None);
+        check(client(&["SET c0:a 1", "SET c0:a 2"], &[]), &["SET c0:a 1"], None);
+    }
+
+    #[test]
+    fn what_was_deleted_must_not_come_back() {
+        check(client(&["SET c0:a 1", "DEL c0:a"], &[]), &["SET c0:a 1"], None);
+    }
+
+    #[test]
+    fn of_a_pipeline_any_first_part_may_be_there_and_no_other() {
+        let pipeline = || client(&[], &["SET c0:a 1", "SET c0:b 2", "SET c0:a 3"]);
+        check(pipeline(), &[], Some(0));
+        check(pipeline(), &["SET c0:a 1"], Some(1));
+        check(pipeline(), &["SET c0:a 1", "SET c0:b 2"], Some(2));
+        check(pipeline(), &["SET c0:a 3", "SET c0:b 2"], Some(3));
+        check(pipeline(), &["SET c0:b 2"], None);
+        check(pipeline(), &["SET c0:a 3"], None);
+    }
+
+    #[test]
+    fn a_request_is_whole_or_absent() {
+        let flight = || client(&[], &["MSET c0:a 1 c0:b 2"]);
+        check(flight(), &["SET c0:a 1"], None);
+        check(flight(), &["MSET c0:a 1 c0:b 2"], Some(1));
+        check(client(&[], &["HSET c0:h f 1 g 2"]), &["HSET c0:h f 1"], None);
+        check(client(&["SET c0:a 1"], &["RENAME c0:a c0:b"]), &["SET c0:a 1", "SET c0:b 1"], None);
+        check(client(&["SET c0:a 1"], &["RENAME c0:a c0:b"]), &[], None);
+    }
+
+    #[test]
+    fn deadlines_are_kept_to_the_millisecond() {
+        check(client(&["SET c0:a 1 PXAT 200000"], &[]), &["SET c0:a 1 PXAT 200000"], Some(0));
+        check(client(&["SET c0:a 1 PXAT 200000"], &[]), &["SET c0:a 1 PXAT 200001"], None);
+        check(client(&["SET c0:a 1 PXAT 200000"], &[]), &["SET c0:a 1"], None);
+        check(client(&["SET c0:a 1"], &[]), &["SET c0:a 1 PXAT 200000"], None);
+        let hash = ["HSET c0:h f 1", "HPEXPIREAT c0:h 200000 FIELDS 1 f"];
+        check(client(&hash, &[]), &hash, Some(0));
+        check(client(&hash, &[]), &hash[..1], None);
+    }
+
+    #[test]
+    fn what_has_expired_is_absent() {
+        check(client(&["SET c0:a 1 PXAT 50000"], &[]), &["SET c0:a 1 PXAT 50000"], None);
+        check(client(&["SET c0:a 1 PXAT 50000"], &[]), &[], Some(0));
+        // Due while the server was asked: either is right.
+        check(client(&["SET c0:a 1 PXAT 100050"], &[]), &["SET c0:a 1 PXAT 100050"], Some(0));
+        check(client(&["SET c0:a 1 PXAT 100050"], &[]), &[], Some(0));
+        let hash = ["HSET c0:h f 1 g 1", "HPEXPIREAT c0:h 50000 FIELDS 1 f"];
+        check(client(&hash, &[]), &["HSET c0:h g 1"], Some(0));
+        check(client(&hash, &[]), &hash, None);
+        check(client(&hash, &[]), &[], None);
+    }
+
+    #[test]
+    fn a_key_that_nobody_wrote_is_found() {
+        let mut ledger = Ledger::new(1);
+        let mut world = World { state: State::default(), window: WINDOW };
+        world.state.apply(0, &command(&[&"SET", &"stray", &"1"]), 0);
+        let failure = ledger.check(world).err().expect("a failure");
+        assert!(failure.contains("stray"), "{failure}");
+    }
+
+    #[test]
+    fn a_flush_in_flight_leaves_all_or_nothing() {
+        let flushing =
+            || Ledger { flushing: true, clients: vec![client(&["SET c0:a 1", "SET c0:b 2"], &[])], ..Ledger::new(0) };
+        let world = |lines: &[&str]| World { state: state(lines), window: WINDOW };
+        assert!(flushing().check(world(&[])).is_ok());
+        assert!(flushing().check(world(&["SET c0:a 1", "SET c0:b 2"])).is_ok());
+        assert!(flushing().check(world(&["SET c0:a 1"])).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! One request of the load: whole or absent after a crash. Knows its bytes and what it does to the model.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wire::Reply;
+
+use crate::model::State;
+
+/// A command's name and arguments.
+pub(crate) type Command = Vec<Vec<u8>>;
+
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) db: u32,
+    /// Several commands are sent as MULTI … EXEC.
+    pub(crate) commands: Vec<Command>,
+    pub(crate) sent_ms: i64,
+    pub(crate) subject: Subject,
+}
+
+/// Whose data a request changes, and so who can say what is right after it.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Subject {
+    /// The client's own keys: the model knows the state and the reply.
+    Own,
+    /// The client's own keys that expire during the test: the model knows the state, the reply depends on the moment.
+    Near,
+    /// A counter that all clients add to.
+    Counter { number: usize, by: i64 },
+    /// A group of keys that all clients set and delete as a whole; `write` is the number of this write in its history.
+    Group { number: usize, write: usize },
+    /// An amount that goes from one account to another.
+    Transfer,
+}
+
+impl Request {
+    pub(crate) fn new(db: u32, command: Command) -> Request {
+        Request { db, commands: vec![command], sent_ms: now_ms(), subject: Subject::Own }
+    }
+
+    pub(crate) fn about(self, subject: Subject) -> Request {
+        Request { subject, ..self }
+    }
+
+    /// Changes the model. Returns the reply the server must give, `None` if that cannot be known.
+    pub(crate) fn apply(&self, state: &mut State) -> Option<Reply> {
+        if !matches!(self.subject, Subject::Own | Subject::Near) {
+            return None;
+        }
+        let mut replies: Vec<Option<Reply>> =
+            self.commands.iter().map(|command| state.apply(self.db, command, self.sent_ms)).collect();
+        match self.subject {
+            Subject::Near => None,
+            _ if replies.len() == 1 => replies.remove(0),
+            _ => replies.into_iter().collect::<Option<Vec<Reply>>>().map(Reply::Array),
+        }
+    }
+
+    /// The same after the reply came, which may say what the client could not know.
+    pub(crate) fn settle(&self, state: &mut State, reply: &Reply) {
+        self.apply(state);
+        if let [command] = self.commands.as_slice() {
+            state.learn(self.db, command, reply);
+        }
+    }
+
+    /// The request as bytes.
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        match self.commands.as_slice() {
+            [command] => encode(command, into),
+            several => {
+                encode(&[b"MULTI"], into);
+                several.iter().for_each(|command| encode(command, into));
+                encode(&[b"EXEC"], into);
+            }
+        }
+    }
+
+    /// How many replies come before the one that acknowledges the request: those of MULTI and what it queues.
+    pub(crate) fn replies_before(&self) -> usize {
+        if self.commands.len() == 1 { 0 } else { self.commands.len() + 1 }
+    }
+}
+
+/// As one would type it, cut short.
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "db {}:", self.db)?;
+        for (number, command) in self.commands.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { ";" })?;
+            for arg in command.iter().take(ARGS_SHOWN_MAX) {
+                write!(f, " {}", excerpt(arg))?;
+            }
+            if command.len() > ARGS_SHOWN_MAX {
+                write!(f, " … ({} arguments)", command.len())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const ARGS_SHOWN_MAX: usize = 12;
+const BYTES_SHOWN_MAX: usize = 60;
+
+/// Bytes in readable form, cut short.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    let plain = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_graphic) && !bytes.contains(&b'"');
+    match bytes.len() {
+        ..=BYTES_SHOWN_MAX if plain => String::from_utf8_lossy(bytes).into_owned(),
+        ..=BYTES_SHOWN_MAX => wire::quote(bytes),
+        len => format!("{}…({len} bytes)", wire::quote(&bytes[..BYTES_SHOWN_MAX])),
+    }
+}
+
+pub(crate) fn encode(args: &[impl AsRef<[u8]>], into: &mut Vec<u8>) {
+    into.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        into.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());
+        into.extend_from_slice(arg.as_ref());
+        into.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A command from parts of any byte-like type.
+pub(crate) fn command(parts: &[&dyn AsRef<[u8]>]) -> Command {
+    parts.iter().map(|part| part.as_ref().to_vec()).collect()
+}
+
+pub(crate) fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970").as_millis() as i64
+}

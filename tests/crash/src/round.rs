@@ -1,0 +1,86 @@
+//! What a round does, drawn from the seed before it begins: on which data it starts, and how and when it ends.
+
+use wire::Random;
+
+use crate::Plan;
+
+pub(crate) struct Round {
+    /// Begin with an empty directory.
+    pub(crate) fresh: bool,
+    /// Starts that are killed after so many looks at whether the server answers.
+    pub(crate) starts_killed: Vec<usize>,
+    /// When writes are synced: a value of `appendfsync`.
+    pub(crate) policy: &'static str,
+    /// Make sure that there is much data before the load begins.
+    pub(crate) heavy: bool,
+    /// A snapshot that begins before the load does and is left to end.
+    pub(crate) snapshot: Option<&'static str>,
+    /// The round ends when so many batches and replies have passed.
+    pub(crate) ticks: u64,
+    pub(crate) ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    /// SIGKILL under load, after so many turns of an empty loop: between the server's steps for a reply and the next.
+    Kill { spins: u64 },
+    /// SIGKILL under load, after this command was sent and `patience` ran out.
+    KillDuring { command: &'static str, patience: Patience },
+    /// A stop that lets the server finish, under load.
+    Stop { how: Stop },
+    /// The same, and then SIGKILL before it is done.
+    StopThenKill { patience: Patience },
+    /// SIGKILL while nothing is in flight.
+    KillInQuiet,
+    /// FLUSHALL while nothing else is in flight, then SIGKILL, before or after its reply.
+    KillDuringFlush { acknowledged: bool, patience: Patience },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    Sigterm,
+    Shutdown,
+    ShutdownNosave,
+}
+
+/// How long to wait, without a clock: until a file has come or gone in the data directory so many times, but for no
+/// more than so many looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) changes: usize,
+    pub(crate) looks: usize,
+}
+
+pub(crate) const SNAPSHOT_COMMANDS: &[&str] = &["BGSAVE", "BGREWRITEAOF", "SAVE"];
+
+impl Round {
+    pub(crate) fn draw(random: &mut Random, plan: &Plan) -> Round {
+        let patience = Patience { changes: 1 + random.below(6), looks: below_log(random, 3_000) as usize };
+        let ending = match random.below(20) {
+            0..8 => Ending::Kill { spins: below_log(random, 500_000) },
+            8..14 => Ending::KillDuring { command: random.pick(SNAPSHOT_COMMANDS), patience },
+            14..16 => {
+                Ending::Stop { how: random.pick(&[Stop::Sigterm, Stop::Sigterm, Stop::Shutdown, Stop::ShutdownNosave]) }
+            }
+            16..18 => Ending::StopThenKill { patience },
+            18 => Ending::KillInQuiet,
+            _ => Ending::KillDuringFlush { acknowledged: random.one_in(2), patience },
+        };
+        let starts_killed = if random.one_in(4) { 1 + random.below(3) } else { 0 };
+        Round {
+            fresh: random.one_in(15),
+            starts_killed: (0..starts_killed).map(|_| below_log(random, 400) as usize).collect(),
+            policy: plan.draw_policy(random),
+            heavy: matches!(ending, Ending::KillDuring { .. }) || random.one_in(6),
+            snapshot: random.one_in(4).then(|| random.pick(SNAPSHOT_COMMANDS)),
+            ticks: 1 + below_log(random, plan.ticks_max),
+            ending,
+        }
+    }
+}
+
+/// Small and large numbers alike, up to `end`: the exponent is drawn first.
+fn below_log(random: &mut Random, end: u64) -> u64 {
+    let exponent = random.below(end.ilog2() as usize + 1);
+    (random.next_u64() % (2 << exponent)).min(end)
+}

@@ -1,0 +1,341 @@
+//! Round after round: start the server, compare it with the ledger, load it, end it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread;
+use std::time::Duration;
+
+use wire::Random;
+
+use crate::author::Features;
+use crate::client::features;
+use crate::connection::{Connection, Trouble};
+use crate::ledger::{Checked, Ledger};
+use crate::model::CLOCK_SLACK_MS;
+use crate::moment::{Action, Moment};
+use crate::observe::observe;
+use crate::request::encode;
+use crate::round::{Ending, Patience, Round, Stop};
+use crate::server::{Launcher, Ping, Remote, Server, Signal};
+use crate::workload::NEAR_MS;
+use crate::{Failure, Plan};
+
+/// Runs the plan. Its directory is removed if all is well, and kept otherwise.
+pub fn run(plan: &Plan) -> Result<(), Failure> {
+    println!("to run this again: --seed {} --rounds {} --clients {}", plan.seed, plan.rounds, plan.clients);
+    let work = std::env::temp_dir().join(format!("holdfast-crash-{}-{}", std::process::id(), plan.seed));
+    fs::create_dir_all(&work).expect("cannot create a directory to work in");
+    // One more than there are clients: the last one owns the ballast.
+    let owners = plan.clients + 1;
+    let mut run = Run {
+        plan,
+        launcher: Launcher::new(&plan.server, work.join("server.log")),
+        ledger: Ledger::new(owners),
+        data: work.join("data"),
+        features: None,
+        totals: Totals::default(),
+    };
+    for number in 1..=plan.rounds {
+        run.round(number).map_err(|what| Failure { seed: plan.seed, round: number, what, dir: work.clone() })?;
+    }
+    run.finish().map_err(|what| Failure { seed: plan.seed, round: plan.rounds + 1, what, dir: work.clone() })?;
+    println!("{}", run.summary());
+    // What cannot be removed is in nobody's way.
+    let _ = fs::remove_dir_all(work);
+    Ok(())
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    launcher: Launcher,
+    ledger: Ledger,
+    data: PathBuf,
+    /// Asked of the first server that is up.
+    features: Option<Features>,
+    totals: Totals,
+}
+
+#[derive(Default)]
+struct Totals {
+    kills: usize,
+    stops: usize,
+    starts_killed: usize,
+    keys: usize,
+    in_flight: usize,
+    applied: usize,
+}
+
+impl Run<'_> {
+    fn round(&mut self, number: usize) -> Result<(), String> {
+        let mut random = random_of_round(self.plan.seed, number);
+        let round = Round::draw(&mut random, self.plan);
+        if number == 1 {
+            empty_dir(&self.data);
+        } else if round.fresh {
+            // The old data get their last check.
+            let server = self.start(round.policy)?;
+            self.check(&server)?;
+            drop(server);
+            self.ledger.reset();
+            empty_dir(&self.data);
+        }
+        for looks in &round.starts_killed {
+            self.kill_while_starting(round.policy, *looks)?;
+        }
+        let server = self.start(round.policy)?;
+        let checked = self.check(&server)?;
+        println!(
+            "round {number}: {} keys are right, of {} requests in flight {} were applied; appendfsync {}; then {:?} \
+             after {} ticks",
+            checked.keys, checked.in_flight, checked.applied, round.policy, round.ending, round.ticks
+        );
+        if round.heavy {
+            self.fill(&server, &mut random)?;
+        }
+        if let Some(command) = round.snapshot {
+            // The reply does not matter: one may be under way.
+            connect(&server)?.run(&[command]).map_err(|trouble| trouble.describe(command))?;
+        }
+        self.load(&server, &round, &mut random)?;
+        self.end(server, round.ending)
+    }
+
+    /// Starts that do not live long enough to be of use. They must do no harm either.
+    fn kill_while_starting(&mut self, policy: &str, looks: usize) -> Result<(), String> {
+        let mut server = self.launcher.start(&self.data, policy);
+        for _ in 0..looks {
+            if server.ping()? == Ping::Answered {
+                break;
+            }
+        }
+        self.totals.starts_killed += 1;
+        server.signal(Signal::KILL);
+        was_killed(server.wait_for_end()?)
+    }
+
+    fn start(&mut self, policy: &str) -> Result<Server, String> {
+        let mut server = self.launcher.start(&self.data, policy);
+        server.wait_until_it_answers()?;
+        if self.features.is_none() {
+            let found =
+                features(&mut connect(&server)?).map_err(|trouble| trouble.describe("asked for its commands"))?;
+            self.features = Some(found);
+        }
+        Ok(server)
+    }
+
+    fn features(&self) -> Features {
+        self.features.expect("a server was up")
+    }
+
+    fn check(&mut self, server: &Server) -> Result<Checked, String> {
+        let world = observe(&mut connect(server)?, self.features().field_deadlines);
+        let checked = self.ledger.check(world.map_err(|trouble| trouble.describe("asked for all it holds"))?)?;
+        self.totals.keys += checked.keys;
+        self.totals.in_flight += checked.in_flight;
+        self.totals.applied += checked.applied;
+        Ok(checked)
+    }
+
+    /// Writes all of the ballast, or a quarter of it anew.
+    fn fill(&mut self, server: &Server, random: &mut Random) -> Result<(), String> {
+        let keys = self.plan.ballast_keys;
+        let owner = self.ledger.clients.last_mut().expect("the owner of the ballast");
+        let (from, to) = match owner.acknowledged.entries.is_empty() {
+            true => (0, keys),
+            false => {
+                let from = random.below(keys);
+                (from, (from + keys / 4).min(keys))
+            }
+        };
+        owner.fill(&mut connect(server)?, from, to).map_err(|trouble| trouble.describe("filled with ballast"))
+    }
+
+    /// All clients at once, until the moment comes.
+    fn load(&mut self, server: &Server, round: &Round, random: &mut Random) -> Result<(), String> {
+        let (remote, features, shared) = (server.remote(), self.features(), &self.ledger.shared);
+        let moment = Moment::new(round.ticks, action(round.ending, remote, &self.data));
+        let (_ballast, clients) = self.ledger.clients.split_last_mut().expect("the owner of the ballast");
+        let outcomes: Vec<Result<(), String>> = thread::scope(|scope| {
+            let moment = &moment;
+            let threads: Vec<_> = clients
+                .iter_mut()
+                .map(|client| {
+                    let random = Random::new(random.next_u64());
+                    scope.spawn(move || client.load(remote.address, random, features, shared, moment))
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("a client does not panic")).collect()
+        });
+        outcomes.into_iter().collect::<Result<(), String>>()?;
+        moment.into_trouble().map_or(Ok(()), Err)
+    }
+
+    /// What is left to do when the clients are done.
+    fn end(&mut self, server: Server, ending: Ending) -> Result<(), String> {
+        match ending {
+            Ending::Kill { .. } | Ending::KillDuring { .. } => {}
+            Ending::KillInQuiet => server.signal(Signal::KILL),
+            Ending::KillDuringFlush { acknowledged, patience } => {
+                self.flush(&server, acknowledged, patience)?;
+                server.signal(Signal::KILL);
+            }
+            Ending::Stop { .. } => {
+                self.totals.stops += 1;
+                return has_stopped(server.wait_for_end()?);
+            }
+            Ending::StopThenKill { .. } => {
+                self.totals.kills += 1;
+                let status = server.wait_for_end()?;
+                return was_killed(status).or_else(|_| has_stopped(status));
+            }
+        }
+        self.totals.kills += 1;
+        was_killed(server.wait_for_end()?)
+    }
+
+    fn flush(&mut self, server: &Server, acknowledged: bool, patience: Patience) -> Result<(), String> {
+        let mut connection = connect(server)?;
+        if acknowledged {
+            connection.must_run(&["FLUSHALL"]).map_err(|trouble| trouble.describe("FLUSHALL"))?;
+            self.ledger.reset();
+            return Ok(());
+        }
+        let before = file_names(&self.data);
+        self.ledger.flushing = true;
+        send(&mut connection, "FLUSHALL").map_err(|trouble| trouble.describe("FLUSHALL"))?;
+        patience.wait(&self.data, before);
+        Ok(())
+    }
+
+    /// After the last round: all is right, also once everything that can expire has, and after a stop in peace.
+    fn finish(&mut self) -> Result<(), String> {
+        let server = self.start("everysec")?;
+        self.check(&server)?;
+        thread::sleep(Duration::from_millis(NEAR_MS as u64 + 3 * CLOCK_SLACK_MS as u64));
+        self.check(&server)?;
+        server.signal(Signal::TERM);
+        has_stopped(server.wait_for_end()?)?;
+        let server = self.start("everysec")?;
+        self.check(&server)?;
+        Ok(())
+    }
+
+    fn summary(&self) -> String {
+        let Totals { kills, stops, starts_killed, keys, in_flight, applied } = self.totals;
+        let acknowledged: u64 = self.ledger.clients.iter().map(|client| client.requests_acknowledged).sum();
+        format!(
+            "{} rounds: {kills} kills under load, {starts_killed} while starting, {stops} stops; {acknowledged} requests \
+             were acknowledged and none was lost; {in_flight} were in flight, {applied} of them had been applied; \
+             {keys} keys were compared",
+            self.plan.rounds
+        )
+    }
+}
+
+/// Rounds must not resemble each other, and seeds and rounds are small numbers next to each other: SplitMix64 spreads
+/// them.
+fn random_of_round(seed: u64, number: usize) -> Random {
+    let mut mixed = seed.wrapping_add((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Random::new(mixed ^ (mixed >> 31))
+}
+
+/// What the client does that sees the moment come.
+fn action(ending: Ending, server: Remote, data: &Path) -> Action<'_> {
+    Box::new(move |moment| {
+        match ending {
+            Ending::Kill { spins } => {
+                (0..spins).for_each(|_| std::hint::spin_loop());
+                server.signal(Signal::KILL);
+            }
+            Ending::KillDuring { command, patience } => {
+                let before = file_names(data);
+                // A connection that outlives the kill, so that the server never sees its client go.
+                let mut connection = Connection::open(server.address).map_err(|e| format!("cannot connect: {e}"))?;
+                send(&mut connection, command).map_err(|trouble| trouble.describe(command))?;
+                patience.wait(data, before);
+                server.signal(Signal::KILL);
+            }
+            Ending::Stop { how: Stop::Sigterm } => server.signal(Signal::TERM),
+            Ending::Stop { how: Stop::Shutdown } => shut_down(server, &["SHUTDOWN"])?,
+            Ending::Stop { how: Stop::ShutdownNosave } => shut_down(server, &["SHUTDOWN", "NOSAVE"])?,
+            Ending::StopThenKill { patience } => {
+                let before = file_names(data);
+                server.signal(Signal::TERM);
+                patience.wait(data, before);
+                server.signal(Signal::KILL);
+            }
+            Ending::KillInQuiet | Ending::KillDuringFlush { .. } => moment.stop_quietly(),
+        }
+        Ok(())
+    })
+}
+
+/// SHUTDOWN replies only when it refuses.
+fn shut_down(server: Remote, command: &[&str]) -> Result<(), String> {
+    let mut connection = Connection::open(server.address).map_err(|e| format!("cannot connect: {e}"))?;
+    match connection.run(command) {
+        Err(Trouble::Closed) => Ok(()),
+        Err(trouble) => Err(trouble.describe("SHUTDOWN")),
+        Ok(reply) => Err(format!("SHUTDOWN was answered with {reply}")),
+    }
+}
+
+impl Patience {
+    fn wait(self, dir: &Path, mut before: BTreeSet<PathBuf>) {
+        let mut changes = 0;
+        for _ in 0..self.looks {
+            let now = file_names(dir);
+            if now != before {
+                changes += 1;
+                before = now;
+            }
+            if changes == self.changes {
+                return;
+            }
+        }
+    }
+}
+
+fn file_names(dir: &Path) -> BTreeSet<PathBuf> {
+    let mut names = BTreeSet::new();
+    // A directory may go while it is listed, as may its files.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.extend(file_names(&entry.path()));
+        }
+        names.insert(entry.path());
+    }
+    names
+}
+
+fn send(connection: &mut Connection, command: &str) -> Result<(), Trouble> {
+    let mut bytes = Vec::new();
+    encode(&[command], &mut bytes);
+    connection.send(&bytes)
+}
+
+fn connect(server: &Server) -> Result<Connection, String> {
+    server.connect().map_err(|e| format!("cannot connect: {e}"))
+}
+
+fn was_killed(status: ExitStatus) -> Result<(), String> {
+    match status.signal() {
+        Some(9) => Ok(()),
+        _ => Err(format!("the server ended by itself before it was killed: {status}")),
+    }
+}
+
+fn has_stopped(status: ExitStatus) -> Result<(), String> {
+    if status.success() { Ok(()) } else { Err(format!("the server was asked to stop and ended with {status}")) }
+}
+
+fn empty_dir(dir: &Path) {
+    let _ = fs::remove_dir_all(dir);
+    fs::create_dir_all(dir).expect("cannot create a data directory");
+}

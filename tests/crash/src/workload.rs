@@ -1,0 +1,116 @@
+//! What one client sends: random requests over the keys that it alone writes, and over the shared ones. Knows nothing
+//! of sockets and crashes.
+
+use wire::Reply;
+
+use crate::author::Author;
+use crate::model::{Entry, State, Value};
+use crate::request::{Request, Subject, command, now_ms};
+use crate::shared::{COUNTERS, GROUPS, Shared};
+
+pub(crate) struct Workload<'a> {
+    pub(crate) author: Author,
+    pub(crate) shared: &'a Shared,
+}
+
+/// A request and the reply it must get, `None` if any that is no error will do.
+pub(crate) type Expected = (Request, Option<Reply>);
+
+const NEAR_KEYS: usize = 6;
+const BIG_KEYS: usize = 2;
+const BIG_BYTES: usize = 1 << 20;
+const PIPELINE_MAX: usize = 24;
+/// Within the test, so that these are seen to go.
+pub(crate) const NEAR_MS: usize = 1500;
+
+impl Workload<'_> {
+    /// The next requests to send in one write.
+    pub(crate) fn batch(&mut self, acknowledged: &State) -> Vec<Expected> {
+        let len = if self.author.random.one_in(2) { 1 } else { 1 + self.author.random.below(PIPELINE_MAX) };
+        let mut ahead = acknowledged.clone();
+        let mut batch = Vec::new();
+        while batch.len() < len {
+            for request in self.requests(&ahead) {
+                let reply = request.apply(&mut ahead);
+                batch.push((request, reply));
+            }
+        }
+        batch
+    }
+
+    /// One request, or a few that belong together.
+    fn requests(&mut self, ahead: &State) -> Vec<Request> {
+        match self.author.random.below(100) {
+            0..5 => {
+                let (counter, by) = (self.author.random.below(COUNTERS), 1 + self.author.random.below(9) as i64);
+                vec![self.shared.add(counter, by)]
+            }
+            5..8 => {
+                let value = if self.author.random.one_in(5) { None } else { Some(self.author.short_value()) };
+                vec![self.shared.write_group(self.author.random.below(GROUPS), value)]
+            }
+            8..14 => self.near(),
+            14..17 if self.author.features.transactions => {
+                vec![self.shared.transfer(self.author.random.below(100), self.author.random.below(50) as i64)]
+            }
+            17..22 if self.author.features.transactions => vec![self.transaction(ahead)],
+            22 if self.author.random.one_in(3) => vec![self.big(ahead)],
+            _ => {
+                let db = self.author.database();
+                vec![Request::new(db, self.author.own(ahead, db))]
+            }
+        }
+    }
+
+    fn transaction(&mut self, ahead: &State) -> Request {
+        let (db, mut ahead) = (self.author.database(), ahead.clone());
+        let commands = (0..2 + self.author.random.below(4)).map(|_| {
+            let command = self.author.own(&ahead, db);
+            ahead.apply(db, &command, now_ms());
+            command
+        });
+        Request { commands: commands.collect(), ..Request::new(db, Vec::new()) }
+    }
+
+    /// Keys and fields that expire within the test. Only commands whose result does not depend on whether the key is
+    /// still there, since the client cannot know.
+    fn near(&mut self) -> Vec<Request> {
+        let deadline = (now_ms() + self.author.random.below(NEAR_MS) as i64).to_string();
+        let number = self.author.random.below(NEAR_KEYS);
+        let (string, hash) = (self.author.owner.key("near", number), self.author.owner.key("nearhash", number));
+        let field = format!("f{}", self.author.random.below(4));
+        let value = self.author.value();
+        let commands = match self.author.random.below(6) {
+            0..3 => vec![command(&[&"SET", &string, &value, &"PXAT", &deadline])],
+            3 => vec![command(&[&"DEL", &string])],
+            _ if !self.author.features.field_deadlines => {
+                vec![command(&[&"SET", &string, &value]), command(&[&"PEXPIREAT", &string, &deadline])]
+            }
+            _ => vec![
+                command(&[&"HSET", &hash, &field, &value]),
+                command(&[&"HPEXPIREAT", &hash, &deadline, &"FIELDS", &"1", &field]),
+            ],
+        };
+        commands.into_iter().map(|command| Request::new(0, command).about(Subject::Near)).collect()
+    }
+
+    /// A megabyte, or a few bytes more in one.
+    fn big(&mut self, ahead: &State) -> Request {
+        let key = self.author.owner.key("big", self.author.random.below(BIG_KEYS));
+        let value = self.author.short_value();
+        let room = ahead.get(0, key.as_bytes()).is_some_and(|entry| string_len(entry) < 2 * BIG_BYTES);
+        let command = match self.author.random.below(4) {
+            0 if room => command(&[&"APPEND", &key, &value]),
+            1 if room => command(&[&"SETRANGE", &key, &self.author.random.below(BIG_BYTES).to_string(), &value]),
+            _ => command(&[&"SET", &key, &self.author.value_of(BIG_BYTES)]),
+        };
+        Request::new(0, command)
+    }
+}
+
+fn string_len(entry: &Entry) -> usize {
+    match &entry.value {
+        Value::String(bytes) => bytes.len(),
+        Value::Hash(_) => 0,
+    }
+}
