@@ -448,3 +448,45 @@ fn it_works_on_a_disk() {
     let journal = recovery.into_journal(options(2000)).unwrap();
     journal.close().unwrap();
 }
+
+#[test]
+fn a_snapshot_that_outlives_the_restart_it_was_taken_for_is_enough() {
+    let storage = FaultyStorage::new();
+    let journal = open(&storage);
+    journal.wait_durable(journal.append(b"before")).unwrap();
+    journal.append(b"in memory only");
+    journal.restart().unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
+    // The footer, the sync and the new name succeed; then the directory cannot be synced.
+    storage.fail_at(storage.operations() + 3, Fault::Io);
+    let error = writer.finish(&journal).unwrap_err();
+    assert!(matches!(error, SnapshotError::Io { operation: Operation::SyncDirectory, .. }), "{error}");
+    let mut outlived = 0;
+    for seed in 0..100 {
+        let crashed = storage.crash(seed);
+        let (found, _) = contents(&crashed).unwrap();
+        outlived += usize::from(!found.parts.is_empty() && segments(&crashed).len() == 1);
+        assert_eq!((found.parts.len(), found.batches.len()), if found.parts.is_empty() { (0, 1) } else { (1, 0) });
+        let journal = open(&crashed);
+        journal.wait_durable(journal.append(b"more")).unwrap();
+        assert_eq!(batches(&crashed.crash(seed)).last().unwrap(), "more");
+    }
+    assert!(outlived > 0, "the new name without the new segment never came up");
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_the_file() {
+    let storage = FaultyStorage::new();
+    let journal = open(&storage);
+    for _ in 0..3 {
+        journal.append(b"0123456789");
+    }
+    journal.write(journal.tail()).unwrap();
+    drop(journal);
+    let name = segments(&storage).pop().unwrap();
+    storage.truncate(&name, 40 + 3 * 34 - 1);
+    drop(open(&storage));
+    assert_eq!(storage.bytes_of(&name).unwrap().len(), 40 + 2 * 34);
+    assert!(contents(&storage).unwrap().1.is_empty());
+}

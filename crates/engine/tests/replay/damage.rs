@@ -1,0 +1,137 @@
+//! Batches and parts that are not as they were written: an error or effects, never a panic, and whatever was applied
+//! leaves a keyspace that commands can work with.
+
+use crate::place::{Place, Taken};
+use crate::requests::Source;
+use crate::seed;
+use crate::state::State;
+use engine::keyspace::codec::Decoder;
+use engine::keyspace::{Effect, Image};
+use engine::walk::Placement;
+use fastrand::Rng;
+
+#[test]
+fn damaged_bytes_are_refused_or_are_other_effects() {
+    let mut random = Rng::with_seed(seed());
+    let (placement, samples) = samples(&mut random);
+    let (mut refused, mut read) = (0, 0);
+    let mut count = |bytes: &[u8]| match effects_in(bytes) {
+        Some(_) => read += 1,
+        None => refused += 1,
+    };
+    for sample in &samples {
+        // Every length of what is short, and of the beginning of what is long.
+        (0..sample.len().min(300)).for_each(|len| count(&sample[..len]));
+        (0..30).for_each(|_| count(&damaged(sample, &mut random)));
+    }
+    println!("{refused} refused, {read} read");
+    assert!(refused > 1_000 && read > 1_000);
+    let mut restored = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+    for round in 0..6_000 {
+        if round % 500 == 0 {
+            look_at(&restored);
+            restored = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+        }
+        let bytes = damaged(&samples[random.usize(..samples.len())], &mut random);
+        if !is_tame(&bytes) {
+            continue;
+        }
+        let mut replay = restored.replay(random.bool().then_some(placement));
+        let (shard, end, sequence) = (random.u32(..6), random.u32(..), random.u64(..4));
+        if random.bool() {
+            let _ = replay.part(engine::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
+        }
+        let _ = replay.batch(sequence, &bytes);
+    }
+}
+
+/// Asks for whatever there is, in every way that there is.
+fn look_at(place: &Place) {
+    let mut asker = place.asker(0);
+    for (db, name) in State::of(&place.engine).0.into_keys() {
+        asker.say(&format!("select {db}"));
+        for command in
+            ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage", "debug object", "ttl"]
+        {
+            let mut request: Vec<Vec<u8>> = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            request.push(name.clone());
+            asker.ask(&request);
+        }
+        asker.ask(&[b"hset".to_vec(), name.clone(), b"f1".to_vec(), b"v".to_vec()]);
+        asker.ask(&[b"hdel".to_vec(), name.clone(), b"f1".to_vec(), b"f2".to_vec()]);
+        asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);
+    }
+    asker.expire();
+    asker.say("debug reload");
+    asker.say("debug digest");
+}
+
+/// How many effects there are; `None` when not all bytes are effects.
+fn effects_in(bytes: &[u8]) -> Option<usize> {
+    let mut effects = Decoder::new(bytes);
+    let mut count = 0;
+    while effects.next().ok()?.is_some() {
+        count += 1;
+    }
+    Some(count)
+}
+
+/// False for what can rightly be replayed, but not here: a string of gigabytes, as SETRANGE can make, and what was past
+/// its time at the beginning of time, where `State` looks from.
+fn is_tame(bytes: &[u8]) -> bool {
+    let mut effects = Decoder::new(bytes);
+    while let Ok(Some((_, effect))) = effects.next() {
+        let tame = match effect {
+            Effect::StringWrite { offset, bytes, .. } => offset.saturating_add(bytes.len()) < 1 << 22,
+            Effect::Put { value: Image::Hash { deadlines, .. }, deadline, .. } => {
+                deadline != Some(0) && !deadlines.contains(&Some(0))
+            }
+            Effect::StringSet { deadline, .. }
+            | Effect::HashDeadline { deadline, .. }
+            | Effect::Deadline { deadline, .. }
+            | Effect::Put { deadline, .. } => deadline != Some(0),
+            _ => true,
+        };
+        if !tame {
+            return false;
+        }
+    }
+    true
+}
+
+/// Batches and parts of a random life.
+fn samples(random: &mut Rng) -> (Placement, Vec<Vec<u8>>) {
+    let live = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+    let (mut asker, mut source) = (live.asker(0), Source::new(random.u64(..)));
+    for _ in 0..1_500 {
+        source.now_ms = live.now_ms();
+        let request = source.request();
+        let reply = asker.ask(&request);
+        source.hear(&request, &reply);
+        live.pass_ms(source.random.u64(..100));
+    }
+    let mut walk = live.engine.walk();
+    let mut taken = Taken::of(&walk, 0);
+    while taken.step(&mut walk) {}
+    let batches = live.kept.batches().into_iter().map(|(_, batch)| batch);
+    let samples = batches.chain(taken.parts.into_iter().map(|(_, keys)| keys)).filter(|sample| !sample.is_empty());
+    (taken.placement, samples.collect())
+}
+
+fn damaged(sample: &[u8], random: &mut Rng) -> Vec<u8> {
+    let mut bytes = sample.to_vec();
+    for _ in 0..random.usize(1..4) {
+        // What counts lies at the front.
+        let near = bytes.len().min(if random.bool() { 24 } else { usize::MAX });
+        let at = random.usize(..near.max(1));
+        match random.u8(..5) {
+            _ if at >= bytes.len() => bytes.push(random.u8(..)),
+            0 => bytes[at] = random.u8(..),
+            1 => bytes[at] ^= 1 << random.u8(..8),
+            2 => bytes.insert(at, random.u8(..20)),
+            3 => drop(bytes.remove(at)),
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}

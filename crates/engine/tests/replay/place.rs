@@ -1,0 +1,260 @@
+//! An engine with nothing real around it but a journal in memory: what a replay has to bring back comes from here.
+//! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
+
+use engine::host::{CpuTime, MemoryUse, Shutdown};
+use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
+use engine::replay::Replay;
+use engine::walk::{Part, Placement, Walk};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Persistence, Settings, Worker};
+use resp::{OwnedRequest, Request};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// An engine, the time it is told, and what it has recorded.
+pub(crate) struct Place {
+    pub(crate) engine: Engine,
+    pub(crate) kept: Arc<Kept>,
+    clock: Arc<ToldClock>,
+}
+
+impl Place {
+    /// An empty engine with settings other than the defaults.
+    pub(crate) fn new(shards: usize, workers: usize, changed: &[(&str, &str)]) -> Place {
+        Place::with(shards, workers, settings(changed))
+    }
+
+    /// The same with settings that may be shared.
+    pub(crate) fn with(shards: usize, workers: usize, settings: Arc<Settings>) -> Place {
+        let clock = Arc::new(ToldClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
+        let kept = Arc::new(Kept::default());
+        let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
+        Place { engine: engine.with_persistence(kept.clone()), kept, clock }
+    }
+
+    /// Somebody who asks on worker `index`.
+    pub(crate) fn asker(&self, index: usize) -> Asker<'_> {
+        let (id, now_ms) = (self.engine.clients.next_id(), self.now_ms());
+        let handle = ClientHandle::new(id, "127.0.0.1:9".into(), "127.0.0.1:6379".into(), 9, now_ms, Box::new(|| {}));
+        Asker { engine: &self.engine, worker: self.engine.worker(index), client: Client::new(Arc::new(handle), true) }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        self.clock.unix_us.fetch_add(ms * 1000, Relaxed);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.unix_us() / 1000
+    }
+
+    /// Takes over the time of another place.
+    pub(crate) fn set_time_of(&self, other: &Place) {
+        self.clock.unix_us.store(other.clock.unix_us(), Relaxed);
+    }
+
+    /// A replay into this place.
+    pub(crate) fn replay(&self, placement: Option<Placement>) -> Replay<'_> {
+        Replay::new(&self.engine, placement)
+    }
+}
+
+/// Settings other than the defaults. No request may ask for half a gigabyte of zeros.
+pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
+    let settings = Settings::new();
+    for (name, value) in [("enable-debug-command", "yes"), ("proto-max-bulk-len", "1mb")].iter().chain(changed) {
+        settings.load(name.as_bytes(), value.as_bytes()).expect("a setting of that name takes that value");
+    }
+    Arc::new(settings)
+}
+
+/// One client on one worker.
+pub(crate) struct Asker<'e> {
+    engine: &'e Engine,
+    worker: Worker,
+    client: Client,
+}
+
+impl Asker<'_> {
+    /// Executes one request at the present instant and gives back its reply.
+    pub(crate) fn ask(&mut self, args: &[Vec<u8>]) -> Vec<u8> {
+        let request: OwnedRequest = args.iter().map(Vec::as_slice).collect();
+        let mut reply = Vec::new();
+        self.engine.begin(&mut self.worker);
+        let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut reply);
+        assert!(matches!(flow, Flow::Continue), "only commands that neither wait nor end are asked for");
+        reply
+    }
+
+    /// The same for words.
+    pub(crate) fn say(&mut self, words: &str) -> Vec<u8> {
+        self.ask(&words.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
+    }
+
+    /// Executes requests as a connection does that has several of them in its buffer.
+    pub(crate) fn ask_at_once(&mut self, requests: &[Vec<Vec<u8>>]) {
+        let owned: Vec<OwnedRequest> =
+            requests.iter().map(|request| request.iter().map(Vec::as_slice).collect()).collect();
+        let requests: Vec<Request<'_>> = owned.iter().map(OwnedRequest::as_request).collect();
+        self.engine.begin(&mut self.worker);
+        let mut ahead = self.engine.look_ahead(&self.client, requests.iter().copied());
+        for request in requests {
+            let mut reply = Vec::new();
+            let (worker, client) = (&mut self.worker, &mut self.client);
+            let flow = self.engine.execute_ahead(worker, client, request, &mut reply, &mut ahead);
+            assert!(matches!(flow, Flow::Continue));
+        }
+    }
+
+    /// Removes what is overdue, as the server does now and then.
+    pub(crate) fn expire(&mut self) {
+        self.engine.expire_cycle(&mut self.worker, 0, 1, u64::MAX / 2);
+    }
+}
+
+/// A journal in memory.
+#[derive(Default)]
+pub(crate) struct Kept {
+    batches: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Kept {
+    /// All batches with their numbers, in their order.
+    pub(crate) fn batches(&self) -> Vec<(u64, Vec<u8>)> {
+        (1..).zip(self.locked().iter().cloned()).collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.batches.lock().expect("nobody panics with it")
+    }
+}
+
+impl Persistence for Kept {
+    fn is_recording(&self) -> bool {
+        true
+    }
+
+    fn append(&self, batch: &[u8]) -> u64 {
+        let mut batches = self.locked();
+        batches.push(batch.to_vec());
+        batches.len() as u64
+    }
+
+    fn tail(&self) -> u64 {
+        self.locked().len() as u64
+    }
+
+    fn durable(&self) -> u64 {
+        self.tail()
+    }
+
+    fn request_sync(&self) {}
+
+    fn begin_snapshot(&self, _: SnapshotReason) -> Result<u64, SnapshotBusy> {
+        Ok(0)
+    }
+
+    fn schedule_snapshot(&self, _: SnapshotReason) {}
+
+    fn snapshot_outcome(&self, _: u64) -> Option<Result<(), String>> {
+        Some(Ok(()))
+    }
+
+    fn report(&self) -> Report {
+        Report::default()
+    }
+}
+
+/// What a walk has met so far.
+pub(crate) struct Taken {
+    pub(crate) placement: Placement,
+    /// The last batch before the walk.
+    pub(crate) begun_after: u64,
+    pub(crate) parts: Vec<(Part, Vec<u8>)>,
+}
+
+impl Taken {
+    pub(crate) fn of(walk: &Walk<'_>, begun_after: u64) -> Taken {
+        Taken { placement: walk.placement(), begun_after, parts: Vec::new() }
+    }
+
+    /// Takes the next part; false when there was none.
+    pub(crate) fn step(&mut self, walk: &mut Walk<'_>) -> bool {
+        let mut keys = Vec::new();
+        let Some(part) = walk.next(&mut keys) else { return false };
+        self.parts.push((part, keys));
+        true
+    }
+
+    /// The batch that even its oldest part has.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.parts.iter().map(|(part, _)| part.sequence).min().unwrap_or(0)
+    }
+
+    pub(crate) fn newest(&self) -> u64 {
+        self.parts.iter().map(|(part, _)| part.sequence).max().unwrap_or(0)
+    }
+}
+
+struct ToldClock {
+    unix_us: AtomicU64,
+}
+
+impl Clock for ToldClock {
+    fn unix_us(&self) -> u64 {
+        self.unix_us.load(Relaxed)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.unix_us() * 1000
+    }
+}
+
+struct IdleHost;
+
+impl Host for IdleHost {
+    fn used_memory(&self) -> u64 {
+        8 << 20
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn purge_memory(&self) {}
+
+    fn total_memory(&self) -> u64 {
+        8 << 30
+    }
+
+    fn cpu(&self) -> CpuTime {
+        CpuTime::default()
+    }
+
+    fn process_id(&self) -> u32 {
+        1
+    }
+
+    fn executable(&self) -> String {
+        String::new()
+    }
+
+    fn config_file(&self) -> String {
+        String::new()
+    }
+
+    fn os(&self) -> String {
+        String::new()
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn shutdown(&self, _: Shutdown) {}
+
+    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn setting_changed(&self, _: &str) {}
+}

@@ -1,0 +1,180 @@
+//! Random requests that change keys: every write command of the table, written as COMMAND DOCS says. Knows which
+//! arguments make commands meet at the same keys; refuses to know what they do there.
+
+use engine::command::{Flags, Registered, registry};
+use engine::docs::{self, Argument, ArgumentKind};
+use fastrand::Rng;
+
+pub(crate) struct Source {
+    pub(crate) random: Rng,
+    /// The present, for arguments that are instants.
+    pub(crate) now_ms: u64,
+    /// Replies to DUMP, for RESTORE.
+    payloads: Vec<Vec<u8>>,
+}
+
+/// Commands that leave little behind for others.
+const RARE: &[&str] = &["flushall", "flushdb", "swapdb"];
+const READS: &[&str] =
+    &["get", "mget", "exists", "strlen", "pttl", "hgetall", "hget", "hlen", "hpttl", "dump", "getbit"];
+
+impl Source {
+    pub(crate) fn new(seed: u64) -> Source {
+        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new() }
+    }
+
+    /// Every command whose effects are to be tested.
+    pub(crate) fn writes() -> impl Iterator<Item = &'static Registered> {
+        // DEBUG is for tests alone; of what it does, POPULATE and RELOAD are asked for below.
+        registry().rows().iter().copied().filter(|row| row.command.flags.has(Flags::WRITE) && row.full_name != "debug")
+    }
+
+    pub(crate) fn request(&mut self) -> Vec<Vec<u8>> {
+        let writes: Vec<&Registered> = Source::writes().collect();
+        let row = match self.random.u8(..24) {
+            0 => return words(&format!("select {}", self.database())),
+            1 => return self.wide_hash(),
+            2 => {
+                let keys = self.random.u8(..100);
+                return words(&format!("debug populate {keys} cold {}", self.pick(&[0, 30, 300, 3_000])));
+            }
+            3 if self.random.u8(..8) == 0 => return words("debug reload"),
+            3..=6 => registry().find(self.pick(READS).as_bytes()).expect("these are commands"),
+            _ => self.pick(&writes),
+        };
+        if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
+            return self.request();
+        }
+        let mut request = vec![row.full_name.clone().into_bytes()];
+        self.several(docs::find(&row.full_name).expect("every command is documented").arguments, &mut request);
+        request
+    }
+
+    /// Keeps what a later request can use.
+    pub(crate) fn hear(&mut self, request: &[Vec<u8>], reply: &[u8]) {
+        if request[0] == b"dump"
+            && let Some(at) = reply.iter().position(|byte| *byte == b'\n')
+            && reply.len() > at + 3
+        {
+            self.payloads.push(reply[at + 1..reply.len() - 2].to_vec());
+            if self.payloads.len() > 8 {
+                self.payloads.remove(0);
+            }
+        }
+    }
+
+    fn wide_hash(&mut self) -> Vec<Vec<u8>> {
+        let mut request = vec![b"hset".to_vec(), self.key()];
+        let count = self.pick(&[3, 9, 30, 100, 520, 1_100]);
+        for number in 0..count {
+            request.extend([format!("f{number}").into_bytes(), number.to_string().into_bytes()]);
+        }
+        request
+    }
+
+    fn several(&mut self, arguments: &[Argument], out: &mut Vec<Vec<u8>>) {
+        let mut count_at = None;
+        for argument in arguments {
+            if argument.optional && self.random.u8(..3) > 0 {
+                continue;
+            }
+            let times = if argument.multiple { self.random.usize(1..4) } else { 1 };
+            for time in 0..times {
+                if let Some(token) = argument.token
+                    && (time == 0 || argument.multiple_token)
+                {
+                    out.push(token.as_bytes().to_vec());
+                }
+                self.one(argument, out);
+            }
+            if argument.name.starts_with("num") {
+                count_at = Some(out.len() - 1);
+            } else if let Some(at) = count_at.take() {
+                out[at] = times.to_string().into_bytes();
+            }
+        }
+    }
+
+    fn one(&mut self, argument: &Argument, out: &mut Vec<Vec<u8>>) {
+        let name = argument.name;
+        let text = match argument.kind {
+            ArgumentKind::PureToken => return,
+            ArgumentKind::OneOf => {
+                let chosen = self.pick(argument.arguments);
+                return self.several(&[Argument { optional: false, ..chosen }], out);
+            }
+            ArgumentKind::Block => return self.several(argument.arguments, out),
+            ArgumentKind::Key => self.key(),
+            ArgumentKind::Double => self.pick(&["1.5", "-0.25", "3", "1e10"]).into(),
+            ArgumentKind::Pattern => b"*".to_vec(),
+            ArgumentKind::UnixTime if name.contains("milli") => self.instant_ms().to_string().into_bytes(),
+            ArgumentKind::UnixTime => (self.instant_ms() / 1000).to_string().into_bytes(),
+            ArgumentKind::Integer => self.integer(name).to_string().into_bytes(),
+            ArgumentKind::String if name == "serialized-value" && !self.payloads.is_empty() => {
+                let at = self.random.usize(..self.payloads.len());
+                self.payloads[at].clone()
+            }
+            ArgumentKind::String if name == "encoding" => self.pick(&["u1", "i8", "u16", "i64", "u63"]).into(),
+            ArgumentKind::String if name == "field" => self.field(),
+            ArgumentKind::String => self.value(),
+        };
+        out.push(text);
+    }
+
+    fn integer(&mut self, name: &str) -> i64 {
+        match name {
+            "db" | "index1" | "index2" | "destination-db" => self.database().into(),
+            "seconds" => self.random.i64(-1..5),
+            "milliseconds" | "ttl" => self.random.i64(-100..4_000),
+            // The bits or bytes of an in-place write: within what is there, at its end, far behind it.
+            "offset" => self.pick(&[0, 7, 8, 60, 500, 4_100, 9_000]) + self.random.i64(0..3),
+            "value" => self.random.i64(0..2),
+            _ => self.pick(&[0, 1, -1, 1_000_000_000_000]) + self.random.i64(-3..100),
+        }
+    }
+
+    fn instant_ms(&mut self) -> u64 {
+        self.now_ms + self.random.u64(..6_000) - 500
+    }
+
+    /// Most commands meet at a few keys; many more give the tables something to divide.
+    fn key(&mut self) -> Vec<u8> {
+        match self.random.u8(..8) {
+            0 | 1 => format!("cold:{}", self.random.u8(..100)).into_bytes(),
+            2 => format!("spare:{}", self.random.u16(..400)).into_bytes(),
+            _ => self.pick(&["a", "b", "c", "d", "e", "{a}b", "{a}c", "", "\u{e9}\n"]).into(),
+        }
+    }
+
+    fn field(&mut self) -> Vec<u8> {
+        match self.random.u8(..12) {
+            0 => vec![b'f'; self.pick(&[0, 65, 5_000])],
+            1..=3 => format!("f{}", self.random.u8(..40)).into_bytes(),
+            4 => self.random.i16(..).to_string().into_bytes(),
+            _ => format!("f{}", self.random.u8(..4)).into_bytes(),
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        match self.random.u8(..12) {
+            0..=3 => self.pick(&["", "v", "value", "1.5", "007", "\0\r\n"]).into(),
+            4 => self.random.i64(..).to_string().into_bytes(),
+            5..=7 => self.random.i64(-9..1_000).to_string().into_bytes(),
+            8 => vec![self.random.u8(..); self.pick(&[43, 46, 64, 66])],
+            9 => vec![self.random.u8(..); self.pick(&[500, 600, 4_096, 4_097, 20_000])],
+            _ => (0..self.random.usize(..20)).map(|_| self.random.u8(..)).collect(),
+        }
+    }
+
+    fn database(&mut self) -> u8 {
+        self.pick(&[0, 0, 0, 0, 1, 1, 2, 15])
+    }
+
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.random.usize(..choices.len())]
+    }
+}
+
+fn words(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}

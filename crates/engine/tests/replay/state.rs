@@ -1,0 +1,119 @@
+//! Everything that a keyspace holds, to be compared. Knows forms and what is past its time; refuses to know how it came
+//! to be.
+
+use engine::Engine;
+use engine::keyspace::shard::DATABASES;
+use engine::keyspace::{HashRef, Scalar, Value};
+use std::collections::BTreeMap;
+
+/// Every key of every database, those past their time included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) BTreeMap<(usize, Vec<u8>), Held>);
+
+/// What a key holds and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) deadline: Option<u64>,
+    pub(crate) content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Kept as a number, or as bytes; changed in place or not, which shows in short ones alone.
+    String { bytes: Vec<u8>, number: bool, marked: bool },
+    /// The fields of a small hash have an order.
+    Packed(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Values and deadlines by field.
+    Table { fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>, encoding: &'static str },
+}
+
+impl State {
+    /// The state of an engine. What is kept beside the keys is compared with them on the way.
+    pub(crate) fn of(engine: &Engine) -> State {
+        let locked = engine.keyspace.lock_all();
+        let mut state = State::default();
+        for (number, shard) in locked.shards() {
+            for index in 0..DATABASES {
+                let db = shard.db(index);
+                let (mut keys, mut deadlines, mut deadline_sum, mut field_deadlines) = (0, 0, 0, 0);
+                // At the beginning of time nothing is past its time.
+                for entry in db.iter(0) {
+                    let key = engine::keyspace::Key::new(entry.name());
+                    assert_eq!(key.shard(engine.keyspace.shard_count()), number, "a key in another key's shard");
+                    let content = content(db.value(entry, 0), entry.is_marked());
+                    keys += 1;
+                    deadlines += usize::from(entry.deadline().is_some());
+                    deadline_sum += u128::from(entry.deadline().unwrap_or(0));
+                    field_deadlines += usize::from(content.has_deadlines());
+                    let held = Held { deadline: entry.deadline(), content };
+                    let before = state.0.insert((index, entry.name().to_vec()), held);
+                    assert!(before.is_none(), "a key is there twice");
+                }
+                assert_eq!(db.len(), keys, "keys in database {index}, or a hash without fields");
+                assert_eq!(db.with_deadline(), deadlines, "keys with a deadline in database {index}");
+                assert_eq!(db.time_left_sum(0), deadline_sum, "the sum of deadlines in database {index}");
+                assert_eq!(db.with_field_deadlines(), field_deadlines, "such hashes in database {index}");
+            }
+        }
+        state
+    }
+
+    /// The same without what no command but OBJECT ENCODING can see.
+    pub(crate) fn without_forms(mut self) -> State {
+        for held in self.0.values_mut() {
+            if let Content::Packed(fields) = &mut held.content {
+                let fields = std::mem::take(fields).into_iter().map(|(field, value)| (field, (value, None))).collect();
+                held.content = Content::Table { fields, encoding: "" };
+            } else if let Content::Table { encoding, .. } = &mut held.content {
+                *encoding = "";
+            }
+        }
+        self
+    }
+
+    /// Compares, and shows no more than what differs.
+    pub(crate) fn assert_is(&self, expected: &State, what: &str) {
+        if self == expected {
+            return;
+        }
+        for name in expected.0.keys().chain(self.0.keys()) {
+            let (found, expected) = (self.0.get(name), expected.0.get(name));
+            if found != expected {
+                let shown = |held: Option<&Held>| format!("{held:?}").chars().take(600).collect::<String>();
+                let (db, name) = (name.0, name.1.escape_ascii());
+                panic!("{what}: {name} in {db} is\n{}\nand not\n{}", shown(found), shown(expected));
+            }
+        }
+    }
+}
+
+impl Content {
+    fn has_deadlines(&self) -> bool {
+        matches!(self, Content::Table { fields, .. } if fields.values().any(|(_, deadline)| deadline.is_some()))
+    }
+}
+
+/// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
+const EMBEDDED_BYTES_MAX: usize = 44;
+
+fn content(value: Value<'_>, marked: bool) -> Content {
+    let hash = match value {
+        Value::String(string) => {
+            let number = matches!(string, Scalar::Number(_));
+            let bytes = string.bytes().into_owned();
+            return Content::String { marked: marked && bytes.len() <= EMBEDDED_BYTES_MAX, bytes, number };
+        }
+        Value::Hash(hash) => hash,
+    };
+    let pairs: Vec<_> =
+        hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();
+    assert_eq!(pairs.len(), hash.len());
+    if let HashRef::Packed(_) = hash {
+        return Content::Packed(pairs);
+    }
+    let with_deadline = |(field, value): (Vec<u8>, Vec<u8>)| {
+        let deadline = hash.deadline(&field).flatten();
+        (field, (value, deadline))
+    };
+    Content::Table { fields: pairs.into_iter().map(with_deadline).collect(), encoding: hash.encoding() }
+}

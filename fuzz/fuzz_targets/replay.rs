@@ -1,0 +1,90 @@
+//! Any bytes as a part of a snapshot and as batches behind it: they are refused, or they are effects that are written as
+//! they were read, and leave a keyspace whose indexes are right and that commands can work with.
+//! `crates/engine/tests/replay/damage.rs` is the short form of this, for every test run.
+
+#![no_main]
+
+#[path = "../../crates/engine/tests/replay/place.rs"]
+#[allow(dead_code, reason = "the test uses more of it")]
+mod place;
+#[path = "../../crates/engine/tests/replay/state.rs"]
+#[allow(dead_code, reason = "the test uses more of it")]
+mod state;
+
+use engine::Settings;
+use engine::keyspace::codec::{Decoder, encode};
+use engine::keyspace::{Effect, Image};
+use engine::walk::{Part, Placement};
+use libfuzzer_sys::fuzz_target;
+use place::{Place, settings};
+use state::State;
+use std::sync::{Arc, LazyLock};
+
+/// Made once: that takes longer than a replay.
+static SETTINGS: LazyLock<Arc<Settings>> =
+    LazyLock::new(|| settings(&[("hash-max-listpack-entries", "4"), ("hash-max-listpack-value", "16")]));
+
+// Two bytes of numbers, two that say where the part ends and the batch begins, effects.
+fuzz_target!(|input: &[u8]| {
+    let Some((&[numbers, end, cut_high, cut_low], effects)) = input.split_first_chunk() else { return };
+    let cut = usize::from(u16::from_be_bytes([cut_high, cut_low])) % (effects.len() + 1);
+    let (keys, batch) = effects.split_at(cut);
+    let place = Place::with(2, 1, SETTINGS.clone());
+    let mut replay = place.replay((numbers & 1 > 0).then_some(Placement { family: 1, seed: 7, shards: 2 }));
+    let (shard, end) = (u32::from(numbers >> 1 & 1), u32::from(end) << 24 | 0xff_ffff);
+    let (stamp, sequence) = (u64::from(numbers >> 2 & 3), u64::from(numbers >> 4 & 3));
+    if is_tame(keys) {
+        let _ = replay.part(Part { shard, end, sequence: stamp, keys: 1 }, keys);
+    }
+    if is_tame(batch) {
+        let _ = replay.batch(sequence, batch);
+    }
+    look_at(&place);
+});
+
+/// Reads effects and writes them again. False for what can rightly be replayed, but not here: a string of gigabytes, as
+/// SETRANGE can make, and what was past its time at the beginning of time, where `State` looks from.
+fn is_tame(bytes: &[u8]) -> bool {
+    let mut effects = Decoder::new(bytes);
+    let mut tame = true;
+    while let Ok(Some((db, effect))) = effects.next() {
+        tame &= match effect {
+            Effect::StringWrite { offset, bytes, .. } => offset.saturating_add(bytes.len()) < 1 << 16,
+            Effect::Put { value: Image::Hash { deadlines, .. }, deadline, .. } => {
+                deadline != Some(0) && !deadlines.contains(&Some(0))
+            }
+            Effect::StringSet { deadline, .. }
+            | Effect::HashDeadline { deadline, .. }
+            | Effect::Deadline { deadline, .. }
+            | Effect::Put { deadline, .. } => deadline != Some(0),
+            _ => true,
+        };
+        // A number may have been written longer than it need be; written again, it is not.
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        encode(db, &effect, &mut once);
+        let mut again = Decoder::new(&once);
+        let (db, effect) = again.next().expect("what was written can be read").expect("there is an effect");
+        encode(db, &effect, &mut twice);
+        assert_eq!(once, twice);
+    }
+    tame
+}
+
+/// Asks for whatever there is.
+fn look_at(place: &Place) {
+    let mut asker = place.asker(0);
+    for (db, name) in State::of(&place.engine).0.into_keys() {
+        asker.say(&format!("select {db}"));
+        for command in ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage"] {
+            let mut request: Vec<Vec<u8>> = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            request.push(name.clone());
+            asker.ask(&request);
+        }
+        asker.ask(&[b"hset".to_vec(), name.clone(), b"f".to_vec(), b"v".to_vec()]);
+        asker.ask(&[b"hdel".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
+        asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);
+    }
+    asker.expire();
+    asker.say("debug reload");
+    State::of(&place.engine);
+}
