@@ -3,6 +3,7 @@
 use crate::clients::ClientHandle;
 use crate::command::Registered;
 use crate::settings::{AppendFsync, Settings};
+use crate::transaction::{Transaction, Watches};
 use resp::Protocol;
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub struct Client {
     pub monitoring: bool,
     /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
     pub output_bytes_max: usize,
+    /// Commands queued since MULTI.
+    pub transaction: Option<Transaction>,
+    /// Keys that must not change before EXEC.
+    pub watches: Watches,
     /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
     pub durability: Option<AppendFsync>,
     /// The newest batch of effects that its replies may tell of: they are sent once that is kept.
@@ -54,6 +59,8 @@ impl Client {
             no_evict: false,
             monitoring: false,
             output_bytes_max: usize::MAX,
+            transaction: None,
+            watches: Watches::default(),
             durability: None,
             depends_on: 0,
             last_batch: 0,

@@ -4,7 +4,7 @@
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Wakes the task that owns a client's connection.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
@@ -41,6 +41,10 @@ pub struct ClientHandle {
     pub no_evict: AtomicBool,
     pub no_touch: AtomicBool,
     pub blocked: AtomicBool,
+    /// Commands queued since MULTI; -1 when there was none.
+    pub queued: AtomicI64,
+    /// Keys watched.
+    pub watching: AtomicUsize,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: AtomicBool,
     killed: AtomicBool,
@@ -85,6 +89,8 @@ impl ClientHandle {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
+            queued: AtomicI64::new(-1),
+            watching: AtomicUsize::new(0),
             paused: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
@@ -93,6 +99,11 @@ impl ClientHandle {
             outbox_filled: AtomicBool::new(false),
             wake,
         }
+    }
+
+    /// So many commands are queued, or there is no transaction.
+    pub fn note_queued(&self, count: Option<usize>) {
+        self.queued.store(count.map_or(-1, |count| count as i64), Relaxed);
     }
 
     /// Tells the connection to close.

@@ -108,6 +108,9 @@ impl Flags {
     /// Looking at a key by this command is no use of it (OBJECT IDLETIME).
     pub const NO_TOUCH: Flags = Flags(1 << 18);
 
+    /// Executed at once between MULTI and EXEC, where others are queued.
+    pub const NOT_QUEUED: Flags = Flags(1 << 19);
+
     /// In the order of COMMAND INFO; flags without a name there are ours alone.
     pub const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),

@@ -12,11 +12,13 @@ use crate::keyspace::entry::{Entry, Kind};
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
+use crate::keyspace::watched::Watched;
 use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
 use crate::stats::WorkerStats;
 use resp::Reply;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The context of a command that only looks.
 pub struct ReadCx<'a> {
@@ -204,6 +206,17 @@ impl<'a> View<'a> {
     }
 }
 
+/// Hands effects to the journal as one batch, while what they have changed is locked.
+pub(crate) fn hand_over(engine: &Engine, batch: &mut Vec<u8>, locked: &mut Locked<'_>) -> u64 {
+    let sequence = engine.persistence.append(batch);
+    match batch.capacity() > BATCH_BYTES_KEPT {
+        true => *batch = Vec::new(),
+        false => batch.clear(),
+    }
+    locked.set_changed_by(sequence);
+    sequence
+}
+
 /// The largest buffer for effects that is kept for the next batch.
 const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
@@ -237,6 +250,9 @@ impl Recorder<'_> {
     /// The same in another database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         self.changes += 1;
+        if self.engine.watches.load(Relaxed) > 0 {
+            self.view.locked.tell_watchers(db, effect);
+        }
         let applied = self.view.locked.apply(db, effect, self.thresholds);
         if let Some(batch) = &mut self.effects {
             match *effect {
@@ -261,18 +277,23 @@ impl Recorder<'_> {
     #[inline]
     pub(crate) fn hand_over(&mut self) -> Option<u64> {
         let batch = self.effects.as_mut().filter(|batch| !batch.is_empty())?;
-        let sequence = self.engine.persistence.append(batch);
-        match batch.capacity() > BATCH_BYTES_KEPT {
-            true => **batch = Vec::new(),
-            false => batch.clear(),
-        }
-        self.view.locked.set_changed_by(sequence);
-        Some(sequence)
+        Some(hand_over(self.engine, batch, &mut self.view.locked))
     }
 
     /// Takes what effects have emptied, to be freed elsewhere.
     pub fn take_garbage(&mut self) -> Garbage {
         self.view.locked.take_garbage()
+    }
+
+    /// Who watches keys in the shard of a key.
+    pub(crate) fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
+        self.view.locked.watched_mut(key)
+    }
+
+    /// True when the key is there but its time has come.
+    pub(crate) fn is_overdue(&self, key: Key<'_>) -> bool {
+        let entry = self.view.locked.db(self.view.db, key).entry(key);
+        entry.is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms))
     }
 
     /// Makes every key of the locked shards anew from its own image.

@@ -5,7 +5,7 @@ use crate::args::Args;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
 use crate::command::{Flags, Handler, Keys, Registered, registry};
-use crate::context::{After, ReadCx, ServerCx, View, WriteCx};
+use crate::context::{After, ReadCx, ServerCx, View, WriteCx, hand_over};
 use crate::error::{CommandError, CommandResult};
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
@@ -41,6 +41,8 @@ pub struct Engine {
     pub run_id: String,
     /// Keeps what is changed.
     pub persistence: Arc<dyn Persistence>,
+    /// How many keys are watched.
+    pub(crate) watches: AtomicUsize,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
     /// Bits of [`restriction`].
@@ -77,6 +79,8 @@ pub struct Worker {
     pub secrets: Vec<usize>,
     /// Effects of the command being executed, as the journal wants them.
     pub(crate) effects: Vec<u8>,
+    /// The effects of several commands are gathered into one batch.
+    pub(crate) gathering: bool,
     /// When the last command ended: where the next one's time begins.
     last_ns: u64,
     /// How far unix time is ahead of the monotonic clock, in nanoseconds.
@@ -186,6 +190,7 @@ impl Engine {
             replication_id: Mutex::new(run_id.clone()),
             run_id,
             persistence: Arc::new(Forgetful),
+            watches: AtomicUsize::new(0),
             walks: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
             refusal: Mutex::default(),
@@ -259,6 +264,7 @@ impl Engine {
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
             effects: Vec::new(),
+            gathering: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
         }
@@ -293,6 +299,9 @@ impl Engine {
     /// locks are taken and their entries fetched. What is returned goes to [`Engine::execute_ahead`] with each.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
+        if client.transaction.is_some() {
+            return Ahead::default();
+        }
         for request in requests.take(BATCH_MAX) {
             let Ok(registered) = self.find(client, request) else { break };
             match registered.command.keys {
@@ -335,6 +344,9 @@ impl Engine {
         client.handle.active_s.store(worker.now_ms / 1000, Relaxed);
         let mut after = After::Continue;
         match found {
+            Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {
+                self.queue(worker, client, registered, request, out);
+            }
             Ok(registered) => {
                 client.last_command = Some(registered);
                 client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
@@ -342,6 +354,9 @@ impl Engine {
             }
             Err(_) if is_http(request) => after = After::Close,
             Err(error) => {
+                if let Some(transaction) = &mut client.transaction {
+                    transaction.failed = true;
+                }
                 count_rejected(worker, request);
                 self.fail(worker, client, out, reply_at, &error);
             }
@@ -359,6 +374,35 @@ impl Engine {
             After::Continue => Flow::Continue,
             After::Close => Flow::Close,
             After::Block(blocked) => Flow::Block(blocked),
+        }
+    }
+
+    /// Keeps a command for EXEC.
+    fn queue(
+        &self,
+        worker: &Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        let refused = match self.gates(client, registered) {
+            Ok(()) if registered.command.flags.has(Flags::NO_MULTI) => {
+                Some(CommandError::fixed("ERR Command not allowed inside a transaction"))
+            }
+            gates => gates.err(),
+        };
+        let bytes_max = self.settings.client_query_buffer_limit();
+        let transaction = client.transaction.as_mut().expect("only commands of a transaction are queued");
+        let refused = refused.or_else(|| transaction.push(registered, request, bytes_max).err());
+        client.handle.note_queued(Some(transaction.len()));
+        match refused {
+            None => Reply::new(out, client.protocol).simple("QUEUED"),
+            Some(error) => {
+                transaction.failed = true;
+                worker.books.stats.commands[registered.index].rejected.add(1);
+                self.fail(worker, client, out, out.len(), &error);
+            }
         }
     }
 
@@ -404,31 +448,40 @@ impl Engine {
         }
         worker.secrets.clear();
         let result = self.dispatch(worker, client, registered, request, out, after, ahead);
-        let ended_ns = self.clock.monotonic_ns();
-        let took_ns = ended_ns.saturating_sub(worker.last_ns);
-        worker.last_ns = ended_ns;
-        // A command that took long must not make the next one of its pipeline see the past.
-        worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
-        let books = &*worker.books;
-        let counters = &books.stats.commands[counters_at];
-        counters.calls.add(1);
-        counters.ns.add(took_ns);
-        if self.settings.latency_tracking() {
-            books.histograms.add(counters_at, took_ns);
-        }
-        self.note_slow(worker, client, registered, request, took_ns);
-        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
-            self.feed_monitors(worker, client, request);
-        }
+        self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
             worker.books.stats.commands[counters_at].failed.add(1);
             self.fail(worker, client, out, reply_at, &error);
         }
     }
 
+    /// Notes what a command that has just ended took, for those who look.
+    #[inline]
+    fn keep_books(&self, worker: &mut Worker, client: &Client, registered: &'static Registered, request: Request<'_>) {
+        let ended_ns = self.clock.monotonic_ns();
+        let took_ns = ended_ns.saturating_sub(worker.last_ns);
+        worker.last_ns = ended_ns;
+        if !worker.gathering {
+            // A command that took long must not make the next one of its pipeline see the past. Those of a transaction
+            // see one instant.
+            worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
+        }
+        let books = &*worker.books;
+        let counters = &books.stats.commands[registered.index];
+        counters.calls.add(1);
+        counters.ns.add(took_ns);
+        if self.settings.latency_tracking() {
+            books.histograms.add(registered.index, took_ns);
+        }
+        self.note_slow(worker, client, registered, request, took_ns);
+        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
+            self.feed_monitors(worker, client, request);
+        }
+    }
+
     /// The gates: what every command has to pass before it may run.
     #[inline]
-    fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
+    pub(crate) fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
         let flags = registered.command.flags;
         if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
             return Err(CommandError::NoAuth);
@@ -484,24 +537,9 @@ impl Engine {
     ) -> CommandResult {
         let command = registered.command;
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        let now_ms = worker.now_ms;
-        let first_arg = registered.name_args;
         if let Handler::Server(handler) = command.handler {
             ahead.release();
-            let args = Args::new(request, first_arg, None);
-            let mut cx = ServerCx {
-                engine: self,
-                client,
-                worker,
-                args,
-                reply,
-                now_ms,
-                command: registered,
-                after: After::Continue,
-            };
-            let result = handler(&mut cx);
-            *after = std::mem::take(&mut cx.after);
-            return result;
+            return self.run_server(worker, client, registered, request, reply, after, handler);
         }
         let (locked, first_key) = match command.keys {
             Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
@@ -519,14 +557,105 @@ impl Engine {
                 (locked, None)
             }
         };
+        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
+        ahead.free_later(garbage);
+        result
+    }
+
+    /// Runs the handler of a command that needs no locks of ours.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_server(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ServerCx<'_>) -> CommandResult,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let now_ms = worker.now_ms;
+        let mut cx =
+            ServerCx { engine: self, client, worker, args, reply, now_ms, command: registered, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
+    /// Executes one of several commands that share their locks, and appends its reply.
+    pub(crate) fn execute_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: &mut Reply<'_>,
+        locked: &mut Locked<'_>,
+    ) -> After {
+        let reply_at = reply.position();
+        let mut after = After::Continue;
+        let result = match registered.command.handler {
+            Handler::Server(handler) => {
+                self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
+            }
+            _ => {
+                let (result, garbage) =
+                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None);
+                locked.free_later(garbage);
+                result
+            }
+        };
+        self.keep_books(worker, client, registered, request);
+        if let Err(error) = result {
+            worker.books.stats.commands[registered.index].failed.add(1);
+            let text = error.to_string();
+            worker.books.stats.count_error(&text);
+            reply.truncate(reply_at);
+            reply.error(&text);
+        }
+        match after {
+            // Nobody waits in the middle of a transaction.
+            After::Block(blocked) => {
+                let outcome = self.outcome(&blocked.event, true);
+                reply.raw(outcome.as_deref().unwrap_or(b"$-1\r\n"));
+                After::Continue
+            }
+            after => after,
+        }
+    }
+
+    /// Hands the effects that were gathered to the journal, as one batch.
+    pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
+        if !worker.effects.is_empty() {
+            client.last_batch = hand_over(self, &mut worker.effects, locked);
+            client.depends_on = client.depends_on.max(client.last_batch);
+        }
+    }
+
+    /// Runs the handler of a command under locks. Returns what it has left to be freed.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_under<'a>(
+        &'a self,
+        worker: &'a mut Worker,
+        client: &'a mut Client,
+        registered: &'static Registered,
+        request: Request<'a>,
+        reply: Reply<'a>,
+        locked: Locked<'a>,
+        first_key: Option<(usize, Key<'a>)>,
+    ) -> (CommandResult, Garbage) {
+        let command = registered.command;
+        let (now_ms, gathering) = (worker.now_ms, worker.gathering);
         let stats = &worker.books.stats;
         let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
         let random = &mut worker.random;
-        let args = Args::new(request, first_arg, first_key);
-        let (result, garbage) = match command.handler {
+        let args = Args::new(request, registered.name_args, first_key);
+        match command.handler {
             Handler::Read(_) if self.is_restricted() && self.may_be_lost(client, &view) => {
                 drop(view);
                 (Err(self.refusal()), Vec::new())
@@ -543,7 +672,9 @@ impl Engine {
                     let mut recorder = cx.keys.into_recorder(self, &mut worker.effects);
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);
-                    recorder.hand_over();
+                    if !gathering {
+                        recorder.hand_over();
+                    }
                 }
                 (result, Vec::new())
             }
@@ -555,7 +686,8 @@ impl Engine {
                     cx.keys.expire_met();
                 }
                 stats.changes.add(cx.keys.changes);
-                let seen = match cx.keys.hand_over() {
+                let handed_over = if gathering { None } else { cx.keys.hand_over() };
+                let seen = match handed_over {
                     Some(sequence) => {
                         cx.client.last_batch = sequence;
                         sequence
@@ -569,9 +701,7 @@ impl Engine {
                 drop(view);
                 (Ok(()), Vec::new())
             }
-        };
-        ahead.free_later(garbage);
-        result
+        }
     }
 
     /// What is remembered of the use of keys.

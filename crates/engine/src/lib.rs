@@ -29,6 +29,7 @@ pub mod replay;
 pub mod settings;
 pub mod slowlog;
 pub mod stats;
+pub mod transaction;
 pub mod walk;
 
 pub use client::Client;

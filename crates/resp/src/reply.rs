@@ -39,6 +39,11 @@ impl<'a> Reply<'a> {
         self
     }
 
+    /// The same writer, for one of several replies.
+    pub fn lend(&mut self) -> Reply<'_> {
+        Reply { out: self.out, protocol: self.protocol, bytes_max: self.bytes_max }
+    }
+
     /// The protocol the reply is written in.
     pub fn protocol(&self) -> Protocol {
         self.protocol

@@ -297,7 +297,7 @@ impl Future for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Relaxed);
-        let Some(peer) = self.peer.take() else { return };
+        let Some(mut peer) = self.peer.take() else { return };
         // Dropped by the runtime while the worker ends, there is no worker any more.
         let _ = try_with_local(|local| {
             peer.unregister(&local.engine);
@@ -335,8 +335,9 @@ impl Peer {
     }
 
     /// The engine forgets this client.
-    fn unregister(&self, engine: &Engine) {
+    fn unregister(&mut self, engine: &Engine) {
         let id = self.client.id();
+        engine.unwatch(&mut self.client);
         if self.client.monitoring {
             engine.monitors.remove(id);
         }
@@ -358,7 +359,7 @@ impl Peer {
     }
 
     /// Goes to another worker.
-    fn leave(self, local: &mut Local) {
+    fn leave(mut self, local: &mut Local) {
         let io = local.ios.remove(self.io);
         local.give_buffer(io.output);
         match io.stream.into_std() {

@@ -160,8 +160,8 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
         ("sub", &0),
         ("psub", &0),
         ("ssub", &0),
-        ("multi", &-1),
-        ("watch", &0),
+        ("multi", &handle.queued.load(Relaxed)),
+        ("watch", &handle.watching.load(Relaxed)),
         ("qbuf", &handle.query_bytes.load(Relaxed)),
         ("qbuf-free", &0),
         ("argv-mem", &0),
@@ -190,6 +190,7 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
 fn flags(handle: &ClientHandle) -> String {
     let flags = [
         (handle.monitoring.load(Relaxed), 'O'),
+        (handle.queued.load(Relaxed) >= 0, 'x'),
         (handle.is_waiting(), 'b'),
         (handle.no_evict.load(Relaxed), 'e'),
         (handle.no_touch.load(Relaxed), 'T'),

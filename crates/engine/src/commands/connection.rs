@@ -187,6 +187,7 @@ fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.monitoring {
         cx.engine.monitors.remove(cx.client.id());
     }
+    cx.engine.unwatch(cx.client);
     cx.client.reset(!cx.engine.settings.requires_password());
     cx.reply.simple("RESET");
     Ok(())
@@ -202,8 +203,8 @@ pub(super) const COMMANDS: &[Command] = &[
     server("echo", exactly(2), echo).flag(ANYTIME),
     server("hello", at_least(1), hello).flag(FIRST),
     server("ping", at_least(1), ping).fast().tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
-    server("quit", at_least(1), quit).flag(FIRST),
-    server("reset", exactly(1), reset).flag(FIRST),
+    server("quit", at_least(1), quit).flag(FIRST).flag(Flags::NOT_QUEUED),
+    server("reset", exactly(1), reset).flag(FIRST).flag(Flags::NOT_QUEUED),
     server("select", exactly(2), select).flag(ANYTIME),
 ];
 

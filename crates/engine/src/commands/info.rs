@@ -147,15 +147,11 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
-    lines.zeros(&[
-        "tracking_clients",
-        "pubsub_clients",
-        "watching_clients",
-        "clients_in_timeout_table",
-        "total_watched_keys",
-        "total_blocking_keys",
-        "total_blocking_keys_on_nokey",
-    ]);
+    lines.zeros(&["tracking_clients", "pubsub_clients"]);
+    lines.add("watching_clients", all.iter().filter(|client| client.watching.load(Relaxed) > 0).count());
+    lines.add("clients_in_timeout_table", 0);
+    lines.add("total_watched_keys", cx.engine.watches.load(Relaxed));
+    lines.zeros(&["total_blocking_keys", "total_blocking_keys_on_nokey"]);
 }
 
 fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {

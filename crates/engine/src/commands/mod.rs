@@ -24,6 +24,7 @@ mod persistence;
 mod scan;
 mod server;
 mod strings;
+mod transactions;
 
 use crate::command::Family;
 
@@ -33,6 +34,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "connection", commands: client::COMMANDS },
     Family { category: "connection", commands: command::COMMANDS },
     Family { category: "connection", commands: persistence::WAITING },
+    Family { category: "transaction", commands: transactions::COMMANDS },
     Family { category: "keyspace", commands: keys::COMMANDS },
     Family { category: "keyspace", commands: scan::COMMANDS },
     Family { category: "keyspace", commands: expire::COMMANDS },

@@ -126,7 +126,8 @@ pub(super) const COMMANDS: &[Command] = &[
     server("bgsave", at_least(1), bgsave).flag(ADMIN),
     server("lastsave", exactly(1), lastsave)
         .fast()
-        .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::ADMIN.0 | Flags::DANGEROUS.0))
+        .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::DANGEROUS.0))
+        .categories(&["admin"])
         .tips(&["nondeterministic_output"]),
     server("save", exactly(1), save).flag(ADMIN).flag(Flags::NO_MULTI),
 ];

@@ -117,13 +117,9 @@ pub(super) const DOCS: &[CommandDoc] = &[
     doc("wait", "3.0.0", "Waits until replicas have received this connection's writes, or until a time limit.")
         .complexity("O(1)")
         .arguments(&[integer("numreplicas"), integer("timeout")]),
-    doc(
-        "waitaof",
-        "7.2.0",
-        "Waits until this connection's writes are on disk, or until a time limit.",
-    )
-    .complexity("O(1)")
-    .arguments(&[integer("numlocal"), integer("numreplicas"), integer("timeout")]),
+    doc("waitaof", "7.2.0", "Waits until this connection's writes are on disk, or until a time limit.")
+        .complexity("O(1)")
+        .arguments(&[integer("numlocal"), integer("numreplicas"), integer("timeout")]),
 ];
 
 const EXPIRY_CONDITION: Argument =

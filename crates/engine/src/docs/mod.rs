@@ -11,12 +11,13 @@ mod generic;
 mod hash;
 mod server;
 mod string;
+mod transactions;
 
 pub use argument::{Argument, ArgumentKind};
 
 /// The tables to merge; each is sorted by name.
-const TABLES: [&[CommandDoc]; 6] =
-    [bitmap::DOCS, connection::DOCS, generic::DOCS, hash::DOCS, server::DOCS, string::DOCS];
+const TABLES: [&[CommandDoc]; 7] =
+    [bitmap::DOCS, connection::DOCS, generic::DOCS, hash::DOCS, server::DOCS, string::DOCS, transactions::DOCS];
 
 /// All documented commands and subcommands, sorted by name.
 pub static DOCS: &[&CommandDoc] = &merged();

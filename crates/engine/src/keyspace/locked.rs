@@ -3,9 +3,11 @@
 
 use super::codec;
 use super::db::Db;
+use super::effect::{Cause, Effect};
 use super::key::Key;
-use super::shard::Shard;
+use super::shard::{DATABASES, Shard};
 use super::usage::Usage;
+use super::watched::Watched;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
@@ -134,7 +136,16 @@ impl Keyspace {
 
     /// Locks the shards of several keys.
     pub fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Locked<'_> {
-        let mut shards: SmallVec<[usize; 16]> = keys.map(|key| key.shard(self.shards.len())).collect();
+        self.lock_shards(keys.map(|key| key.shard(self.shards.len())).collect())
+    }
+
+    /// The number of the shard of a key.
+    pub fn shard_of(&self, name: &[u8]) -> usize {
+        Key::new(name).shard(self.shards.len())
+    }
+
+    /// Locks shards by their numbers.
+    pub fn lock_shards(&self, mut shards: SmallVec<[usize; 16]>) -> Locked<'_> {
         // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
         shards.sort_unstable();
         shards.dedup();
@@ -198,6 +209,58 @@ impl<'a> Locked<'a> {
         db
     }
 
+    /// The same locks for one of several commands.
+    pub fn lend(&mut self) -> Locked<'_> {
+        let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(&mut **guard))).collect();
+        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
+    }
+
+    /// Who watches keys in the shard of a key.
+    pub fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
+        let index = self.index_of(key.shard(self.shard_count));
+        &mut self.guards[index].1.watched
+    }
+
+    /// Tells those who watch keys that an effect in database `db` is about to change. Called before it is applied: for
+    /// a whole database, only keys that are there change.
+    pub(crate) fn tell_watchers(&mut self, db: usize, effect: &Effect<'_>) {
+        let expired = matches!(effect, Effect::Delete { cause: Cause::Expired, .. });
+        match *effect {
+            Effect::StringSet { key, .. }
+            | Effect::StringWrite { key, .. }
+            | Effect::HashSet { key, .. }
+            | Effect::HashDelete { key, .. }
+            | Effect::HashDeadline { key, .. }
+            | Effect::Delete { key, .. }
+            | Effect::Deadline { key, .. }
+            | Effect::Put { key, .. } => self.watched_mut(key).changed(db, key.name, expired),
+            Effect::Rename { from, to } => {
+                self.watched_mut(from).changed(db, from.name, false);
+                self.watched_mut(to).changed(db, to.name, false);
+            }
+            Effect::Copy { to, to_db, .. } => self.watched_mut(to).changed(to_db, to.name, false),
+            Effect::Move { key, to_db } => {
+                self.watched_mut(key).changed(db, key.name, false);
+                self.watched_mut(key).changed(to_db, key.name, false);
+            }
+            Effect::FlushDb => self.tell_of_databases(&[db]),
+            Effect::FlushAll => self.tell_of_databases(&std::array::from_fn::<usize, DATABASES, _>(|db| db)),
+            Effect::SwapDb { a, b } => self.tell_of_databases(&[a, b]),
+        }
+    }
+
+    /// Tells those who watch keys of these databases that are there in any of them.
+    fn tell_of_databases(&self, dbs: &[usize]) {
+        for (_, shard) in self.shards() {
+            for db in dbs {
+                // A database that is emptied loses its own keys only; two that are swapped get each other's.
+                let others: &[usize] = if dbs.len() == 2 { dbs } else { std::slice::from_ref(db) };
+                let there = |name: &[u8]| others.iter().any(|db| shard.db(*db).entry(Key::new(name)).is_some());
+                shard.watched.all_changed(*db, there);
+            }
+        }
+    }
+
     /// Number of the last batch of effects that changed any shard locked here.
     #[inline]
     pub fn changed_by(&self) -> u64 {
@@ -216,6 +279,11 @@ impl<'a> Locked<'a> {
         if let Some(entry) = within.entry(key) {
             codec::encode_entry(db, within, entry, out);
         }
+    }
+
+    /// Frees something once the locks are released.
+    pub fn free_later(&mut self, mut garbage: Garbage) {
+        self.garbage.append(&mut garbage);
     }
 
     /// Takes what waits to be freed, to free it elsewhere.

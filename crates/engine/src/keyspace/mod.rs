@@ -21,6 +21,7 @@ pub mod shard;
 pub mod table;
 pub mod usage;
 pub mod value;
+pub mod watched;
 
 pub use effect::{Applied, Cause, Effect, Image};
 pub use hash::HashRef;

@@ -3,6 +3,7 @@
 use super::codec;
 use super::db::Db;
 use super::table::NameHash;
+use super::watched::Watched;
 
 /// How many databases there are, as in Redis.
 pub const DATABASES: usize = 16;
@@ -12,11 +13,13 @@ pub struct Shard {
     pub(super) dbs: [Db; DATABASES],
     /// Number of the last batch of effects that changed it; no part of the state.
     pub(super) changed_by: u64,
+    /// Keys that clients watch; no part of the state either.
+    pub(crate) watched: Watched,
 }
 
 impl Default for Shard {
     fn default() -> Shard {
-        Shard { dbs: std::array::from_fn(|_| Db::default()), changed_by: 0 }
+        Shard { dbs: std::array::from_fn(|_| Db::default()), changed_by: 0, watched: Watched::default() }
     }
 }
 

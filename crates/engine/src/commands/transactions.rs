@@ -1,0 +1,88 @@
+//! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
+
+use crate::command::{Command, Flags, KeySpec, at_least, exactly, keys, server, write};
+use crate::context::{ServerCx, WriteCx};
+use crate::error::{CommandError, CommandResult};
+use crate::transaction::Transaction;
+use std::sync::atomic::Ordering::Relaxed;
+
+fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
+    if cx.client.transaction.is_some() {
+        return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
+    }
+    cx.client.transaction = Some(Transaction::default());
+    cx.client.handle.note_queued(Some(0));
+    cx.reply.ok();
+    Ok(())
+}
+
+fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
+    let Some(transaction) = end(cx) else { return Err(CommandError::fixed("ERR EXEC without MULTI")) };
+    if transaction.failed {
+        cx.engine.unwatch(cx.client);
+        return Err(CommandError::fixed("EXECABORT Transaction discarded because of previous errors."));
+    }
+    let refused = transaction.commands().find_map(|(registered, _)| cx.engine.gates(cx.client, registered).err());
+    if let Some(error) = refused {
+        cx.engine.unwatch(cx.client);
+        return Err(CommandError::said(format!("EXECABORT Transaction discarded because of: {error}")));
+    }
+    cx.after = cx.engine.run_transaction(cx.worker, cx.client, &transaction, &mut cx.reply);
+    Ok(())
+}
+
+fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
+    if end(cx).is_none() {
+        return Err(CommandError::fixed("ERR DISCARD without MULTI"));
+    }
+    cx.engine.unwatch(cx.client);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// The client has no transaction any more; what it had queued.
+fn end(cx: &mut ServerCx<'_>) -> Option<Transaction> {
+    cx.client.handle.note_queued(None);
+    cx.client.transaction.take()
+}
+
+fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
+    if cx.client.transaction.is_some() {
+        return Err(CommandError::fixed("ERR WATCH inside MULTI is not allowed"));
+    }
+    while !cx.args.is_empty() {
+        let key = cx.args.key()?;
+        let was_overdue = cx.keys.is_overdue(key);
+        let db = cx.client.db;
+        if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_overdue) {
+            cx.engine.watches.fetch_add(1, Relaxed);
+        }
+    }
+    cx.client.handle.watching.store(cx.client.watches.len(), Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn unwatch(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.engine.unwatch(cx.client);
+    cx.reply.ok();
+    Ok(())
+}
+
+const ANYTIME: Flags = Flags(Flags::NOSCRIPT.0 | Flags::LOADING.0 | Flags::STALE.0);
+const FAST: Flags = Flags(ANYTIME.0 | Flags::FAST.0 | Flags::ALLOW_BUSY.0);
+/// What begins or ends a queue is not queued.
+const AT_ONCE: Flags = Flags::NOT_QUEUED;
+
+pub(super) const COMMANDS: &[Command] = &[
+    server("discard", exactly(1), discard).flag(FAST).flag(AT_ONCE),
+    server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE),
+    server("multi", exactly(1), multi).flag(FAST).flag(AT_ONCE),
+    server("unwatch", exactly(1), unwatch).flag(FAST),
+    write("watch", at_least(2), keys(1, -1, 1), watch).not_data().flag(FAST).flag(AT_ONCE).specs(&[KeySpec {
+        flags: &["RO"],
+        first: 1,
+        last: -1,
+        step: 1,
+    }]),
+];

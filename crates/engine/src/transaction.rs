@@ -1,0 +1,171 @@
+//! MULTI to EXEC: commands that wait to be executed together, and keys that must not change meanwhile. Knows what is
+//! queued and watched, and which locks that takes; what a command does is its handler's business.
+
+use crate::client::Client;
+use crate::command::{Keys, Registered};
+use crate::context::After;
+use crate::engine::{Engine, Worker};
+use crate::error::CommandError;
+use crate::keyspace::db::Db;
+use crate::keyspace::watched::{ChangeFlag, Watched};
+use crate::keyspace::{Key, Locked};
+use resp::{OwnedRequest, Reply, Request};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Commands queued since MULTI.
+#[derive(Default)]
+pub struct Transaction {
+    queue: Vec<(&'static Registered, OwnedRequest)>,
+    bytes: usize,
+    /// A command could not be queued: EXEC refuses them all.
+    pub failed: bool,
+}
+
+/// Keys that a client watches.
+#[derive(Default)]
+pub struct Watches {
+    keys: Vec<(usize, Box<[u8]>)>,
+    /// Set by whoever changes one of them.
+    changed: ChangeFlag,
+}
+
+impl Transaction {
+    /// Queues a command, as long as all of them take no more than `bytes_max`.
+    pub fn push(
+        &mut self,
+        registered: &'static Registered,
+        request: Request<'_>,
+        bytes_max: u64,
+    ) -> Result<(), CommandError> {
+        let bytes: usize = request.iter().map(|arg| arg.len() + size_of::<usize>()).sum();
+        if (self.bytes + bytes) as u64 > bytes_max {
+            return Err(CommandError::fixed("ERR the transaction is longer than client-query-buffer-limit allows"));
+        }
+        self.bytes += bytes;
+        self.queue.push((registered, request.iter().collect()));
+        Ok(())
+    }
+
+    /// How many commands are queued.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// True when none is.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The commands in their order.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Registered, Request<'_>)> {
+        self.queue.iter().map(|(registered, request)| (*registered, request.as_request()))
+    }
+}
+
+impl Watches {
+    /// Watches one more key of a database, whose shard is locked. False when it is watched already.
+    pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_overdue: bool) -> bool {
+        if self.keys.iter().any(|(of, known)| *of == db && **known == *name) {
+            return false;
+        }
+        watched.watch(db, name, &self.changed, was_overdue);
+        self.keys.push((db, name.into()));
+        true
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// True when none is.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+/// Which shards a command needs.
+enum Need {
+    Some(SmallVec<[usize; 16]>),
+    All,
+}
+
+impl Engine {
+    /// Watches nothing any more.
+    pub fn unwatch(&self, client: &mut Client) {
+        if client.watches.is_empty() {
+            return;
+        }
+        let watches = std::mem::take(&mut client.watches);
+        for (db, name) in &watches.keys {
+            let key = Key::new(name);
+            self.keyspace.lock_key(key).watched_mut(key).unwatch(*db, name, &watches.changed);
+        }
+        self.watches.fetch_sub(watches.keys.len(), Relaxed);
+        client.handle.watching.store(0, Relaxed);
+    }
+
+    /// Executes the commands of a transaction, all under the same locks, and writes their replies as one array; null
+    /// when a watched key has changed.
+    pub(crate) fn run_transaction(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        transaction: &Transaction,
+        reply: &mut Reply<'_>,
+    ) -> After {
+        let mut locked = self.lock_for(client, transaction);
+        let is_changed =
+            client.watches.changed.load(Relaxed) || self.watched_is_overdue(client, &locked, worker.now_ms);
+        if is_changed {
+            drop(locked);
+            self.unwatch(client);
+            reply.null_array();
+            return After::Continue;
+        }
+        reply.array(transaction.len());
+        let mut after = After::Continue;
+        worker.gathering = true;
+        for (registered, request) in transaction.commands() {
+            let asked = self.execute_under(worker, client, registered, request, reply, &mut locked);
+            if matches!(asked, After::Close) {
+                after = asked;
+            }
+        }
+        worker.gathering = false;
+        self.hand_over(worker, client, &mut locked);
+        drop(locked);
+        // Its own changes have set the flag; that is of no interest any more.
+        self.unwatch(client);
+        after
+    }
+
+    /// The locks for all commands of a transaction, and for the keys that are watched.
+    fn lock_for(&self, client: &Client, transaction: &Transaction) -> Locked<'_> {
+        let mut need = Need::Some(client.watches.keys.iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
+        for (registered, request) in transaction.commands() {
+            let Need::Some(shards) = &mut need else { break };
+            match registered.command.keys {
+                Keys::None => {}
+                Keys::Range { .. } => {
+                    shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
+                }
+                Keys::Everything | Keys::Walk => need = Need::All,
+            }
+        }
+        match need {
+            Need::Some(shards) => self.keyspace.lock_shards(shards),
+            Need::All => self.keyspace.lock_all(),
+        }
+    }
+
+    /// True when the time of a watched key has come although nobody has removed it yet.
+    fn watched_is_overdue(&self, client: &Client, locked: &Locked<'_>, now_ms: u64) -> bool {
+        client.watches.keys.iter().any(|(db, name)| {
+            let key = Key::new(name);
+            let overdue = locked.db(*db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, now_ms));
+            overdue && !locked.shard(key).watched.was_overdue(*db, name, &client.watches.changed)
+        })
+    }
+}
