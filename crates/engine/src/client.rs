@@ -2,6 +2,7 @@
 
 use crate::clients::ClientHandle;
 use crate::command::Registered;
+use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
 use crate::transaction::{Transaction, Watches};
 use resp::Protocol;
@@ -32,8 +33,10 @@ pub struct Client {
     pub monitoring: bool,
     /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
     pub output_bytes_max: usize,
+    /// What it listens to.
+    pub subscriptions: Subscriptions,
     /// Commands queued since MULTI.
-    pub transaction: Option<Transaction>,
+    pub transaction: Option<Box<Transaction>>,
     /// Keys that must not change before EXEC.
     pub watches: Watches,
     /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
@@ -59,6 +62,7 @@ impl Client {
             no_evict: false,
             monitoring: false,
             output_bytes_max: usize::MAX,
+            subscriptions: Subscriptions::default(),
             transaction: None,
             watches: Watches::default(),
             durability: None,
@@ -77,6 +81,12 @@ impl Client {
     #[inline]
     pub fn waits_for_disk(&self, settings: &Settings) -> bool {
         self.durability.unwrap_or_else(|| settings.appendfsync()) == AppendFsync::Always
+    }
+
+    /// True when it has subscribed and speaks RESP2, in which messages and replies cannot be told apart.
+    #[inline]
+    pub fn is_only_listening(&self) -> bool {
+        self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
 
     /// Back to the state of a new connection (RESET). A SKIP that has begun still takes its reply.

@@ -4,7 +4,7 @@
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Wakes the task that owns a client's connection.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
@@ -42,9 +42,11 @@ pub struct ClientHandle {
     pub no_touch: AtomicBool,
     pub blocked: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
-    pub queued: AtomicI64,
+    pub queued: AtomicI32,
+    /// Channels, patterns and shard channels subscribed to.
+    pub subscriptions: [AtomicU32; 3],
     /// Keys watched.
-    pub watching: AtomicUsize,
+    pub watching: AtomicU32,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: AtomicBool,
     killed: AtomicBool,
@@ -89,8 +91,9 @@ impl ClientHandle {
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
-            queued: AtomicI64::new(-1),
-            watching: AtomicUsize::new(0),
+            queued: AtomicI32::new(-1),
+            subscriptions: Default::default(),
+            watching: AtomicU32::new(0),
             paused: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
@@ -101,9 +104,19 @@ impl ClientHandle {
         }
     }
 
+    /// So many channels, patterns and shard channels are subscribed to.
+    pub fn note_subscriptions(&self, counts: [usize; 3]) {
+        self.subscriptions.iter().zip(counts).for_each(|(slot, count)| slot.store(count as u32, Relaxed));
+    }
+
+    /// True when the client has subscribed to anything.
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
+    }
+
     /// So many commands are queued, or there is no transaction.
     pub fn note_queued(&self, count: Option<usize>) {
-        self.queued.store(count.map_or(-1, |count| count as i64), Relaxed);
+        self.queued.store(count.map_or(-1, |count| count as i32), Relaxed);
     }
 
     /// Tells the connection to close.

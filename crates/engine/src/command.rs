@@ -111,6 +111,9 @@ impl Flags {
     /// Executed at once between MULTI and EXEC, where others are queued.
     pub const NOT_QUEUED: Flags = Flags(1 << 19);
 
+    /// A client that has subscribed may say it, in RESP2 too.
+    pub const WHILE_SUBSCRIBED: Flags = Flags(1 << 20);
+
     /// In the order of COMMAND INFO; flags without a name there are ours alone.
     pub const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),
@@ -212,6 +215,13 @@ impl Command {
 
     pub const fn with_subcommands(mut self, subcommands: &'static [Command]) -> Command {
         self.subcommands = subcommands;
+        self
+    }
+
+    /// Names channels where others have keys: nothing is locked for them.
+    pub const fn channels(mut self, keys: Keys, specs: &'static [KeySpec]) -> Command {
+        self.keys = keys;
+        self.key_specs = specs;
         self
     }
 

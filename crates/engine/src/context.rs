@@ -256,6 +256,14 @@ impl Recorder<'_> {
         let applied = self.view.locked.apply(db, effect, self.thresholds);
         if let Some(batch) = &mut self.effects {
             match *effect {
+                Effect::Rename { to, .. } if self.engine.is_walked() && self.view.locked.is_large(db, to) => {
+                    self.engine.spoil_walks();
+                    codec::encode(db, effect, batch);
+                }
+                Effect::Copy { to, to_db, .. } if self.engine.is_walked() && self.view.locked.is_large(to_db, to) => {
+                    self.engine.spoil_walks();
+                    codec::encode(db, effect, batch);
+                }
                 Effect::Rename { from, to } if self.engine.is_walked() => {
                     codec::encode(db, &Effect::Delete { key: from, cause: Cause::Deleted }, batch);
                     self.view.locked.encode_key(db, to, batch);

@@ -15,6 +15,7 @@ use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
+use crate::pubsub::PubSub;
 use crate::settings::{ClientClass, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
@@ -30,6 +31,7 @@ pub struct Engine {
     pub settings: Arc<Settings>,
     pub clients: Clients,
     pub monitors: Monitors,
+    pub pubsub: PubSub,
     pub pause: Pause,
     pub slowlog: SlowLog,
     pub latency: Monitor,
@@ -45,6 +47,8 @@ pub struct Engine {
     pub(crate) watches: AtomicUsize,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
+    /// How often what walks had gathered became of no use.
+    pub(crate) walks_spoiled: AtomicUsize,
     /// Bits of [`restriction`].
     restrictions: AtomicU8,
     /// Why writes are refused, if they are.
@@ -181,6 +185,7 @@ impl Engine {
             settings,
             clients: Clients::default(),
             monitors: Monitors::default(),
+            pubsub: PubSub::default(),
             pause: Pause::default(),
             slowlog: SlowLog::default(),
             latency: Monitor::default(),
@@ -192,6 +197,7 @@ impl Engine {
             persistence: Arc::new(Forgetful),
             watches: AtomicUsize::new(0),
             walks: AtomicUsize::new(0),
+            walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
             refusal: Mutex::default(),
             active_expiry: AtomicBool::new(true),
@@ -485,6 +491,13 @@ impl Engine {
         let flags = registered.command.flags;
         if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
             return Err(CommandError::NoAuth);
+        }
+        if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
+            return Err(CommandError::said(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+                 context",
+                registered.full_name
+            )));
         }
         if self.is_restricted() {
             self.pass_restrictions(flags)?;

@@ -24,6 +24,7 @@ pub mod latency;
 pub mod monitor;
 pub mod pause;
 pub mod persistence;
+pub mod pubsub;
 pub mod pure;
 pub mod replay;
 pub mod settings;

@@ -22,9 +22,12 @@ pub struct Transaction {
     pub failed: bool,
 }
 
-/// Keys that a client watches.
+/// Keys that a client watches. Most clients never do, and pay a pointer for it.
 #[derive(Default)]
-pub struct Watches {
+pub struct Watches(Option<Box<WatchList>>);
+
+#[derive(Default)]
+struct WatchList {
     keys: Vec<(usize, Box<[u8]>)>,
     /// Set by whoever changes one of them.
     changed: ChangeFlag,
@@ -66,22 +69,32 @@ impl Transaction {
 impl Watches {
     /// Watches one more key of a database, whose shard is locked. False when it is watched already.
     pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_overdue: bool) -> bool {
-        if self.keys.iter().any(|(of, known)| *of == db && **known == *name) {
+        let list = self.0.get_or_insert_default();
+        if list.keys.iter().any(|(of, known)| *of == db && **known == *name) {
             return false;
         }
-        watched.watch(db, name, &self.changed, was_overdue);
-        self.keys.push((db, name.into()));
+        watched.watch(db, name, &list.changed, was_overdue);
+        list.keys.push((db, name.into()));
         true
+    }
+
+    fn keys(&self) -> &[(usize, Box<[u8]>)] {
+        self.0.as_ref().map_or(&[], |list| &list.keys)
     }
 
     /// How many keys are watched.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.keys().len()
     }
 
     /// True when none is.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys().is_empty()
+    }
+
+    /// True when somebody has changed one of them.
+    fn have_changed(&self) -> bool {
+        self.0.as_ref().is_some_and(|list| list.changed.load(Relaxed))
     }
 }
 
@@ -92,17 +105,20 @@ enum Need {
 }
 
 impl Engine {
+    /// Forgets what others are to tell a client: its connection ends or begins anew.
+    pub fn forget(&self, client: &mut Client) {
+        self.unwatch(client);
+        self.pubsub.unsubscribe_all(&mut client.subscriptions, &client.handle);
+    }
+
     /// Watches nothing any more.
     pub fn unwatch(&self, client: &mut Client) {
-        if client.watches.is_empty() {
-            return;
-        }
-        let watches = std::mem::take(&mut client.watches);
-        for (db, name) in &watches.keys {
+        let Some(list) = client.watches.0.take() else { return };
+        for (db, name) in &list.keys {
             let key = Key::new(name);
-            self.keyspace.lock_key(key).watched_mut(key).unwatch(*db, name, &watches.changed);
+            self.keyspace.lock_key(key).watched_mut(key).unwatch(*db, name, &list.changed);
         }
-        self.watches.fetch_sub(watches.keys.len(), Relaxed);
+        self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
     }
 
@@ -116,8 +132,7 @@ impl Engine {
         reply: &mut Reply<'_>,
     ) -> After {
         let mut locked = self.lock_for(client, transaction);
-        let is_changed =
-            client.watches.changed.load(Relaxed) || self.watched_is_overdue(client, &locked, worker.now_ms);
+        let is_changed = client.watches.have_changed() || self.watched_is_overdue(client, &locked, worker.now_ms);
         if is_changed {
             drop(locked);
             self.unwatch(client);
@@ -143,7 +158,7 @@ impl Engine {
 
     /// The locks for all commands of a transaction, and for the keys that are watched.
     fn lock_for(&self, client: &Client, transaction: &Transaction) -> Locked<'_> {
-        let mut need = Need::Some(client.watches.keys.iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
+        let mut need = Need::Some(client.watches.keys().iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
         for (registered, request) in transaction.commands() {
             let Need::Some(shards) = &mut need else { break };
             match registered.command.keys {
@@ -162,10 +177,11 @@ impl Engine {
 
     /// True when the time of a watched key has come although nobody has removed it yet.
     fn watched_is_overdue(&self, client: &Client, locked: &Locked<'_>, now_ms: u64) -> bool {
-        client.watches.keys.iter().any(|(db, name)| {
+        let Some(list) = &client.watches.0 else { return false };
+        list.keys.iter().any(|(db, name)| {
             let key = Key::new(name);
             let overdue = locked.db(*db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, now_ms));
-            overdue && !locked.shard(key).watched.was_overdue(*db, name, &client.watches.changed)
+            overdue && !locked.shard(key).watched.was_overdue(*db, name, &list.changed)
         })
     }
 }

@@ -32,6 +32,8 @@ pub struct Walk<'e> {
     shard: usize,
     /// Where the next part begins.
     from: u32,
+    /// How many walks had been spoiled when it began.
+    spoiled_before: usize,
 }
 
 impl Engine {
@@ -40,7 +42,13 @@ impl Engine {
         // IMPORTANT: before the first lock is taken. Whoever changes keys after the walk has seen one of them then
         // knows of the walk.
         self.walks.fetch_add(1, SeqCst);
-        Walk { engine: self, shard: 0, from: 0 }
+        Walk { engine: self, shard: 0, from: 0, spoiled_before: self.walks_spoiled.load(SeqCst) }
+    }
+
+    /// A batch refers from one key to another although somebody walks: what they have gathered is of no use. Better
+    /// than to carry a huge value in the batch.
+    pub(crate) fn spoil_walks(&self) {
+        self.walks_spoiled.fetch_add(1, SeqCst);
     }
 
     /// True while somebody walks over the keys.
@@ -77,6 +85,11 @@ impl Walk<'_> {
             }
         }
         Some(part)
+    }
+
+    /// True when its parts are of no use any more: begin another one.
+    pub fn is_spoiled(&self) -> bool {
+        self.engine.walks_spoiled.load(SeqCst) != self.spoiled_before
     }
 
     /// How much of the keyspace has been visited, from 0 to 1.

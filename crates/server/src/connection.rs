@@ -39,6 +39,9 @@ const INPUT_WHILE_WAITING: usize = 64 * 1024;
 /// there. A client that announces half a gigabyte gets it only as the bytes arrive.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
 const INPUT_ROOM_STEP: usize = 1024 * 1024;
+/// No request is longer than this, whatever the setting says: places of arguments are counted in 32 bits, and so is the
+/// length of the batch in the journal that comes of it.
+const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
 /// When the server stops, it closes a client that has sent nothing for so long: what it had sent by then may still be
 /// on its way through the network, or known to the kernel only.
 const FAREWELL: Duration = Duration::from_millis(20);
@@ -337,7 +340,7 @@ impl Peer {
     /// The engine forgets this client.
     fn unregister(&mut self, engine: &Engine) {
         let id = self.client.id();
-        engine.unwatch(&mut self.client);
+        engine.forget(&mut self.client);
         if self.client.monitoring {
             engine.monitors.remove(id);
         }
@@ -557,8 +560,7 @@ impl Peer {
                     self.count_read(local, len);
                     self.client.handle.query_bytes.store(self.input.len(), Relaxed);
                     self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
-                    // Places of arguments are counted in 32 bits, whatever the setting says.
-                    let limit = local.engine.settings.client_query_buffer_limit().min(u64::from(u32::MAX));
+                    let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
                     let fits = self.input.len() as u64 <= limit;
                     if !fits {
                         local.ios[self.io].broken = true;
@@ -730,7 +732,7 @@ impl Peer {
 
     /// The limits of `client-output-buffer-limit`, hard and soft.
     fn exceeds_output_limit(&mut self, local: &Local) -> bool {
-        let limit = local.engine.settings.client_output_buffer_limit(ClientClass::Normal);
+        let limit = local.engine.settings.client_output_buffer_limit(class(&self.client));
         let pending = local.ios[self.io].pending() as u64;
         let output_max = output_max(&self.client, &local.engine.settings);
         if output_max > 0 && pending > output_max {
@@ -749,8 +751,13 @@ impl Peer {
 fn output_max(client: &Client, settings: &Settings) -> u64 {
     match is_unauthenticated(client, settings) {
         true => OUTPUT_BEFORE_AUTH_MAX,
-        false => settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes,
+        false => settings.client_output_buffer_limit(class(client)).hard_bytes,
     }
+}
+
+/// Whose limits apply to a client.
+fn class(client: &Client) -> ClientClass {
+    if client.subscriptions.is_empty() { ClientClass::Normal } else { ClientClass::Pubsub }
 }
 
 /// True for a client that has yet to give the password.

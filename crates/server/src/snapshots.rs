@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const RULES_EVERY: Duration = Duration::from_secs(1);
 /// After a snapshot has failed, the rules ask for another no sooner than this.
 const RETRY_AFTER_S: u64 = 5;
+/// How often a snapshot is begun before it is given up.
+const ATTEMPTS: usize = 10;
 /// How often one who waits for a snapshot looks.
 const POLL_EVERY: Duration = Duration::from_millis(2);
 /// Outcomes remembered for those who asked.
@@ -260,7 +262,7 @@ fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
         journal.restart().map_err(|failure| failure.to_string())?;
         keeper.set_recording(true, keeper.is_promising());
     }
-    let outcome = write(keeper, engine, journal).and_then(|info| {
+    let outcome = write_unspoiled(keeper, engine, journal).and_then(|info| {
         if anew {
             journal.accept(&info).map_err(|failure| failure.to_string())?;
         }
@@ -282,13 +284,26 @@ fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
     outcome
 }
 
-fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<SnapshotInfo, String> {
+/// Writes a snapshot, from the beginning again if a huge value was renamed meanwhile.
+fn write_unspoiled(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<SnapshotInfo, String> {
+    for _ in 0..ATTEMPTS {
+        if let Some(info) = write(keeper, engine, journal)? {
+            return Ok(info);
+        }
+        tracing::info!("a huge value was renamed or copied: the snapshot begins again");
+    }
+    Err(format!("huge values were renamed or copied during each of {ATTEMPTS} attempts"))
+}
+
+/// Writes a snapshot; `None` when it is of no use.
+fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Option<SnapshotInfo>, String> {
     let said = |error: journal::SnapshotError| error.to_string();
     let progress = &keeper.snapshots;
     let mut walk = engine.walk();
     if let Some(running) = &mut progress.state.lock().running {
         running.keys_total = engine.keyspace.keys();
     }
+    progress.keys.store(0, Relaxed);
     let now_ms = engine.clock.unix_us() / 1000;
     let mut writer =
         SnapshotWriter::create(keeper.storage.clone(), &walk.placement().encode(), now_ms).map_err(said)?;
@@ -307,8 +322,12 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Snap
             tracing::info!(percent, keys = progress.keys.load(Relaxed), "writing a snapshot");
         }
     }
+    let spoiled = walk.is_spoiled();
     drop(walk);
-    writer.finish(journal).map_err(said)
+    if spoiled {
+        return Ok(None);
+    }
+    writer.finish(journal).map_err(said).map(Some)
 }
 
 /// The largest buffer for a part that is kept for the next.

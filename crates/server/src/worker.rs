@@ -377,7 +377,8 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     let now_s = engine.clock.unix_us() / 1_000_000;
     for (_, io) in &local.ios {
         let handle = &io.handle;
-        let exempt = io.paused || handle.monitoring.load(Relaxed) || handle.blocked.load(Relaxed);
+        let exempt =
+            io.paused || handle.monitoring.load(Relaxed) || handle.blocked.load(Relaxed) || handle.is_subscriber();
         if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed)) > timeout_s {
             handle.kill();
         }

@@ -106,9 +106,8 @@ impl Purpose {
         found.map(|(_, purpose)| *purpose).ok_or_else(unknown)
     }
 
-    /// There are no other clients yet.
-    fn of(_: &ClientHandle) -> Purpose {
-        Purpose::Normal
+    fn of(handle: &ClientHandle) -> Purpose {
+        if handle.is_subscriber() { Purpose::Subscriber } else { Purpose::Normal }
     }
 }
 
@@ -157,9 +156,9 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
         ("idle", &(now_ms / 1000).saturating_sub(handle.active_s.load(Relaxed))),
         ("flags", &flags(handle)),
         ("db", &handle.db.load(Relaxed)),
-        ("sub", &0),
-        ("psub", &0),
-        ("ssub", &0),
+        ("sub", &handle.subscriptions[0].load(Relaxed)),
+        ("psub", &handle.subscriptions[1].load(Relaxed)),
+        ("ssub", &handle.subscriptions[2].load(Relaxed)),
         ("multi", &handle.queued.load(Relaxed)),
         ("watch", &handle.watching.load(Relaxed)),
         ("qbuf", &handle.query_bytes.load(Relaxed)),
@@ -190,6 +189,7 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
 fn flags(handle: &ClientHandle) -> String {
     let flags = [
         (handle.monitoring.load(Relaxed), 'O'),
+        (handle.is_subscriber(), 'P'),
         (handle.queued.load(Relaxed) >= 0, 'x'),
         (handle.is_waiting(), 'b'),
         (handle.no_evict.load(Relaxed), 'e'),

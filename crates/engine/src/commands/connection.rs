@@ -32,7 +32,14 @@ fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
         return Err(CommandError::WrongArity("ping".into()));
     }
-    match cx.args.try_next() {
+    let message = cx.args.try_next();
+    if cx.client.is_only_listening() {
+        cx.reply.array(2);
+        cx.reply.bulk(b"pong");
+        cx.reply.bulk(message.unwrap_or_default());
+        return Ok(());
+    }
+    match message {
         Some(message) => cx.reply.bulk(message),
         None => cx.reply.simple("PONG"),
     }
@@ -187,7 +194,7 @@ fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.monitoring {
         cx.engine.monitors.remove(cx.client.id());
     }
-    cx.engine.unwatch(cx.client);
+    cx.engine.forget(cx.client);
     cx.client.reset(!cx.engine.settings.requires_password());
     cx.reply.simple("RESET");
     Ok(())
@@ -198,13 +205,19 @@ const ANYTIME: Flags = Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::FAST.0);
 /// Flags of commands that come before, or end, all others.
 const FIRST: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0 | Flags::NO_AUTH.0 | Flags::ALLOW_BUSY.0);
 
+/// Whatever the connection is doing.
+const ALWAYS: Flags = Flags(Flags::NOT_QUEUED.0 | Flags::WHILE_SUBSCRIBED.0);
+
 pub(super) const COMMANDS: &[Command] = &[
     server("auth", at_least(2), auth).flag(FIRST),
     server("echo", exactly(2), echo).flag(ANYTIME),
     server("hello", at_least(1), hello).flag(FIRST),
-    server("ping", at_least(1), ping).fast().tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
-    server("quit", at_least(1), quit).flag(FIRST).flag(Flags::NOT_QUEUED),
-    server("reset", exactly(1), reset).flag(FIRST).flag(Flags::NOT_QUEUED),
+    server("ping", at_least(1), ping)
+        .fast()
+        .flag(Flags::WHILE_SUBSCRIBED)
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
+    server("quit", at_least(1), quit).flag(FIRST).flag(ALWAYS),
+    server("reset", exactly(1), reset).flag(FIRST).flag(ALWAYS),
     server("select", exactly(2), select).flag(ANYTIME),
 ];
 

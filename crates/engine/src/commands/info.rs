@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::keyspace::entry::used_at;
 use crate::persistence::{SnapshotReason, Snapshotting};
+use crate::pubsub::Topic;
 use crate::settings::row;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -147,7 +148,8 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
-    lines.zeros(&["tracking_clients", "pubsub_clients"]);
+    lines.add("tracking_clients", 0);
+    lines.add("pubsub_clients", all.iter().filter(|client| client.is_subscriber()).count());
     lines.add("watching_clients", all.iter().filter(|client| client.watching.load(Relaxed) > 0).count());
     lines.add("clients_in_timeout_table", 0);
     lines.add("total_watched_keys", cx.engine.watches.load(Relaxed));
@@ -290,10 +292,10 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     ]);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);
+    lines.add("pubsub_channels", cx.engine.pubsub.len(Topic::Channel));
+    lines.add("pubsub_patterns", cx.engine.pubsub.len(Topic::Pattern));
+    lines.add("pubsubshard_channels", cx.engine.pubsub.len(Topic::Shard));
     lines.zeros(&[
-        "pubsub_channels",
-        "pubsub_patterns",
-        "pubsubshard_channels",
         "latest_fork_usec",
         "total_forks",
         "migrate_cached_sockets",

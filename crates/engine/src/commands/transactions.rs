@@ -10,7 +10,7 @@ fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.transaction.is_some() {
         return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
     }
-    cx.client.transaction = Some(Transaction::default());
+    cx.client.transaction = Some(Box::default());
     cx.client.handle.note_queued(Some(0));
     cx.reply.ok();
     Ok(())
@@ -41,7 +41,7 @@ fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// The client has no transaction any more; what it had queued.
-fn end(cx: &mut ServerCx<'_>) -> Option<Transaction> {
+fn end(cx: &mut ServerCx<'_>) -> Option<Box<Transaction>> {
     cx.client.handle.note_queued(None);
     cx.client.transaction.take()
 }
@@ -58,7 +58,7 @@ fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
             cx.engine.watches.fetch_add(1, Relaxed);
         }
     }
-    cx.client.handle.watching.store(cx.client.watches.len(), Relaxed);
+    cx.client.handle.watching.store(cx.client.watches.len() as u32, Relaxed);
     cx.reply.ok();
     Ok(())
 }

@@ -9,6 +9,7 @@ mod bitmap;
 mod connection;
 mod generic;
 mod hash;
+mod pubsub;
 mod server;
 mod string;
 mod transactions;
@@ -16,8 +17,16 @@ mod transactions;
 pub use argument::{Argument, ArgumentKind};
 
 /// The tables to merge; each is sorted by name.
-const TABLES: [&[CommandDoc]; 7] =
-    [bitmap::DOCS, connection::DOCS, generic::DOCS, hash::DOCS, server::DOCS, string::DOCS, transactions::DOCS];
+const TABLES: [&[CommandDoc]; 8] = [
+    bitmap::DOCS,
+    connection::DOCS,
+    generic::DOCS,
+    hash::DOCS,
+    pubsub::DOCS,
+    server::DOCS,
+    string::DOCS,
+    transactions::DOCS,
+];
 
 /// All documented commands and subcommands, sorted by name.
 pub static DOCS: &[&CommandDoc] = &merged();

@@ -4,7 +4,9 @@
 use super::codec;
 use super::db::Db;
 use super::effect::{Cause, Effect};
+use super::entry::Entry;
 use super::key::Key;
+use super::object::Object;
 use super::shard::{DATABASES, Shard};
 use super::usage::Usage;
 use super::watched::Watched;
@@ -181,6 +183,10 @@ impl Keyspace {
     }
 }
 
+/// What makes a value large.
+const LARGE_BYTES: usize = 16 * 1024 * 1024;
+const LARGE_FIELDS: usize = 100_000;
+
 impl<'a> Locked<'a> {
     /// The same at an instant in unix milliseconds: keys created count as used then.
     #[inline]
@@ -211,7 +217,7 @@ impl<'a> Locked<'a> {
 
     /// The same locks for one of several commands.
     pub fn lend(&mut self) -> Locked<'_> {
-        let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(&mut **guard))).collect();
+        let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard))).collect();
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
@@ -284,6 +290,15 @@ impl<'a> Locked<'a> {
     /// Frees something once the locks are released.
     pub fn free_later(&mut self, mut garbage: Garbage) {
         self.garbage.append(&mut garbage);
+    }
+
+    /// True when the value of a key is too large to be written as a whole without making others wait.
+    pub(crate) fn is_large(&self, db: usize, key: Key<'_>) -> bool {
+        match self.db(db, key).entry(key).and_then(Entry::object) {
+            Some(Object::Bytes(bytes)) => bytes.len() > LARGE_BYTES,
+            Some(Object::Hash(table)) => table.len() > LARGE_FIELDS,
+            None => false,
+        }
     }
 
     /// Takes what waits to be freed, to free it elsewhere.

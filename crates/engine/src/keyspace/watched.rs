@@ -12,8 +12,11 @@ pub type ChangeFlag = Arc<AtomicBool>;
 /// Watched keys by database and name.
 #[derive(Default)]
 pub struct Watched {
-    keys: HashMap<(usize, Box<[u8]>), SmallVec<[Watcher; 1]>>,
+    keys: HashMap<DbKey, SmallVec<[Watcher; 1]>>,
 }
+
+/// A database and a name.
+type DbKey = (usize, Box<[u8]>);
 
 struct Watcher {
     flag: ChangeFlag,
