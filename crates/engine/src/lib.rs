@@ -27,6 +27,7 @@ pub mod persistence;
 pub mod pubsub;
 pub mod pure;
 pub mod replay;
+pub mod restore;
 pub mod settings;
 pub mod slowlog;
 pub mod stats;

@@ -7,9 +7,10 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
 use crate::keyspace::hash::Form;
 use crate::keyspace::usage::counted;
-use crate::keyspace::{Cause, Effect, HashRef, Key, Scalar, Value};
+use crate::keyspace::{Cause, Effect, HashRef, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
+use crate::restore::{self, Restored};
 
 fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let found = cx.keys.get(cx.args.key()?);
@@ -66,50 +67,30 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     if exists {
         cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
     }
-    if deadline.is_none_or(|deadline| deadline > now_ms) {
-        match value {
-            Restored::String(bytes) => {
-                cx.keys.record(&Effect::StringSet { key, value: Scalar::of(&bytes), deadline });
-            }
-            Restored::Hash(fields) => restore_hash(cx, key, &fields, deadline),
-        }
-        if let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
-            && let Some(entry) = cx.keys.entry(key)
-        {
-            entry.touch(used);
-        }
+    let value = match &value {
+        Content::String(bytes) => Restored::String(bytes),
+        Content::Hash(fields) => Restored::Hash(fields),
+    };
+    if restore::record(&mut cx.keys, key, value, deadline, now_ms).key
+        && let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
+        && let Some(entry) = cx.keys.entry(key)
+    {
+        entry.touch(used);
     }
     cx.reply.ok();
     Ok(())
 }
 
-/// Records a hash under a name that is free. Fields whose time has come are left out, and the hash if none is left.
-fn restore_hash(cx: &mut WriteCx<'_>, key: Key<'_>, fields: &[HashEntry], deadline: Option<u64>) {
-    let now_ms = cx.keys.now_ms;
-    let alive = || fields.iter().filter(|(.., deadline)| deadline.is_none_or(|deadline| deadline > now_ms));
-    let pairs: Vec<(&[u8], &[u8])> = alive().map(|(field, value, _)| (&**field, &**value)).collect();
-    if pairs.is_empty() {
-        return;
-    }
-    cx.keys.record(&Effect::HashSet { key, fields: &pairs, keep_deadlines: false });
-    for (field, _, deadline) in alive().filter(|(.., deadline)| deadline.is_some()) {
-        cx.keys.record(&Effect::HashDeadline { key, field, deadline: *deadline });
-    }
-    if deadline.is_some() {
-        cx.keys.record(&Effect::Deadline { key, deadline });
-    }
-}
-
 /// A value that can be kept here.
-enum Restored {
+enum Content {
     String(Vec<u8>),
     Hash(Vec<HashEntry>),
 }
 
-fn decode(payload: &[u8], bytes_max: usize) -> Result<Restored, CommandError> {
+fn decode(payload: &[u8], bytes_max: usize) -> Result<Content, CommandError> {
     match rdb::decode(payload, bytes_max) {
-        Ok(Dumped::String(bytes)) => Ok(Restored::String(bytes)),
-        Ok(Dumped::Hash(fields)) => Ok(Restored::Hash(fields)),
+        Ok(Dumped::String(bytes)) => Ok(Content::String(bytes)),
+        Ok(Dumped::Hash(fields)) => Ok(Content::Hash(fields)),
         Ok(Dumped::Unsupported(kind)) => {
             Err(CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported")))
         }

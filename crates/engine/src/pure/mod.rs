@@ -1,10 +1,12 @@
 //! Arithmetic and text that Redis defines to the bit and that needs nothing but its arguments: bytes in, bytes out.
-//! Knows nothing of keys, replies, clocks, files or memory policy; whoever calls decides what an answer means.
+//! Knows nothing of keys, replies, clocks, paths or memory policy; whoever calls decides what an answer means.
 
+pub mod aof_file;
 pub mod bits;
 mod float_text;
 pub mod glob;
 mod grisu;
+mod input;
 pub mod lcs;
 mod listpack;
 pub mod long_double;
@@ -13,6 +15,8 @@ mod natural;
 pub mod numbers;
 mod packed;
 pub mod rdb;
+pub mod rdb_file;
 #[cfg(test)]
 mod test_random;
 mod ziplist;
+mod zipmap;

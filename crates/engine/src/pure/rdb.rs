@@ -1,5 +1,6 @@
 //! DUMP and RESTORE payloads: strings and hashes in Redis's RDB encoding.
-//! Knows nothing of keys, of the clock (deadlines are absolute), or of RDB files, which wrap the same values.
+//! Knows nothing of keys, of the clock (deadlines are absolute), or of RDB files, which wrap the same values:
+//! `rdb_file` reads them with the same [`Reader`].
 //!
 //! ```text
 //! type: u8 | value | RDB version: u16 | CRC-64 of all before it: u64        (little endian)
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 
 use super::numbers::{I64_CHARS_MAX, format_i64, parse_i64};
 use super::packed::{Element, Malformed};
-use super::{listpack, lzf, ziplist};
+use super::{listpack, lzf, ziplist, zipmap};
 
 /// What a payload holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ const VERSION_MAX: u16 = VERSION_FIELD_DEADLINES;
 const FOOTER_BYTES: usize = 10;
 
 /// Sixteen tables: 32 KiB for a checksum that runs at memory speed.
-static CHECKSUM: crc::Crc<u64, crc::Table<16>> = crc::Crc::<u64, crc::Table<16>>::new(&crc::CRC_64_REDIS);
+pub(super) static CHECKSUM: crc::Crc<u64, crc::Table<16>> = crc::Crc::<u64, crc::Table<16>>::new(&crc::CRC_64_REDIS);
 
 /// The largest deadline Redis accepts for a field: 48 bits of milliseconds, the year 10889.
 const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
@@ -62,6 +63,8 @@ const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
 mod kind {
     pub(super) const STRING: u8 = 0;
     pub(super) const HASH: u8 = 4;
+    /// Redis 2.4's small hashes.
+    pub(super) const HASH_ZIPMAP: u8 = 9;
     pub(super) const HASH_ZIPLIST: u8 = 13;
     pub(super) const HASH_LISTPACK: u8 = 16;
     /// Field deadlines as the release candidates of Redis 7.4 wrote them: without the earliest one in front.
@@ -77,44 +80,14 @@ mod kind {
 pub fn decode(payload: &[u8], bytes_max: usize) -> Result<Dumped, BadPayload> {
     let body = verify_footer(payload)?;
     let (&kind, rest) = body.split_first().ok_or(BadPayload::Format)?;
-    let mut reader = Reader { rest, bytes_left: bytes_max };
-    let dumped = match kind {
-        kind::STRING => Dumped::String(reader.string()?.into_owned()),
-        kind::HASH => Dumped::Hash(reader.table(Deadlines::None)?),
-        kind::HASH_DEADLINES_CANDIDATE => Dumped::Hash(reader.table(Deadlines::Absolute)?),
-        kind::HASH_DEADLINES => {
-            let earliest = reader.u64()?;
-            Dumped::Hash(reader.table(Deadlines::After(earliest))?)
-        }
-        kind::HASH_ZIPLIST => {
-            let ziplist = reader.string()?;
-            Dumped::Hash(pairs(ziplist::elements(&ziplist)?)?)
-        }
-        kind::HASH_LISTPACK => {
-            let listpack = reader.string()?;
-            Dumped::Hash(pairs(listpack::elements(&listpack)?)?)
-        }
-        kind::HASH_LISTPACK_DEADLINES | kind::HASH_LISTPACK_DEADLINES_CANDIDATE => {
-            if kind == kind::HASH_LISTPACK_DEADLINES {
-                reader.u64()?; // the earliest deadline; the listpack has them all in full
-            }
-            let listpack = reader.string()?;
-            Dumped::Hash(triples(listpack::elements(&listpack)?)?)
-        }
-        1 | 10 | 14 | 18 => return Ok(Dumped::Unsupported("list")),
-        2 | 11 | 20 => return Ok(Dumped::Unsupported("set")),
-        3 | 5 | 12 | 17 => return Ok(Dumped::Unsupported("zset")),
-        6 | 7 => return Ok(Dumped::Unsupported("module")),
-        // Redis 2.4's small hashes; nothing since has written one.
-        9 => return Ok(Dumped::Unsupported("zipmap")),
-        15 | 19 | 21 => return Ok(Dumped::Unsupported("stream")),
-        _ => return Err(BadPayload::Format),
-    };
-    if !reader.rest.is_empty() {
-        return Err(BadPayload::Format);
-    }
-    if let Dumped::Hash(entries) = &dumped {
-        check_fields(entries)?;
+    let mut reader = Reader { source: rest, bytes_left: bytes_max };
+    let dumped = reader.value(kind)?;
+    match &dumped {
+        Dumped::Unsupported(_) => {}
+        _ if !reader.source.is_empty() => return Err(BadPayload::Format),
+        // Redis keeps no empty hash.
+        Dumped::Hash(entries) if entries.is_empty() => return Err(BadPayload::Format),
+        Dumped::String(_) | Dumped::Hash(_) => {}
     }
     Ok(dumped)
 }
@@ -131,12 +104,12 @@ fn verify_footer(payload: &[u8]) -> Result<&[u8], BadPayload> {
     Ok(body)
 }
 
-/// Redis keeps no empty hash, and the same field twice means that somebody made this payload up.
+/// The same field twice means that somebody made this value up.
 fn check_fields(entries: &[HashEntry]) -> Result<(), BadPayload> {
     let mut fields: Vec<&[u8]> = entries.iter().map(|(field, ..)| field.as_slice()).collect();
     // Sorting rather than hashing: the same work whatever fields a client chooses.
     fields.sort_unstable();
-    if fields.is_empty() || fields.windows(2).any(|pair| pair[0] == pair[1]) {
+    if fields.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(BadPayload::Format);
     }
     Ok(())
@@ -184,83 +157,150 @@ enum Deadlines {
 }
 
 /// A length, or one of the special encodings that take its place in front of a string.
-enum Length {
+pub(super) enum Length {
     Plain(u64),
     Special(u8),
 }
 
-/// Takes a value apart from the front.
-struct Reader<'a> {
-    rest: &'a [u8],
-    /// How much may still be decompressed.
-    bytes_left: usize,
+/// Where the bytes of a value come from: a payload in memory, or a file that is read piece by piece.
+pub(super) trait Source<'a> {
+    type Error;
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Self::Error>;
+
+    /// Exactly so many bytes. The number is a claim: memory is taken as bytes turn up, not before.
+    fn bytes(&mut self, len: u64) -> Result<Cow<'a, [u8]>, Self::Error>;
+
+    /// How many entries of a table are worth making room for, whatever its count claims.
+    fn entries_likely(&self) -> usize;
+
+    /// The error for bytes that are there but wrong.
+    fn refusal(&self, why: BadPayload) -> Self::Error;
 }
 
-impl<'a> Reader<'a> {
-    fn bytes(&mut self, len: u64) -> Result<&'a [u8], BadPayload> {
-        let len = usize::try_from(len).map_err(|_| BadPayload::Format)?;
-        self.rest.split_off(..len).ok_or(BadPayload::Format)
-    }
+impl<'a> Source<'a> for &'a [u8] {
+    type Error = BadPayload;
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
-        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or(BadPayload::Format)?;
-        self.rest = rest;
+        let (array, rest) = self.split_first_chunk::<N>().ok_or(BadPayload::Format)?;
+        *self = rest;
         Ok(*array)
     }
 
-    fn u64(&mut self) -> Result<u64, BadPayload> {
-        Ok(u64::from_le_bytes(self.array()?))
+    fn bytes(&mut self, len: u64) -> Result<Cow<'a, [u8]>, BadPayload> {
+        let len = usize::try_from(len).map_err(|_| BadPayload::Format)?;
+        self.split_off(..len).map(Cow::Borrowed).ok_or(BadPayload::Format)
     }
 
-    fn length_or_special(&mut self) -> Result<Length, BadPayload> {
-        let [first] = self.array()?;
+    fn entries_likely(&self) -> usize {
+        self.len() / 4
+    }
+
+    fn refusal(&self, why: BadPayload) -> BadPayload {
+        why
+    }
+}
+
+/// Takes values apart from the front.
+pub(super) struct Reader<S> {
+    pub(super) source: S,
+    /// How much may still be decompressed.
+    pub(super) bytes_left: usize,
+}
+
+impl<'a, S: Source<'a>> Reader<S> {
+    /// A value of the type that its type byte names. Of one that we do not keep nothing is read.
+    pub(super) fn value(&mut self, kind: u8) -> Result<Dumped, S::Error> {
+        let entries = match kind {
+            kind::STRING => return Ok(Dumped::String(self.string()?.into_owned())),
+            kind::HASH => self.table(Deadlines::None)?,
+            kind::HASH_DEADLINES_CANDIDATE => self.table(Deadlines::Absolute)?,
+            kind::HASH_DEADLINES => {
+                let earliest = self.u64()?;
+                self.table(Deadlines::After(earliest))?
+            }
+            kind::HASH_ZIPMAP => self.packed(|zipmap| pairs(zipmap::elements(zipmap)?))?,
+            kind::HASH_ZIPLIST => self.packed(|ziplist| pairs(ziplist::elements(ziplist)?))?,
+            kind::HASH_LISTPACK => self.packed(|listpack| pairs(listpack::elements(listpack)?))?,
+            kind::HASH_LISTPACK_DEADLINES | kind::HASH_LISTPACK_DEADLINES_CANDIDATE => {
+                if kind == kind::HASH_LISTPACK_DEADLINES {
+                    self.u64()?; // the earliest deadline; the listpack has them all in full
+                }
+                self.packed(|listpack| triples(listpack::elements(listpack)?))?
+            }
+            1 | 10 | 14 | 18 => return Ok(Dumped::Unsupported("list")),
+            2 | 11 | 20 => return Ok(Dumped::Unsupported("set")),
+            3 | 5 | 12 | 17 => return Ok(Dumped::Unsupported("zset")),
+            6 | 7 => return Ok(Dumped::Unsupported("module")),
+            15 | 19 | 21 => return Ok(Dumped::Unsupported("stream")),
+            _ => return Err(self.source.refusal(BadPayload::Format)),
+        };
+        check_fields(&entries).map_err(|why| self.source.refusal(why))?;
+        Ok(Dumped::Hash(entries))
+    }
+
+    /// A hash that lies packed inside a string.
+    fn packed(
+        &mut self,
+        unpack: impl FnOnce(&[u8]) -> Result<Vec<HashEntry>, BadPayload>,
+    ) -> Result<Vec<HashEntry>, S::Error> {
+        let packed = self.string()?;
+        unpack(&packed).map_err(|why| self.source.refusal(why))
+    }
+
+    fn u64(&mut self) -> Result<u64, S::Error> {
+        Ok(u64::from_le_bytes(self.source.array()?))
+    }
+
+    pub(super) fn length_or_special(&mut self) -> Result<Length, S::Error> {
+        let [first] = self.source.array()?;
         let low = first & 0x3f;
         Ok(match first >> 6 {
             0 => Length::Plain(low.into()),
             1 => {
-                let [second] = self.array()?;
+                let [second] = self.source.array()?;
                 Length::Plain(u64::from(low) << 8 | u64::from(second))
             }
-            2 if low == 0 => Length::Plain(u32::from_be_bytes(self.array()?).into()),
-            2 if low == 1 => Length::Plain(u64::from_be_bytes(self.array()?)),
+            2 if low == 0 => Length::Plain(u32::from_be_bytes(self.source.array()?).into()),
+            2 if low == 1 => Length::Plain(u64::from_be_bytes(self.source.array()?)),
             3 => Length::Special(low),
-            _ => return Err(BadPayload::Format),
+            _ => return Err(self.source.refusal(BadPayload::Format)),
         })
     }
 
-    fn length(&mut self) -> Result<u64, BadPayload> {
+    pub(super) fn length(&mut self) -> Result<u64, S::Error> {
         match self.length_or_special()? {
             Length::Plain(length) => Ok(length),
-            Length::Special(_) => Err(BadPayload::Format),
+            Length::Special(_) => Err(self.source.refusal(BadPayload::Format)),
         }
     }
 
-    fn string(&mut self) -> Result<Cow<'a, [u8]>, BadPayload> {
+    pub(super) fn string(&mut self) -> Result<Cow<'a, [u8]>, S::Error> {
         let number = match self.length_or_special()? {
-            Length::Plain(len) => return Ok(self.bytes(len)?.into()),
-            Length::Special(0) => i8::from_le_bytes(self.array()?).into(),
-            Length::Special(1) => i16::from_le_bytes(self.array()?).into(),
-            Length::Special(2) => i32::from_le_bytes(self.array()?).into(),
+            Length::Plain(len) => return self.source.bytes(len),
+            Length::Special(0) => i8::from_le_bytes(self.source.array()?).into(),
+            Length::Special(1) => i16::from_le_bytes(self.source.array()?).into(),
+            Length::Special(2) => i32::from_le_bytes(self.source.array()?).into(),
             Length::Special(3) => return self.compressed(),
-            Length::Special(_) => return Err(BadPayload::Format),
+            Length::Special(_) => return Err(self.source.refusal(BadPayload::Format)),
         };
         Ok(format_i64(number, &mut [0; I64_CHARS_MAX]).to_vec().into())
     }
 
-    fn compressed(&mut self) -> Result<Cow<'a, [u8]>, BadPayload> {
+    fn compressed(&mut self) -> Result<Cow<'a, [u8]>, S::Error> {
         let packed_len = self.length()?;
         let len = self.length()?;
-        let packed = self.bytes(packed_len)?;
+        let packed = self.source.bytes(packed_len)?;
         let left = usize::try_from(len).ok().and_then(|len| self.bytes_left.checked_sub(len));
-        self.bytes_left = left.ok_or(BadPayload::TooLarge)?;
-        let bytes = lzf::decompress(packed, len as usize).ok_or(BadPayload::Format)?;
+        self.bytes_left = left.ok_or_else(|| self.source.refusal(BadPayload::TooLarge))?;
+        let bytes = lzf::decompress(&packed, len as usize).ok_or_else(|| self.source.refusal(BadPayload::Format))?;
         Ok(bytes.into())
     }
 
-    fn table(&mut self, deadlines: Deadlines) -> Result<Vec<HashEntry>, BadPayload> {
+    fn table(&mut self, deadlines: Deadlines) -> Result<Vec<HashEntry>, S::Error> {
         let count = self.length()?;
-        // The count is a claim; what is left of the payload says how many there can be.
-        let likely_max = self.rest.len() / 4;
+        // The count is a claim; the source says how many there can be.
+        let likely_max = self.source.entries_likely();
         let mut entries = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
         for _ in 0..count {
             let spelled = match deadlines {
@@ -268,10 +308,11 @@ impl<'a> Reader<'a> {
                 Deadlines::Absolute | Deadlines::After(_) => self.length()?,
             };
             let deadline = match (spelled, deadlines) {
-                (0, _) => None,
-                (after, Deadlines::After(earliest)) => Some(deadline(earliest.checked_add(after - 1))?),
-                (ms, _) => Some(deadline(Some(ms))?),
+                (0, _) => Ok(None),
+                (after, Deadlines::After(earliest)) => deadline(earliest.checked_add(after - 1)).map(Some),
+                (ms, _) => deadline(Some(ms)).map(Some),
             };
+            let deadline = deadline.map_err(|why| self.source.refusal(why))?;
             let field = self.string()?.into_owned();
             let value = self.string()?.into_owned();
             entries.push((field, value, deadline));
@@ -653,9 +694,7 @@ mod tests {
 
     #[test]
     fn other_types_are_named() {
-        for (kind, name) in
-            [(1, "list"), (18, "list"), (11, "set"), (17, "zset"), (7, "module"), (21, "stream"), (9, "zipmap")]
-        {
+        for (kind, name) in [(1, "list"), (18, "list"), (11, "set"), (17, "zset"), (7, "module"), (21, "stream")] {
             assert_eq!(decode(&sealed(&[kind, 0], 10), 0), Ok(Dumped::Unsupported(name)));
         }
         assert_eq!(decode(&sealed(&[8, 0], 10), 0), Err(BadPayload::Format));

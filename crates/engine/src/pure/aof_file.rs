@@ -1,0 +1,339 @@
+//! Redis's append-only files, read from front to back one record at a time, and the manifest that names the parts of
+//! one that has several. Knows the formats; refuses to know paths, and what the commands do.
+//!
+//! ```text
+//! file     = RDB file, or nothing | line ...
+//! line     = "#" annotation "\r\n"  |  command, as clients send it: *2\r\n$3\r\nDEL\r\n$1\r\na\r\n
+//! manifest = line "file NAME seq NUMBER type b|h|i" ...       base, history (to be deleted), increment
+//! ```
+//!
+//! As Redis does with `aof-load-truncated yes`, a file may end in the middle of a command or of a transaction: what is
+//! there of it is left out, and [`AofFile::cut`] says so. A transaction is held back until its EXEC has been read.
+
+use super::input::{FileError, Input, Trouble};
+use super::rdb_file::{Item, MAGIC, RdbFile};
+use resp::{Limits, OwnedRequest, Scan, Scanner};
+use std::collections::VecDeque;
+use std::io::Read;
+
+/// Something that a file holds.
+pub enum Record {
+    /// Of the RDB file at the front.
+    Item(Item),
+    Command(OwnedRequest),
+}
+
+/// Where a file was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Where the command or transaction begins that is not whole.
+    pub offset: u64,
+    /// How many bytes there are of it.
+    pub bytes: u64,
+    pub in_transaction: bool,
+}
+
+/// Redis reads no longer line than this in front of a command's arguments…
+const LINE_BYTES_MAX: usize = 128;
+/// …and writes no longer annotation.
+const ANNOTATION_BYTES_MAX: usize = 1024;
+
+const LIMITS: Limits = Limits {
+    inline_bytes_max: LINE_BYTES_MAX,
+    args_max: i32::MAX as usize,
+    // What Redis was allowed to write is its own affair; the scanner has its limit for a whole request.
+    bulk_bytes_max: u32::MAX as usize,
+    unauthenticated: false,
+};
+
+/// A file being read: an iterator over its records, which ends after the first error. An RDB file alone is one too.
+pub struct AofFile<R> {
+    part: Part<R>,
+    rdb_only: bool,
+    scanner: Scanner,
+    /// Commands of a transaction that is whole.
+    ready: VecDeque<OwnedRequest>,
+    cut: Option<Cut>,
+    ended: bool,
+}
+
+enum Part<R> {
+    /// Nothing is known yet. The number is what the RDB file's compressed values may decompress to.
+    Front(Input<R>, usize),
+    Rdb(Box<RdbFile<R>>),
+    Commands(Input<R>),
+    /// Only while one becomes another.
+    Changing,
+}
+
+impl<R: Read> AofFile<R> {
+    /// A file to be read. `bytes_max` limits what one value of the RDB file at its front may decompress to.
+    pub fn new(read: R, bytes_max: usize) -> AofFile<R> {
+        AofFile {
+            part: Part::Front(Input::new(read), bytes_max),
+            rdb_only: false,
+            scanner: Scanner::default(),
+            ready: VecDeque::new(),
+            cut: None,
+            ended: false,
+        }
+    }
+
+    /// The same for an RDB file that stands alone: whatever comes after its end is not looked at, as in Redis.
+    pub fn rdb_only(mut self) -> AofFile<R> {
+        self.rdb_only = true;
+        self
+    }
+
+    /// How many bytes have been read.
+    pub fn offset(&self) -> u64 {
+        match &self.part {
+            Part::Front(input, _) | Part::Commands(input) => input.offset(),
+            Part::Rdb(file) => file.offset(),
+            Part::Changing => 0,
+        }
+    }
+
+    /// Once all records have been read: where the file was cut off, if it was.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, FileError> {
+        if let Some(command) = self.ready.pop_front() {
+            return Ok(Some(Record::Command(command)));
+        }
+        loop {
+            match &mut self.part {
+                Part::Front(input, bytes_max) => {
+                    let is_rdb = input.want(MAGIC.len())? && input.unread().starts_with(MAGIC);
+                    let bytes_max = *bytes_max;
+                    let Part::Front(input, _) = self.change_part() else { unreachable!() };
+                    self.part = match is_rdb || self.rdb_only {
+                        true => Part::Rdb(Box::new(RdbFile::from_input(input, bytes_max))),
+                        false => Part::Commands(input),
+                    };
+                }
+                Part::Rdb(file) => match file.next() {
+                    Some(item) => return item.map(|item| Some(Record::Item(item))),
+                    None if self.rdb_only => return Ok(None),
+                    None => {
+                        let Part::Rdb(file) = self.change_part() else { unreachable!() };
+                        self.part = Part::Commands(file.into_input());
+                    }
+                },
+                Part::Commands(_) => return Ok(self.command_or_transaction()?.map(Record::Command)),
+                Part::Changing => unreachable!("only while one becomes another"),
+            }
+        }
+    }
+
+    fn change_part(&mut self) -> Part<R> {
+        std::mem::replace(&mut self.part, Part::Changing)
+    }
+
+    /// The next command. One in a transaction comes when all of that is there, and without the words around it.
+    fn command_or_transaction(&mut self) -> Result<Option<OwnedRequest>, FileError> {
+        loop {
+            let Some(command) = self.command()? else {
+                self.note_cut(None);
+                return Ok(None);
+            };
+            if !is_alone(&command, b"multi") {
+                return Ok(Some(command));
+            }
+            let Some(transaction) = self.transaction()? else { return Ok(None) };
+            self.ready = transaction;
+            if let Some(first) = self.ready.pop_front() {
+                return Ok(Some(first));
+            }
+        }
+    }
+
+    /// What stands between MULTI, which has been read, and EXEC; `None` when the file ends before.
+    fn transaction(&mut self) -> Result<Option<VecDeque<OwnedRequest>>, FileError> {
+        let Part::Commands(input) = &self.part else { return Ok(None) };
+        let began = input.began();
+        let mut commands = VecDeque::new();
+        loop {
+            match self.command()? {
+                None => {
+                    self.note_cut(Some(began));
+                    return Ok(None);
+                }
+                Some(command) if is_alone(&command, b"exec") => return Ok(Some(commands)),
+                Some(command) if is_alone(&command, b"multi") => {
+                    let Part::Commands(input) = &self.part else { return Ok(None) };
+                    return Err(input.error(Trouble::Nested));
+                }
+                Some(command) => commands.push_back(command),
+            }
+        }
+    }
+
+    /// The file has ended: notes what was left of it, if anything, and of the transaction that began there, if any.
+    fn note_cut(&mut self, transaction: Option<u64>) {
+        let Part::Commands(input) = &self.part else { return };
+        let end = input.offset() + input.unread().len() as u64;
+        let offset = transaction.unwrap_or(input.offset());
+        self.cut = (end > offset).then_some(Cut { offset, bytes: end - offset, in_transaction: transaction.is_some() });
+    }
+
+    /// The next whole command, whatever it is; `None` where the file ends, with what is there of another left unread.
+    fn command(&mut self) -> Result<Option<OwnedRequest>, FileError> {
+        let Part::Commands(input) = &mut self.part else { return Ok(None) };
+        loop {
+            input.begin("a command");
+            if !input.want(1)? {
+                return Ok(None);
+            }
+            match input.unread()[0] {
+                b'*' => {}
+                b'#' => match annotation(input)? {
+                    true => continue,
+                    false => return Ok(None),
+                },
+                other => return Err(input.error(Trouble::NotCommand(other))),
+            }
+            loop {
+                let (command, len) = match self.scanner.scan(input.unread(), &LIMITS) {
+                    Scan::Complete(request, len) => (request.iter().collect::<OwnedRequest>(), len),
+                    // A command without even a name: Redis refuses the file.
+                    Scan::Empty(_) => return Err(input.error(Trouble::Malformed)),
+                    Scan::Broken(error) => return Err(input.error(Trouble::Command(error))),
+                    Scan::Incomplete(_) => match input.more()? {
+                        true => continue,
+                        false => return Ok(None),
+                    },
+                };
+                input.consume(len);
+                self.scanner.shrink();
+                return Ok(Some(command));
+            }
+        }
+    }
+}
+
+/// Passes over a line that begins with `#`; false when the file ends before the line does.
+fn annotation<R: Read>(input: &mut Input<R>) -> Result<bool, FileError> {
+    input.now_reading("an annotation");
+    loop {
+        // No further than it may be long, so that the answer does not depend on how much is at hand.
+        let line = &input.unread()[..input.unread().len().min(ANNOTATION_BYTES_MAX)];
+        if let Some(end) = memchr::memchr(b'\n', line) {
+            input.consume(end + 1);
+            return Ok(true);
+        }
+        if line.len() == ANNOTATION_BYTES_MAX {
+            return Err(input.error(Trouble::Malformed));
+        }
+        if !input.more()? {
+            return Ok(false);
+        }
+    }
+}
+
+fn is_alone(command: &OwnedRequest, name: &[u8]) -> bool {
+    let request = command.as_request();
+    request.len() == 1 && request.arg(0).eq_ignore_ascii_case(name)
+}
+
+impl<R: Read> Iterator for AofFile<R> {
+    type Item = Result<Record, FileError>;
+
+    fn next(&mut self) -> Option<Result<Record, FileError>> {
+        if self.ended {
+            return None;
+        }
+        let record = self.read();
+        self.ended = !matches!(record, Ok(Some(_)));
+        record.transpose()
+    }
+}
+
+// Manifests -----------------------------------------------------------------------------------------------------------
+
+/// What a manifest may be: Redis's have three lines or so.
+pub const MANIFEST_BYTES_MAX: u64 = 1 << 20;
+
+/// The files that a manifest names, in the order in which they are to be read: the base, if there is one, and the
+/// increments. What is left of older ones (history) is not among them.
+pub fn parse_manifest(text: &[u8]) -> Result<Vec<String>, BadManifest> {
+    let (mut base, mut increments) = (None, Vec::new());
+    for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        let refuse = |why| BadManifest { line: index + 1, why };
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        let entry = entry(line).map_err(refuse)?;
+        match entry.kind {
+            'b' if base.is_some() => return Err(refuse("a second base file")),
+            'b' => base = Some(entry.name),
+            'h' => {}
+            'i' => match increments.last() {
+                Some((before, _)) if *before >= entry.number => {
+                    return Err(refuse("an increment that is not newer than the one before it"));
+                }
+                _ => increments.push((entry.number, entry.name)),
+            },
+            _ => return Err(refuse("a type of file other than b, h and i")),
+        }
+    }
+    let files: Vec<String> = base.into_iter().chain(increments.into_iter().map(|(_, name)| name)).collect();
+    match files.is_empty() {
+        true => Err(BadManifest { line: 1, why: "no file at all" }),
+        false => Ok(files),
+    }
+}
+
+/// Why a manifest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadManifest {
+    pub line: usize,
+    pub why: &'static str,
+}
+
+impl std::error::Error for BadManifest {}
+
+impl std::fmt::Display for BadManifest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {} of the manifest: {}", self.line, self.why)
+    }
+}
+
+struct Entry {
+    name: String,
+    number: u64,
+    kind: char,
+}
+
+/// A line, in Redis's words and quotes: those of an inline command.
+fn entry(line: &[u8]) -> Result<Entry, &'static str> {
+    const UNREADABLE: &str = "not of the form \"file NAME seq NUMBER type TYPE\"";
+    let line = [line, b"\n"].concat();
+    let mut scanner = Scanner::default();
+    let Scan::Complete(words, _) = scanner.scan(&line, &Limits::default()) else { return Err(UNREADABLE) };
+    let (mut name, mut number, mut kind) = (None, None, None);
+    let words: Vec<&[u8]> = words.iter().collect();
+    for pair in words.chunks(2) {
+        let [word, value] = *pair else { return Err(UNREADABLE) };
+        let value = std::str::from_utf8(value).map_err(|_| "a name that is not UTF-8")?;
+        match word.to_ascii_lowercase().as_slice() {
+            b"file" => name = Some(value.to_string()),
+            b"seq" => number = value.parse().ok(),
+            b"type" => kind = value.chars().next(),
+            // Redis passes over words that a later version may add.
+            _ => {}
+        }
+    }
+    let (Some(name), Some(number), Some(kind)) = (name, number, kind) else { return Err(UNREADABLE) };
+    // As in Redis: a manifest names its neighbours, never a way to somewhere else.
+    match name.is_empty() || name.contains(['/', '\\', '\0']) || name == ".." {
+        true => Err("a path where the name of a file should be"),
+        false => Ok(Entry { name, number, kind }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
