@@ -36,7 +36,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "connection", commands: command::COMMANDS },
     Family { category: "connection", commands: persistence::WAITING },
     Family { category: "transaction", commands: transactions::COMMANDS },
-    Family { category: "pubsub", commands: pubsub::COMMANDS },
+    Family { category: "", commands: pubsub::COMMANDS },
     Family { category: "keyspace", commands: keys::COMMANDS },
     Family { category: "keyspace", commands: scan::COMMANDS },
     Family { category: "keyspace", commands: expire::COMMANDS },
