@@ -236,6 +236,11 @@ impl Engine {
         }
     }
 
+    /// True while writes are refused.
+    pub fn refuses_writes(&self) -> bool {
+        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
+    }
+
     /// True while the data is being read or writes are refused.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
@@ -246,7 +251,7 @@ impl Engine {
         match *event {
             Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
             Event::Durable { sequence, on_replicas } => {
-                let durable = self.persistence.durable() >= sequence;
+                let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
                 (time_is_up || durable && !on_replicas)
                     .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
             }
@@ -527,15 +532,6 @@ impl Engine {
         CommandError::said(format!("MISCONF {}", self.refusal.lock()))
     }
 
-    /// True when writes are refused and what is looked at was changed by one that is not durable, for a client that
-    /// must not see such.
-    #[cold]
-    fn may_be_lost(&self, client: &Client, view: &View<'_>) -> bool {
-        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
-            && client.waits_for_disk(&self.settings)
-            && view.locked().changed_by() > self.persistence.durable()
-    }
-
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
     fn dispatch(
@@ -669,10 +665,6 @@ impl Engine {
         let random = &mut worker.random;
         let args = Args::new(request, registered.name_args, first_key);
         match command.handler {
-            Handler::Read(_) if self.is_restricted() && self.may_be_lost(client, &view) => {
-                drop(view);
-                (Err(self.refusal()), Vec::new())
-            }
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
                 let result = handler(&mut cx);

@@ -10,8 +10,8 @@ pub trait Persistence: Send + Sync {
     fn append(&self, batch: &[u8]) -> u64;
     /// The number of the last batch.
     fn tail(&self) -> u64;
-    /// All batches up to this one survive even a loss of power.
-    fn durable(&self) -> u64;
+    /// All batches up to this one, and whatever came before, survive even a loss of power; `None` while nothing does.
+    fn durable(&self) -> Option<u64>;
     /// Asks for what was appended to be made durable soon.
     fn request_sync(&self);
     /// Begins a snapshot and returns a number to ask for its outcome with; an error when one is being written.
@@ -108,8 +108,8 @@ impl Persistence for Forgetful {
         0
     }
 
-    fn durable(&self) -> u64 {
-        0
+    fn durable(&self) -> Option<u64> {
+        None
     }
 
     fn request_sync(&self) {}

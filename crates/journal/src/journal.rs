@@ -81,6 +81,9 @@ pub trait Journal: Send + Sync {
     /// The written batches from `from` on, as far as there are any at the time of the call.
     fn read(&self, from: Sequence) -> Batches;
 
+    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day.
+    fn rotate(&self) -> Result<(), Failure>;
+
     /// Drops batches up to `upto`, as far as whole segments go. For when a durable snapshot holds them. A failure
     /// here harms nothing: the files stay, to be removed the next time.
     fn forget(&self, upto: Sequence) -> Result<(), Failure>;

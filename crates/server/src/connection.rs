@@ -423,6 +423,11 @@ impl Peer {
                 }
                 // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
                 Poll::Ready(false) => self.state = State::Closing,
+                Poll::Pending if held && local.stopping_since.is_some() => {
+                    // There may be more to execute once what is held is sent.
+                    local.ios[self.io].wake_when_released = true;
+                    return Poll::Pending;
+                }
                 Poll::Pending => match local.stopping_since {
                     Some(since) if self.poll_farewell(since, cx).is_ready() => self.state = State::Closing,
                     _ => return Poll::Pending,

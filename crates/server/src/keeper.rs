@@ -42,6 +42,8 @@ pub(crate) struct Kept {
     written: u64,
     durable: u64,
     failed: bool,
+    /// Nothing is durable yet, whatever its number: the journal begins with a snapshot that is still being written.
+    begins: bool,
 }
 
 /// Whether replies may be sent.
@@ -56,20 +58,23 @@ pub(crate) enum Standing {
 
 impl Kept {
     /// Nothing is promised, so nothing has to be waited for.
-    const EVERYTHING: Kept = Kept { written: u64::MAX, durable: u64::MAX, failed: false };
+    const EVERYTHING: Kept = Kept { written: u64::MAX, durable: u64::MAX, failed: false, begins: false };
 
     /// The standing of replies that tell of changes up to batch `depends_on`, to a client whose own last batch is
     /// `last_batch`; `strict` when changes have to be durable.
     #[inline]
     pub(crate) fn standing(self, depends_on: u64, last_batch: u64, strict: bool) -> Standing {
         let limit = if strict { self.durable } else { self.written };
+        if strict && self.begins {
+            return Standing::Waits;
+        }
         if depends_on <= limit {
             return Standing::Good;
         }
         match self.failed {
             false => Standing::Waits,
             // Reads go on, although they may show what others changed in vain.
-            true if !strict && last_batch <= limit => Standing::Good,
+            true if last_batch <= limit => Standing::Good,
             true => Standing::Lost,
         }
     }
@@ -141,13 +146,28 @@ impl Keeper {
     pub(crate) fn keep(&self, newest: u64) -> Kept {
         let Some(journal) = self.journal() else { return Kept::EVERYTHING };
         if !self.promising.load(Relaxed) {
-            if self.recording.load(Relaxed) {
-                let _ = journal.write(journal.tail());
-            }
-            return Kept::EVERYTHING;
+            return self.keep_without_promise(journal);
         }
-        let failed = journal.write(Sequence(newest)).is_err();
-        Kept { written: journal.written().0, durable: journal.durable().0, failed }
+        // A journal whose sync has failed may have written everything all the same.
+        // A journal whose sync has failed may have written everything all the same.
+        let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
+        if failed {
+            self.refuse_writes();
+        }
+        Kept { written: journal.written().0, durable: journal.durable().0, failed, begins: false }
+    }
+
+    /// While there is no journal, or not yet: what it has been asked for begins with a snapshot.
+    #[cold]
+    fn keep_without_promise(&self, journal: &FileJournal) -> Kept {
+        if self.recording.load(Relaxed) {
+            let _ = journal.write(journal.tail());
+        }
+        match self.settings.appendonly() {
+            // Who wants to be certain waits for that.
+            true => Kept { begins: true, ..Kept::EVERYTHING },
+            false => Kept::EVERYTHING,
+        }
     }
 
     /// The same for whatever was appended.
@@ -157,7 +177,12 @@ impl Keeper {
 
     /// True when more is durable than `kept` knows of, or the journal has failed since.
     pub(crate) fn has_moved_since(&self, kept: Kept) -> bool {
-        self.journal().is_some_and(|journal| journal.durable().0 > kept.durable || journal.has_failed() != kept.failed)
+        match kept.begins {
+            true => self.is_promising(),
+            false => self
+                .journal()
+                .is_some_and(|journal| journal.durable().0 > kept.durable || journal.has_failed() != kept.failed),
+        }
     }
 
     /// The words for a client whose writes are not kept.
@@ -197,15 +222,21 @@ impl Keeper {
 
     /// The journal's thread says that more is durable, or that it has failed.
     fn journal_moved(&self) {
-        if let (Some(journal), Some(engine)) = (self.journal(), self.engine())
-            && journal.has_failed()
-            && self.is_promising()
-        {
-            let reason = self.failure();
-            tracing::error!("{reason}");
-            engine.refuse_writes(Some(reason));
+        if self.is_promising() && self.journal().is_some_and(|journal| journal.has_failed()) {
+            self.refuse_writes();
         }
         self.tell_workers();
+    }
+
+    /// The journal has failed: no more writes, from now on.
+    #[cold]
+    fn refuse_writes(&self) {
+        let Some(engine) = self.engine() else { return };
+        let reason = self.failure();
+        if !engine.refuses_writes() {
+            tracing::error!("{reason}");
+        }
+        engine.refuse_writes(Some(reason));
     }
 
     /// Makes the workers that want to know look around.
@@ -260,8 +291,8 @@ impl Persistence for Keeper {
         self.journal.get().map_or(0, |journal| journal.tail().0)
     }
 
-    fn durable(&self) -> u64 {
-        self.journal.get().map_or(0, |journal| journal.durable().0)
+    fn durable(&self) -> Option<u64> {
+        self.journal.get().filter(|_| self.is_promising()).map(|journal| journal.durable().0)
     }
 
     fn request_sync(&self) {
@@ -304,7 +335,7 @@ mod tests {
 
     #[test]
     fn replies_wait_for_what_they_tell_of() {
-        let kept = Kept { written: 10, durable: 5, failed: false };
+        let kept = Kept { written: 10, durable: 5, failed: false, begins: false };
         assert_eq!(kept.standing(10, 10, false), Standing::Good);
         assert_eq!(kept.standing(10, 10, true), Standing::Waits);
         assert_eq!(kept.standing(5, 5, true), Standing::Good);
@@ -314,10 +345,11 @@ mod tests {
 
     #[test]
     fn after_a_failure_reads_go_on_and_writes_are_lost() {
-        let kept = Kept { written: 10, durable: 5, failed: true };
+        let kept = Kept { written: 10, durable: 5, failed: true, begins: false };
         assert_eq!(kept.standing(12, 12, false), Standing::Lost);
         assert_eq!(kept.standing(12, 9, false), Standing::Good, "it only reads");
-        assert_eq!(kept.standing(12, 0, true), Standing::Lost, "it may not see what is not durable");
+        assert_eq!(kept.standing(12, 5, true), Standing::Good, "it only reads");
+        assert_eq!(kept.standing(12, 6, true), Standing::Lost);
         assert_eq!(kept.standing(10, 10, false), Standing::Good);
     }
 }

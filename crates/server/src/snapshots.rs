@@ -78,7 +78,10 @@ impl Snapshots {
 
     /// Orders a snapshot, unless one is being taken.
     pub(crate) fn begin(&self, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
-        let mut state = self.state.lock();
+        self.begin_under(&mut self.state.lock(), why)
+    }
+
+    fn begin_under(&self, state: &mut State, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
         if let Some(running) = state.running {
             return Err(SnapshotBusy(running.why));
         }
@@ -93,8 +96,10 @@ impl Snapshots {
 
     /// Orders a snapshot, after the one that is being taken if need be.
     pub(crate) fn order(&self, why: SnapshotReason) {
-        if self.begin(why).is_err() {
-            self.state.lock().scheduled = Some(why);
+        // Under one lock: the snapshot that is in the way must not end in between.
+        let mut state = self.state.lock();
+        if self.begin_under(&mut state, why).is_err() {
+            state.scheduled = Some(why);
         }
     }
 
@@ -262,6 +267,10 @@ fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
         journal.restart().map_err(|failure| failure.to_string())?;
         keeper.set_recording(true, keeper.is_promising());
     }
+    // The new segment is all that is left of the journal once the snapshot is there.
+    if !anew && let Err(failure) = journal.rotate() {
+        return Err(failure.to_string());
+    }
     let outcome = write_unspoiled(keeper, engine, journal).and_then(|info| {
         if anew {
             journal.accept(&info).map_err(|failure| failure.to_string())?;
@@ -354,6 +363,10 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
     };
     if now_s < last_failure_s + RETRY_AFTER_S {
         return;
+    }
+    if settings.appendonly() && !keeper.is_promising() {
+        // The journal was asked for, and the snapshot that it begins with has failed.
+        return keeper.snapshots.order(SnapshotReason::Compaction);
     }
     let percentage = settings.auto_aof_rewrite_percentage();
     if keeper.is_promising() && journal.failure().is_none() && percentage > 0 {

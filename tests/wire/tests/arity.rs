@@ -12,6 +12,8 @@ use Arity::{AtLeast, Exactly};
 const COMMANDS: &[(&str, Arity)] = &[
     ("append", Exactly(3)),
     ("auth", AtLeast(2)),
+    ("bgrewriteaof", Exactly(1)),
+    ("bgsave", AtLeast(1)),
     ("bitcount", AtLeast(2)),
     ("bitfield", AtLeast(2)),
     ("bitfield_ro", AtLeast(2)),
@@ -57,6 +59,7 @@ const COMMANDS: &[(&str, Arity)] = &[
     ("incrby", Exactly(3)),
     ("incrbyfloat", Exactly(3)),
     ("keys", Exactly(2)),
+    ("lastsave", Exactly(1)),
     ("lcs", AtLeast(3)),
     ("mget", AtLeast(2)),
     ("monitor", Exactly(1)),
@@ -77,6 +80,7 @@ const COMMANDS: &[(&str, Arity)] = &[
     ("renamenx", Exactly(3)),
     ("reset", Exactly(1)),
     ("restore", AtLeast(4)),
+    ("save", Exactly(1)),
     ("scan", AtLeast(2)),
     ("select", Exactly(2)),
     ("set", AtLeast(3)),
@@ -93,6 +97,8 @@ const COMMANDS: &[(&str, Arity)] = &[
     ("unlink", AtLeast(2)),
     ("wait", Exactly(3)),
 ];
+
+const COMMANDS_7_2: &[(&str, Arity)] = &[("waitaof", Exactly(4))];
 
 const COMMANDS_7_4: &[(&str, Arity)] = &[
     ("hexpire", AtLeast(6)),
@@ -112,6 +118,9 @@ const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtL
 fn too_few_and_too_many_arguments_are_refused() {
     let session = Session::start();
     refuse(&session, COMMANDS);
+    if session.has_redis("7.2") {
+        refuse(&session, COMMANDS_7_2);
+    }
     if session.has_redis("7.4") {
         refuse(&session, COMMANDS_7_4);
     }

@@ -34,9 +34,10 @@ fn set(cx: &mut ServerCx<'_>) -> CommandResult {
         pairs.push((name, value));
     }
     let origin = if is_local(cx.client) { Origin::Local } else { Origin::Remote };
-    let changed = cx.engine.settings.set_from(origin, &pairs).map_err(CommandError::said)?;
-    for row in changed {
-        cx.engine.host.setting_changed(Settings::row(row).name);
+    cx.engine.settings.set_from(origin, &pairs).map_err(CommandError::said)?;
+    // Even those that were so before: `appendonly yes`, said again, is an order to begin anew.
+    for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
+        cx.engine.host.setting_changed(row.name);
     }
     cx.reply.ok();
     Ok(())

@@ -85,7 +85,7 @@ fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
         return Err(CommandError::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
     let sequence = if journaling { cx.client.last_batch } else { u64::MAX };
-    let durable = persistence.durable() >= sequence;
+    let durable = persistence.durable().is_some_and(|durable| durable >= sequence);
     if durable as i64 >= here && replicas == 0 {
         cx.reply.array(2);
         cx.reply.integer(i64::from(durable));

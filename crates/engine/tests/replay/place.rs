@@ -143,8 +143,8 @@ impl Persistence for Kept {
         self.locked().len() as u64
     }
 
-    fn durable(&self) -> u64 {
-        self.tail()
+    fn durable(&self) -> Option<u64> {
+        Some(self.tail())
     }
 
     fn request_sync(&self) {}

@@ -170,13 +170,7 @@ impl Core {
             return Ok(());
         }
         if writer.is_full() {
-            let current = writer
-                .begin_segment(writer.handed.next(), durable, false)
-                .map_err(|failure| self.fail(None, failure))?;
-            self.segments.lock().push(StoredSegment { first: writer.handed.next(), bytes: segment::HEADER_LEN });
-            if self.progress.lock().rotate(current) {
-                self.wake.notify_one();
-            }
+            self.begin_next(writer, durable)?;
         }
         let bytes = writer.frames.len() as u64;
         writer.write_frames(last).map_err(|failure| self.fail(None, failure))?;
@@ -196,6 +190,17 @@ impl Core {
             Phase::Restarted => {}
             // The sync thread failed meanwhile: what we wrote is in the file, but nobody may count on it.
             Phase::Failed(failure) => return Err(failure.clone()),
+        }
+        Ok(())
+    }
+
+    /// Begins the segment after the current one, which is left to the sync thread.
+    fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) -> Result<(), Failure> {
+        let first = writer.handed.next();
+        let current = writer.begin_segment(first, durable, false).map_err(|failure| self.fail(None, failure))?;
+        self.segments.lock().push(StoredSegment { first, bytes: segment::HEADER_LEN });
+        if self.progress.lock().rotate(current) {
+            self.wake.notify_one();
         }
         Ok(())
     }
@@ -386,6 +391,16 @@ impl Journal for FileJournal {
         let segments = self.core.segments.lock().iter().map(|segment| segment.first).collect();
         let from = from.max(Sequence::NONE.next());
         Box::new(StoredBatches::new(self.core.storage.clone(), segments, from, self.written()))
+    }
+
+    fn rotate(&self) -> Result<(), Failure> {
+        let core = &*self.core;
+        let mut writer = core.writer.lock();
+        core.write_tail(&mut writer)?;
+        if !writer.is_empty() {
+            core.begin_next(&mut writer, core.durable())?;
+        }
+        Ok(())
     }
 
     fn forget(&self, upto: Sequence) -> Result<(), Failure> {

@@ -117,11 +117,11 @@ impl Dir {
         path.to_str().expect("the temporary directory has a plain name").into()
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.0.join(name)).expect("cannot read what the server printed")
     }
 
-    fn keep_output(&self, command: &mut Command) {
+    pub(crate) fn keep_output(&self, command: &mut Command) {
         let create = |name| File::create(self.0.join(name)).expect("cannot create a file");
         command.stdout(create("stdout")).stderr(create("stderr"));
     }

@@ -1,0 +1,171 @@
+//! `holdfast check` and `holdfast export`: a data directory looked at, and taken elsewhere.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Output, Stdio};
+
+use wire::{Connection, Server, binary, free_address};
+
+use crate::support::{End, Home, assert_same, contents, eventually, furnish, ok};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[track_caller]
+fn succeeded(output: &Output) -> String {
+    assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn check_says_what_there_is() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    for line in ["SET a 1", "SET b 2", "HSET h f v", "SELECT 7", "SET c 3"] {
+        assert!(!connection.run(line).is_error());
+    }
+    End::Kill.of(server);
+    let before = home.files();
+    let said = succeeded(&home.tool("check"));
+    for line in ["no snapshot\n", "database 0: 1 hash, 2 string\n", "database 7: 1 string\n", "all of it is sound\n"] {
+        assert!(said.contains(line), "{line:?} is not in {said:?}");
+    }
+    assert!(home.files() == before, "check has changed the directory");
+    let server = home.start(&[]);
+    ok(&mut server.connect(), "SAVE");
+    End::Term.of(server);
+    let said = succeeded(&home.tool("check"));
+    assert!(said.contains("snapshot snapshot-") && said.contains(": 4 keys in "), "{said}");
+    assert!(said.contains("all of it is sound\n"), "{said}");
+}
+
+#[test]
+fn check_tells_of_a_torn_tail() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    ok(&mut server.connect(), "SET a 1");
+    server.kill();
+    let file = home.files_named(".seg")[0].clone();
+    home.change(&file, |bytes| bytes.extend_from_slice(b"garbage"));
+    let before = home.files();
+    let said = succeeded(&home.tool("check"));
+    assert!(said.contains(&format!("note: {file} ends in 7 bytes")), "{said}");
+    assert!(home.files() == before, "check has changed the directory");
+}
+
+#[test]
+fn check_of_a_directory_in_use() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    for tool in ["check", "export"] {
+        let output = home.tool(tool);
+        assert!(!output.status.success());
+        assert_eq!(text(&output.stdout), "");
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("is in use by process {}", server.process_id())), "{said}");
+    }
+    ok(&mut server.connect(), "SET still here");
+}
+
+#[test]
+fn check_of_nothing() {
+    let Some(home) = Home::fresh() else { return };
+    for tool in ["check", "export"] {
+        let output = home.tool(tool);
+        assert!(!output.status.success(), "the directory does not exist");
+        let said = text(&output.stderr);
+        assert!(said.contains(home.data().to_str().expect("a plain name")), "{said}");
+        assert!(!home.data().exists(), "{tool} has made a directory");
+    }
+    fs::create_dir(home.data()).expect("cannot create a directory");
+    let said = succeeded(&home.tool("check"));
+    assert!(said.contains("no snapshot"), "{said}");
+    assert_eq!(succeeded(&home.tool("export")), "");
+}
+
+#[test]
+fn an_export_makes_an_equal_server() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    furnish(&mut server.connect(), true);
+    let expected = contents(&mut server.connect(), true);
+    End::Kill.of(server);
+    let before = home.files();
+    let exported = home.tool("export");
+    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    assert!(home.files() == before, "export has changed the directory");
+    let Some(other) = Home::fresh() else { return };
+    let server = other.start(&[]);
+    let mut connection = server.connect();
+    connection.queue_raw(&exported.stdout);
+    connection.queue_line("ECHO done");
+    loop {
+        let reply = connection.read();
+        assert!(!reply.is_error(), "{reply}");
+        if reply.to_string() == "\"done\"" {
+            break;
+        }
+    }
+    assert_same(&contents(&mut connection, true), &expected, "after an export");
+}
+
+#[test]
+fn an_export_may_go_to_a_file() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    ok(&mut server.connect(), "SET a 1");
+    End::Term.of(server);
+    let file = home.data().with_file_name("exported");
+    let output = Command::new(binary()).arg("export").arg(home.data()).arg("--output").arg(&file).output();
+    assert_eq!(succeeded(&output.expect("cannot start the server's binary")), "");
+    let expected = "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+    assert_eq!(text(&fs::read(file).expect("it is there")), expected);
+}
+
+/// Ended when dropped.
+struct Redis(Child);
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `REDIS_SERVER` names another than the one in the path.
+#[test]
+fn redis_takes_an_export() {
+    let Some(home) = Home::fresh() else { return };
+    let address = free_address();
+    let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+    let mut command = Command::new(program);
+    command.args(["--port", &address.port().to_string(), "--save", "", "--dir"]).arg(home.data().with_file_name(""));
+    let Ok(child) = command.stdout(Stdio::null()).spawn() else {
+        println!("left out: there is no redis-server here");
+        return;
+    };
+    let _redis = Redis(child);
+    let mut redis = None;
+    eventually("Redis listens", || {
+        redis = Connection::open(address).ok();
+        redis.is_some()
+    });
+    let mut redis = redis.expect("it is connected");
+    // The field deadlines of Redis 7.4 are no command in the Redis of many distributions.
+    let field_deadlines = !redis.run("HPEXPIRETIME nosuch FIELDS 1 f").is_error();
+    let server: Server = home.start(&[]);
+    furnish(&mut server.connect(), field_deadlines);
+    let expected = contents(&mut server.connect(), field_deadlines);
+    End::Kill.of(server);
+    let path = home.data().with_file_name("exported");
+    let export = Command::new(binary()).arg("export").arg(home.data()).arg("-o").arg(&path).output();
+    succeeded(&export.expect("cannot start the server's binary"));
+    let mut pipe = Command::new("redis-cli");
+    pipe.args(["-p", &address.port().to_string(), "--pipe"]).stdin(File::open(&path).expect("it is there"));
+    match pipe.output() {
+        Ok(output) => assert!(succeeded(&output).contains("errors: 0,"), "{}", text(&output.stdout)),
+        Err(_) => return println!("left out: there is no redis-cli here"),
+    }
+    assert_same(&contents(&mut redis, field_deadlines), &expected, "in Redis");
+}

@@ -1,0 +1,283 @@
+//! A data directory that is not as it was left: what is normal after a crash is mended, what is not stops the start.
+
+use std::fs;
+
+use wire::Server;
+
+use crate::support::{Home, info, ok};
+
+const ALWAYS: &[&str] = &["--appendfsync", "always"];
+const KEYS: i64 = 200;
+
+/// A journal of one batch a key, all of them durable and every frame a proof of the one before.
+fn written(policy: &[&str]) -> Option<Home> {
+    let home = Home::fresh()?;
+    let server = home.start(policy);
+    let mut connection = server.connect();
+    for number in 0..KEYS {
+        ok(&mut connection, &format!("SET key:{number} value:{number}"));
+    }
+    server.kill();
+    Some(home)
+}
+
+fn segment(home: &Home) -> String {
+    let segments = home.files_named(".seg");
+    assert_eq!(segments.len(), 1, "{segments:?}");
+    segments[0].clone()
+}
+
+/// The length of what was written: `always` extends its files with zeros.
+fn used(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
+#[track_caller]
+fn assert_has(server: &Server, keys: i64) {
+    let mut connection = server.connect();
+    assert_eq!(connection.run("DBSIZE").integer(), keys);
+    for number in 0..keys {
+        assert_eq!(connection.run(&format!("GET key:{number}")).text(), format!("value:{number}"));
+    }
+}
+
+/// It refuses, naming the file and the place, and touches nothing.
+#[track_caller]
+fn assert_refuses(home: &Home, says: &str) {
+    let before = home.files();
+    for _ in 0..2 {
+        let told = home.fail_to_start(&[]);
+        assert!(told.contains(says), "{says:?} is not in {told:?}");
+        assert!(home.files() == before, "the directory has changed");
+    }
+    let check = home.tool("check");
+    let told = String::from_utf8_lossy(&check.stderr).into_owned();
+    assert!(!check.status.success() && told.contains(says), "check says {told:?}");
+    assert!(home.files() == before, "check has changed the directory");
+}
+
+#[test]
+fn a_flipped_bit_in_what_was_synced_stops_the_start() {
+    for place in [10, 30, 50, 90] {
+        let Some(home) = written(ALWAYS) else { return };
+        let file = segment(&home);
+        home.change(&file, |bytes| {
+            let at = used(bytes) * place / 100;
+            bytes[at] ^= 0x10;
+        });
+        assert_refuses(&home, &format!("{file} is damaged at offset "));
+    }
+}
+
+#[test]
+fn the_offset_is_that_of_the_damage() {
+    let Some(home) = written(ALWAYS) else { return };
+    let file = segment(&home);
+    let mut flipped = 0;
+    home.change(&file, |bytes| {
+        flipped = used(bytes) / 2;
+        bytes[flipped] ^= 1;
+    });
+    let told = home.fail_to_start(&[]);
+    let offset = told.split("at offset ").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    let offset: usize =
+        offset.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no offset in {told:?}"));
+    assert!((flipped.saturating_sub(100)..=flipped).contains(&offset), "byte {flipped} was changed: {told}");
+}
+
+#[test]
+fn a_hole_in_what_was_synced_stops_the_start() {
+    let Some(home) = written(ALWAYS) else { return };
+    let file = segment(&home);
+    home.change(&file, |bytes| {
+        let middle = used(bytes) / 2;
+        bytes.drain(middle..middle + 64);
+    });
+    assert_refuses(&home, &format!("{file} is damaged at offset "));
+}
+
+#[test]
+fn a_damaged_segment_header_stops_the_start() {
+    let Some(home) = written(ALWAYS) else { return };
+    // A second segment, which proves that the first was durable.
+    let server = home.start(ALWAYS);
+    ok(&mut server.connect(), "SET more 1");
+    server.kill();
+    let file = home.files_named(".seg")[0].clone();
+    home.change(&file, |bytes| bytes[20] ^= 1);
+    assert_refuses(&home, &format!("{file} is damaged at offset "));
+}
+
+#[test]
+fn a_missing_segment_stops_the_start() {
+    let Some(home) = written(ALWAYS) else { return };
+    for _ in 0..2 {
+        let server = home.start(ALWAYS);
+        ok(&mut server.connect(), "SET more 1");
+        server.kill();
+    }
+    let files = home.files_named(".seg");
+    assert!(files.len() >= 3, "{files:?}");
+    fs::remove_file(home.data().join(&files[1])).expect("cannot remove a segment");
+    assert_refuses(&home, ".seg");
+}
+
+#[test]
+fn a_torn_tail_is_dropped_with_a_warning() {
+    for cut in [1, 3, 20, 30] {
+        let Some(home) = written(&[]) else { return };
+        let file = segment(&home);
+        home.change(&file, |bytes| bytes.truncate(bytes.len() - cut));
+        let server = home.start(&[]);
+        assert_has(&server, KEYS - 1);
+        assert!(home.stderr().contains(&file) && home.stderr().contains("WARN"), "{}", home.stderr());
+        ok(&mut server.connect(), "SET again 1");
+        server.kill();
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("DBSIZE").integer(), KEYS);
+        assert!(!home.stderr().contains("WARN"), "it is mended: {}", home.stderr());
+    }
+}
+
+#[test]
+fn garbage_behind_the_end_is_dropped_with_a_warning() {
+    for garbage in [&b"garbage"[..], &[0xff; 5000], &[1; 24], b"*1\r\n$4\r\nPING\r\n"] {
+        let Some(home) = written(&[]) else { return };
+        let file = segment(&home);
+        home.change(&file, |bytes| bytes.extend_from_slice(garbage));
+        let server = home.start(&[]);
+        assert_has(&server, KEYS);
+        assert!(home.stderr().contains(&file) && home.stderr().contains("WARN"), "{}", home.stderr());
+    }
+}
+
+#[test]
+fn zeros_behind_the_end_are_nothing() {
+    let Some(home) = written(&[]) else { return };
+    let file = segment(&home);
+    home.change(&file, |bytes| bytes.resize(bytes.len() + 100_000, 0));
+    let server = home.start(&[]);
+    assert_has(&server, KEYS);
+    assert!(!home.stderr().contains("WARN"), "{}", home.stderr());
+}
+
+#[test]
+fn an_empty_segment_at_the_end_is_nothing() {
+    let Some(home) = written(&[]) else { return };
+    let next = format!("journal-{:020}.seg", KEYS + 1);
+    fs::write(home.data().join(&next), b"").expect("cannot write a file");
+    let server = home.start(&[]);
+    assert_has(&server, KEYS);
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_batch_loses_no_other() {
+    let Some(home) = written(&[]) else { return };
+    let file = segment(&home);
+    home.change(&file, |bytes| *bytes.last_mut().expect("it is not empty") ^= 1);
+    assert_has(&home.start(&[]), KEYS - 1);
+}
+
+/// After a stop in good order the last batch is proven too.
+#[test]
+fn a_server_that_stopped_well_proves_all_it_wrote() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    ok(&mut connection, "SET first 1");
+    ok(&mut connection, "SET last 2");
+    crate::support::End::Term.of(server);
+    let file = segment(&home);
+    home.change(&file, |bytes| {
+        let at = bytes.windows(4).rposition(|window| window == b"last").expect("the key is in the journal");
+        bytes[at] ^= 1;
+    });
+    assert_refuses(&home, &format!("{file} is damaged at offset "));
+}
+
+fn with_snapshot() -> Option<Home> {
+    let home = written(&[])?;
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    ok(&mut connection, "SAVE");
+    ok(&mut connection, "SET after 1");
+    server.kill();
+    Some(home)
+}
+
+#[test]
+fn a_damaged_snapshot_stops_the_start() {
+    for place in [1, 10, 50, 99] {
+        let Some(home) = with_snapshot() else { return };
+        let file = home.files_named(".snap")[0].clone();
+        home.change(&file, |bytes| {
+            let at = bytes.len() * place / 100;
+            bytes[at] ^= 1;
+        });
+        assert_refuses(&home, &format!("{file} is damaged at offset "));
+    }
+}
+
+#[test]
+fn a_snapshot_cut_short_stops_the_start() {
+    for keep in [0, 10, 40, 60, 99] {
+        let Some(home) = with_snapshot() else { return };
+        let file = home.files_named(".snap")[0].clone();
+        home.change(&file, |bytes| bytes.truncate(bytes.len() * keep / 100));
+        assert_refuses(&home, &format!("{file} is damaged at offset "));
+    }
+}
+
+#[test]
+fn a_missing_snapshot_stops_the_start() {
+    let Some(home) = with_snapshot() else { return };
+    let file = home.files_named(".snap")[0].clone();
+    fs::remove_file(home.data().join(file)).expect("cannot remove the snapshot");
+    assert_refuses(&home, ".seg");
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    for end in [".seg", ".snap"] {
+        let Some(home) = with_snapshot() else { return };
+        let file = home.files_named(end).last().expect("there is one").clone();
+        home.change(&file, |bytes| {
+            bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+            let sum = if end == ".seg" { 36 } else { 28 };
+            let mut covered = bytes[..sum].to_vec();
+            if end == ".snap" {
+                let meta = u32::from_le_bytes(bytes[24..28].try_into().expect("four bytes")) as usize;
+                covered.extend_from_slice(&bytes[32..32 + meta]);
+            }
+            bytes[sum..sum + 4].copy_from_slice(&crc32c(&covered).to_le_bytes());
+        });
+        assert_refuses(&home, &format!("{file} was written by a newer version of Holdfast (format 2)"));
+    }
+}
+
+/// Castagnoli's, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, _| (crc >> 1) ^ (0x82f6_3b78 * (crc & 1));
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_refused() {
+    let Some(home) = Home::fresh() else { return };
+    fs::write(home.data(), b"not a directory").expect("cannot write a file");
+    let told = home.fail_to_start(&[]);
+    assert!(told.contains("data directory") && told.contains(home.data().to_str().expect("a plain name")), "{told}");
+    assert_eq!(fs::read(home.data()).expect("it is there"), b"not a directory");
+}
+
+#[test]
+fn it_makes_its_directory_with_the_parents() {
+    let Some(home) = Home::fresh() else { return };
+    let deep = home.data().join("a/b");
+    let server = Server::start(&deep, &[]);
+    ok(&mut server.connect(), "SET a 1");
+    server.kill();
+    let server = Server::start(&deep, &[]);
+    assert_eq!(server.connect().run("GET a").text(), "1");
+    assert_eq!(info::<u64>(&mut server.connect(), "rdb_last_load_keys_loaded"), 1);
+}

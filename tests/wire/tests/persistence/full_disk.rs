@@ -1,0 +1,366 @@
+//! A disk that is full: writes are refused with the reason, reads go on, nothing that was acknowledged is lost. Needs
+//! the right to mount a small file system.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use wire::{Connection, Reply, Server};
+
+use crate::support::{Home, eventually, info, ok};
+
+/// A small disk in place of a home's data directory.
+struct SmallDisk {
+    home: Home,
+    ballast: PathBuf,
+}
+
+impl SmallDisk {
+    /// `None`, with a note, where that is not allowed.
+    fn mount() -> Option<SmallDisk> {
+        let home = Home::fresh()?;
+        fs::create_dir_all(home.data()).expect("cannot create a directory");
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(home.data()).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            println!("left out: a small file system cannot be mounted here");
+            return None;
+        }
+        let disk = SmallDisk { ballast: home.data().join("ballast"), home };
+        disk.take_room();
+        Some(disk)
+    }
+
+    fn take_room(&self) {
+        fs::write(&self.ballast, vec![1; 5 << 20]).expect("cannot write the ballast");
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(&self.ballast).expect("cannot remove the ballast");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.home.data()).status();
+    }
+}
+
+fn value(number: usize) -> String {
+    format!("{number}:").repeat(2000)
+}
+
+/// Writes until the disk is full. Returns how many were acknowledged; the connection is the server's no more.
+fn fill(server: &Server) -> usize {
+    let mut writer = server.connect();
+    for number in 0..100_000 {
+        let reply = writer.run(&format!("SET key:{number} {}", value(number))).to_string();
+        if reply == "+OK" {
+            continue;
+        }
+        assert!(reply.starts_with("-MISCONF Errors writing to the AOF file: "), "{reply}");
+        // Whether what came before it was good nobody knows, so it is let go, unless it was refused beforehand.
+        let next = writer.run("PING");
+        assert!(next == Reply::Closed || next.to_string() == "+PONG", "{next}");
+        return number;
+    }
+    panic!("the disk is never full");
+}
+
+#[track_caller]
+fn assert_has(connection: &mut Connection, keys: usize) {
+    for number in 0..keys {
+        assert_eq!(
+            connection.run(&format!("GET key:{number}")).to_string(),
+            format!("\"{}\"", value(number)),
+            "key:{number}"
+        );
+    }
+}
+
+#[track_caller]
+fn assert_refuses_writes(connection: &mut Connection) {
+    for line in ["SET other 1", "DEL key:0", "INCR counter", "FLUSHALL", "EXPIRE key:0 1"] {
+        let reply = connection.run(line).to_string();
+        assert!(reply.starts_with("-MISCONF Errors writing to the AOF file: "), "{line}: {reply}");
+        assert!(
+            reply.contains("No space left on device") && reply.contains("CONFIG SET appendonly yes"),
+            "{line}: {reply}"
+        );
+    }
+    assert_eq!(connection.run("PING").to_string(), "+PONG");
+}
+
+/// Waits until writes are refused beforehand: one that is under way when the disk fills up ends its connection.
+fn connect_when_refused(server: &Server) -> Connection {
+    let mut connection = server.connect();
+    eventually("writes are refused beforehand", || {
+        let reply = connection.run("SET other 1").to_string();
+        assert!(reply.starts_with("-MISCONF "), "{reply}");
+        let stays = connection.run("PING").to_string() == "+PONG";
+        if !stays {
+            connection = server.connect();
+        }
+        stays
+    });
+    connection
+}
+
+#[track_caller]
+fn mend(disk: &SmallDisk, connection: &mut Connection) {
+    disk.make_room();
+    ok(connection, "CONFIG SET appendonly yes");
+    eventually("writes are taken again", || connection.run("SET mended 1").to_string() == "+OK");
+    assert!(connection.run("INFO persistence").text().contains("aof_last_write_status:ok\r\n"));
+}
+
+fn fills_and_recovers(args: &[&str]) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(args);
+    let keys = fill(&server);
+    assert!(keys > 50, "{keys}");
+    let mut connection = connect_when_refused(&server);
+    assert_refuses_writes(&mut connection);
+    mend(&disk, &mut connection);
+    assert_has(&mut connection, keys);
+    ok(&mut connection, "SET later 1");
+    server.kill();
+    let server = disk.home.start(args);
+    let mut connection = server.connect();
+    assert_has(&mut connection, keys);
+    assert_eq!(connection.run("MGET mended later").to_string(), "[\"1\", \"1\"]");
+}
+
+#[test]
+fn with_everysec() {
+    fills_and_recovers(&["--appendfsync", "everysec"]);
+}
+
+#[test]
+fn with_always() {
+    fills_and_recovers(&["--appendfsync", "always"]);
+}
+
+#[track_caller]
+fn reads_go_on(args: &[&str]) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(args);
+    let keys = fill(&server);
+    let mut connection = connect_when_refused(&server);
+    assert_has(&mut connection, keys);
+    assert_refuses_writes(&mut connection);
+    assert_has(&mut connection, keys);
+}
+
+/// It is what an operator looks at first.
+fn info_tells_of_it(args: &[&str]) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(args);
+    fill(&server);
+    let persistence = server.connect().run("INFO").to_string();
+    assert!(persistence.contains("aof_last_write_status:err\\r\\n"), "{persistence}");
+    assert!(persistence.contains("No space left on device"), "{persistence}");
+}
+
+#[test]
+fn info_tells_of_it_with_everysec() {
+    info_tells_of_it(&["--appendfsync", "everysec"]);
+}
+
+#[test]
+fn info_tells_of_it_with_always() {
+    info_tells_of_it(&["--appendfsync", "always"]);
+}
+
+#[test]
+fn reads_go_on_with_everysec() {
+    reads_go_on(&["--appendfsync", "everysec"]);
+}
+
+/// What was acknowledged is durable, so there is no reason to hide it.
+#[test]
+fn reads_go_on_with_always() {
+    reads_go_on(&["--appendfsync", "always"]);
+}
+
+/// The other way to mend it.
+#[test]
+fn a_rewrite_mends_it() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(&[]);
+    let keys = fill(&server);
+    let mut connection = connect_when_refused(&server);
+    disk.make_room();
+    assert!(!connection.run("BGREWRITEAOF").is_error());
+    eventually("writes are taken again", || connection.run("SET mended 1").to_string() == "+OK");
+    server.kill();
+    let server = disk.home.start(&[]);
+    let mut connection = server.connect();
+    assert_has(&mut connection, keys);
+    assert_eq!(connection.run("GET mended").text(), "1");
+}
+
+/// A signal ends it in any case, and says what was not kept by how it ends.
+#[test]
+fn it_can_be_stopped() {
+    for policy in ["everysec", "always"] {
+        let Some(disk) = SmallDisk::mount() else { return };
+        let mut server = disk.home.start(&["--appendfsync", policy]);
+        let keys = fill(&server);
+        server.signal("TERM");
+        let status = server.wait_for_end();
+        assert!(status.code().is_some(), "{status}: {}", disk.home.stderr());
+        disk.make_room();
+        let server = disk.home.start(&[]);
+        assert_has(&mut server.connect(), keys);
+    }
+}
+
+/// Started while there is still no room: it may refuse, but then it says why, and nothing is lost.
+#[test]
+fn a_start_without_room_loses_nothing() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(&[]);
+    let keys = fill(&server);
+    server.kill();
+    let room = disk.home.data().join("rest");
+    let mut rest = Vec::new();
+    while fs::write(&room, &rest).is_ok() {
+        rest.resize(rest.len() + 4096, 1);
+    }
+    let told = disk.home.fail_to_start(&[]);
+    assert!(told.contains("No space left on device"), "{told}");
+    fs::remove_file(room).expect("cannot remove the rest");
+    disk.make_room();
+    let server = disk.home.start(&[]);
+    assert_has(&mut server.connect(), keys);
+}
+
+/// Nobody mends it: the server is killed and started again with room.
+fn survives_a_kill(args: &[&str]) {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(args);
+    let keys = fill(&server);
+    server.kill();
+    disk.make_room();
+    let server = disk.home.start(args);
+    let mut connection = server.connect();
+    assert_has(&mut connection, keys);
+    ok(&mut connection, "SET more 1");
+}
+
+#[test]
+fn killed_with_everysec() {
+    survives_a_kill(&["--appendfsync", "everysec"]);
+}
+
+#[test]
+fn killed_with_always() {
+    survives_a_kill(&["--appendfsync", "always"]);
+}
+
+/// Trying again without room changes nothing, however often.
+#[test]
+fn trying_without_room_does_no_harm() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(&[]);
+    let keys = fill(&server);
+    let mut connection = connect_when_refused(&server);
+    for _ in 0..3 {
+        let before = info::<u64>(&mut connection, "aof_rewrites");
+        ok(&mut connection, "CONFIG SET appendonly yes");
+        eventually("it has tried", || info::<u64>(&mut connection, "aof_rewrites") > before);
+        assert!(connection.run("INFO persistence").text().contains("aof_last_bgrewrite_status:err\r\n"));
+        let reply = connection.run("SET other 1").to_string();
+        assert!(reply.starts_with("-MISCONF "), "{reply}");
+    }
+    assert_has(&mut connection, keys);
+    mend(&disk, &mut connection);
+    server.kill();
+    let server = disk.home.start(&[]);
+    let mut connection = server.connect();
+    assert_has(&mut connection, keys);
+    assert_eq!(connection.run("GET mended").text(), "1");
+}
+
+/// Those whose writes were under way when it happened are told and let go; what was acknowledged before is there.
+#[test]
+fn many_writers_lose_nothing_that_was_acknowledged() {
+    for policy in ["everysec", "always"] {
+        let Some(disk) = SmallDisk::mount() else { return };
+        let server = disk.home.start(&["--appendfsync", policy, "--threads", "2"]);
+        let writers: Vec<_> = (0..8)
+            .map(|number| {
+                let mut writer = server.connect();
+                std::thread::spawn(move || {
+                    let padding = "v".repeat(3000);
+                    let mut acknowledged = 0;
+                    loop {
+                        for count in 1..=10 {
+                            writer.queue_line(&format!("SET writer:{number}:{} {padding}", acknowledged + count));
+                        }
+                        for _ in 0..10 {
+                            match writer.read() {
+                                Reply::Simple(_) => acknowledged += 1,
+                                Reply::Error(text) if text.starts_with(b"MISCONF ") => return acknowledged,
+                                other => panic!("received {other} after {acknowledged}"),
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        let acknowledged: Vec<usize> =
+            writers.into_iter().map(|writer| writer.join().expect("a writer failed")).collect();
+        server.kill();
+        disk.make_room();
+        let server = disk.home.start(&[]);
+        let mut connection = server.connect();
+        for (number, acknowledged) in acknowledged.iter().enumerate() {
+            for count in 1..=*acknowledged {
+                let length = connection.run(&format!("STRLEN writer:{number}:{count}")).integer();
+                assert_eq!(length, 3000, "{policy}: writer {number} was told of {acknowledged}, {count} is not there");
+            }
+        }
+    }
+}
+
+/// A snapshot that does not fit fails alone: the journal goes on.
+#[test]
+fn a_snapshot_without_room_fails_alone() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(&["--auto-aof-rewrite-percentage", "0"]);
+    let mut connection = server.connect();
+    // More than half of what is left.
+    for number in 0..20 {
+        ok(&mut connection, &format!("SET large:{number} {}", "v".repeat(100_000)));
+    }
+    let reply = connection.run("SAVE").to_string();
+    assert!(reply.starts_with("-ERR"), "{reply}");
+    assert_eq!(disk.home.files_named(".snap"), Vec::<String>::new());
+    eventually("what was half written is gone", || disk.home.files_named(".tmp").is_empty());
+    ok(&mut connection, "SET small 1");
+    server.kill();
+    let server = disk.home.start(&[]);
+    assert_eq!(server.connect().run("DBSIZE").integer(), 21);
+}
+
+/// Without a journal, a save point that fails stops writes, as `stop-writes-on-bgsave-error` says.
+#[test]
+fn without_a_journal_a_failed_save_stops_writes() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = disk.home.start(&["--appendonly", "no", "--save", "3600 1"]);
+    let mut connection = server.connect();
+    for number in 0..40 {
+        ok(&mut connection, &format!("SET large:{number} {}", "v".repeat(100_000)));
+    }
+    assert!(connection.run("SAVE").to_string().starts_with("-ERR"));
+    eventually("writes are refused", || connection.run("SET a 1").to_string().starts_with("-MISCONF "));
+    assert_eq!(connection.run("STRLEN large:0").integer(), 100_000);
+    disk.make_room();
+    ok(&mut connection, "SAVE");
+    eventually("writes are taken", || connection.run("SET a 1").to_string() == "+OK");
+    server.kill();
+    let server = disk.home.start(&["--appendonly", "no", "--save", ""]);
+    assert_eq!(server.connect().run("DBSIZE").integer(), 40);
+}

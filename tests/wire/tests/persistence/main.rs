@@ -1,0 +1,21 @@
+//! What is kept: the commands that talk about it, as transcripts for Redis and Holdfast, and then servers that are
+//! killed, stopped, damaged and started again (Holdfast only).
+
+mod always;
+mod check_and_export;
+mod damage;
+mod durability;
+mod full_disk;
+mod info;
+mod loading;
+mod reload;
+mod saving;
+mod snapshot_files;
+mod support;
+mod survival;
+mod sync_failure;
+mod without_journal;
+
+#[path = "../process/support.rs"]
+#[allow(dead_code, reason = "the tests of the process use all of it, these some")]
+mod process;

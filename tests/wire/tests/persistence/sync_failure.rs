@@ -1,0 +1,95 @@
+//! A disk that takes writes and fails to sync them. Needs strace, and the right to use it, to make it fail.
+
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+
+use wire::{Reply, Server};
+
+use crate::support::{Home, eventually, ok};
+
+/// While this lives, every sync of a server fails.
+struct BadDisk(Child);
+
+impl BadDisk {
+    /// `None`, with a note, where that cannot be done.
+    fn under(home: &Home, server: &Server) -> Option<BadDisk> {
+        let said = home.data().with_file_name("strace");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO", "-o", "/dev/null"]);
+        strace.args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
+        let Ok(child) = strace.stderr(File::create(&said).expect("cannot create a file")).spawn() else {
+            println!("left out: there is no strace here");
+            return None;
+        };
+        let mut disk = BadDisk(child);
+        let mut ended = false;
+        eventually("strace is at work", || {
+            ended = disk.0.try_wait().expect("cannot ask for the process").is_some();
+            ended || fs::read_to_string(&said).is_ok_and(|said| said.contains("attached"))
+        });
+        if ended {
+            println!("left out: strace is not allowed here");
+            return None;
+        }
+        Some(disk)
+    }
+
+    /// Lets the server go.
+    fn mend(mut self) {
+        let asked = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
+        assert!(asked.is_ok_and(|status| status.success()), "cannot stop strace");
+        self.0.wait().expect("cannot wait for strace");
+    }
+}
+
+impl Drop for BadDisk {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const MISCONF: &str = "-MISCONF Errors writing to the AOF file: syncing ";
+
+/// Nobody who waits for the disk is left without an answer, and nobody is told that it is safe.
+#[test]
+fn who_waits_is_told_and_let_go() {
+    for (policy, lines) in [
+        (&["--appendfsync", "always"][..], &["SET a 1"][..]),
+        (&["--appendfsync", "everysec"], &["CLIENT DURABILITY always", "SET a 1"]),
+    ] {
+        let Some(home) = Home::fresh() else { return };
+        let server = home.start(policy);
+        let mut safe = server.connect();
+        ok(&mut safe, "SET safe 1");
+        assert_eq!(safe.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
+        let Some(disk) = BadDisk::under(&home, &server) else { return };
+        let mut client = server.connect();
+        let (last, before) = lines.split_last().expect("there are some");
+        before.iter().for_each(|line| ok(&mut client, line));
+        let reply = client.run(last).to_string();
+        assert!(reply.starts_with(MISCONF), "{policy:?}: {reply}");
+        assert_eq!(client.read(), Reply::Closed, "{policy:?}");
+        let mut client = server.connect();
+        eventually("writes are refused", || client.run("SET b 2").to_string().starts_with(MISCONF));
+        assert_eq!(client.run("GET safe").to_string(), "\"1\"", "{policy:?}");
+        disk.mend();
+        assert!(!client.run("BGREWRITEAOF").is_error());
+        eventually("writes are taken", || client.run("SET c 3").to_string() == "+OK");
+        server.kill();
+        let server = home.start(policy);
+        assert_eq!(server.connect().run("MGET safe c").to_string(), "[\"1\", \"3\"]", "{policy:?}");
+    }
+}
+
+/// WAITAOF never says that it is safe.
+#[test]
+fn waitaof_does_not_lie() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "no"]);
+    let Some(_disk) = BadDisk::under(&home, &server) else { return };
+    let mut client = server.connect();
+    ok(&mut client, "SET a 1");
+    let reply = client.run("WAITAOF 1 0 5000").to_string();
+    assert!(reply == "[:0, :0]" || reply.starts_with("-MISCONF "), "{reply}");
+}
