@@ -37,6 +37,7 @@ pub(crate) fn seed() -> u64 {
 }
 
 const HISTORIES: usize = 12;
+const HISTORIES_MAX: usize = 200;
 const REQUESTS: usize = 800;
 /// Walks of one history, no more than two of them at once.
 const WALKS_MAX: usize = 4;
@@ -46,15 +47,18 @@ const SHARD_COUNTS: &[usize] = &[1, 2, 8, 64];
 fn replaying_a_history_gives_an_equal_keyspace() {
     let mut random = Rng::with_seed(seed());
     let mut recorded = BTreeMap::new();
-    for number in 0..HISTORIES {
+    for number in 0..HISTORIES_MAX {
         let seed = random.u64(..);
         println!("history {number}");
         History::new(seed).run(&mut recorded);
+        // A command that never changed anything here was not tested: as long as chance has left one out, it goes on.
+        if number + 1 >= HISTORIES && Source::writes().all(|row| recorded.contains_key(&*row.full_name)) {
+            return;
+        }
     }
-    // A command that never changed anything here was not tested.
     let missing: Vec<_> =
         Source::writes().map(|row| &*row.full_name).filter(|name| !recorded.contains_key(*name)).collect();
-    assert!(missing.is_empty(), "no effects of {missing:?}");
+    panic!("no effects of {missing:?}");
 }
 
 /// One engine with a random life.
