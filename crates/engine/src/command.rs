@@ -2,7 +2,7 @@
 //! categories, the gates and the documentation all come from here.
 
 use crate::commands;
-use crate::context::{ReadCx, ServerCx, WriteCx};
+use crate::context::{ReadCx, ScriptCx, ServerCx, WriteCx};
 use crate::error::CommandResult;
 use crate::keyspace::Key;
 use hashbrown::HashTable;
@@ -79,6 +79,20 @@ pub struct KeySpec {
     /// As COMMAND INFO has it: relative to `first`, or from the end when negative.
     pub last: i8,
     pub step: u8,
+    /// The argument at `first` says how many keys follow it.
+    pub counted: bool,
+}
+
+impl KeySpec {
+    /// Keys from argument `first` on.
+    pub const fn range(flags: &'static [&'static str], first: u8, last: i8, step: u8) -> KeySpec {
+        KeySpec { flags, first, last, step, counted: false }
+    }
+
+    /// As many keys as argument `at` says, behind it.
+    pub const fn counted(flags: &'static [&'static str], at: u8) -> KeySpec {
+        KeySpec { flags, first: at, last: 0, step: 1, counted: true }
+    }
 }
 
 /// Properties of a command; a set of bits.
@@ -114,6 +128,9 @@ impl Flags {
     /// A client that has subscribed may say it, in RESP2 too.
     pub const WHILE_SUBSCRIBED: Flags = Flags(1 << 20);
 
+    /// It may be given no key at all.
+    pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 21);
+
     /// In the order of COMMAND INFO; flags without a name there are ours alone.
     pub const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),
@@ -132,6 +149,7 @@ impl Flags {
         (Flags::ALLOW_BUSY, "allow_busy"),
         (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Flags::MOVABLE_KEYS, "movablekeys"),
     ];
 
@@ -152,6 +170,8 @@ pub enum Handler {
     Write(fn(&mut WriteCx<'_>) -> CommandResult),
     /// Commands about the server or the connection: no keys locked for them.
     Server(fn(&mut ServerCx<'_>) -> CommandResult),
+    /// Runs other commands, and sees to the locks for them itself.
+    Script(fn(&mut ScriptCx<'_, '_>) -> CommandResult),
     /// Has subcommands and nothing else.
     Container,
 }
@@ -183,6 +203,11 @@ pub const fn write(
 /// A command about the server or the connection.
 pub const fn server(name: &'static str, arity: Arity, handler: fn(&mut ServerCx<'_>) -> CommandResult) -> Command {
     row(name, arity, Keys::None, Flags(0), Handler::Server(handler))
+}
+
+/// A command that runs a script. The argument behind the script says how many keys follow it.
+pub const fn script(name: &'static str, arity: Arity, handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult) -> Command {
+    row(name, arity, Keys::None, Flags::MOVABLE_KEYS, Handler::Script(handler))
 }
 
 /// A command that has subcommands.
@@ -391,7 +416,7 @@ impl Registered {
                     _ => &["RO", "access"],
                 };
                 let last = if last < 0 { last } else { last - first as i8 };
-                vec![KeySpec { flags, first, last, step }]
+                vec![KeySpec::range(flags, first, last, step)]
             }
             _ => self.command.key_specs.to_vec(),
         }

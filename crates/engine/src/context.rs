@@ -17,7 +17,7 @@ use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, Usag
 use crate::stats::WorkerStats;
 use resp::Reply;
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The context of a command that only looks.
@@ -55,6 +55,19 @@ pub struct ServerCx<'a> {
     pub after: After,
 }
 
+/// The context of a command that runs others.
+pub struct ScriptCx<'a, 'l> {
+    pub engine: &'a Engine,
+    pub client: &'a mut Client,
+    pub worker: &'a mut Worker,
+    pub args: Args<'a>,
+    pub reply: Reply<'a>,
+    /// The locks of the transaction that it is part of, which has them all.
+    pub held: Option<Locked<'l>>,
+    /// What the connection has to do after this command.
+    pub after: After,
+}
+
 /// What a server command asks of the connection.
 #[derive(Default)]
 pub enum After {
@@ -76,11 +89,17 @@ impl ReadCx<'_> {
     pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
         match self.keys.locked.shards().find(|(number, _)| *number == index) {
             Some((_, shard)) => look(shard),
-            None => {
-                let locked = self.engine.keyspace.lock_shard(index);
-                let (_, shard) = locked.shards().next().expect("the shard was just locked");
-                look(shard)
-            }
+            None => match self.engine.keyspace.lock_shard_unless_busy(index) {
+                Some(locked) => {
+                    let (_, shard) = locked.shards().next().expect("the shard was just locked");
+                    look(shard)
+                }
+                // It makes no difference what is found: the reply will be that the server is busy.
+                None => {
+                    self.keys.met_busy.set(true);
+                    look(&Shard::default())
+                }
+            },
         }
     }
 }
@@ -95,12 +114,14 @@ pub struct View<'a> {
     stats: &'a WorkerStats,
     /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
     overdue: RefCell<SmallVec<[Vec<u8>; 1]>>,
+    /// A shard could not be locked.
+    met_busy: Cell<bool>,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
         let locked = locked.at(now_ms, usage);
-        View { locked, db, now_ms, touch: true, usage, stats, overdue: RefCell::default() }
+        View { locked, db, now_ms, touch: true, usage, stats, overdue: RefCell::default(), met_busy: Cell::new(false) }
     }
 
     /// Looks at keys without using them.
@@ -199,6 +220,11 @@ impl<'a> View<'a> {
     pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
         let effects = engine.persistence.is_recording().then_some(effects);
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0 }
+    }
+
+    /// True when a shard could not be locked: what was found is not all there is.
+    pub(crate) fn has_met_busy(&self) -> bool {
+        self.met_busy.get()
     }
 
     pub(crate) fn has_overdue(&self) -> bool {

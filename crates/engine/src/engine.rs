@@ -5,7 +5,7 @@ use crate::args::Args;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
 use crate::command::{Flags, Handler, Keys, Registered, registry};
-use crate::context::{After, ReadCx, ServerCx, View, WriteCx, hand_over};
+use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
 use crate::error::{CommandError, CommandResult};
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
@@ -16,11 +16,12 @@ use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
+use crate::script::{Apart, LuaState, Scripts, Ticket};
 use crate::settings::{ClientClass, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use parking_lot::Mutex;
-use resp::{Reply, Request};
+use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -32,6 +33,9 @@ pub struct Engine {
     pub clients: Clients,
     pub monitors: Monitors,
     pub pubsub: PubSub,
+    pub scripts: Scripts,
+    /// Scripts that may run long.
+    pub apart: Apart,
     pub pause: Pause,
     pub slowlog: SlowLog,
     pub latency: Monitor,
@@ -83,6 +87,11 @@ pub struct Worker {
     pub secrets: Vec<usize>,
     /// Effects of the command being executed, as the journal wants them.
     pub(crate) effects: Vec<u8>,
+    /// Made when the first script runs here.
+    pub(crate) lua: Option<Box<LuaState>>,
+    /// Buffers for what scripts ask and answer, kept for their memory.
+    pub(crate) script_reply: Vec<u8>,
+    pub(crate) script_request: OwnedRequest,
     /// The effects of several commands are gathered into one batch.
     pub(crate) gathering: bool,
     /// When the last command ended: where the next one's time begins.
@@ -112,13 +121,13 @@ pub struct Ahead<'e> {
 impl<'e> Ahead<'e> {
     /// The shard of a key: lent if it is held, otherwise locked once nothing else is.
     #[inline]
-    fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Locked<'s> {
+    fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Option<Locked<'s>> {
         if !self.batch.as_ref().is_some_and(|batch| batch.holds(key)) {
             self.release();
         }
         match &mut self.batch {
-            Some(batch) => batch.lend(key),
-            None => keyspace.lock_key(key),
+            Some(batch) => Some(batch.lend(key)),
+            None => keyspace.lock_key_unless_busy(key),
         }
     }
 
@@ -156,6 +165,8 @@ pub enum Event {
     Snapshot(u64),
     /// The server stops.
     Shutdown,
+    /// A script that runs apart has ended.
+    Apart(Arc<Ticket>),
 }
 
 /// Reasons for which the gates are narrower than usual.
@@ -164,6 +175,8 @@ mod restriction {
     pub(super) const LOADING: u8 = 1;
     /// What would be changed could not be kept.
     pub(super) const NO_WRITES: u8 = 2;
+    /// A script has been running for long.
+    pub(super) const BUSY: u8 = 4;
 }
 
 impl Engine {
@@ -186,6 +199,8 @@ impl Engine {
             clients: Clients::default(),
             monitors: Monitors::default(),
             pubsub: PubSub::default(),
+            scripts: Scripts::default(),
+            apart: Apart::default(),
             pause: Pause::default(),
             slowlog: SlowLog::default(),
             latency: Monitor::default(),
@@ -241,23 +256,38 @@ impl Engine {
         self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
     }
 
+    /// Says whether a script has been running for long: others are told so, instead of waiting.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        match busy {
+            true => self.restrictions.fetch_or(restriction::BUSY, Relaxed),
+            false => self.restrictions.fetch_and(!restriction::BUSY, Relaxed),
+        };
+        self.keyspace.set_busy(busy);
+    }
+
+    /// Refuses what changes something, when that could not be kept.
+    pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
+        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
+    }
+
     /// True while the data is being read or writes are refused.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
     }
 
     /// The reply to a client that waits, once it need not wait any longer. When its time is up there always is one.
-    pub fn outcome(&self, event: &Event, time_is_up: bool) -> Option<Vec<u8>> {
-        match *event {
+    pub fn outcome(&self, client: &mut Client, event: &Event, time_is_up: bool) -> Option<Vec<u8>> {
+        match event {
             Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
-            Event::Durable { sequence, on_replicas } => {
+            Event::Apart(ticket) => ticket.take(client),
+            &Event::Durable { sequence, on_replicas } => {
                 let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
                 (time_is_up || durable && !on_replicas)
                     .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
             }
             Event::Shutdown => (time_is_up || self.host.shutdown_failed())
                 .then(|| b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n".to_vec()),
-            Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
+            &Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
                 Some(Ok(())) => Some(b"+OK\r\n".to_vec()),
                 Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
                 None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),
@@ -275,6 +305,9 @@ impl Engine {
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
             effects: Vec::new(),
+            lua: None,
+            script_reply: Vec::new(),
+            script_request: OwnedRequest::default(),
             gathering: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
@@ -522,6 +555,9 @@ impl Engine {
         if restrictions & restriction::LOADING != 0 && !flags.has(Flags::LOADING) {
             return Err(CommandError::Loading);
         }
+        if restrictions & restriction::BUSY != 0 && !flags.has(Flags::ALLOW_BUSY) {
+            return Err(CommandError::Busy);
+        }
         if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
             return Err(self.refusal());
         }
@@ -550,20 +586,24 @@ impl Engine {
             ahead.release();
             return self.run_server(worker, client, registered, request, reply, after, handler);
         }
+        if let Handler::Script(handler) = command.handler {
+            ahead.release();
+            return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
+        }
         let (locked, first_key) = match command.keys {
             Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
                 let at = usize::from(first);
                 let key = Key::new(request.arg(at));
-                (ahead.lock_key(&self.keyspace, key), Some((at, key)))
+                (ahead.lock_key(&self.keyspace, key).ok_or(CommandError::Busy)?, Some((at, key)))
             }
             keys => {
                 ahead.release();
                 let locked = match keys {
-                    Keys::Range { .. } => self.keyspace.lock_keys(registered.keys(request)),
-                    Keys::Everything => self.keyspace.lock_all(),
-                    Keys::None | Keys::Walk => self.keyspace.lock_none(),
+                    Keys::Range { .. } => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
+                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
                 };
-                (locked, None)
+                (locked.ok_or(CommandError::Busy)?, None)
             }
         };
         let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
@@ -592,6 +632,26 @@ impl Engine {
         result
     }
 
+    /// Runs the handler of a command that runs others.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_scripting(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+        held: Option<Locked<'_>>,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
     /// Executes one of several commands that share their locks, and appends its reply.
     pub(crate) fn execute_under(
         &self,
@@ -607,6 +667,10 @@ impl Engine {
         let result = match registered.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
+            }
+            Handler::Script(handler) => {
+                let held = Some(locked.lend());
+                self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
             }
             _ => {
                 let (result, garbage) =
@@ -626,7 +690,7 @@ impl Engine {
         match after {
             // Nobody waits in the middle of a transaction.
             After::Block(blocked) => {
-                let outcome = self.outcome(&blocked.event, true);
+                let outcome = self.outcome(client, &blocked.event, true);
                 reply.raw(outcome.as_deref().unwrap_or(b"$-1\r\n"));
                 After::Continue
             }
@@ -667,7 +731,10 @@ impl Engine {
         match command.handler {
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
-                let result = handler(&mut cx);
+                let mut result = handler(&mut cx);
+                if cx.keys.has_met_busy() {
+                    result = Err(CommandError::Busy);
+                }
                 let seen = match command.keys {
                     Keys::Walk => self.persistence.tail(),
                     _ => cx.keys.locked().changed_by(),
@@ -702,7 +769,7 @@ impl Engine {
                 cx.client.depends_on = cx.client.depends_on.max(seen);
                 (result, cx.keys.take_garbage())
             }
-            Handler::Server(_) | Handler::Container => {
+            Handler::Server(_) | Handler::Script(_) | Handler::Container => {
                 drop(view);
                 (Ok(()), Vec::new())
             }

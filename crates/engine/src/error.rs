@@ -14,6 +14,7 @@ pub enum CommandError {
     OutOfMemory,
     NoAuth,
     Loading,
+    Busy,
     /// The row's name, `config|get` for a subcommand.
     WrongArity(Cow<'static, str>),
     /// Any other sentence, code first.
@@ -54,6 +55,9 @@ impl fmt::Display for CommandError {
             CommandError::NoSuchKey => "ERR no such key",
             CommandError::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
             CommandError::Loading => "LOADING Redis is loading the dataset in memory",
+            CommandError::Busy => {
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+            }
             CommandError::NoAuth => "NOAUTH Authentication required.",
             CommandError::WrongArity(name) => {
                 return write!(f, "ERR wrong number of arguments for '{name}' command");

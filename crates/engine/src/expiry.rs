@@ -50,7 +50,8 @@ impl Engine {
     fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
         // Nothing is created or used here: what is remembered of use does not matter.
-        let view = View::new(self.keyspace.lock_shard(shard), 0, worker.now_ms, Usage::Time, stats).without_touching();
+        let Some(locked) = self.keyspace.lock_shard_unless_busy(shard) else { return false };
+        let view = View::new(locked, 0, worker.now_ms, Usage::Time, stats).without_touching();
         let mut keys = view.into_recorder(self, &mut worker.effects);
         let mut any = false;
         for db in 0..DATABASES {

@@ -28,6 +28,7 @@ pub mod pubsub;
 pub mod pure;
 pub mod replay;
 pub mod restore;
+pub mod script;
 pub mod settings;
 pub mod slowlog;
 pub mod stats;

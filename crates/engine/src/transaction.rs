@@ -2,7 +2,7 @@
 //! queued and watched, and which locks that takes; what a command does is its handler's business.
 
 use crate::client::Client;
-use crate::command::{Keys, Registered};
+use crate::command::{Flags, Keys, Registered};
 use crate::context::After;
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
@@ -130,14 +130,17 @@ impl Engine {
         client: &mut Client,
         transaction: &Transaction,
         reply: &mut Reply<'_>,
-    ) -> After {
-        let mut locked = self.lock_for(client, transaction);
+    ) -> Result<After, CommandError> {
+        let Some(mut locked) = self.lock_for(client, transaction) else {
+            self.unwatch(client);
+            return Err(CommandError::Busy);
+        };
         let is_changed = client.watches.have_changed() || self.watched_is_overdue(client, &locked, worker.now_ms);
         if is_changed {
             drop(locked);
             self.unwatch(client);
             reply.null_array();
-            return After::Continue;
+            return Ok(After::Continue);
         }
         reply.array(transaction.len());
         let mut after = After::Continue;
@@ -153,15 +156,17 @@ impl Engine {
         drop(locked);
         // Its own changes have set the flag; that is of no interest any more.
         self.unwatch(client);
-        after
+        Ok(after)
     }
 
     /// The locks for all commands of a transaction, and for the keys that are watched.
-    fn lock_for(&self, client: &Client, transaction: &Transaction) -> Locked<'_> {
+    fn lock_for(&self, client: &Client, transaction: &Transaction) -> Option<Locked<'_>> {
         let mut need = Need::Some(client.watches.keys().iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
         for (registered, request) in transaction.commands() {
             let Need::Some(shards) = &mut need else { break };
             match registered.command.keys {
+                // A script inside a transaction may touch any key.
+                Keys::None if registered.command.flags.has(Flags::MOVABLE_KEYS) => need = Need::All,
                 Keys::None => {}
                 Keys::Range { .. } => {
                     shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
@@ -170,8 +175,8 @@ impl Engine {
             }
         }
         match need {
-            Need::Some(shards) => self.keyspace.lock_shards(shards),
-            Need::All => self.keyspace.lock_all(),
+            Need::Some(shards) => self.keyspace.lock_shards_unless_busy(shards),
+            Need::All => self.keyspace.lock_all_unless_busy(),
         }
     }
 

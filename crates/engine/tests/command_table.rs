@@ -76,6 +76,7 @@ fn flags_agree_with_what_the_handler_can_do() {
                 let no_keys = row.command.key_specs.iter().any(|spec| spec.flags == ["not_key"]);
                 assert!(row.command.keys == Keys::None || no_keys, "{name} has no keys locked for it");
             }
+            Handler::Script(_) => assert_eq!(row.command.keys, Keys::None, "{name} sees to its locks itself"),
             Handler::Container => {
                 assert!(!row.subcommands.is_empty(), "{name} contains nothing");
                 assert_eq!((flags.0, row.command.arity.0), (0, -2), "{name}");
@@ -122,7 +123,10 @@ fn described(row: &Registered) -> [String; 8] {
     let specs: Vec<_> = row
         .key_specs()
         .iter()
-        .map(|spec| format!("{}@{}:{}:{}", spec.flags.join("/"), spec.first, spec.last, spec.step))
+        .map(|spec| match spec.counted {
+            true => format!("{}@{}:keynum", spec.flags.join("/"), spec.first),
+            false => format!("{}@{}:{}:{}", spec.flags.join("/"), spec.first, spec.last, spec.step),
+        })
         .collect();
     [
         command.arity.0.to_string(),

@@ -119,6 +119,17 @@ impl OwnedRequest {
         self.bytes.extend_from_slice(arg);
     }
 
+    /// Drops all arguments; the memory stays.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Bytes of memory for arguments.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The borrowed form that commands take.
     pub fn as_request(&self) -> Request<'_> {
         Request::new(&self.bytes, &self.spans)

@@ -385,7 +385,8 @@ impl Peer {
             if io.given_up {
                 self.state = State::Closing;
             }
-            if io.held && self.input.len() > self.wanted {
+            // Whatever has come, even half a request: while output is held, perhaps nothing more is read.
+            if io.held && !self.input.is_empty() {
                 io.wake_when_released = true;
             }
             let held = io.held;
@@ -403,6 +404,8 @@ impl Peer {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
+                // A script that runs apart is in flight: its client hears how it ends.
+                State::Blocked(Blocked { event: Event::Apart(_), .. }, _) if local.stopping_since.is_some() => {}
                 State::Blocked(..) | State::Paused(_) if local.stopping_since.is_some() => {
                     self.state = State::Closing;
                     continue;
@@ -508,8 +511,8 @@ impl Peer {
                 let io = &mut local.ios[self.io];
                 let reply = match io.handle.take_unblock() {
                     Unblock::Error => Some(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec()),
-                    Unblock::Timeout => local.engine.outcome(&blocked.event, true),
-                    Unblock::No => local.engine.outcome(&blocked.event, over),
+                    Unblock::Timeout => local.engine.outcome(&mut self.client, &blocked.event, true),
+                    Unblock::No => local.engine.outcome(&mut self.client, &blocked.event, over),
                 };
                 let Some(reply) = reply else { return };
                 if !blocked.silent {
@@ -704,11 +707,12 @@ impl Peer {
                 return Step::End;
             }
             Flow::Block(blocked) => {
-                io.awaits_event = !matches!(blocked.event, Event::Never(_));
+                io.awaits_event = !matches!(blocked.event, Event::Never(_) | Event::Apart(_));
                 let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, now_ms));
                 // An UNBLOCK that came too late for the last wait must not end this one.
                 io.handle.take_unblock();
-                io.handle.blocked.store(true, Relaxed);
+                // One whose script runs does not wait for anything that CLIENT UNBLOCK could end.
+                io.handle.blocked.store(!matches!(blocked.event, Event::Apart(_)), Relaxed);
                 self.state = State::Blocked(blocked, until);
                 // The timer is not polled yet; a pass through `poll` does that.
                 io.task.wake();

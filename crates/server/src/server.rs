@@ -46,6 +46,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let (stop, stopped) = watch::channel(None);
     let engine = engine(&settings, loaded.file, threads, log_level, stop, &keeper);
     engine.set_loading(true);
+    start_script_thread(&engine, threads)?;
     let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
@@ -109,9 +110,20 @@ pub(crate) fn engine(
         stop_failed: Arc::default(),
     };
     let clock = Arc::new(SystemClock::new());
-    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads);
+    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 1);
     Arc::new(engine.with_persistence(keeper.clone()))
 }
+
+/// Scripts that may run long run here, one after the other, so that workers can go on and somebody can stop them.
+fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
+    let engine = engine.clone();
+    let thread = std::thread::Builder::new().name("scripts".into()).stack_size(SCRIPT_STACK_BYTES);
+    thread.spawn(move || engine.serve_scripts(engine.worker(index))).context("cannot start a thread for scripts")?;
+    Ok(())
+}
+
+/// Lua recurses on the stack of its thread.
+const SCRIPT_STACK_BYTES: usize = 16 * 1024 * 1024;
 
 fn start_workers(
     engine: &Arc<Engine>,
@@ -130,13 +142,15 @@ fn start_workers(
     for (index, arrivals) in receivers.into_iter().enumerate() {
         let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
         let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-            if let Err(error) = worker::run(start) {
-                // Without it, connections given to it would never be served.
-                tracing::error!(%error, "a worker could not start");
-                std::process::exit(1);
-            }
-        });
+        let thread = std::thread::Builder::new().name(format!("worker-{index}")).stack_size(SCRIPT_STACK_BYTES).spawn(
+            move || {
+                if let Err(error) = worker::run(start) {
+                    // Without it, connections given to it would never be served.
+                    tracing::error!(%error, "a worker could not start");
+                    std::process::exit(1);
+                }
+            },
+        );
         threads.push(thread.context("cannot start a worker thread")?);
     }
     Ok((team, threads))

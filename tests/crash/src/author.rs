@@ -3,7 +3,7 @@
 
 use wire::Random;
 
-use crate::model::{State, Value, parse_int};
+use crate::model::{Place, State, Value, parse_int};
 use crate::request::{Command, command, now_ms};
 
 pub(crate) struct Author {
@@ -39,6 +39,8 @@ const KEYS: usize = 20;
 /// Keys that are written and deleted by the dozen.
 const SMALL_KEYS: usize = 400;
 const SMALL_AT_ONCE: usize = 40;
+/// Keys that are written once stay until so many more values were written.
+const TRAIL_VALUES: u64 = 20_000;
 /// Strings that grow stop growing here.
 const GROWN_BYTES_MAX: usize = 100_000;
 const DAY_MS: usize = 24 * 60 * 60 * 1000;
@@ -54,6 +56,7 @@ const OWN: &[(usize, Make)] = &[
     (10, Author::write_deadline),
     (8, Author::relocate),
     (4, Author::write_small_ones),
+    (15, Author::write_trail),
     (1, Author::write_database),
     (6, Author::read),
 ];
@@ -272,6 +275,31 @@ impl Author {
             let value = self.short_value();
             [b"MSET".to_vec()].into_iter().chain(keys.flat_map(|key| [key, value.clone()])).collect()
         })
+    }
+
+    /// A key that is written once: no later write hides that this one was lost. Those that are old go.
+    fn write_trail(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if db != 0 {
+            return None;
+        }
+        let value = self.value();
+        let key = self.trail_key(self.sequence);
+        if self.random.one_in(20) {
+            let places = Place::new(0, self.trail_key(0).as_bytes())
+                ..Place::new(0, self.trail_key(self.sequence.checked_sub(TRAIL_VALUES)?).as_bytes());
+            let old = ahead.entries.range(places).take(2 * SMALL_AT_ONCE).map(|(place, _)| place.key.clone());
+            let old: Vec<Vec<u8>> = old.collect();
+            return (!old.is_empty()).then(|| [b"UNLINK".to_vec()].into_iter().chain(old).collect());
+        }
+        Some(match self.random.below(3) {
+            0 => command(&[&"HSET", &key, &"one", &value, &"two", &self.short_value()]),
+            _ => command(&[&"SET", &key, &value]),
+        })
+    }
+
+    /// In the order of numbers, which is the order of the model too.
+    fn trail_key(&self, number: u64) -> String {
+        format!("c{}:trail:{number:012}", self.owner.number)
     }
 
     /// All of a database at once.

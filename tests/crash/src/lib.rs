@@ -2,14 +2,16 @@
 //! acknowledged and made up nothing that it was not told. Knows the server by its process, its socket and its data
 //! directory: Holdfast and Redis alike.
 //!
-//! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process;
-//! each `client` sends a `workload` of `request`s and keeps its ledger in terms of the `model`; the `moment` ends the
-//! round; `observe` reads what the server holds and `ledger` compares, with `shared` for what all clients write.
+//! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
+//! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
+//! `commands` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
+//! `shared` for what all clients write.
 
 #![forbid(unsafe_code)]
 
 mod author;
 mod client;
+mod commands;
 mod connection;
 mod ledger;
 mod model;
@@ -82,7 +84,7 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "round {} with --seed {} failed:", self.round, self.seed)?;
+        writeln!(f, "round {} with seed {} failed:", self.round, self.seed)?;
         writeln!(f, "{}", self.what)?;
         writeln!(f, "data: {}", self.dir.join("data").display())?;
         write!(f, "the end of {}:", self.dir.join("server.log").display())?;

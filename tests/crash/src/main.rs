@@ -38,7 +38,7 @@ struct Args {
     ballast: usize,
 
     /// The most batches sent and replies received in a round
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
     ticks: u64,
 }
 
@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         ballast_keys: args.ballast.max(1),
         ticks_max: args.ticks.max(1),
     };
+    println!("to run this again: --seed {}, with the same options", plan.seed);
     match crash::run(&plan) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -70,7 +70,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
 
 fn read_field_deadlines(connection: &mut Connection, keys: &[Vec<u8>], entries: &mut [Option<Entry>]) -> Outcome<()> {
     let mut hashes = Vec::new();
-    for (key, entry) in keys.iter().zip(entries) {
+    for (key, entry) in keys.iter().zip(entries.iter_mut()) {
         if let Some(Entry { value: Value::Hash(fields), .. }) = entry {
             hashes.push((key, fields));
         }
@@ -83,11 +83,18 @@ fn read_field_deadlines(connection: &mut Connection, keys: &[Vec<u8>], entries: 
     });
     let replies = run_all(connection, asked)?;
     for ((_, fields), reply) in hashes.into_iter().zip(replies) {
-        // Nil in place of an array: the whole hash expired meanwhile, and any deadline of its fields is past.
-        if let Reply::Array(deadlines) = reply {
-            fields.values_mut().zip(&deadlines).for_each(|(field, deadline)| field.deadline = deadline_of(deadline));
-        }
+        let Reply::Array(deadlines) = reply else { return Err(Trouble::Wrong(format!("HPEXPIRETIME said {reply}"))) };
+        let mut deadlines = deadlines.iter();
+        fields.retain(|_, field| {
+            let deadline = deadlines.next();
+            field.deadline = deadline.and_then(deadline_of);
+            // Gone since its value was read.
+            deadline != Some(&Reply::Integer(-2))
+        });
     }
+    entries.iter_mut().for_each(|entry| {
+        entry.take_if(|entry| matches!(&entry.value, Value::Hash(fields) if fields.is_empty()));
+    });
     Ok(())
 }
 

@@ -7,10 +7,12 @@ use crate::Plan;
 pub(crate) struct Round {
     /// Begin with an empty directory.
     pub(crate) fresh: bool,
-    /// Starts that are killed after so many looks at whether the server answers.
-    pub(crate) starts_killed: Vec<usize>,
+    /// Starts that are killed before they are of use to anybody.
+    pub(crate) starts_killed: Vec<KillAtStart>,
     /// When writes are synced: a value of `appendfsync`.
     pub(crate) policy: &'static str,
+    /// The server writes a snapshot by itself when the journal has grown long.
+    pub(crate) compacts: bool,
     /// Make sure that there is much data before the load begins.
     pub(crate) heavy: bool,
     /// A snapshot that begins before the load does and is left to end.
@@ -18,6 +20,13 @@ pub(crate) struct Round {
     /// The round ends when so many batches and replies have passed.
     pub(crate) ticks: u64,
     pub(crate) ending: Ending,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KillAtStart {
+    /// After so many PINGs, or the first that is answered.
+    Pings(usize),
+    Files(Patience),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,27 +64,55 @@ pub(crate) const SNAPSHOT_COMMANDS: &[&str] = &["BGSAVE", "BGREWRITEAOF", "SAVE"
 
 impl Round {
     pub(crate) fn draw(random: &mut Random, plan: &Plan) -> Round {
-        let patience = Patience { changes: 1 + random.below(6), looks: below_log(random, 3_000) as usize };
-        let ending = match random.below(20) {
-            0..8 => Ending::Kill { spins: below_log(random, 500_000) },
-            8..14 => Ending::KillDuring { command: random.pick(SNAPSHOT_COMMANDS), patience },
-            14..16 => {
-                Ending::Stop { how: random.pick(&[Stop::Sigterm, Stop::Sigterm, Stop::Shutdown, Stop::ShutdownNosave]) }
-            }
-            16..18 => Ending::StopThenKill { patience },
-            18 => Ending::KillInQuiet,
-            _ => Ending::KillDuringFlush { acknowledged: random.one_in(2), patience },
-        };
+        let ending = Ending::draw(random);
         let starts_killed = if random.one_in(4) { 1 + random.below(3) } else { 0 };
         Round {
             fresh: random.one_in(15),
-            starts_killed: (0..starts_killed).map(|_| below_log(random, 400) as usize).collect(),
+            starts_killed: (0..starts_killed).map(|_| KillAtStart::draw(random)).collect(),
             policy: plan.draw_policy(random),
+            compacts: !random.one_in(3),
             heavy: matches!(ending, Ending::KillDuring { .. }) || random.one_in(6),
             snapshot: random.one_in(4).then(|| random.pick(SNAPSHOT_COMMANDS)),
-            ticks: 1 + below_log(random, plan.ticks_max),
+            // Early ends as well as late ones.
+            ticks: 1 + if random.one_in(2) {
+                random.next_u64() % plan.ticks_max
+            } else {
+                below_log(random, plan.ticks_max)
+            },
             ending,
         }
+    }
+}
+
+impl Ending {
+    fn draw(random: &mut Random) -> Ending {
+        const STOPS: &[Stop] = &[Stop::Sigterm, Stop::Sigterm, Stop::Shutdown, Stop::ShutdownNosave];
+        match random.below(20) {
+            0..8 => Ending::Kill { spins: below_log(random, 500_000) },
+            8..14 => Ending::KillDuring { command: random.pick(SNAPSHOT_COMMANDS), patience: Patience::draw(random) },
+            14..16 => Ending::Stop { how: random.pick(STOPS) },
+            16..18 => Ending::StopThenKill { patience: Patience::draw(random) },
+            18 => Ending::KillInQuiet,
+            _ => Ending::KillDuringFlush { acknowledged: random.one_in(2), patience: Patience::draw(random) },
+        }
+    }
+}
+
+impl KillAtStart {
+    fn draw(random: &mut Random) -> KillAtStart {
+        match random.below(2) {
+            0 => KillAtStart::Pings(below_log(random, 3_000) as usize),
+            _ => KillAtStart::Files(Patience::draw(random)),
+        }
+    }
+}
+
+impl Patience {
+    /// Half of them wait for a file to come or go, the others may run out before.
+    fn draw(random: &mut Random) -> Patience {
+        const LOOKS_MAX: u64 = 5_000;
+        let looks = if random.one_in(2) { LOOKS_MAX } else { below_log(random, LOOKS_MAX) };
+        Patience { changes: 1 + random.below(6), looks: looks as usize }
     }
 }
 

@@ -18,14 +18,13 @@ use crate::model::CLOCK_SLACK_MS;
 use crate::moment::{Action, Moment};
 use crate::observe::observe;
 use crate::request::encode;
-use crate::round::{Ending, Patience, Round, Stop};
-use crate::server::{Launcher, Ping, Remote, Server, Signal};
+use crate::round::{Ending, KillAtStart, Patience, Round, Stop};
+use crate::server::{Launcher, Options, Ping, Remote, Server, Signal};
 use crate::workload::NEAR_MS;
 use crate::{Failure, Plan};
 
 /// Runs the plan. Its directory is removed if all is well, and kept otherwise.
 pub fn run(plan: &Plan) -> Result<(), Failure> {
-    println!("to run this again: --seed {} --rounds {} --clients {}", plan.seed, plan.rounds, plan.clients);
     let work = std::env::temp_dir().join(format!("holdfast-crash-{}-{}", std::process::id(), plan.seed));
     fs::create_dir_all(&work).expect("cannot create a directory to work in");
     // One more than there are clients: the last one owns the ballast.
@@ -63,6 +62,8 @@ struct Totals {
     kills: usize,
     stops: usize,
     starts_killed: usize,
+    /// Kills that left an unfinished file behind.
+    unfinished: usize,
     keys: usize,
     in_flight: usize,
     applied: usize,
@@ -72,20 +73,21 @@ impl Run<'_> {
     fn round(&mut self, number: usize) -> Result<(), String> {
         let mut random = random_of_round(self.plan.seed, number);
         let round = Round::draw(&mut random, self.plan);
+        let options = Options { policy: round.policy, compacts: round.compacts };
         if number == 1 {
             empty_dir(&self.data);
         } else if round.fresh {
             // The old data get their last check.
-            let server = self.start(round.policy)?;
+            let server = self.start(&options)?;
             self.check(&server)?;
             drop(server);
             self.ledger.reset();
             empty_dir(&self.data);
         }
-        for looks in &round.starts_killed {
-            self.kill_while_starting(round.policy, *looks)?;
+        for when in &round.starts_killed {
+            self.kill_while_starting(&options, *when)?;
         }
-        let server = self.start(round.policy)?;
+        let server = self.start(&options)?;
         let checked = self.check(&server)?;
         println!(
             "round {number}: {} keys are right, of {} requests in flight {} were applied; appendfsync {}; then {:?} \
@@ -104,20 +106,32 @@ impl Run<'_> {
     }
 
     /// Starts that do not live long enough to be of use. They must do no harm either.
-    fn kill_while_starting(&mut self, policy: &str, looks: usize) -> Result<(), String> {
-        let mut server = self.launcher.start(&self.data, policy);
-        for _ in 0..looks {
-            if server.ping()? == Ping::Answered {
-                break;
+    fn kill_while_starting(&mut self, options: &Options, when: KillAtStart) -> Result<(), String> {
+        let before = file_names(&self.data);
+        let mut server = self.launcher.start(&self.data, options);
+        match when {
+            KillAtStart::Pings(pings) => {
+                for _ in 0..pings {
+                    if server.ping()? == Ping::Answered {
+                        break;
+                    }
+                }
             }
+            KillAtStart::Files(patience) => patience.wait(&self.data, before),
         }
         self.totals.starts_killed += 1;
-        server.signal(Signal::KILL);
-        was_killed(server.wait_for_end()?)
+        self.kill(server)
     }
 
-    fn start(&mut self, policy: &str) -> Result<Server, String> {
-        let mut server = self.launcher.start(&self.data, policy);
+    fn kill(&mut self, server: Server) -> Result<(), String> {
+        server.signal(Signal::KILL);
+        was_killed(server.wait_for_end()?)?;
+        self.totals.unfinished += usize::from(file_names(&self.data).iter().any(|name| is_unfinished(name)));
+        Ok(())
+    }
+
+    fn start(&mut self, options: &Options) -> Result<Server, String> {
+        let mut server = self.launcher.start(&self.data, options);
         server.wait_until_it_answers()?;
         if self.features.is_none() {
             let found =
@@ -177,12 +191,8 @@ impl Run<'_> {
     /// What is left to do when the clients are done.
     fn end(&mut self, server: Server, ending: Ending) -> Result<(), String> {
         match ending {
-            Ending::Kill { .. } | Ending::KillDuring { .. } => {}
-            Ending::KillInQuiet => server.signal(Signal::KILL),
-            Ending::KillDuringFlush { acknowledged, patience } => {
-                self.flush(&server, acknowledged, patience)?;
-                server.signal(Signal::KILL);
-            }
+            Ending::Kill { .. } | Ending::KillDuring { .. } | Ending::KillInQuiet => {}
+            Ending::KillDuringFlush { acknowledged, patience } => self.flush(&server, acknowledged, patience)?,
             Ending::Stop { .. } => {
                 self.totals.stops += 1;
                 return has_stopped(server.wait_for_end()?);
@@ -194,7 +204,7 @@ impl Run<'_> {
             }
         }
         self.totals.kills += 1;
-        was_killed(server.wait_for_end()?)
+        self.kill(server)
     }
 
     fn flush(&mut self, server: &Server, acknowledged: bool, patience: Patience) -> Result<(), String> {
@@ -213,24 +223,25 @@ impl Run<'_> {
 
     /// After the last round: all is right, also once everything that can expire has, and after a stop in peace.
     fn finish(&mut self) -> Result<(), String> {
-        let server = self.start("everysec")?;
+        let options = Options { policy: "everysec", compacts: true };
+        let server = self.start(&options)?;
         self.check(&server)?;
         thread::sleep(Duration::from_millis(NEAR_MS as u64 + 3 * CLOCK_SLACK_MS as u64));
         self.check(&server)?;
         server.signal(Signal::TERM);
         has_stopped(server.wait_for_end()?)?;
-        let server = self.start("everysec")?;
+        let server = self.start(&options)?;
         self.check(&server)?;
         Ok(())
     }
 
     fn summary(&self) -> String {
-        let Totals { kills, stops, starts_killed, keys, in_flight, applied } = self.totals;
+        let Totals { kills, stops, starts_killed, unfinished, keys, in_flight, applied } = self.totals;
         let acknowledged: u64 = self.ledger.clients.iter().map(|client| client.requests_acknowledged).sum();
         format!(
-            "{} rounds: {kills} kills under load, {starts_killed} while starting, {stops} stops; {acknowledged} requests \
-             were acknowledged and none was lost; {in_flight} were in flight, {applied} of them had been applied; \
-             {keys} keys were compared",
+            "{} rounds: {kills} kills under load, {starts_killed} while starting, {unfinished} of which left an \
+             unfinished file; {stops} stops; {acknowledged} requests were acknowledged and none was lost; {in_flight} were in \
+             flight, {applied} of them had been applied; {keys} keys were compared",
             self.plan.rounds
         )
     }
@@ -312,6 +323,12 @@ fn file_names(dir: &Path) -> BTreeSet<PathBuf> {
         names.insert(entry.path());
     }
     names
+}
+
+/// A snapshot that a kill has cut short, by the names that Holdfast and Redis give them.
+fn is_unfinished(name: &Path) -> bool {
+    let name = name.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".tmp") || name.starts_with("temp-")
 }
 
 fn send(connection: &mut Connection, command: &str) -> Result<(), Trouble> {

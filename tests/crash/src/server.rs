@@ -28,6 +28,14 @@ pub(crate) struct Launcher {
     leash: Arc<Leash>,
 }
 
+/// What may differ from start to start on the same data.
+pub(crate) struct Options {
+    /// `appendfsync`
+    pub(crate) policy: &'static str,
+    /// Write snapshots by itself, when the journal is still short.
+    pub(crate) compacts: bool,
+}
+
 pub(crate) struct Server {
     process: Child,
     pid: Pid,
@@ -49,15 +57,15 @@ impl Launcher {
     }
 
     /// Starts a server and returns at once. Redis takes the same flags.
-    pub(crate) fn start(&self, dir: &Path, policy: &str) -> Server {
+    pub(crate) fn start(&self, dir: &Path, options: &Options) -> Server {
         let address = free_address();
         let log = OpenOptions::new().create(true).append(true).open(&self.log).expect("cannot open the server's log");
         let mut command = Command::new(&self.binary);
         command
             .args(["--port", &address.port().to_string(), "--bind", &address.ip().to_string()])
-            .args(["--save", "", "--appendonly", "yes", "--appendfsync", policy])
-            // Small, so that the server compacts by itself too.
-            .args(["--auto-aof-rewrite-min-size", "1048576", "--auto-aof-rewrite-percentage", "50"])
+            .args(["--save", "", "--appendonly", "yes", "--appendfsync", options.policy])
+            .args(["--auto-aof-rewrite-percentage", if options.compacts { "50" } else { "0" }])
+            .args(["--auto-aof-rewrite-min-size", "1048576"])
             .arg("--dir")
             .arg(dir);
         if let Ok(more) = std::env::var("HOLDFAST_TEST_ARGS") {

@@ -277,14 +277,11 @@ fn field_operations(args: &mut Args<'_>, bytes_max: u64) -> Result<SmallVec<[Fie
     Ok(operations)
 }
 
-const CHANGED: &[KeySpec] = &[KeySpec { flags: &["RW", "access", "update"], first: 1, last: 0, step: 1 }];
+const CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
 /// With SET or INCRBY it writes, with GET alone it does not.
-const PERHAPS_CHANGED: &[KeySpec] =
-    &[KeySpec { flags: &["RW", "access", "update", "variable_flags"], first: 1, last: 0, step: 1 }];
-const TARGET_AND_SOURCES: &[KeySpec] = &[
-    KeySpec { flags: &["OW", "update"], first: 2, last: 0, step: 1 },
-    KeySpec { flags: &["RO", "access"], first: 3, last: -1, step: 1 },
-];
+const PERHAPS_CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update", "variable_flags"], 1, 0, 1)];
+const TARGET_AND_SOURCES: &[KeySpec] =
+    &[KeySpec::range(&["OW", "update"], 2, 0, 1), KeySpec::range(&["RO", "access"], 3, -1, 1)];
 
 pub(super) const COMMANDS: &[Command] = &[
     read("bitcount", at_least(2), key(1), bitcount),

@@ -8,6 +8,7 @@ use crate::context::ServerCx;
 use crate::docs::{self, Argument, CommandDoc};
 use crate::error::{CommandError, CommandResult};
 use crate::pure::glob;
+use crate::pure::numbers::parse_i64;
 use resp::{Reply, Request};
 
 fn command(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -79,8 +80,13 @@ fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
     reply.bulk(b"begin_search");
     kind_and_details(reply, "index", &[("index", i64::from(spec.first))]);
     reply.bulk(b"find_keys");
-    let details = [("lastkey", i64::from(spec.last)), ("keystep", i64::from(spec.step)), ("limit", 0)];
-    kind_and_details(reply, "range", &details);
+    match spec.counted {
+        true => kind_and_details(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]),
+        false => {
+            let details = [("lastkey", i64::from(spec.last)), ("keystep", i64::from(spec.step)), ("limit", 0)];
+            kind_and_details(reply, "range", &details);
+        }
+    }
 }
 
 fn kind_and_details(reply: &mut Reply<'_>, kind: &str, details: &[(&str, i64)]) {
@@ -263,9 +269,17 @@ fn keys_of<'a>(cx: &ServerCx<'a>) -> Result<(Request<'a>, Vec<FoundKey>), Comman
         let (first, last) = (i64::from(spec.first), i64::from(spec.last));
         let last = if last < 0 { request.len() as i64 + last } else { first + last };
         let flags = depends.map_or(spec.flags, |(_, flags)| flags(request));
+        if spec.counted {
+            let count = parse_i64(request.arg(usize::from(spec.first))).unwrap_or(-1);
+            if count < 0 || first + count >= request.len() as i64 {
+                return Err(CommandError::fixed("ERR Invalid arguments specified for command"));
+            }
+            found.extend((first + 1..=first + count).map(|at| (at as usize, flags)));
+            continue;
+        }
         found.extend((first..=last).step_by(usize::from(spec.step)).map(|at| (at as usize, flags)));
     }
-    match found.is_empty() {
+    match found.is_empty() && !row.command.flags.has(Flags::NO_MANDATORY_KEYS) {
         true => Err(CommandError::fixed("ERR Invalid arguments specified for command")),
         false => Ok((request, found)),
     }

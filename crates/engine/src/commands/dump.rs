@@ -144,10 +144,10 @@ impl Options {
 
 pub(super) const COMMANDS: &[Command] = &[
     read("dump", exactly(2), key(1), dump).tips(&["nondeterministic_output"]),
-    write("restore", at_least(4), key(1), restore).grows_memory().flag(Flags::DANGEROUS).specs(&[KeySpec {
-        flags: &["OW", "update"],
-        first: 1,
-        last: 0,
-        step: 1,
-    }]),
+    write("restore", at_least(4), key(1), restore).grows_memory().flag(Flags::DANGEROUS).specs(&[KeySpec::range(
+        &["OW", "update"],
+        1,
+        0,
+        1,
+    )]),
 ];

@@ -138,7 +138,7 @@ fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 /// What the commands here do with their key, which is not to look at its value.
-const UPDATE: &[KeySpec] = &[KeySpec { flags: &["RW", "update"], first: 1, last: 0, step: 1 }];
+const UPDATE: &[KeySpec] = &[KeySpec::range(&["RW", "update"], 1, 0, 1)];
 
 const TIME_PASSES: &[&str] = &["nondeterministic_output"];
 

@@ -357,8 +357,8 @@ fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const READ_AND_CHANGED: &[KeySpec] = &[KeySpec { flags: &["RW", "access", "update"], first: 1, last: 0, step: 1 }];
-const READ_AND_DELETED: &[KeySpec] = &[KeySpec { flags: &["RW", "access", "delete"], first: 1, last: 0, step: 1 }];
+const READ_AND_CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
+const READ_AND_DELETED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, 0, 1)];
 /// The reply depends on the time of the call.
 const BY_THE_CLOCK: &[&str] = &["nondeterministic_output"];
 

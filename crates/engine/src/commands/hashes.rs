@@ -182,7 +182,7 @@ fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
 
 /// What a command does with its key.
 const fn spec(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec { flags, first: 1, last: 0, step: 1 }
+    KeySpec::range(flags, 1, 0, 1)
 }
 
 const CHANGE: &[KeySpec] = &[spec(&["RW", "access", "update"])];

@@ -237,7 +237,7 @@ const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_polic
 const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 
 const fn spec(flags: &'static [&'static str], first: u8, last: i8) -> KeySpec {
-    KeySpec { flags, first, last, step: 1 }
+    KeySpec::range(flags, first, last, 1)
 }
 
 pub(super) const COMMANDS: &[Command] = &[

@@ -264,11 +264,6 @@ pub(super) const COMMANDS: &[Command] = &[container(
         server("malloc-stats", exactly(2), malloc_stats).tips(REPORT),
         server("purge", exactly(2), purge).tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
         read("stats", exactly(2), Keys::Walk, stats).not_data().tips(REPORT),
-        read("usage", at_least(3), key(2), usage).flag(Flags::NO_TOUCH).specs(&[KeySpec {
-            flags: &["RO"],
-            first: 2,
-            last: 0,
-            step: 1,
-        }]),
+        read("usage", at_least(3), key(2), usage).flag(Flags::NO_TOUCH).specs(&[KeySpec::range(&["RO"], 2, 0, 1)]),
     ],
 )];

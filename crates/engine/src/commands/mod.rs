@@ -23,6 +23,7 @@ mod object;
 mod persistence;
 mod pubsub;
 mod scan;
+mod scripting;
 mod server;
 mod strings;
 mod transactions;
@@ -37,6 +38,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "connection", commands: persistence::WAITING },
     Family { category: "transaction", commands: transactions::COMMANDS },
     Family { category: "", commands: pubsub::COMMANDS },
+    Family { category: "scripting", commands: scripting::COMMANDS },
     Family { category: "keyspace", commands: keys::COMMANDS },
     Family { category: "keyspace", commands: scan::COMMANDS },
     Family { category: "keyspace", commands: expire::COMMANDS },

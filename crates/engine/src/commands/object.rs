@@ -107,11 +107,10 @@ fn help(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
+const LOOKED_AT: &[KeySpec] = &[KeySpec::range(&["RO"], 2, 0, 1)];
+
 const fn look(name: &'static str, handler: fn(&mut ReadCx<'_>) -> CommandResult) -> Command {
-    read(name, exactly(3), key(2), handler)
-        .flag(Flags::NO_TOUCH)
-        .specs(&[KeySpec { flags: &["RO"], first: 2, last: 0, step: 1 }])
-        .tips(&["nondeterministic_output"])
+    read(name, exactly(3), key(2), handler).flag(Flags::NO_TOUCH).specs(LOOKED_AT).tips(&["nondeterministic_output"])
 }
 
 pub(super) const COMMANDS: &[Command] = &[container(

@@ -133,8 +133,8 @@ const ANYTIME: Flags = Flags(Flags::PUBSUB.0 | Flags::LOADING.0 | Flags::STALE.0
 const SUBSCRIBING: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0 | Flags::WHILE_SUBSCRIBED.0);
 
 /// In a cluster, shard channels are found as keys are.
-const NOT_A_KEY: KeySpec = KeySpec { flags: &["not_key"], first: 1, last: 0, step: 1 };
-const NOT_KEYS: KeySpec = KeySpec { flags: &["not_key"], first: 1, last: -1, step: 1 };
+const NOT_A_KEY: KeySpec = KeySpec::range(&["not_key"], 1, 0, 1);
+const NOT_KEYS: KeySpec = KeySpec::range(&["not_key"], 1, -1, 1);
 
 pub(super) const COMMANDS: &[Command] = &[
     server("psubscribe", at_least(2), psubscribe).flag(SUBSCRIBING),

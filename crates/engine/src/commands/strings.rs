@@ -452,12 +452,12 @@ fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
 
 /// What a command does with its one key.
 const fn spec(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec { flags, first: 1, last: 0, step: 1 }
+    KeySpec::range(flags, 1, 0, 1)
 }
 
 /// The same for the keys of MSET.
 const fn spec_of_pairs(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec { flags, first: 1, last: -1, step: 2 }
+    KeySpec::range(flags, 1, -1, 2)
 }
 
 const CHANGE: &[KeySpec] = &[spec(&["RW", "access", "update"])];

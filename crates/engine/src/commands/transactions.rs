@@ -27,7 +27,7 @@ fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.unwatch(cx.client);
         return Err(CommandError::said(format!("EXECABORT Transaction discarded because of: {error}")));
     }
-    cx.after = cx.engine.run_transaction(cx.worker, cx.client, &transaction, &mut cx.reply);
+    cx.after = cx.engine.run_transaction(cx.worker, cx.client, &transaction, &mut cx.reply)?;
     Ok(())
 }
 
@@ -79,10 +79,10 @@ pub(super) const COMMANDS: &[Command] = &[
     server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE),
     server("multi", exactly(1), multi).flag(FAST).flag(AT_ONCE),
     server("unwatch", exactly(1), unwatch).flag(FAST),
-    write("watch", at_least(2), keys(1, -1, 1), watch).not_data().flag(FAST).flag(AT_ONCE).specs(&[KeySpec {
-        flags: &["RO"],
-        first: 1,
-        last: -1,
-        step: 1,
-    }]),
+    write("watch", at_least(2), keys(1, -1, 1), watch).not_data().flag(FAST).flag(AT_ONCE).specs(&[KeySpec::range(
+        &["RO"],
+        1,
+        -1,
+        1,
+    )]),
 ];

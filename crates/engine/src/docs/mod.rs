@@ -10,6 +10,7 @@ mod connection;
 mod generic;
 mod hash;
 mod pubsub;
+mod scripting;
 mod server;
 mod string;
 mod transactions;
@@ -17,12 +18,13 @@ mod transactions;
 pub use argument::{Argument, ArgumentKind};
 
 /// The tables to merge; each is sorted by name.
-const TABLES: [&[CommandDoc]; 8] = [
+const TABLES: [&[CommandDoc]; 9] = [
     bitmap::DOCS,
     connection::DOCS,
     generic::DOCS,
     hash::DOCS,
     pubsub::DOCS,
+    scripting::DOCS,
     server::DOCS,
     string::DOCS,
     transactions::DOCS,

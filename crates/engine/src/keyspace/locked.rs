@@ -12,10 +12,14 @@ use super::usage::Usage;
 use super::watched::Watched;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 /// All state, in a power-of-two number of shards.
 pub struct Keyspace {
     shards: Box<[Padded]>,
+    /// Whoever holds locks now will hold them for long: others should not wait.
+    busy: AtomicBool,
 }
 
 /// A shard's lock alone on its cache lines, so that neighbours do not slow each other down.
@@ -102,7 +106,7 @@ impl Keyspace {
     /// An empty keyspace of `shard_count` shards, rounded up to a power of two.
     pub fn new(shard_count: usize) -> Keyspace {
         let shard_count = shard_count.clamp(1, 512).next_power_of_two();
-        Keyspace { shards: (0..shard_count).map(|_| Padded(Mutex::default())).collect() }
+        Keyspace { shards: (0..shard_count).map(|_| Padded(Mutex::default())).collect(), busy: AtomicBool::new(false) }
     }
 
     /// How many shards there are.
@@ -114,6 +118,67 @@ impl Keyspace {
     pub fn keys(&self) -> u64 {
         let count = |shard: &Padded| shard.0.lock().dbs.iter().map(|db| db.len() as u64).sum::<u64>();
         self.shards.iter().map(count).sum()
+    }
+
+    /// Says whether those who wait for locks should give up.
+    pub fn set_busy(&self, busy: bool) {
+        self.busy.store(busy, Relaxed);
+    }
+
+    /// Locks one shard; `None` when that would take long.
+    #[inline]
+    fn acquire(&self, shard: usize) -> Option<Guard<'_>> {
+        let mutex = &self.shards[shard].0;
+        match mutex.try_lock() {
+            Some(guard) => Some(Guard::Own(guard)),
+            None => self.acquire_slowly(mutex),
+        }
+    }
+
+    #[cold]
+    fn acquire_slowly<'k>(&self, mutex: &'k Mutex<Shard>) -> Option<Guard<'k>> {
+        loop {
+            if let Some(guard) = mutex.try_lock_for(BUSY_LOOK_EVERY) {
+                return Some(Guard::Own(guard));
+            }
+            if self.busy.load(Relaxed) {
+                return None;
+            }
+        }
+    }
+
+    /// Locks the shard of one key; `None` when that would take long.
+    #[inline]
+    pub fn lock_key_unless_busy(&self, key: Key<'_>) -> Option<Locked<'_>> {
+        self.lock_shard_unless_busy(key.shard(self.shards.len()))
+    }
+
+    /// Locks one shard by number; `None` when that would take long.
+    #[inline]
+    pub fn lock_shard_unless_busy(&self, shard: usize) -> Option<Locked<'_>> {
+        let mut guards = SmallVec::new();
+        guards.push((shard, self.acquire(shard)?));
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+    }
+
+    /// Locks the shards of several keys; `None` when that would take long.
+    pub fn lock_keys_unless_busy<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Option<Locked<'_>> {
+        self.lock_shards_unless_busy(keys.map(|key| key.shard(self.shards.len())).collect())
+    }
+
+    /// Locks shards by their numbers; `None` when that would take long.
+    pub fn lock_shards_unless_busy(&self, mut shards: SmallVec<[usize; 16]>) -> Option<Locked<'_>> {
+        // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
+        shards.sort_unstable();
+        shards.dedup();
+        let guards = shards.into_iter().map(|shard| Some((shard, self.acquire(shard)?))).collect::<Option<_>>()?;
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+    }
+
+    /// Locks everything; `None` when that would take long.
+    pub fn lock_all_unless_busy(&self) -> Option<Locked<'_>> {
+        let guards = (0..self.shards.len()).map(|shard| Some((shard, self.acquire(shard)?))).collect::<Option<_>>()?;
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 
     /// Locks nothing: for commands that touch no key.
@@ -183,6 +248,9 @@ impl Keyspace {
     }
 }
 
+/// How often one who waits for a lock looks whether that is going to take long.
+const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// What makes a value large.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_FIELDS: usize = 100_000;
@@ -219,6 +287,12 @@ impl<'a> Locked<'a> {
     pub fn lend(&mut self) -> Locked<'_> {
         let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard))).collect();
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
+    }
+
+    /// True when the shard of a key is locked.
+    pub fn holds(&self, key: Key<'_>) -> bool {
+        let shard = key.shard(self.shard_count);
+        self.guards.iter().any(|(index, _)| *index == shard)
     }
 
     /// Who watches keys in the shard of a key.

@@ -71,7 +71,10 @@ impl World {
                 true
             }
             Flow::Block(blocked) => {
-                let reply = self.engine.outcome(&blocked.event, true).expect("a wait that is over has a reply");
+                let reply = self
+                    .engine
+                    .outcome(&mut self.client, &blocked.event, true)
+                    .expect("a wait that is over has a reply");
                 assert_eq!(reply_len(&reply, protocol), Some(reply.len()));
                 assert!(out.is_empty(), "a client that waits has no reply yet: {}", shown(args));
                 true

@@ -272,3 +272,25 @@ fn a_stop_answers_what_is_in_flight() {
         assert_eq!(server.connect().run("GET counter").text(), REQUESTS.to_string());
     }
 }
+
+/// A reply waits for the disk while half of the next request has come. The other half is read all the same.
+#[test]
+fn half_a_request_behind_a_held_reply_is_finished() {
+    const BYTES: usize = 1 << 20;
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(ALWAYS);
+    let mut client = server.connect();
+    let value = vec![b'v'; BYTES];
+    for _ in 0..20 {
+        let mut requests = b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n".to_vec();
+        requests.extend_from_slice(format!("${BYTES}\r\n").as_bytes());
+        let (first, rest) = value.split_at(300_000);
+        client.queue_raw(&[&requests[..], first].concat());
+        client.flush();
+        assert_eq!(client.read().to_string(), "+OK");
+        client.queue_raw(&[rest, b"\r\n"].concat());
+        client.flush();
+        assert_eq!(client.read().to_string(), "+OK");
+    }
+    assert_eq!(client.run("STRLEN big").integer(), BYTES as i64);
+}

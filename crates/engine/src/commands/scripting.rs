@@ -1,0 +1,163 @@
+//! EVAL and its kin, and SCRIPT. Scripts are kept and run by `script`.
+
+use super::help::help;
+use super::manual;
+use crate::args::is_word;
+use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, script, server};
+use crate::context::{After, ScriptCx, ServerCx};
+use crate::engine::{Blocked, Event};
+use crate::error::{CommandError, CommandResult};
+use crate::pure::numbers::parse_i64;
+use crate::script::{Job, Script, Ticket, Unkillable};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+fn eval(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let source = cx.args.bytes()?;
+    let script = cx.engine.scripts.evaluate(source)?;
+    run(cx, &script, false)
+}
+
+fn eval_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let source = cx.args.bytes()?;
+    let script = cx.engine.scripts.evaluate(source)?;
+    run(cx, &script, true)
+}
+
+fn evalsha(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let script = known(cx)?;
+    run(cx, &script, false)
+}
+
+fn evalsha_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let script = known(cx)?;
+    run(cx, &script, true)
+}
+
+fn known(cx: &mut ScriptCx<'_, '_>) -> Result<Arc<Script>, CommandError> {
+    let sha = cx.args.bytes()?;
+    cx.engine.scripts.find(sha).ok_or(CommandError::fixed("NOSCRIPT No matching script. Please use EVAL."))
+}
+
+/// Runs a script here, or sends it apart when it may run long.
+fn run(cx: &mut ScriptCx<'_, '_>, script: &Arc<Script>, read_only: bool) -> CommandResult {
+    let count = parse_i64(cx.args.bytes()?).ok_or(CommandError::NotInteger)?;
+    let Ok(count) = usize::try_from(count) else {
+        return Err(CommandError::fixed("ERR Number of keys can't be negative"));
+    };
+    if count > cx.args.left() {
+        return Err(CommandError::fixed("ERR Number of keys can't be greater than number of args"));
+    }
+    let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
+    let (keys, args) = all.split_at(count);
+    let held = cx.held.take();
+    if held.is_none() && !script.reading.is_brief && cx.engine.apart.is_served() {
+        let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
+        let ticket = Arc::new(Ticket::default());
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });
+        cx.engine.apart.send(Job {
+            script: script.clone(),
+            keys: owned(keys),
+            args: owned(args),
+            read_only,
+            db: cx.client.db,
+            protocol: cx.client.protocol,
+            handle: cx.client.handle.clone(),
+            ticket,
+        });
+        return Ok(());
+    }
+    cx.engine.run_script(cx.worker, cx.client, script, keys, args, read_only, &mut cx.reply, held)
+}
+
+fn load(cx: &mut ServerCx<'_>) -> CommandResult {
+    let source = cx.args.bytes()?;
+    let script = cx.engine.scripts.load(source)?;
+    // Whether it compiles is found out now, not when it is first run.
+    if let Err(error) = cx.worker.compile(cx.engine, &script) {
+        cx.engine.scripts.forget(&script.sha);
+        return Err(error);
+    }
+    cx.reply.bulk(&script.sha);
+    Ok(())
+}
+
+fn exists(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.reply.array(cx.args.left());
+    for sha in cx.args.rest() {
+        cx.reply.integer(i64::from(cx.engine.scripts.find(sha).is_some()));
+    }
+    Ok(())
+}
+
+fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
+    match cx.args.try_next() {
+        None => {}
+        Some(word) if cx.args.is_empty() && (is_word(word, "SYNC") || is_word(word, "ASYNC")) => {}
+        Some(_) => return Err(CommandError::fixed("ERR SCRIPT FLUSH only support SYNC|ASYNC option")),
+    }
+    cx.engine.scripts.flush();
+    cx.reply.ok();
+    Ok(())
+}
+
+fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
+    match cx.engine.apart.kill() {
+        Ok(()) => cx.reply.ok(),
+        Err(Unkillable::NotRunning) => {
+            return Err(CommandError::fixed("NOTBUSY No scripts in execution right now."));
+        }
+        Err(Unkillable::HasWritten) => {
+            return Err(CommandError::fixed(
+                "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
+                 script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
+    match cx.args.bytes()? {
+        word if is_word(word, "NO") => {
+            cx.reply.ok();
+            Ok(())
+        }
+        word if is_word(word, "YES") || is_word(word, "SYNC") => {
+            Err(CommandError::fixed("ERR there is no script debugger here"))
+        }
+        _ => Err(CommandError::fixed("ERR Use SCRIPT DEBUG YES/SYNC/NO")),
+    }
+}
+
+const RUNS: Flags = Flags(Flags::NOSCRIPT.0 | Flags::STALE.0 | Flags::SKIP_MONITOR.0 | Flags::NO_MANDATORY_KEYS.0);
+const READS: Flags = Flags(RUNS.0 | Flags::READONLY.0);
+/// Nobody can tell what becomes of the keys: the worst is assumed.
+const ANYTHING: &[KeySpec] = &[KeySpec::counted(&["RW", "access", "update"], 2)];
+const LOOKED_AT: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 2)];
+
+pub(super) const COMMANDS: &[Command] = &[
+    script("eval", at_least(3), eval).flag(RUNS).specs(ANYTHING),
+    script("eval_ro", at_least(3), eval_ro).flag(READS).specs(LOOKED_AT),
+    script("evalsha", at_least(3), evalsha).flag(RUNS).specs(ANYTHING),
+    script("evalsha_ro", at_least(3), evalsha_ro).flag(READS).specs(LOOKED_AT),
+    container(
+        "script",
+        &[
+            server("debug", exactly(3), debug).flag(Flags::NOSCRIPT),
+            server("exists", at_least(3), exists)
+                .flag(Flags::NOSCRIPT)
+                .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"]),
+            server("flush", at_least(2), flush)
+                .flag(Flags::NOSCRIPT)
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
+            help(manual::help),
+            server("kill", exactly(2), kill)
+                .flag(Flags(Flags::NOSCRIPT.0 | Flags::ALLOW_BUSY.0))
+                .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
+            server("load", exactly(3), load)
+                .flag(Flags(Flags::NOSCRIPT.0 | Flags::STALE.0))
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
+        ],
+    ),
+];

@@ -1,0 +1,460 @@
+//! Reads a script's source, conservatively: can it run long, and can it touch a key that it did not declare? A script
+//! of which neither can be shown to be impossible runs apart and alone, so when in doubt the answer is yes. Knows Lua's
+//! words; refuses to know what a command does, only where its keys are.
+
+use crate::command::{Flags, Keys, registry};
+
+/// What is certain about a script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// It has no loop, no function of its own, and calls only what takes little time.
+    pub is_brief: bool,
+    /// Every key it touches is one of `KEYS`.
+    pub keeps_to_keys: bool,
+}
+
+/// Functions that a brief script may call. None of them calls back, or works longer than its arguments are long.
+const BRIEF: &[(&str, &[&str])] = &[
+    ("redis", &["call", "pcall", "error_reply", "status_reply", "sha1hex", "setresp", "log"]),
+    ("tonumber", &[]),
+    ("tostring", &[]),
+    ("type", &[]),
+    ("error", &[]),
+    ("assert", &[]),
+    ("cjson", &["encode", "decode"]),
+    ("cmsgpack", &["pack", "unpack"]),
+    ("string", &["sub", "len", "lower", "upper", "byte", "char", "reverse"]),
+    ("math", &["floor", "ceil", "abs", "min", "max", "fmod", "sqrt"]),
+    ("bit", &["tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift"]),
+    ("table", &["insert"]),
+];
+/// Words that make repetition possible.
+const REPEATING: &[&str] = &["while", "for", "repeat", "function"];
+/// Words behind which a parenthesis is no call.
+const KEYWORDS: &[&str] = &[
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
+    "repeat", "return", "then", "true", "until", "while",
+];
+
+impl Reading {
+    /// Reads a script for EVAL.
+    pub fn of(source: &[u8]) -> Reading {
+        let Some(tokens) = tokens(source) else { return Reading::default() };
+        let keeps_to_keys = keeps_to_keys(&tokens);
+        Reading { is_brief: is_brief(&tokens), keeps_to_keys }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Name(&'a str),
+    /// Without its quotes; `None` when it has escapes.
+    Text(Option<&'a [u8]>),
+    Number(&'a [u8]),
+    Symbol(&'a [u8]),
+}
+
+impl Token<'_> {
+    fn is(self, symbol: &[u8]) -> bool {
+        self == Token::Symbol(symbol)
+    }
+
+    fn is_word(self, word: &str) -> bool {
+        self == Token::Name(word)
+    }
+
+    fn is_keyword(self) -> bool {
+        matches!(self, Token::Name(name) if KEYWORDS.contains(&name))
+    }
+}
+
+/// Cuts a source into tokens; `None` when it is not understood.
+fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
+    let (mut tokens, mut at) = (Vec::new(), 0);
+    // The line that says what kind of script it is (`#!lua flags=…`) is none of it.
+    if source.starts_with(b"#!") {
+        at = memchr::memchr(b'\n', source)?;
+    }
+    while let Some(&byte) = source.get(at) {
+        let rest = &source[at..];
+        let len = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => 1,
+            b'-' if rest.starts_with(b"--") => comment_len(rest)?,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+                tokens.push(Token::Name(std::str::from_utf8(&rest[..len]).ok()?));
+                len
+            }
+            b'0'..=b'9' => {
+                let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'.').count();
+                tokens.push(Token::Number(&rest[..len]));
+                len
+            }
+            b'"' | b'\'' => {
+                let len = quoted_len(rest)?;
+                let inner = &rest[1..len - 1];
+                tokens.push(Token::Text((!inner.contains(&b'\\')).then_some(inner)));
+                len
+            }
+            b'[' if long_bracket(rest).is_some() => {
+                let (_, len) = long_bracket(rest)?;
+                tokens.push(Token::Text(None));
+                len
+            }
+            _ => {
+                let len = [&b"..."[..], b"..", b"==", b"~=", b"<=", b">="]
+                    .iter()
+                    .find(|symbol| rest.starts_with(symbol))
+                    .map_or(1, |symbol| symbol.len());
+                tokens.push(Token::Symbol(&rest[..len]));
+                len
+            }
+        };
+        at += len;
+    }
+    Some(tokens)
+}
+
+/// The length of a comment, its dashes included.
+fn comment_len(rest: &[u8]) -> Option<usize> {
+    let behind = &rest[2..];
+    let level = behind.iter().skip(1).take_while(|byte| **byte == b'=').count();
+    let is_long = behind.first() == Some(&b'[') && behind.get(1 + level) == Some(&b'[');
+    match is_long {
+        true => long_bracket(behind).map(|(_, len)| 2 + len),
+        false => Some(memchr::memchr(b'\n', rest).unwrap_or(rest.len())),
+    }
+}
+
+/// `[[…]]`, `[=[…]=]` and so on: where its text begins, and its whole length.
+fn long_bracket(rest: &[u8]) -> Option<(usize, usize)> {
+    let level = rest.get(1..)?.iter().take_while(|byte| **byte == b'=').count();
+    if rest.first() != Some(&b'[') || rest.get(1 + level) != Some(&b'[') {
+        return None;
+    }
+    let close = [&b"]"[..], &b"=".repeat(level), b"]"].concat();
+    let start = level + 2;
+    let end = memchr::memmem::find(&rest[start..], &close)?;
+    Some((start, start + end + close.len()))
+}
+
+fn quoted_len(rest: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match rest.get(at)? {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            byte if *byte == rest[0] => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// True when nothing in the script can run long.
+fn is_brief(tokens: &[Token<'_>]) -> bool {
+    let token = |at: usize| tokens.get(at).copied().unwrap_or(Token::Symbol(b""));
+    for (at, current) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map(token);
+        match current {
+            Token::Name(name) if REPEATING.contains(name) => return false,
+            // A known table or function appears only to be called, so that no other name can stand for it.
+            Token::Name(name) if before.is_none_or(|before| !before.is(b".") && !before.is(b":")) => {
+                let Some((_, members)) = BRIEF.iter().find(|(known, _)| known == name) else { continue };
+                let called = match members {
+                    [] => token(at + 1).is(b"("),
+                    members => {
+                        let member = matches!(token(at + 2), Token::Name(member) if members.contains(&member));
+                        token(at + 1).is(b".") && member && token(at + 3).is(b"(")
+                    }
+                };
+                if !called {
+                    return false;
+                }
+            }
+            Token::Symbol(b"(") => {
+                let is_call = match before {
+                    Some(Token::Name(_)) => !token(at - 1).is_keyword(),
+                    Some(before) => before.is(b")") || before.is(b"]") || matches!(before, Token::Text(_)),
+                    None => false,
+                };
+                if is_call && !is_known_call(tokens, at) {
+                    return false;
+                }
+            }
+            // `f"text"` and `f{…}` are calls too.
+            Token::Text(_) | Token::Symbol(b"{") => {
+                let called = match before {
+                    Some(Token::Name(_)) => !token(at - 1).is_keyword(),
+                    Some(before) => before.is(b")") || before.is(b"]"),
+                    None => false,
+                };
+                if called {
+                    return false;
+                }
+            }
+            // Methods: of a string, or of something that cannot be known.
+            Token::Symbol(b":") => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// True when what stands before the parenthesis at `at` is a function of [`BRIEF`].
+fn is_known_call(tokens: &[Token<'_>], at: usize) -> bool {
+    let name = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
+        Some(Token::Name(name)) => Some(*name),
+        _ => None,
+    };
+    let dotted = at >= 2 && tokens[at - 2].is(b".");
+    let (root_at, member) = match dotted {
+        true => (at.checked_sub(3), name(at.checked_sub(1))),
+        false => (at.checked_sub(1), None),
+    };
+    let is_root = root_at.is_some_and(|root| root == 0 || !tokens[root - 1].is(b".") && !tokens[root - 1].is(b":"));
+    let Some((_, members)) = BRIEF.iter().find(|(known, _)| Some(*known) == name(root_at)) else { return false };
+    is_root && member.map_or(members.is_empty(), |member| members.contains(&member))
+}
+
+/// True when every key that the script can touch is an element of `KEYS`.
+fn keeps_to_keys(tokens: &[Token<'_>]) -> bool {
+    let token = |at: usize| tokens.get(at).copied().unwrap_or(Token::Symbol(b""));
+    let aliases = key_aliases(tokens);
+    for (at, current) in tokens.iter().enumerate() {
+        match current {
+            Token::Name("KEYS") => {
+                let counted = at > 0 && token(at - 1).is(b"#");
+                if !counted && (!is_key(tokens, at, &[]) || token(at + 4).is(b"=")) {
+                    return false;
+                }
+            }
+            Token::Name("redis") => {
+                let Token::Name(member) = token(at + 2) else { return false };
+                if !token(at + 1).is(b".") || !token(at + 3).is(b"(") {
+                    return false;
+                }
+                let touches = matches!(member, "call" | "pcall");
+                if touches && !call_keeps_to_keys(tokens, at + 4, &aliases) {
+                    return false;
+                }
+            }
+            // Ways around what is written.
+            Token::Name(
+                "_G" | "loadstring" | "load" | "setfenv" | "getfenv" | "rawset" | "setmetatable" | "server",
+            ) => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// True when `KEYS[n]`, or a name that stands for it, is at `at`.
+fn is_key(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool {
+    match tokens.get(at..) {
+        Some([Token::Name("KEYS"), open, Token::Number(_), close, ..]) => open.is(b"[") && close.is(b"]"),
+        Some([Token::Name(name), ..]) => aliases.contains(name),
+        _ => false,
+    }
+}
+
+/// Names that are given a value once, by `local name = KEYS[n]`, and keep it.
+fn key_aliases<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    let mut aliases = Vec::new();
+    for at in 0..tokens.len() {
+        let [local, Token::Name(name), equals] = tokens[at..].iter().take(3).copied().collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let ends = tokens
+            .get(at + 7)
+            .is_none_or(|next| matches!(next, Token::Name(word) if !matches!(*word, "and" | "or")) || next.is(b";"));
+        if !local.is_word("local") || !equals.is(b"=") || !is_key(tokens, at + 3, &[]) || !ends {
+            continue;
+        }
+        // Declared or assigned anywhere else, or a parameter: it may stand for something else.
+        let uses: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].is_word(name)).collect();
+        let is_only_read = uses.iter().filter(|use_at| **use_at != at + 1).all(|use_at| {
+            let before = use_at.checked_sub(1).map(|at| tokens[at]);
+            let after = tokens.get(use_at + 1).copied();
+            let declared = before.is_some_and(|before| before.is_word("local") || before.is_word("for"));
+            let assigned = after.is_some_and(|after| after.is(b"="));
+            !declared && !assigned
+        });
+        let in_lists = tokens.iter().any(|token| token.is_word("function") || token.is_word("for"));
+        if is_only_read && !in_lists && !is_in_assignment_list(tokens, name) {
+            aliases.push(name);
+        }
+    }
+    aliases
+}
+
+/// True when a name is one of several that are declared or assigned together (`local a, name = …`).
+fn is_in_assignment_list(tokens: &[Token<'_>], name: &str) -> bool {
+    (0..tokens.len()).filter(|at| tokens[*at].is_word(name)).any(|at| {
+        // Forward over `, name` to a `=`.
+        let mut next = at + 1;
+        while tokens.get(next).is_some_and(|token| token.is(b","))
+            && matches!(tokens.get(next + 1), Some(Token::Name(_)))
+        {
+            next += 2;
+        }
+        next > at + 1 && tokens.get(next).is_some_and(|token| token.is(b"="))
+            || at > 0 && tokens[at - 1].is(b",") && tokens.get(at + 1).is_some_and(|token| token.is(b"="))
+    })
+}
+
+/// True when the call whose arguments begin at `at` names a known command and has `KEYS[n]` wherever that has keys.
+fn call_keeps_to_keys(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool {
+    let Some(starts) = arguments(tokens, at) else { return false };
+    let Some(Token::Text(Some(name))) = starts.first().and_then(|first| tokens.get(*first)) else { return false };
+    let is_alone = tokens.get(starts[0] + 1).is_some_and(|next| next.is(b",") || next.is(b")"));
+    let Some(row) = registry().find(name) else { return false };
+    if !is_alone || !row.subcommands.is_empty() || row.command.flags.has(Flags::MOVABLE_KEYS) {
+        return false;
+    }
+    let Keys::Range { first, last, step } = row.command.keys else { return row.command.keys == Keys::None };
+    let count = starts.len();
+    let (first, step) = (usize::from(first), usize::from(step).max(1));
+    let last = if last < 0 { count.saturating_sub(usize::from(last.unsigned_abs())) } else { last as usize };
+    (first..=last).step_by(step).filter(|position| *position < count).all(|position| {
+        let start = starts[position];
+        let len = if tokens[start].is_word("KEYS") { 4 } else { 1 };
+        let ends = tokens.get(start + len).is_some_and(|next| next.is(b",") || next.is(b")"));
+        is_key(tokens, start, aliases) && ends
+    }) && !tokens[starts[count - 1]..].first().is_some_and(|token| token.is(b"..."))
+        && !starts.iter().any(|start| tokens[*start].is_word("unpack"))
+}
+
+/// Where each argument of a call begins; `None` when the call has no end.
+fn arguments(tokens: &[Token<'_>], at: usize) -> Option<Vec<usize>> {
+    let (mut starts, mut depth, mut next) = (vec![at], 0usize, at);
+    loop {
+        match tokens.get(next)? {
+            Token::Symbol(b"(" | b"[" | b"{") => depth += 1,
+            Token::Symbol(b")") if depth == 0 => return Some(starts),
+            Token::Symbol(b")" | b"]" | b"}") => depth = depth.checked_sub(1)?,
+            Token::Symbol(b",") if depth == 0 => starts.push(next + 1),
+            _ => {}
+        }
+        next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(source: &str) -> (bool, bool) {
+        let Reading { is_brief, keeps_to_keys } = Reading::of(source.as_bytes());
+        (is_brief, keeps_to_keys)
+    }
+
+    #[test]
+    fn a_compare_and_swap_is_brief_and_keeps_to_its_keys() {
+        let source = "-- compare_and_swap.lua
+            local current = redis.call('HGET', KEYS[1], ARGV[1])
+            if current == ARGV[2] then
+                redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+                return 1
+            else
+                return 0
+            end";
+        assert_eq!(reading(source), (true, true));
+    }
+
+    #[test]
+    fn names_for_keys_are_followed() {
+        assert_eq!(reading("local k = KEYS[1] return redis.call('get', k)"), (true, true));
+        assert_eq!(reading("local k = KEYS[1]; redis.call('mset', k, 1, KEYS[2], 2)"), (true, true));
+        for source in [
+            "local k = KEYS[1] .. 'x' return redis.call('get', k)",
+            "local k = KEYS[1] k = 'x' return redis.call('get', k)",
+            "local k = KEYS[1] local k = 'x' return redis.call('get', k)",
+            "local k = KEYS[1] local a, k = 1, 'x' return redis.call('get', k)",
+            "local k = KEYS[1] k, a = 'x', 1 return redis.call('get', k)",
+            "local k = KEYS[1] or 'x' return redis.call('get', k)",
+            "local k = KEYS[1] for i, k in pairs(ARGV) do redis.call('get', k) end",
+            "local k = KEYS[1] local f = function(k) redis.call('get', k) end f('x')",
+        ] {
+            assert!(!Reading::of(source.as_bytes()).keeps_to_keys, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_may_touch_other_keys() {
+        for source in [
+            "return redis.call('get', 'x')",
+            "return redis.call('get', KEYS[1] .. 'x')",
+            "return redis.call('get', ARGV[1])",
+            "return redis.call(ARGV[1], KEYS[1])",
+            "return redis.call('get' .. '', KEYS[1])",
+            "return redis.call('mget', KEYS[1], 'x')",
+            "return redis.call('mget', unpack(KEYS))",
+            "return redis.call('keys', '*')",
+            "return redis.call('flushall')",
+            "return redis.call('nosuch', KEYS[1])",
+            "return redis.call('rename', KEYS[1], 'x')",
+            "return redis.call('object', 'encoding', KEYS[1])",
+            "return redis.call('eval', 'x', 0)",
+            "KEYS[1] = 'x' return redis.call('get', KEYS[1])",
+            "KEYS = {'x'} return redis.call('get', KEYS[1])",
+            "local r = redis return r.call('get', 'x')",
+            "local f = redis.call return f('get', 'x')",
+            "return redis['call']('get', 'x')",
+            "return pcall(redis.call, 'get', 'x')",
+            "loadstring('return 1')() return redis.call('get', KEYS[1])",
+            "table.insert(KEYS, 'x') return redis.call('get', KEYS[1])",
+            "local t = {KEYS} t[1][1] = 'x' return redis.call('get', KEYS[1])",
+        ] {
+            assert!(!Reading::of(source.as_bytes()).keeps_to_keys, "{source}");
+        }
+        for source in [
+            "return redis.call('get', KEYS[1])",
+            "return redis.call('mget', KEYS[1], KEYS[2])",
+            "return redis.call(\"SET\", KEYS[1], ARGV[1], 'EX', ARGV[2])",
+            "for i = 1, 10 do redis.call('incr', KEYS[1]) end return #KEYS",
+            "return {redis.call('get', KEYS[1]), redis.pcall('del', KEYS[2])}",
+            "return redis.call('ping')",
+        ] {
+            assert!(Reading::of(source.as_bytes()).keeps_to_keys, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_may_run_long() {
+        for source in [
+            "while true do end",
+            "for i = 1, 1e9 do end",
+            "repeat until false",
+            "local function f() return f() end return f()",
+            "local s = string.rep('a', 1e9)",
+            "return ('a'):rep(1e9)",
+            "local f = string.rep return f('a', 1e9)",
+            "return string.find(ARGV[1], ARGV[2])",
+            "return ARGV[1]:find(ARGV[2])",
+            "return select('#', 1)",
+            "local t = string return t.rep('a', 10)",
+            "tostring = string.rep return tostring('a', 10)",
+            "local tostring = string.rep return tostring('a', 10)",
+            "return unpack(ARGV)",
+            "return (string.rep)('a', 10)",
+            "return dofile'x'",
+            "return x{1}",
+            "return \"",
+            "--[[ no end",
+        ] {
+            assert!(!Reading::of(source.as_bytes()).is_brief, "{source}");
+        }
+        for source in [
+            "return 1",
+            "return {1, 2, {ok = 'x'}}",
+            "if tonumber(ARGV[1]) > (1 + 2) then return redis.status_reply('for while') end -- while",
+            "local x = redis.call('get', KEYS[1]) or (false) return x",
+            "return cjson.encode({a = 1})",
+            "#!lua flags=no-writes\nreturn [[while]] .. [=[ for ]=]",
+        ] {
+            assert!(Reading::of(source.as_bytes()).is_brief, "{source}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One run of a script: its locks, its host, its batch in the journal.
+
+use super::host::ScriptHost;
+use super::{LuaState, Script};
+use crate::client::Client;
+use crate::engine::{Engine, Worker};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::{Key, Locked};
+use resp::{OwnedRequest, Protocol, Reply};
+
+impl Engine {
+    /// Runs a script and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
+    #[allow(clippy::too_many_arguments, reason = "one run's whole context, passed on once")]
+    pub(crate) fn run_script(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        script: &Script,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        read_only: bool,
+        reply: &mut Reply<'_>,
+        mut held: Option<Locked<'_>>,
+    ) -> CommandResult {
+        let flags = script.flags.unwrap_or_default();
+        let read_only = read_only || flags.no_writes;
+        self.pass_script_gates(script, read_only)?;
+        let mut lua = worker.lua.take().unwrap_or_else(|| Box::new(LuaState::new()));
+        if let Err(error) = lua.prepare(&self.scripts, script) {
+            worker.lua = Some(lua);
+            return Err(error);
+        }
+        let is_part = held.is_some();
+        let has_all = is_part || !script.reading.keeps_to_keys;
+        let mut own = match &held {
+            Some(_) => None,
+            None if has_all => self.keyspace.lock_all_unless_busy(),
+            None => self.keyspace.lock_keys_unless_busy(keys.iter().map(|key| Key::new(key))),
+        };
+        let Some(locked) = held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend)) else {
+            worker.lua = Some(lua);
+            return Err(CommandError::Busy);
+        };
+        // What it does to its connection ends with it.
+        let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
+        let was_gathering = std::mem::replace(&mut worker.gathering, true);
+        let is_apart = !is_part && !script.reading.is_brief && self.apart.is_served();
+        let began_ns = self.clock.monotonic_ns();
+        let allow_oom = flags.allow_oom || read_only;
+        let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
+        out.clear();
+        let (garbage, request) = {
+            let mut host = ScriptHost {
+                engine: self,
+                worker,
+                client,
+                locked,
+                script,
+                has_all,
+                read_only,
+                allow_oom,
+                is_apart,
+                has_written: false,
+                began_ns,
+                request,
+            };
+            lua.state.run(&mut host, &script.sha, keys, args, protocol, &mut out);
+            (host.locked.take_garbage(), host.request)
+        };
+        client.db = db;
+        client.protocol = protocol;
+        worker.gathering = was_gathering;
+        if let Some(mut locked) = own {
+            client.depends_on = client.depends_on.max(locked.changed_by());
+            self.hand_over(worker, client, &mut locked);
+            drop(locked);
+        }
+        drop(garbage);
+        reply.raw(&out);
+        if out.first() == Some(&b'-') {
+            let text = String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned();
+            worker.books.stats.count_error(&text);
+        }
+        if out.capacity() > SCRIPT_REPLY_KEPT {
+            out = Vec::new();
+        }
+        worker.script_reply = out;
+        worker.script_request = if request.capacity() > SCRIPT_REPLY_KEPT { OwnedRequest::default() } else { request };
+        worker.lua = Some(lua);
+        Ok(())
+    }
+
+    /// What a script that says what it does has to pass before it begins.
+    fn pass_script_gates(&self, script: &Script, read_only: bool) -> CommandResult {
+        let Some(flags) = script.flags else { return Ok(()) };
+        if !read_only {
+            self.pass_write_restrictions()?;
+            let limit = self.settings.maxmemory();
+            if !flags.allow_oom && limit > 0 && self.host.used_memory() > limit {
+                return Err(CommandError::fixed(
+                    "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// Finds out whether a script compiles.
+    pub(crate) fn compile(&mut self, engine: &Engine, script: &Script) -> CommandResult {
+        self.lua.get_or_insert_with(|| Box::new(LuaState::new())).prepare(&engine.scripts, script)
+    }
+}
+
+/// The largest buffer for a reply or a request that is kept for the next.
+const SCRIPT_REPLY_KEPT: usize = 64 * 1024;

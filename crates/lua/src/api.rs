@@ -1,0 +1,296 @@
+//! The `redis` table: what a script may ask of its host. Knows argument rules and error texts, no command.
+
+use std::ffi::c_int;
+
+use crate::Host;
+use crate::context::Context;
+use crate::reply;
+use crate::stack::{Raise, Returned, Stack, Type, c_int32, function_of};
+use crate::text::Digits;
+
+/// Fields of the `redis` table that every kind of code sees.
+pub(crate) fn set_common_fields(stack: Stack<'_>, version: &Version) {
+    set_function(stack, c"log", function_of(log));
+    for (name, level) in [(c"LOG_DEBUG", 0), (c"LOG_VERBOSE", 1), (c"LOG_NOTICE", 2), (c"LOG_WARNING", 3)] {
+        set_number(stack, name, level);
+    }
+    set_number(stack, c"REDIS_VERSION_NUM", version.number());
+    stack.push_bytes(version.text.as_bytes());
+    stack.set_field(-2, c"REDIS_VERSION");
+}
+
+/// Fields for code that runs with a host.
+pub(crate) fn set_running_fields(stack: Stack<'_>) {
+    set_function(stack, c"call", function_of(call));
+    set_function(stack, c"pcall", function_of(pcall));
+    set_function(stack, c"setresp", function_of(setresp));
+    set_function(stack, c"sha1hex", function_of(sha1hex));
+    set_function(stack, c"error_reply", function_of(error_reply));
+    set_function(stack, c"status_reply", function_of(status_reply));
+    set_function(stack, c"set_repl", function_of(set_repl));
+    set_function(stack, c"acl_check_cmd", function_of(acl_check_cmd));
+    for (name, flags) in
+        [(c"REPL_NONE", 0), (c"REPL_AOF", 1), (c"REPL_SLAVE", 2), (c"REPL_REPLICA", 2), (c"REPL_ALL", 3)]
+    {
+        set_number(stack, name, flags);
+    }
+}
+
+/// Fields for EVAL only. There is no debugger, so they answer as Redis does when none is attached.
+pub(crate) fn set_eval_fields(stack: Stack<'_>) {
+    set_function(stack, c"replicate_commands", function_of(replicate_commands));
+    set_function(stack, c"breakpoint", function_of(breakpoint));
+    set_function(stack, c"debug", function_of(debug));
+}
+
+/// The version that scripts are told.
+pub(crate) struct Version {
+    pub(crate) text: String,
+}
+
+impl Version {
+    /// `0x00MMmmpp`.
+    fn number(&self) -> i32 {
+        self.text.split('.').take(3).fold(0, |number, part| number << 8 | part.parse::<i32>().unwrap_or(0))
+    }
+}
+
+fn set_function(stack: Stack<'_>, name: &std::ffi::CStr, function: mlua_sys::lua_CFunction) {
+    stack.push_function(function, 0);
+    stack.set_field(-2, name);
+}
+
+fn set_number(stack: Stack<'_>, name: &std::ffi::CStr, number: i32) {
+    stack.push_number(f64::from(number));
+    stack.set_field(-2, name);
+}
+
+/// Raises `{err = "ERR …"}`.
+fn fail(stack: Stack<'_>, message: &str) -> Raise {
+    reply::push_error(stack, message.as_bytes());
+    stack.raise()
+}
+
+fn call(stack: Stack<'_>) -> Returned {
+    let context = Context::of(stack);
+    if command(stack, context)? { Ok(1) } else { Err(stack.raise()) }
+}
+
+fn pcall(stack: Stack<'_>) -> Returned {
+    let context = Context::of(stack);
+    command(stack, context)?;
+    if context.killed.get() {
+        return Err(stack.raise());
+    }
+    Ok(1)
+}
+
+/// Pushes the command's reply, or an error table and says so.
+#[inline]
+fn command(stack: Stack<'_>, context: &Context) -> Result<bool, Raise> {
+    if !context.has_host() {
+        return Err(fail(stack, "redis.call/pcall can only be called inside a script invocation"));
+    }
+    let reply = context.reply();
+    let asked = with_arguments(stack, context, |arguments| {
+        reply.clear();
+        context.host(|host| host.call(arguments, reply)).is_some()
+    });
+    let answered = match asked {
+        Ok(answered) => answered,
+        Err(message) => {
+            reply::push_error(stack, message.as_bytes());
+            return Ok(false);
+        }
+    };
+    if !answered {
+        return Err(fail(stack, "the server failed to execute the command"));
+    }
+    // The arguments are no longer needed; their room is enough for the reply.
+    stack.set_len(0);
+    reply::push(stack, reply)?;
+    Ok(reply.first() != Some(&b'-'))
+}
+
+/// Calls `use_them` with the arguments of the running function, straight from the stack. A number is the text that Redis makes of it
+/// (`%.17g`; Lua's own conversion would lose digits). Nothing is allocated for up to sixteen arguments.
+#[inline]
+fn with_arguments<R>(
+    stack: Stack<'_>,
+    context: &Context,
+    use_them: impl FnOnce(&[&[u8]]) -> R,
+) -> Result<R, &'static str> {
+    const FEW: usize = 16;
+    let count = stack.len();
+    if count == 0 {
+        return Err("Please specify at least one argument for this redis lib call");
+    }
+    let mut numbers = false;
+    for position in 1..=count {
+        match stack.kind(position) {
+            Type::String => {}
+            Type::Number => numbers = true,
+            _ => return Err("Lua redis lib command arguments must be strings or integers"),
+        }
+    }
+    if numbers {
+        for position in 1..=count {
+            if stack.kind(position) == Type::Number {
+                stack.push_bytes(Digits::new().general(stack.number(position), 17));
+                stack.replace(position);
+            }
+        }
+    }
+    if count as usize <= FEW {
+        let mut few: [&[u8]; FEW] = [&[]; FEW];
+        for (slot, position) in few.iter_mut().zip(1..=count) {
+            *slot = stack.bytes(position).unwrap_or_default();
+        }
+        return Ok(use_them(&few[..count as usize]));
+    }
+    Ok(context.with_many_arguments(|many| {
+        // Strings only: nothing here can raise a Lua error while the list is lent out.
+        many.extend((1..=count).map(|position| stack.bytes(position).unwrap_or_default()));
+        use_them(many)
+    }))
+}
+
+fn sha1hex(stack: Stack<'_>) -> Returned {
+    if stack.len() != 1 {
+        return Err(fail(stack, "wrong number of arguments"));
+    }
+    let digest = crate::sha1hex(stack.bytes(1).unwrap_or_default());
+    stack.push_bytes(&digest);
+    Ok(1)
+}
+
+fn error_reply(stack: Stack<'_>) -> Returned {
+    if stack.len() != 1 || stack.kind(1) != Type::String {
+        reply::push_error(stack, b"wrong number or type of arguments");
+        return Ok(1);
+    }
+    let text = reply::until_nul(stack.bytes(1).unwrap_or_default());
+    if text.first() == Some(&b'-') {
+        reply::push_error(stack, text);
+    } else {
+        reply::push_error_with_code(stack, text);
+    }
+    Ok(1)
+}
+
+fn status_reply(stack: Stack<'_>) -> Returned {
+    if stack.len() != 1 || stack.kind(1) != Type::String {
+        reply::push_error(stack, b"wrong number or type of arguments");
+        return Ok(1);
+    }
+    stack.push_table(0, 1);
+    stack.push_bytes(b"ok");
+    stack.copy(1);
+    stack.raw_set(-3);
+    Ok(1)
+}
+
+fn log(stack: Stack<'_>) -> Returned {
+    let count = stack.len();
+    if count < 2 {
+        return Err(fail(stack, "redis.log() requires two arguments or more."));
+    }
+    if !stack.is_number(1) {
+        return Err(fail(stack, "First argument must be a number (log level)."));
+    }
+    let level = c_int32(stack.number(1));
+    if !(0..=3).contains(&level) {
+        return Err(fail(stack, "Invalid debug level."));
+    }
+    let context = Context::of(stack);
+    let text = context.scratch();
+    for position in 2..=count {
+        if let Some(part) = stack.bytes(position) {
+            if position != 2 {
+                text.push(b' ');
+            }
+            text.extend_from_slice(part);
+        }
+    }
+    context.host(|host| host.log(i64::from(level), text));
+    Ok(0)
+}
+
+fn setresp(stack: Stack<'_>) -> Returned {
+    let context = Context::of(stack);
+    if !context.has_host() {
+        return Err(fail(stack, "redis.setresp can only be called inside a script invocation"));
+    }
+    if stack.len() != 1 {
+        return Err(fail(stack, "redis.setresp() requires one argument."));
+    }
+    let version = c_int32(stack.number(1));
+    if version != 2 && version != 3 {
+        return Err(fail(stack, "RESP version must be 2 or 3."));
+    }
+    context.resp3.set(version == 3);
+    context.host(|host| host.set_resp(version as u8));
+    Ok(0)
+}
+
+fn set_repl(stack: Stack<'_>) -> Returned {
+    let context = Context::of(stack);
+    if !context.has_host() {
+        return Err(fail(stack, "redis.set_repl can only be called inside a script invocation"));
+    }
+    if stack.len() != 1 {
+        return Err(fail(stack, "redis.set_repl() requires two arguments."));
+    }
+    let flags = c_int32(stack.number(1));
+    if flags & !3 != 0 {
+        return Err(fail(stack, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."));
+    }
+    context.host(|host| host.set_repl(i64::from(flags)));
+    Ok(0)
+}
+
+fn acl_check_cmd(stack: Stack<'_>) -> Returned {
+    let context = Context::of(stack);
+    if !context.has_host() {
+        return Err(fail(stack, "redis.acl_check_cmd can only be called inside a script invocation"));
+    }
+    // The answer is brought to a form without a destructor before Lua may be asked for anything.
+    let message = context.reply();
+    let answer = with_arguments(stack, context, |arguments| {
+        message.clear();
+        match context.host(|host: &mut dyn Host| host.acl_check(arguments)) {
+            Some(Ok(allowed)) => Some(allowed),
+            Some(Err(text)) => {
+                message.extend_from_slice(text.as_bytes());
+                None
+            }
+            None => None,
+        }
+    });
+    match answer {
+        Ok(Some(allowed)) => {
+            stack.push_boolean(allowed);
+            Ok(1)
+        }
+        Ok(None) => {
+            reply::push_error(stack, message);
+            Err(stack.raise())
+        }
+        Err(message) => Err(fail(stack, message)),
+    }
+}
+
+/// Effects are what is replicated, always.
+fn replicate_commands(stack: Stack<'_>) -> Returned {
+    stack.push_boolean(true);
+    Ok(1)
+}
+
+fn breakpoint(stack: Stack<'_>) -> Returned {
+    stack.push_boolean(false);
+    Ok(1)
+}
+
+fn debug(_: Stack<'_>) -> Returned {
+    Ok(0 as c_int)
+}

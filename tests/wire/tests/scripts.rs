@@ -1,0 +1,331 @@
+//! EVAL, EVALSHA, SCRIPT: how scripts run and what they may do. What Lua itself does is in `lua`'s own tests.
+
+use wire::{Session, check};
+
+const CAS: &str = "local current = redis.call('HGET', KEYS[1], ARGV[1])\nif current == ARGV[2] then\n    redis.call('HSET', \
+                   KEYS[1], ARGV[1], ARGV[3])\n    return 1\nelse\n    return 0\nend";
+
+#[test]
+fn a_script_sees_its_keys_and_arguments() {
+    check(
+        r##"
+        > EVAL "return {KEYS[1],KEYS[2],ARGV[1],ARGV[2],#KEYS,#ARGV}" 2 a b c d
+        ["a", "b", "c", "d", :2, :2]
+        > EVAL "return 1" 0
+        :1
+        > EVAL "return" 0
+        (nil)
+        > EVAL "return 'x'" 0
+        "x"
+        > EVAL "return {1,2,{3,'four'},nil,5}" 0
+        [:1, :2, [:3, "four"]]
+        > EVAL "return 3.99" 0
+        :3
+        > EVAL "return true" 0
+        :1
+        > EVAL "return false" 0
+        (nil)
+        > EVAL "return {ok='fine'}" 0
+        +fine
+        > EVAL "return {err='MY error'}" 0
+        -MY error
+        > EVAL "return redis.status_reply('x')" 0
+        +x
+        > EVAL "return redis.error_reply('x y')" 0
+        ~-*x y
+        "##,
+    );
+}
+
+#[test]
+fn a_script_runs_commands() {
+    check(
+        r##"
+        > EVAL "return redis.call('SET',KEYS[1],ARGV[1])" 1 k v
+        +OK
+        > EVAL "return redis.call('GET',KEYS[1])" 1 k
+        "v"
+        > EVAL "return redis.call('GET','nosuch')" 0
+        (nil)
+        > EVAL "redis.call('HSET',KEYS[1],'a',1,'b',2.5) return redis.call('HGETALL',KEYS[1])" 1 h
+        ["a", "1", "b", "2.5"]
+        > EVAL "return redis.call('INCRBY','n',5)" 0
+        :5
+        > EVAL "return redis.pcall('INCR',KEYS[1])" 1 k
+        ~-ERR value is not an integer or out of range*
+        > EVAL "return redis.call('INCR',KEYS[1])" 1 k
+        ~-ERR value is not an integer or out of range*
+        > EVAL "return redis.pcall('HGET',KEYS[1],'f').err" 1 k
+        ~"WRONGTYPE Operation against a key holding the wrong kind of value*"
+        > EVAL "local r = redis.pcall('nosuch') return r.err" 0
+        ~"ERR Unknown Redis command called from script*"
+        > EVAL "return redis.call('get')" 0
+        ~-ERR Wrong number of args calling Redis command from script*
+        > EVAL "return redis.call('subscribe','x')" 0
+        ~-ERR This Redis command is not allowed from script*
+        > EVAL "return redis.call('select',3)" 0
+        +OK
+        > GET k
+        "v"
+        > EVAL "redis.call('select',3) redis.call('set','x',1) return 1" 0
+        :1
+        > EXISTS x
+        :0
+        "##,
+    );
+}
+
+#[test]
+fn the_compare_and_swap_of_job_records() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    connection.run("HSET job state pending");
+    let sha = connection.run_with("SCRIPT LOAD", &[CAS.as_bytes()]).text().to_owned();
+    for (expected, new, outcome) in
+        [("pending", "claimed", ":1"), ("pending", "claimed", ":0"), ("claimed", "done", ":1"), ("", "x", ":0")]
+    {
+        let args: [&[u8]; 4] = [b"1", b"job", b"state", expected.as_bytes()];
+        let args: Vec<&[u8]> = args.into_iter().chain([new.as_bytes()]).collect();
+        assert_eq!(connection.run_with(&format!("EVALSHA {sha}"), &args).to_string(), outcome);
+    }
+    assert_eq!(connection.run("HGET job state").text(), "done");
+    let args: [&[u8]; 6] = [CAS.as_bytes(), b"1", b"job", b"state", b"done", b"pending"];
+    assert_eq!(connection.run_with("EVAL", &args).to_string(), ":1");
+}
+
+#[test]
+fn scripts_are_known_by_their_digest() {
+    check(
+        r##"
+        > SCRIPT FLUSH
+        +OK
+        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        > SCRIPT LOAD "return 1"
+        "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
+        :1
+        > EVALSHA E0E1F9FABFC9D4800C877A703B823AC0578FF8DB 0
+        :1
+        > SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db nosuch
+        [:1, :0]
+        > SCRIPT FLUSH ASYNC
+        +OK
+        > SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db
+        [:0]
+        > EVAL "return 1" 0
+        :1
+        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
+        :1
+        > EVALSHA short 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        > SCRIPT FLUSH SYNC
+        +OK
+        > EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        > SCRIPT FLUSH NOW
+        -ERR SCRIPT FLUSH only support SYNC|ASYNC option
+        > SCRIPT NOSUCH
+        -ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.
+        > SCRIPT LOAD "return ("
+        ~-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'*
+        > EVAL "return (" 0
+        ~-ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'*
+        > SCRIPT KILL
+        -NOTBUSY No scripts in execution right now.
+        "##,
+    );
+}
+
+#[test]
+fn numbers_of_keys_are_checked() {
+    check(
+        r##"
+        > EVAL "return 1" -1
+        -ERR Number of keys can't be negative
+        > EVAL "return 1" 2 a
+        -ERR Number of keys can't be greater than number of args
+        > EVAL "return 1" x
+        -ERR value is not an integer or out of range
+        > EVAL "return 1"
+        -ERR wrong number of arguments for 'eval' command
+        "##,
+    );
+}
+
+#[test]
+fn what_only_reads_may_not_write() {
+    check(
+        r##"
+        > SET k v
+        +OK
+        > EVAL_RO "return redis.call('GET',KEYS[1])" 1 k
+        "v"
+        > EVAL_RO "return redis.call('SET',KEYS[1],'w')" 1 k
+        ~-ERR Write commands are not allowed from read-only scripts.*
+        > EVAL "#!lua flags=no-writes\nreturn redis.call('SET',KEYS[1],'w')" 1 k
+        ~-ERR Write commands are not allowed from read-only scripts.*
+        > EVAL "#!lua flags=nosuch\nreturn 1" 0
+        ~-ERR Unexpected flag in script shebang*
+        > EVAL "#!nosuch\nreturn 1" 0
+        ~-ERR Unexpected engine in script shebang*
+        > SCRIPT LOAD "return redis.call('GET',KEYS[1])"
+        "620cd258c2c9c88c9d10db67812ccf663d96bdc6"
+        > EVALSHA_RO 620cd258c2c9c88c9d10db67812ccf663d96bdc6 1 k
+        "v"
+        > GET k
+        "v"
+        "##,
+    );
+}
+
+#[test]
+fn errors_say_where() {
+    check(
+        r##"
+        > EVAL "error('boom')" 0
+        ~-ERR user_script:1: boom script: *, on @user_script:1.
+        > EVAL "return nosuch" 0
+        ~-ERR user_script:1: Script attempted to access nonexistent global variable 'nosuch' script: *
+        > EVAL "nosuch = 1" 0
+        ~-ERR user_script:1: Attempt to modify a readonly table script: *
+        > EVAL "\n\nlocal x = nil + 1" 0
+        ~-ERR user_script:3: attempt to perform arithmetic on a nil value script: *, on @user_script:3.
+        > EVAL "redis.call('set','a',1) error('late')" 0
+        ~-ERR *late*
+        > GET a
+        "1"
+        "##,
+    );
+}
+
+#[test]
+fn loops_and_functions_run_too() {
+    check(
+        r##"
+        > EVAL "local n = 0 for i = 1, 1000 do n = n + i end return n" 0
+        :500500
+        > EVAL "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSHX','l',i) end return 1" 0 0
+        :1
+        > EVAL "local function fib(n) if n < 2 then return n end return fib(n-1) + fib(n-2) end return fib(15)" 0
+        :610
+        > EVAL "local keys = {} for i = 1, 100 do keys[i] = 'k'..i redis.call('SET', keys[i], i) end return redis.call('MGET', unpack(keys, 1, 3))" 0
+        ["1", "2", "3"]
+        > DBSIZE
+        :100
+        "##,
+    );
+}
+
+#[test]
+fn scripts_in_transactions() {
+    check(
+        r##"
+        > MULTI
+        +OK
+        > SET k 1
+        +QUEUED
+        > EVAL "return redis.call('INCR',KEYS[1])" 1 k
+        +QUEUED
+        > EVAL "for i=1,3 do redis.call('INCR','k') end return redis.call('GET','k')" 0
+        +QUEUED
+        > EXEC
+        [+OK, :2, "5"]
+        > WATCH k
+        +OK
+        > EVAL "return redis.call('SET','k','x')" 0
+        +OK
+        > MULTI
+        +OK
+        > PING
+        +QUEUED
+        > EXEC
+        (nil array)
+        "##,
+    );
+}
+
+#[test]
+fn replies_in_resp3() {
+    check(
+        r##"
+        > HELLO 3
+        *
+        > HSET h f v
+        :1
+        > EVAL "return redis.call('HGETALL',KEYS[1])" 1 h
+        ["f", "v"]
+        > EVAL "redis.setresp(3) return redis.call('HGETALL',KEYS[1])" 1 h
+        {"f" => "v"}
+        > EVAL "return redis.call('GET','nosuch')" 0
+        _
+        > EVAL "return {double=3.5}" 0
+        ,3.5
+        > EVAL "return true" 0
+        :1
+        > EVAL "redis.setresp(3) return true" 0
+        #t
+        "##,
+    );
+}
+
+#[test]
+fn keys_of_scripts_are_found() {
+    check(
+        r##"
+        > COMMAND GETKEYS EVAL "return 1" 2 a b c
+        ["a", "b"]
+        > COMMAND GETKEYS EVAL "return 1" 0
+        []
+        "##,
+    );
+}
+
+/// A script that does not end, stopped from another connection.
+#[test]
+fn an_endless_script_can_be_killed() {
+    check(
+        r##"
+        # config busy-reply-threshold 50
+        > SET k v
+        +OK
+        > EVAL "while true do end" 0
+        # eventually
+        2> PING
+        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> GET k
+        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> SCRIPT KILL
+        +OK
+        1< ~-ERR Script killed by user with SCRIPT KILL... script: *, on @user_script:1.
+        # eventually
+        2> PING
+        +PONG
+        2> GET k
+        "v"
+        > EVAL "pcall(function() while true do end end) while true do pcall(function() while true do end end) end" 0
+        # eventually
+        2> PING
+        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> SCRIPT KILL
+        +OK
+        1< ~-ERR Script killed by user with SCRIPT KILL... script: *, on @user_script:1.
+        "##,
+    );
+}
+
+#[test]
+fn one_that_has_written_cannot_be_killed() {
+    check(
+        r##"
+        # config busy-reply-threshold 50
+        > EVAL "redis.call('SET','w',1) for i = 1, 1e8 do if i % 1000 == 0 and redis.call('GET','stop') then return i end end return 'end'" 0
+        # eventually
+        2> SCRIPT KILL
+        -UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.
+        1< "end"
+        2> GET w
+        "1"
+        "##,
+    );
+}
