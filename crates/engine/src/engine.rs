@@ -687,15 +687,19 @@ impl Engine {
             reply.truncate(reply_at);
             reply.error(&text);
         }
-        match after {
+        let after = match after {
             // Nobody waits in the middle of a transaction.
             After::Block(blocked) => {
-                let outcome = self.outcome(client, &blocked.event, true);
-                reply.raw(outcome.as_deref().unwrap_or(b"$-1\r\n"));
+                reply.raw(&self.outcome(client, &blocked.event, true).unwrap_or_default());
                 After::Continue
             }
             after => after,
+        };
+        if reply.position() == reply_at {
+            // By itself it has no reply (CLIENT REPLY SKIP). Here somebody counts.
+            reply.null();
         }
+        after
     }
 
     /// Hands the effects that were gathered to the journal, as one batch.
