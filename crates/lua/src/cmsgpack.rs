@@ -120,7 +120,7 @@ fn pack_number(packed: &mut Vec<u8>, number: f64) {
 
 fn pack_integer(packed: &mut Vec<u8>, n: i64) {
     let (kind, len) = match n {
-        0..=127 | -32..=-1 => return packed.push(n as u8),
+        -32..=127 => return packed.push(n as u8),
         128..=0xff => (0xcc, 1),
         0x100..=0xffff => (0xcd, 2),
         0x1_0000..=0xffff_ffff => (0xce, 4),
@@ -259,7 +259,7 @@ fn store(stack: Stack<'_>, inner: &mut Nesting) {
     if !inner.map {
         inner.position += 1;
         stack.raw_set_at(-2, inner.position);
-    } else if inner.left % 2 == 0 {
+    } else if inner.left.is_multiple_of(2) {
         stack.raw_set(-3);
     }
 }

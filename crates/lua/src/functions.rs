@@ -40,7 +40,8 @@ pub(crate) fn push_loading_globals(stack: Stack<'_>, version: &Version) -> c_int
 }
 
 thread_local! {
-    /// When the library that is being loaded on this thread must be done. A state stays on its thread, so there is one.
+    /// When the library that is being loaded on this thread must be done. Loading one does not lead to
+    /// loading another, so there is one at a time.
     static LOAD_UNTIL: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
 }
 

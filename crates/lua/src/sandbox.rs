@@ -156,11 +156,9 @@ pub(crate) fn set(stack: Stack<'_>, name: &CStr, function: ffi::lua_CFunction) {
 fn replace_functions(stack: Stack<'_>) {
     set(stack, c"pcall", function_of(protected_call));
     set(stack, c"xpcall", function_of(protected_call_with_handler));
-    for name in [c"collectgarbage"] {
-        stack.get_field(-1, name);
-        stack.push_function(function_of(collect_garbage), 1);
-        stack.set_field(-2, name);
-    }
+    stack.get_field(-1, c"collectgarbage");
+    stack.push_function(function_of(collect_garbage), 1);
+    stack.set_field(-2, c"collectgarbage");
     stack.get_field(-1, c"coroutine");
     stack.get_field(-1, c"resume");
     stack.push_function(function_of(resume), 1);

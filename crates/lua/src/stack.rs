@@ -14,7 +14,6 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
 use mlua_sys as ffi;
 pub(crate) use mlua_sys::lua_State;
@@ -67,8 +66,8 @@ where
     F: Fn(Stack<'_>) -> Returned + Copy + 'static,
 {
     const { assert!(size_of::<F>() == 0, "a Lua function cannot capture") };
-    // SAFETY: F has no bytes, so there is nothing to initialise.
-    let function: F = unsafe { MaybeUninit::uninit().assume_init() };
+    // SAFETY: F has no bytes, so any aligned address holds one.
+    let function: F = unsafe { std::ptr::NonNull::<F>::dangling().read() };
     // SAFETY: Lua calls us with a live state, inside a protected call.
     let stack = unsafe { Stack::of(lua) };
     match function(stack) {

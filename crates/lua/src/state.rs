@@ -19,7 +19,7 @@ use crate::shebang;
 use crate::stack::{GLOBALS, REGISTRY, Returned, Stack, Type, function_of};
 use crate::text::Digits;
 
-/// One Lua state, for one thread.
+/// One Lua state, for one thread at a time.
 pub struct State {
     lua: *mut ffi::lua_State,
     /// Boxed: Lua knows its address. Dropped after the state is closed.
@@ -511,6 +511,10 @@ impl State {
         }
     }
 }
+
+// SAFETY: all that the pointers lead to (Lua's memory, the context) belongs to the state alone and is touched only
+// through it; nothing in it is tied to a thread between two calls.
+unsafe impl Send for State {}
 
 impl Drop for State {
     fn drop(&mut self) {
