@@ -32,7 +32,9 @@ pub struct PubSub {
 /// What one client has subscribed to: channels, patterns, shard channels, each in the order in which it did. Most
 /// clients listen to nothing, and pay a pointer for it.
 #[derive(Default)]
-pub struct Subscriptions(Option<Box<[Vec<Box<[u8]>>; 3]>>);
+pub struct Subscriptions(Option<Box<[Names; 3]>>);
+
+type Names = Vec<Box<[u8]>>;
 
 impl Subscriptions {
     fn of(&self, topic: Topic) -> &[Box<[u8]>] {
@@ -145,8 +147,8 @@ impl PubSub {
     /// Names with subscribers that match a pattern, if one is given.
     pub fn names(&self, topic: Topic, pattern: Option<&[u8]>) -> Vec<Box<[u8]>> {
         let subscribers = self.subscribers(topic).read();
-        let wanted = |name: &&Box<[u8]>| pattern.is_none_or(|pattern| glob::matches(pattern, name, false));
-        subscribers.keys().filter(wanted).cloned().collect()
+        let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, false));
+        subscribers.keys().filter(|name| wanted(name)).cloned().collect()
     }
 
     /// How many clients have subscribed to a name.
