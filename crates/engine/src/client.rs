@@ -4,6 +4,7 @@ use crate::clients::ClientHandle;
 use crate::command::Registered;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
+use crate::tracking::Tracker;
 use crate::transaction::{Transaction, Watches};
 use resp::Protocol;
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub struct Client {
     pub transaction: Option<Box<Transaction>>,
     /// Keys that must not change before EXEC.
     pub watches: Watches,
+    /// CLIENT TRACKING: how it tracks what it reads, if it does.
+    pub tracker: Option<Arc<Tracker>>,
+    /// CLIENT CACHING was called right before.
+    pub caching: bool,
     /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
     pub durability: Option<AppendFsync>,
     /// The newest batch of effects that its replies may tell of: they are sent once that is kept.
@@ -65,6 +70,8 @@ impl Client {
             subscriptions: Subscriptions::default(),
             transaction: None,
             watches: Watches::default(),
+            tracker: None,
+            caching: false,
             durability: None,
             depends_on: 0,
             last_batch: 0,

@@ -52,9 +52,17 @@ pub struct ClientHandle {
     killed: AtomicBool,
     overflowed: AtomicBool,
     unblock: AtomicU8,
-    outbox: Mutex<Vec<u8>>,
+    outbox: Mutex<Outbox>,
     outbox_filled: AtomicBool,
     wake: Wake,
+}
+
+/// What others have sent to a client and its connection has not taken yet.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    /// The newest batch of the journal that it tells of.
+    depends_on: u64,
 }
 
 /// What a client calls itself; empty where it does not.
@@ -144,15 +152,21 @@ impl ClientHandle {
     /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is cut
     /// off; nobody waits for it.
     pub fn send(&self, bytes: &[u8], bytes_max: u64) {
+        self.send_after(0, bytes, bytes_max);
+    }
+
+    /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
+    pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
         let mut outbox = self.outbox.lock();
-        let waiting = outbox.len() + self.output_bytes.load(Relaxed) + bytes.len();
+        let waiting = outbox.bytes.len() + self.output_bytes.load(Relaxed) + bytes.len();
         if bytes_max > 0 && waiting as u64 > bytes_max {
             self.overflowed.store(true, Relaxed);
-            outbox.clear();
+            outbox.bytes.clear();
             drop(outbox);
             return self.kill();
         }
-        outbox.extend_from_slice(bytes);
+        outbox.bytes.extend_from_slice(bytes);
+        outbox.depends_on = outbox.depends_on.max(sequence);
         self.outbox_filled.store(true, Relaxed);
         drop(outbox);
         self.wake();
@@ -164,15 +178,17 @@ impl ClientHandle {
         self.outbox_filled.load(Relaxed)
     }
 
-    /// Moves what others have sent to the end of `out`.
+    /// Moves what others have sent to the end of `out`. Returns the newest batch of the journal that it tells of.
     #[inline]
-    pub fn drain_outbox(&self, out: &mut Vec<u8>) {
-        if self.outbox_filled.load(Relaxed) {
-            let mut outbox = self.outbox.lock();
-            out.append(&mut outbox);
-            outbox.shrink_to(4096);
-            self.outbox_filled.store(false, Relaxed);
+    pub fn drain_outbox(&self, out: &mut Vec<u8>) -> u64 {
+        if !self.outbox_filled.load(Relaxed) {
+            return 0;
         }
+        let mut outbox = self.outbox.lock();
+        out.append(&mut outbox.bytes);
+        outbox.bytes.shrink_to(4096);
+        self.outbox_filled.store(false, Relaxed);
+        outbox.depends_on
     }
 
     /// True when a command of this client waits, for whatever reason.
@@ -216,7 +232,7 @@ impl ClientHandle {
 
     /// Bytes of replies and messages that the client has not taken yet, and how many buffers hold them.
     pub fn unsent(&self) -> (usize, usize) {
-        let (output, outbox) = (self.output_bytes.load(Relaxed), self.outbox.lock().capacity());
+        let (output, outbox) = (self.output_bytes.load(Relaxed), self.outbox.lock().bytes.capacity());
         (output + outbox, usize::from(output > 0) + usize::from(outbox > 0))
     }
 

@@ -14,10 +14,13 @@ use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::watched::Watched;
 use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
+use crate::news::News;
+use crate::settings::events;
 use crate::stats::WorkerStats;
+use crate::tracking::Reason;
 use resp::Reply;
-use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The context of a command that only looks.
@@ -113,7 +116,10 @@ pub struct View<'a> {
     usage: Usage,
     stats: &'a WorkerStats,
     /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
-    overdue: RefCell<SmallVec<[Vec<u8>; 1]>>,
+    overdue: RefCell<BTreeSet<Vec<u8>>>,
+    /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
+    news: Option<&'a News>,
+    events: u32,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
 }
@@ -121,13 +127,43 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
         let locked = locked.at(now_ms, usage);
-        View { locked, db, now_ms, touch: true, usage, stats, overdue: RefCell::default(), met_busy: Cell::new(false) }
+        let (overdue, met_busy) = (RefCell::default(), Cell::new(false));
+        View { locked, db, now_ms, touch: true, usage, stats, overdue, news: None, events: 0, met_busy }
     }
 
     /// Looks at keys without using them.
     pub(crate) fn without_touching(mut self) -> View<'a> {
         self.touch = false;
         self
+    }
+
+    /// Notes what happens in `news`, as far as somebody may want to hear of it.
+    #[inline]
+    pub(crate) fn tell_to(&mut self, news: &'a News, events: u32) {
+        self.news = Some(news);
+        self.events = events;
+    }
+
+    /// Tells those who listen what happens to a key (`notify-keyspace-events`). `class` is one of `settings::events`.
+    #[inline]
+    pub fn notify(&self, class: u32, event: &'static str, key: Key<'_>) {
+        self.notify_in(self.db, class, event, key);
+    }
+
+    /// The same in another database.
+    #[inline]
+    pub fn notify_in(&self, db: usize, class: u32, event: &'static str, key: Key<'_>) {
+        if self.events & class != 0
+            && let Some(news) = self.news
+        {
+            news.event(event, db, key.name);
+        }
+    }
+
+    /// True when events of any of these classes are told.
+    #[inline]
+    pub fn tells(&self, classes: u32) -> bool {
+        self.events & classes != 0
     }
 
     /// The number of the selected database.
@@ -147,7 +183,7 @@ impl<'a> View<'a> {
         let entry = self.locked.db(db, key).entry(key)?;
         if Db::is_overdue(entry, self.now_ms) {
             if db == self.db {
-                self.overdue.borrow_mut().push(key.name.to_vec());
+                self.meet_overdue(key, entry);
             }
             return None;
         }
@@ -155,6 +191,62 @@ impl<'a> View<'a> {
             self.use_entry(entry);
         }
         Some(entry)
+    }
+
+    /// Notes that a key is to be removed.
+    #[cold]
+    fn meet_overdue(&self, key: Key<'_>, entry: &Entry) {
+        if !self.overdue.borrow().contains(key.name) {
+            self.notify_expired(self.db, key, entry);
+            self.overdue.borrow_mut().insert(key.name.to_vec());
+        }
+    }
+
+    /// Tells that a key's time has come, unless that was told when it was met.
+    fn notify_expired(&self, db: usize, key: Key<'_>, entry: &Entry) {
+        if self.events == 0 || db == self.db && self.overdue.borrow().contains(key.name) {
+            return;
+        }
+        match goes_with_its_fields(entry, self.now_ms) {
+            true => {
+                self.notify_in(db, events::HASH, "hexpired", key);
+                self.notify_in(db, events::GENERIC, "del", key);
+            }
+            false => self.notify_in(db, events::EXPIRED, "expired", key),
+        }
+    }
+
+    /// Tells what an effect that is about to be recorded ends or begins beside what its handler tells: keys whose time
+    /// had come, and keys that are new.
+    #[inline(never)]
+    fn foretell(&self, db: usize, effect: &Effect<'_>) {
+        match *effect {
+            Effect::StringSet { key, .. }
+            | Effect::StringWrite { key, .. }
+            | Effect::HashSet { key, .. }
+            | Effect::Put { key, .. } => self.foretell_value(db, key, false),
+            Effect::Rename { to, .. } => self.foretell_value(db, to, true),
+            Effect::Copy { to, to_db, .. } => self.foretell_value(to_db, to, true),
+            Effect::Move { key, to_db } => self.foretell_value(to_db, key, true),
+            Effect::Delete { key, cause: Cause::Expired } => {
+                if let Some(entry) = self.locked.db(db, key).entry(key) {
+                    self.notify_expired(db, key, entry);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A key gets a value, and is new if it had none; or counts as new, since what it had goes first.
+    fn foretell_value(&self, db: usize, key: Key<'_>, replaced: bool) {
+        let entry = self.locked.db(db, key).entry(key);
+        let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
+        if let Some(entry) = overdue {
+            self.notify_expired(db, key, entry);
+        }
+        if replaced || entry.is_none() || overdue.is_some() {
+            self.notify_in(db, events::NEW_KEY, "new", key);
+        }
     }
 
     /// Notes that an entry is used now.
@@ -206,7 +298,16 @@ impl<'a> View<'a> {
         self.entry(key).map(Entry::deadline)
     }
 
-    /// Counts a look-up as found or not, for INFO. Read commands do so once for each key they look up.
+    /// A read command has looked a key up: counted for INFO, and told if there is none.
+    #[inline]
+    pub fn looked_up(&self, key: Key<'_>, found: bool) {
+        self.count(found);
+        if !found {
+            self.notify(events::KEY_MISS, "keymiss", key);
+        }
+    }
+
+    /// Counts a look-up as found or not, for INFO.
     #[inline]
     pub fn count(&self, found: bool) {
         if found { self.stats.keyspace_hits.add(1) } else { self.stats.keyspace_misses.add(1) }
@@ -215,6 +316,31 @@ impl<'a> View<'a> {
     /// The locked shards, for commands that walk over all keys.
     pub fn locked(&self) -> &Locked<'a> {
         &self.locked
+    }
+
+    /// Remembers that a client has read keys, as long as there is room; when there is none, another key is forgotten,
+    /// and its readers are told so.
+    #[inline(never)]
+    pub(crate) fn remember<'k>(&mut self, engine: &Engine, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
+        for key in keys {
+            let gained = self.locked.tracked_mut(key).remember(key.name, reader);
+            engine.tracking.note_remembered(gained);
+            self.forget_readers(engine, key.name, 1);
+        }
+    }
+
+    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than `count_max`
+    /// keys, and of this one last. True when there are still too many.
+    fn forget_readers(&mut self, engine: &Engine, last: &[u8], count_max: usize) -> bool {
+        let too_many = engine.tracking.keys_beyond(engine.settings.tracking_table_max_keys());
+        for _ in 0..too_many.min(count_max) {
+            let Some((name, readers)) = self.locked.forget_any_tracked(last) else { return false };
+            engine.tracking.note_forgotten(readers.len());
+            if let Some(news) = self.news {
+                news.stale(&name, readers, Reason::Forgotten);
+            }
+        }
+        too_many > count_max
     }
 
     pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
@@ -230,6 +356,12 @@ impl<'a> View<'a> {
     pub(crate) fn has_overdue(&self) -> bool {
         !self.overdue.borrow().is_empty()
     }
+}
+
+/// True for a hash whose fields are all past their time though it is not past its own: it is no expired key.
+fn goes_with_its_fields(entry: &Entry, now_ms: u64) -> bool {
+    let is_hash = matches!(entry.object(), Some(Object::Hash(_)));
+    is_hash && entry.deadline().is_none_or(|deadline| deadline > now_ms)
 }
 
 /// Hands effects to the journal as one batch, while what they have changed is locked.
@@ -266,7 +398,7 @@ impl<'a> std::ops::Deref for Recorder<'a> {
     }
 }
 
-impl Recorder<'_> {
+impl<'a> Recorder<'a> {
     /// Makes an effect true, at once: later commands of the same script or transaction see it.
     #[inline]
     pub fn record(&mut self, effect: &Effect<'_>) -> Applied {
@@ -278,6 +410,12 @@ impl Recorder<'_> {
         self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.tell_watchers(db, effect);
+        }
+        if self.view.events != 0 {
+            self.view.foretell(db, effect);
+        }
+        if self.engine.tracking.any() {
+            self.note_stale(effect);
         }
         let applied = self.view.locked.apply(db, effect, self.thresholds);
         if let Some(batch) = &mut self.effects {
@@ -300,10 +438,49 @@ impl Recorder<'_> {
                 _ => codec::encode(db, effect, batch),
             }
         }
+        if let Effect::HashDelete { key, cause: Cause::Expired, .. } = *effect {
+            self.view.notify_in(db, events::HASH, "hexpired", key);
+            if applied.emptied {
+                self.view.notify_in(db, events::GENERIC, "del", key);
+            }
+        }
         if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
         applied
+    }
+
+    /// Notes that what clients have read of keys is no longer so.
+    #[inline(never)]
+    fn note_stale(&mut self, effect: &Effect<'_>) {
+        let Some(news) = self.view.news else { return };
+        let tracking = &self.engine.tracking;
+        let Some(keys) = effect.changed_keys() else {
+            self.view.locked.forget_tracked();
+            tracking.note_all_forgotten();
+            return news.all_stale();
+        };
+        let reason = if effect.is_expiry() { Reason::Expired } else { Reason::Changed };
+        for key in keys {
+            let readers = self.view.locked.tracked_mut(key).forget(key.name);
+            if let Some(readers) = &readers {
+                tracking.note_forgotten(readers.len());
+            }
+            if readers.is_some() || tracking.has_prefixes() {
+                news.stale(key.name, readers.unwrap_or_default(), reason);
+            }
+        }
+    }
+
+    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than so many. True
+    /// when there are still too many.
+    pub(crate) fn forget_readers(&mut self, count_max: usize) -> bool {
+        self.view.forget_readers(self.engine, b"", count_max)
+    }
+
+    /// What was recorded is left to be read.
+    pub(crate) fn into_view(self) -> View<'a> {
+        self.view
     }
 
     /// Hands what was recorded to the journal as one batch. IMPORTANT: while the locks are held, so that the journal
@@ -343,8 +520,8 @@ impl Recorder<'_> {
         };
         let stats = self.view.stats;
         match entry.object() {
-            // As when the cycle finds it: a hash that goes with its last field is no expired key.
-            Some(Object::Hash(table)) if entry.deadline().is_none_or(|deadline| deadline > now_ms) => {
+            // As when the cycle finds it.
+            Some(Object::Hash(table)) if goes_with_its_fields(entry, now_ms) => {
                 stats.expired_fields.add(table.len() as u64);
             }
             _ => stats.expired_keys.add(1),
@@ -385,7 +562,8 @@ impl Recorder<'_> {
 
     /// Removes keys that were found to be overdue.
     pub(crate) fn expire_met(&mut self) {
-        let met = std::mem::take(&mut *self.view.overdue.borrow_mut());
+        // Left in the list: that they have gone is told already.
+        let met = self.view.overdue.borrow().clone();
         for name in met {
             self.expire_if_overdue(self.view.db, Key::new(&name));
         }

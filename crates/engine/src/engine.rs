@@ -13,13 +13,15 @@ use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
 use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
+use crate::news::News;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
 use crate::script::{Apart, LuaState, Scripts, Ticket};
-use crate::settings::{ClientClass, Settings};
+use crate::settings::{ClientClass, Settings, events};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
+use crate::tracking::Tracking;
 use parking_lot::Mutex;
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
@@ -33,6 +35,7 @@ pub struct Engine {
     pub clients: Clients,
     pub monitors: Monitors,
     pub pubsub: PubSub,
+    pub tracking: Tracking,
     pub scripts: Scripts,
     /// Scripts that may run long.
     pub apart: Apart,
@@ -87,6 +90,8 @@ pub struct Worker {
     pub secrets: Vec<usize>,
     /// Effects of the command being executed, as the journal wants them.
     pub(crate) effects: Vec<u8>,
+    /// What has happened to keys meanwhile.
+    pub(crate) news: News,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.
@@ -199,6 +204,7 @@ impl Engine {
             clients: Clients::default(),
             monitors: Monitors::default(),
             pubsub: PubSub::default(),
+            tracking: Tracking::default(),
             scripts: Scripts::default(),
             apart: Apart::default(),
             pause: Pause::default(),
@@ -305,6 +311,7 @@ impl Engine {
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
             effects: Vec::new(),
+            news: News::default(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
@@ -397,13 +404,17 @@ impl Engine {
                 self.run(worker, client, registered, request, out, &mut after, ahead);
             }
             Err(_) if is_http(request) => after = After::Close,
-            Err(error) => {
+            Err(ref error) => {
                 if let Some(transaction) = &mut client.transaction {
                     transaction.failed = true;
                 }
                 count_rejected(worker, request);
-                self.fail(worker, client, out, reply_at, &error);
+                self.fail(worker, client, out, reply_at, error);
             }
+        }
+        if client.caching && client.transaction.is_none() && !found.is_ok_and(is_about_clients) {
+            // It was for this command, or for this transaction.
+            client.caching = false;
         }
         match client.reply_mode {
             ReplyMode::On => {}
@@ -702,12 +713,15 @@ impl Engine {
         after
     }
 
-    /// Hands the effects that were gathered to the journal, as one batch.
+    /// Hands the effects that were gathered to the journal, as one batch, and tells what has happened.
     pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
+        let mut sequence = 0;
         if !worker.effects.is_empty() {
-            client.last_batch = hand_over(self, &mut worker.effects, locked);
-            client.depends_on = client.depends_on.max(client.last_batch);
+            sequence = hand_over(self, &mut worker.effects, locked);
+            client.last_batch = sequence;
+            client.depends_on = client.depends_on.max(sequence);
         }
+        self.tell(&worker.news, sequence, client.id());
     }
 
     /// Runs the handler of a command under locks. Returns what it has left to be freed.
@@ -727,6 +741,7 @@ impl Engine {
         let (now_ms, gathering) = (worker.now_ms, worker.gathering);
         let stats = &worker.books.stats;
         let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
+        view.tell_to(&worker.news, self.events_told(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
@@ -744,13 +759,24 @@ impl Engine {
                     _ => cx.keys.locked().changed_by(),
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);
-                if cx.keys.has_overdue() && !self.is_restricted() {
-                    let mut recorder = cx.keys.into_recorder(self, &mut worker.effects);
+                let (mut keys, mut handed_over) = (cx.keys, None);
+                if keys.has_overdue() && !self.is_restricted() {
+                    let mut recorder = keys.into_recorder(self, &mut worker.effects);
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);
                     if !gathering {
-                        recorder.hand_over();
+                        handed_over = recorder.hand_over();
                     }
+                    keys = recorder.into_view();
+                }
+                if let Some(tracker) = &cx.client.tracker
+                    && tracker.remembers(cx.client.caching)
+                    && command.flags.has(Flags::READONLY)
+                {
+                    keys.remember(self, registered.keys(request), cx.client.id());
+                }
+                if !gathering {
+                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
                 }
                 (result, Vec::new())
             }
@@ -763,6 +789,9 @@ impl Engine {
                 }
                 stats.changes.add(cx.keys.changes);
                 let handed_over = if gathering { None } else { cx.keys.hand_over() };
+                if !gathering {
+                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
+                }
                 let seen = match handed_over {
                     Some(sequence) => {
                         cx.client.last_batch = sequence;
@@ -777,6 +806,17 @@ impl Engine {
                 drop(view);
                 (Ok(()), Vec::new())
             }
+        }
+    }
+
+    /// Which events somebody may want to hear of when a command is run: bits of `settings::events`.
+    #[inline]
+    pub(crate) fn events_told(&self, handler: Handler) -> u32 {
+        match events::told(self.settings.notify_keyspace_events()) {
+            0 => 0,
+            // What is past its time is absent then, but it is not removed.
+            told if matches!(handler, Handler::Read(_)) && self.is_restricted() => told & events::KEY_MISS,
+            told => told,
         }
     }
 
@@ -872,10 +912,14 @@ fn count_rejected(worker: &Worker, request: Request<'_>) {
     }
 }
 
+/// True for CLIENT and its subcommands.
+fn is_about_clients(registered: &Registered) -> bool {
+    registered.full_name.starts_with("client|")
+}
+
 /// Commands that a pause does not hold, or nobody could end it.
 fn is_exempt_from_pause(registered: &Registered) -> bool {
-    registered.full_name.starts_with("client|")
-        || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
+    is_about_clients(registered) || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
 }
 
 /// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.

@@ -6,6 +6,7 @@ use crate::context::View;
 use crate::engine::{Engine, Worker};
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Cause, Effect, Key, Usage};
+use crate::settings::events;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.
@@ -51,7 +52,8 @@ impl Engine {
         let stats = &worker.books.stats;
         // Nothing is created or used here: what is remembered of use does not matter.
         let Some(locked) = self.keyspace.lock_shard_unless_busy(shard) else { return false };
-        let view = View::new(locked, 0, worker.now_ms, Usage::Time, stats).without_touching();
+        let mut view = View::new(locked, 0, worker.now_ms, Usage::Time, stats).without_touching();
+        view.tell_to(&worker.news, events::told(self.settings.notify_keyspace_events()));
         let mut keys = view.into_recorder(self, &mut worker.effects);
         let mut any = false;
         for db in 0..DATABASES {
@@ -79,7 +81,9 @@ impl Engine {
             }
         }
         stats.changes.add(keys.changes);
-        keys.hand_over();
+        let sequence = keys.hand_over();
+        any |= keys.forget_readers(KEYS_PER_LOCK);
+        self.tell(&worker.news, sequence.unwrap_or(0), 0);
         any
     }
 }

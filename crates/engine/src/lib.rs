@@ -22,6 +22,7 @@ pub mod host;
 pub mod keyspace;
 pub mod latency;
 pub mod monitor;
+mod news;
 pub mod pause;
 pub mod persistence;
 pub mod pubsub;
@@ -32,6 +33,7 @@ pub mod script;
 pub mod settings;
 pub mod slowlog;
 pub mod stats;
+pub mod tracking;
 pub mod transaction;
 pub mod walk;
 

@@ -122,16 +122,16 @@ impl PubSub {
     }
 
     /// Sends a message to all who want to hear of the channel, and says how many they are. Beyond `bytes_max` a
-    /// subscriber that does not read is cut off.
-    pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
+    /// subscriber that does not read is cut off. Nobody hears of it before the batch `sequence` of the journal is kept.
+    pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64, sequence: u64) -> usize {
         let mut heard = 0;
         if let Some(handles) = self.channels.read().get(channel) {
-            heard += deliver(handles, &[b"message", channel, message], bytes_max);
+            heard += deliver(handles, &[b"message", channel, message], bytes_max, sequence);
         }
         if self.pattern_count.load(Relaxed) > 0 {
             for (pattern, handles) in self.patterns.read().iter() {
                 if glob::matches(pattern, channel, false) {
-                    heard += deliver(handles, &[b"pmessage", pattern, channel, message], bytes_max);
+                    heard += deliver(handles, &[b"pmessage", pattern, channel, message], bytes_max, sequence);
                 }
             }
         }
@@ -141,7 +141,7 @@ impl PubSub {
     /// The same for a shard channel, which has no patterns.
     pub fn publish_to_shard(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
         let shards = self.shards.read();
-        shards.get(channel).map_or(0, |handles| deliver(handles, &[b"smessage", channel, message], bytes_max))
+        shards.get(channel).map_or(0, |handles| deliver(handles, &[b"smessage", channel, message], bytes_max, 0))
     }
 
     /// Names with subscribers that match a pattern, if one is given.
@@ -168,7 +168,7 @@ impl PubSub {
 }
 
 /// Sends a message to each; it is written once for each protocol in use.
-fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64) -> usize {
+fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64, sequence: u64) -> usize {
     let (mut resp2, mut resp3) = (Vec::new(), Vec::new());
     for handle in handles {
         let (bytes, protocol) = match handle.resp.load(Relaxed) {
@@ -180,7 +180,7 @@ fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64) -> us
             message.push(parts.len());
             parts.iter().for_each(|part| message.bulk(part));
         }
-        handle.send(bytes, bytes_max);
+        handle.send_after(sequence, bytes, bytes_max);
     }
     handles.len()
 }

@@ -375,6 +375,9 @@ impl Peer {
     }
 
     fn poll(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
+        if self.awaits_script() {
+            self.poll_waiting(local, cx);
+        }
         if self.poll_output(local, cx).is_ready() {
             return Poll::Ready(());
         }
@@ -452,12 +455,17 @@ impl Peer {
         if io.broken || io.handle.is_killed() {
             return Poll::Ready(());
         }
-        if io.handle.has_mail() {
+        // What has happened since a script read something is heard after the script's reply, or a client that caches would
+        // keep what it was told not to.
+        if io.handle.has_mail() && !self.awaits_script() {
             if local.ios[self.io].output.capacity() == 0 {
                 local.ios[self.io].output = local.take_buffer();
             }
             let io = &mut local.ios[self.io];
-            io.handle.drain_outbox(&mut io.output);
+            let depends_on = io.handle.drain_outbox(&mut io.output);
+            self.client.depends_on = self.client.depends_on.max(depends_on);
+            io.depends_on = self.client.depends_on;
+            io.strict = self.client.waits_for_disk(&local.engine.settings);
         }
         let io = &mut local.ios[self.io];
         if io.handle.output_bytes.load(Relaxed) > 0 {
@@ -479,6 +487,11 @@ impl Peer {
             local.flush_later(self.io);
         }
         Poll::Pending
+    }
+
+    /// True while a script of this client runs apart.
+    fn awaits_script(&self) -> bool {
+        matches!(&self.state, State::Blocked(Blocked { event: Event::Apart(_), .. }, _))
     }
 
     /// Ready when nothing is left to be sent. A peer that is gone altogether makes sending fail, which ends this too.

@@ -302,11 +302,11 @@ fn a_watched_key_whose_time_comes_has_changed() {
         r#"
         > DEBUG SET-ACTIVE-EXPIRE 0
         +OK
-        > SET k 1 PX 1
+        > SET k 1 PX 500
         +OK
         > WATCH k
         +OK
-        # sleep 20ms
+        # sleep 600ms
         > MULTI
         +OK
         > PING

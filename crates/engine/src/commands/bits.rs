@@ -7,6 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, Key, Scalar};
 use crate::pure::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 use resp::Reply;
 use smallvec::SmallVec;
 
@@ -14,7 +15,7 @@ fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let offset = bit_offset(&mut cx.args, None, cx.engine.settings.proto_max_bulk_len())?;
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     let on = found.is_some_and(|string| string.with_bytes(|bytes| bits::get_bit(bytes, offset)));
     cx.reply.integer(i64::from(on));
     Ok(())
@@ -38,6 +39,7 @@ fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
     let was = bits::set_bit(&mut byte, offset % 8, on);
     if was != on || before.is_none() {
         cx.keys.record(&Effect::StringWrite { key, offset: at, bytes: &byte });
+        cx.keys.notify(events::STRING, "setbit", key);
     }
     cx.reply.integer(i64::from(was));
     Ok(())
@@ -60,7 +62,7 @@ fn bitcount(cx: &mut ReadCx<'_>) -> CommandResult {
         _ => return Err(CommandError::Syntax),
     };
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     let ones = found.map_or(0, |string| {
         string.with_bytes(|bytes| match range {
             None => bits::count_ones(bytes),
@@ -88,7 +90,7 @@ fn bitpos(cx: &mut ReadCx<'_>) -> CommandResult {
     let unit = unit(&mut cx.args)?;
     let end = if end.is_empty() { None } else { Some(end.int()?) };
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     let position = match found {
         Some(string) => string.with_bytes(|bytes| bits::position(bytes, bit, start, end, unit)),
         // A missing key is zeros without end, whatever the range.
@@ -121,8 +123,9 @@ fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let mut sources = Vec::with_capacity(cx.args.left());
     while !cx.args.is_empty() {
-        let found = cx.keys.string(cx.args.key()?)?;
-        cx.keys.count(found.is_some());
+        let key = cx.args.key()?;
+        let found = cx.keys.string(key)?;
+        cx.keys.looked_up(key, found.is_some());
         sources.push(found.unwrap_or(Scalar::Bytes(b"")).bytes());
     }
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
@@ -130,8 +133,10 @@ fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.keys.expire_if_overdue(cx.client.db, target);
     if !result.is_empty() {
         cx.keys.record(&Effect::StringSet { key: target, value: Scalar::Bytes(&result), deadline: None });
+        cx.keys.notify(events::STRING, "set", target);
     } else if cx.keys.exists(target) {
         cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
+        cx.keys.notify(events::GENERIC, "del", target);
     }
     cx.reply.integer(result.len() as i64);
     Ok(())
@@ -196,7 +201,8 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     cx.keys.expire_if_overdue(cx.client.db, key);
     let last = (last_bit / 8) as usize;
-    cx.keys.string(key)?;
+    let grows = cx.keys.string(key)?.map_or(0, Scalar::len) <= last;
+    let mut changed = false;
     cx.reply.array(operations.len());
     for operation in &operations {
         let field = operation.field;
@@ -212,6 +218,7 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
         };
         match outcome {
             Some((new, answer)) => {
+                changed |= grows || new != current;
                 if new != current {
                     let bytes = &mut window[..operation.span()];
                     field.set(bytes, operation.bit(), new);
@@ -225,6 +232,9 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     // The string grows to hold all writes, even those that change nothing or that OVERFLOW FAIL refuses.
     if cx.keys.string(key)?.map_or(0, Scalar::len) <= last {
         cx.keys.record(&Effect::StringWrite { key, offset: last, bytes: &[0] });
+    }
+    if changed {
+        cx.keys.notify(events::STRING, "setbit", key);
     }
     Ok(())
 }
@@ -240,7 +250,7 @@ fn bitfield_ro(cx: &mut ReadCx<'_>) -> CommandResult {
 
 fn read_fields(keys: &View<'_>, reply: &mut Reply<'_>, key: Key<'_>, operations: &[FieldOp]) -> CommandResult {
     let found = keys.string(key)?;
-    keys.count(found.is_some());
+    keys.looked_up(key, found.is_some());
     reply.array(operations.len());
     for operation in operations {
         reply.integer(operation.field.get(&operation.window(found), operation.bit()));

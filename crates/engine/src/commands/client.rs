@@ -3,15 +3,18 @@
 use super::connection::{DEFAULT_USER, is_label, set_name, valid_name};
 use super::help::help;
 use super::manual;
+use super::tracking::{caching, getredir, tracking, trackinginfo};
 use crate::args::{Args, is_word};
 use crate::client::ReplyMode;
 use crate::clients::{ClientHandle, Unblock};
 use crate::command::{Command, Flags, at_least, container, exactly, registry, server};
 use crate::context::{After, ServerCx};
+use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::pause::PauseMode;
 use crate::pure::numbers::parse_i64;
 use crate::settings::AppendFsync;
+use crate::tracking::{Mode, Tracker};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -127,7 +130,7 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     };
     let mut text = String::new();
     for handle in listed {
-        describe(&handle, cx.now_ms, &mut text);
+        describe(cx.engine, &handle, cx.now_ms, &mut text);
     }
     cx.reply.verbatim(&text);
     Ok(())
@@ -135,15 +138,17 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
 
 fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     let mut text = String::new();
-    describe(&cx.client.handle, cx.now_ms, &mut text);
+    describe(cx.engine, &cx.client.handle, cx.now_ms, &mut text);
     cx.reply.verbatim(&text);
     Ok(())
 }
 
 /// One line of CLIENT LIST. An idle client owns no buffers, and arguments are never copied out of them: that is why
 /// some of Redis's figures are always 0 here. All that waits to be sent is `omem`.
-fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
+fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut String) {
     let labels = handle.labels();
+    let tracker = engine.tracking.of(handle.id);
+    let redirect = tracker.as_ref().map_or(-1, |tracker| tracker.redirect.map_or(0, |id| id as i64));
     let (unsent_bytes, unsent_buffers) = handle.unsent();
     let last_command = (handle.last_command.load(Relaxed) as usize).checked_sub(1);
     let fields: [(&str, &dyn std::fmt::Display); 31] = [
@@ -154,7 +159,7 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
         ("name", &shown(&labels.name)),
         ("age", &(now_ms.saturating_sub(handle.created_ms) / 1000)),
         ("idle", &(now_ms / 1000).saturating_sub(handle.active_s.load(Relaxed))),
-        ("flags", &flags(handle)),
+        ("flags", &flags(handle, tracker.as_deref())),
         ("db", &handle.db.load(Relaxed)),
         ("sub", &handle.subscriptions[0].load(Relaxed)),
         ("psub", &handle.subscriptions[1].load(Relaxed)),
@@ -174,7 +179,7 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
         ("events", &if handle.output_bytes.load(Relaxed) > 0 { "rw" } else { "r" }),
         ("cmd", &last_command.map_or("NULL", |index| &registry().rows()[index].full_name)),
         ("user", &DEFAULT_USER),
-        ("redir", &-1),
+        ("redir", &redirect),
         ("resp", &handle.resp.load(Relaxed)),
         ("lib-name", &shown(&labels.library)),
         ("lib-ver", &shown(&labels.library_version)),
@@ -186,12 +191,15 @@ fn describe(handle: &ClientHandle, now_ms: u64, out: &mut String) {
     out.push('\n');
 }
 
-fn flags(handle: &ClientHandle) -> String {
+fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
     let flags = [
         (handle.monitoring.load(Relaxed), 'O'),
         (handle.is_subscriber(), 'P'),
         (handle.queued.load(Relaxed) >= 0, 'x'),
         (handle.is_waiting(), 'b'),
+        (tracker.is_some(), 't'),
+        (tracker.is_some_and(Tracker::is_redirect_broken), 'R'),
+        (tracker.is_some_and(|tracker| tracker.mode == Mode::Broadcast), 'B'),
         (handle.no_evict.load(Relaxed), 'e'),
         (handle.no_touch.load(Relaxed), 'T'),
     ];
@@ -387,26 +395,6 @@ fn unblock(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn getredir(cx: &mut ServerCx<'_>) -> CommandResult {
-    cx.reply.integer(NO_REDIRECTION);
-    Ok(())
-}
-
-/// No client tracks keys.
-fn trackinginfo(cx: &mut ServerCx<'_>) -> CommandResult {
-    cx.reply.map(3);
-    cx.reply.bulk(b"flags");
-    cx.reply.set(1);
-    cx.reply.bulk(b"off");
-    cx.reply.bulk(b"redirect");
-    cx.reply.integer(NO_REDIRECTION);
-    cx.reply.bulk(b"prefixes");
-    cx.reply.array(0);
-    Ok(())
-}
-
-const NO_REDIRECTION: i64 = -1;
-
 const ANYTIME: Flags = Flags(Flags::LOADING.0 | Flags::STALE.0);
 /// About one's own connection.
 const OWN: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0);
@@ -417,6 +405,7 @@ const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_su
 pub(super) const COMMANDS: &[Command] = &[container(
     "client",
     &[
+        server("caching", exactly(3), caching).flag(OWN),
         server("getname", exactly(2), getname).flag(OWN),
         server("getredir", exactly(2), getredir).flag(OWN),
         help(manual::help),
@@ -431,6 +420,7 @@ pub(super) const COMMANDS: &[Command] = &[container(
         server("reply", exactly(3), reply).flag(OWN),
         server("setinfo", exactly(4), setinfo).flag(OWN).tips(ALL_NODES),
         server("setname", exactly(3), setname).flag(OWN).tips(ALL_NODES),
+        server("tracking", at_least(3), tracking).flag(OWN),
         server("trackinginfo", exactly(2), trackinginfo).flag(OWN),
         server("unblock", at_least(3), unblock).flag(OTHERS),
         server("unpause", exactly(2), unpause).flag(OTHERS),

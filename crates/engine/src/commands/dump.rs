@@ -11,10 +11,12 @@ use crate::keyspace::{Cause, Effect, HashRef, Value};
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
 use crate::restore::{self, Restored};
+use crate::settings::events;
 
 fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
-    let found = cx.keys.get(cx.args.key()?);
-    cx.keys.count(found.is_some());
+    let key = cx.args.key()?;
+    let found = cx.keys.get(key);
+    cx.keys.looked_up(key, found.is_some());
     match found {
         None => cx.reply.null(),
         Some(value) => cx.reply.bulk(&payload(value)),
@@ -71,7 +73,13 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
         Content::String(bytes) => Restored::String(bytes),
         Content::Hash(fields) => Restored::Hash(fields),
     };
-    if restore::record(&mut cx.keys, key, value, deadline, now_ms).key
+    let kept = restore::record(&mut cx.keys, key, value, deadline, now_ms).key;
+    match kept {
+        true => cx.keys.notify(events::GENERIC, "restore", key),
+        false if exists => cx.keys.notify(events::GENERIC, "del", key),
+        false => {}
+    }
+    if kept
         && let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
         && let Some(entry) = cx.keys.entry(key)
     {

@@ -7,6 +7,7 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect};
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 
 fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::Seconds, "expire")
@@ -31,11 +32,13 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     let instant = form.instant(time, cx.keys.now_ms).ok_or_else(|| CommandError::invalid_expire(command))?;
     let may_set = cx.keys.deadline(key).is_some_and(|current| conditions.hold(current, instant));
     if may_set {
-        cx.keys.record(&match u64::try_from(instant) {
-            Ok(deadline) if deadline > cx.keys.now_ms => Effect::Deadline { key, deadline: Some(deadline) },
+        let (effect, event) = match u64::try_from(instant) {
+            Ok(deadline) if deadline > cx.keys.now_ms => (Effect::Deadline { key, deadline: Some(deadline) }, "expire"),
             // The time has come already.
-            _ => Effect::Delete { key, cause: Cause::Deleted },
-        });
+            _ => (Effect::Delete { key, cause: Cause::Deleted }, "del"),
+        };
+        cx.keys.record(&effect);
+        cx.keys.notify(events::GENERIC, event, key);
     }
     cx.reply.integer(i64::from(may_set));
     Ok(())
@@ -117,8 +120,9 @@ const NO_DEADLINE: i64 = -1;
 
 /// Replies what `time` makes of the deadline, which is later than now.
 fn tell(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
-    let found = cx.keys.deadline(cx.args.key()?);
-    cx.keys.count(found.is_some());
+    let key = cx.args.key()?;
+    let found = cx.keys.deadline(key);
+    cx.keys.looked_up(key, found.is_some());
     cx.reply.integer(match found {
         None => NO_KEY,
         Some(None) => NO_DEADLINE,
@@ -132,6 +136,7 @@ fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     let had_one = cx.keys.deadline(key).flatten().is_some();
     if had_one {
         cx.keys.record(&Effect::Deadline { key, deadline: None });
+        cx.keys.notify(events::GENERIC, "persist", key);
     }
     cx.reply.integer(i64::from(had_one));
     Ok(())

@@ -1,12 +1,14 @@
 //! Commands for the deadlines of single hash fields, and those that read or write fields and deadlines in one step.
 
 use super::deadline::TimeForm;
+use super::hashes::notify_fields_deleted;
 use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, HashRef, Key};
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 use smallvec::SmallVec;
 
 /// The last instant a field can expire at, in unix milliseconds: Redis keeps it in 46 bits.
@@ -83,15 +85,28 @@ fn expire(cx: &mut WriteCx<'_>, form: TimeForm) -> CommandResult {
     check_fields(&mut cx.args, "ERR Parameter `numFields` should be greater than 0")?;
     cx.keys.hash_to_change(key)?;
     cx.reply.array(cx.args.left());
+    let mut changed = false;
     for field in cx.args.rest() {
         let answer = match cx.keys.hash(key)?.and_then(|hash| hash.deadline(field)) {
             None => NO_FIELD,
             Some(before) if !condition.is_met(before, deadline) => NOT_MET,
             Some(_) => set_deadline(cx, key, field, deadline),
         };
+        changed |= matches!(answer, DONE | DELETED);
         cx.reply.integer(answer);
     }
+    if changed {
+        notify_deadlines_set(cx, key, deadline);
+    }
     Ok(())
+}
+
+/// Tells that fields were given a deadline, or deleted because that has passed.
+fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
+    match deadline <= cx.keys.now_ms {
+        true => notify_fields_deleted(&cx.keys, key),
+        false => cx.keys.notify(events::HASH, "hexpire", key),
+    }
 }
 
 /// Gives a field a deadline, or deletes it when that has passed; says which.
@@ -162,7 +177,7 @@ fn tell(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     check_fields(&mut cx.args, NOT_POSITIVE)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.array(cx.args.left());
     for field in cx.args.rest() {
         cx.reply.integer(match hash.and_then(|hash| hash.deadline(field)) {
@@ -180,15 +195,20 @@ fn hpersist(cx: &mut WriteCx<'_>) -> CommandResult {
     check_fields(&mut cx.args, NOT_POSITIVE)?;
     cx.keys.hash_to_change(key)?;
     cx.reply.array(cx.args.left());
+    let mut changed = false;
     for field in cx.args.rest() {
         cx.reply.integer(match cx.keys.hash(key)?.and_then(|hash| hash.deadline(field)) {
             None => NO_FIELD,
             Some(None) => NO_DEADLINE,
             Some(Some(_)) => {
                 cx.keys.record(&Effect::HashDeadline { key, field, deadline: None });
+                changed = true;
                 DONE
             }
         });
+    }
+    if changed {
+        cx.keys.notify(events::HASH, "hpersist", key);
     }
     Ok(())
 }
@@ -216,6 +236,7 @@ fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
     let found = cx.keys.hash_to_change(key)?.is_some();
     cx.keys.count(found);
     cx.reply.array(cx.args.left());
+    let mut changed = false;
     for field in cx.args.rest() {
         let hash = cx.keys.hash(key)?;
         let Some(value) = hash.and_then(|hash| hash.get(field)) else {
@@ -226,12 +247,19 @@ fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
         match ttl {
             Ttl::Until(deadline) => {
                 set_deadline(cx, key, field, deadline);
+                changed = true;
             }
             Ttl::Clear if hash.and_then(|hash| hash.deadline(field)).flatten().is_some() => {
                 cx.keys.record(&Effect::HashDeadline { key, field, deadline: None });
+                changed = true;
             }
             Ttl::Clear | Ttl::Keep => {}
         }
+    }
+    match ttl {
+        Ttl::Until(deadline) if changed => notify_deadlines_set(cx, key, deadline),
+        Ttl::Clear if changed => cx.keys.notify(events::HASH, "hpersist", key),
+        _ => {}
     }
     Ok(())
 }
@@ -266,18 +294,26 @@ fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
             Ttl::Until(deadline) if deadline <= cx.keys.now_ms => {
                 let gone: SmallVec<[&[u8]; 16]> =
                     fields.iter().copied().filter(|pair| is_there(pair)).map(|(field, _)| field).collect();
+                if hash.is_none() {
+                    cx.keys.notify(events::NEW_KEY, "new", key);
+                }
                 if !gone.is_empty() {
                     cx.keys.record(&Effect::HashDelete { key, fields: &gone, cause: Cause::Deleted });
                 }
+                cx.keys.notify(events::HASH, "hset", key);
+                notify_fields_deleted(&cx.keys, key);
             }
             Ttl::Until(deadline) => {
                 cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: true });
                 for (field, _) in fields {
                     cx.keys.record(&Effect::HashDeadline { key, field, deadline: Some(deadline) });
                 }
+                cx.keys.notify(events::HASH, "hset", key);
+                cx.keys.notify(events::HASH, "hexpire", key);
             }
             Ttl::Keep | Ttl::Clear => {
                 cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: ttl == Ttl::Keep });
+                cx.keys.notify(events::HASH, "hset", key);
             }
         }
     }
@@ -345,14 +381,19 @@ fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
     check_fields(&mut cx.args, NOT_POSITIVE)?;
     cx.keys.hash_to_change(key)?;
     cx.reply.array(cx.args.left());
+    let mut deleted = false;
     for field in cx.args.rest() {
         match cx.keys.hash(key)?.and_then(|hash| hash.get(field)) {
             Some(value) => {
                 value.reply(&mut cx.reply);
                 cx.keys.record(&Effect::HashDelete { key, fields: &[field], cause: Cause::Deleted });
+                deleted = true;
             }
             None => cx.reply.null(),
         }
+    }
+    if deleted {
+        notify_fields_deleted(&cx.keys, key);
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ fn hscan(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let cursor = parse_cursor(cx.args.bytes()?).ok_or(CommandError::fixed("ERR invalid cursor"))?;
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     let Some(hash) = hash else {
         // Redis does not look at the options then.
         cx.reply.array(2);
@@ -105,7 +105,7 @@ fn hrandfield(cx: &mut ReadCx<'_>) -> CommandResult {
         return several(cx, key);
     }
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     match hash.and_then(|hash| hash.random(cx.random)) {
         Some((field, _)) => field.reply(&mut cx.reply),
         None => cx.reply.null(),
@@ -127,7 +127,7 @@ fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
         return Err(OUT_OF_RANGE);
     }
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     let Some(hash) = hash else {
         cx.reply.array(0);
         return Ok(());

@@ -1,12 +1,13 @@
 //! Hash commands. Deadlines of fields are in `hash_deadlines`.
 
 use crate::command::{Command, KeySpec, at_least, exactly, key, read, write};
-use crate::context::{ReadCx, WriteCx};
+use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::packed::FieldName;
-use crate::keyspace::{Cause, Effect, HashRef, Scalar};
+use crate::keyspace::{Cause, Effect, HashRef, Key, Scalar};
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 use resp::Reply;
 use smallvec::SmallVec;
 
@@ -32,7 +33,9 @@ fn set_fields(cx: &mut WriteCx<'_>, command: &'static str) -> Result<usize, Comm
     while let (Some(field), Some(value)) = (cx.args.try_next(), cx.args.try_next()) {
         fields.push((field, value));
     }
-    Ok(cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: false }).count)
+    let created = cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: false }).count;
+    cx.keys.notify(events::HASH, "hset", key);
+    Ok(created)
 }
 
 fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -40,6 +43,7 @@ fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let absent = cx.keys.hash_to_change(key)?.is_none_or(|hash| hash.get(field).is_none());
     if absent {
         cx.keys.record(&Effect::HashSet { key, fields: &[(field, value)], keep_deadlines: false });
+        cx.keys.notify(events::HASH, "hset", key);
     }
     cx.reply.integer(i64::from(absent));
     Ok(())
@@ -48,7 +52,7 @@ fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
 fn hget(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     match hash.and_then(|hash| hash.get(field)) {
         Some(value) => value.reply(&mut cx.reply),
         None => cx.reply.null(),
@@ -59,7 +63,7 @@ fn hget(cx: &mut ReadCx<'_>) -> CommandResult {
 fn hmget(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.array(cx.args.left());
     for field in cx.args.rest() {
         match hash.and_then(|hash| hash.get(field)) {
@@ -73,7 +77,7 @@ fn hmget(cx: &mut ReadCx<'_>) -> CommandResult {
 fn hgetall(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     let Some(hash) = hash else {
         cx.reply.map(0);
         return Ok(());
@@ -98,7 +102,7 @@ fn hvals(cx: &mut ReadCx<'_>) -> CommandResult {
 fn list(cx: &mut ReadCx<'_>, element: fn((FieldName<'_>, Scalar<'_>), &mut Reply<'_>)) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.array(hash.map_or(0, |hash| hash.len()));
     for pair in hash.iter().flat_map(HashRef::iter) {
         element(pair, &mut cx.reply);
@@ -111,7 +115,9 @@ fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let fields: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.hash_to_change(key)? {
         Some(hash) if fields.iter().any(|field| hash.get(field).is_some()) => {
-            cx.keys.record(&Effect::HashDelete { key, fields: &fields, cause: Cause::Deleted }).count
+            let removed = cx.keys.record(&Effect::HashDelete { key, fields: &fields, cause: Cause::Deleted });
+            notify_fields_deleted(&cx.keys, key);
+            removed.count
         }
         _ => 0,
     };
@@ -119,10 +125,18 @@ fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
+/// Tells that fields of a hash were deleted, and the key if none is left.
+pub(super) fn notify_fields_deleted(keys: &View<'_>, key: Key<'_>) {
+    keys.notify(events::HASH, "hdel", key);
+    if keys.tells(events::GENERIC) && !keys.exists(key) {
+        keys.notify(events::GENERIC, "del", key);
+    }
+}
+
 fn hexists(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.integer(i64::from(hash.is_some_and(|hash| hash.get(field).is_some())));
     Ok(())
 }
@@ -130,7 +144,7 @@ fn hexists(cx: &mut ReadCx<'_>) -> CommandResult {
 fn hlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.integer(hash.map_or(0, |hash| hash.len()) as i64);
     Ok(())
 }
@@ -138,7 +152,7 @@ fn hlen(cx: &mut ReadCx<'_>) -> CommandResult {
 fn hstrlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
-    cx.keys.count(hash.is_some());
+    cx.keys.looked_up(key, hash.is_some());
     cx.reply.integer(hash.and_then(|hash| hash.get(field)).map_or(0, Scalar::len) as i64);
     Ok(())
 }
@@ -156,6 +170,7 @@ fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut digits = itoa::Buffer::new();
     let fields = [(field, digits.format(sum).as_bytes())];
     cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: true });
+    cx.keys.notify(events::HASH, "hincrby", key);
     cx.reply.integer(sum);
     Ok(())
 }
@@ -176,6 +191,7 @@ fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let text = sum.format_human();
     cx.keys.record(&Effect::HashSet { key, fields: &[(field, &text)], keep_deadlines: true });
+    cx.keys.notify(events::HASH, "hincrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())
 }

@@ -148,7 +148,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
-    lines.add("tracking_clients", 0);
+    lines.add("tracking_clients", cx.engine.tracking.totals()[0]);
     lines.add("pubsub_clients", all.iter().filter(|client| client.is_subscriber()).count());
     lines.add("watching_clients", all.iter().filter(|client| client.watching.load(Relaxed) > 0).count());
     lines.add("clients_in_timeout_table", 0);
@@ -306,11 +306,12 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
-        "unexpected_error_replies",
     ]);
+    let [_, tracked_keys, readers, prefixes] = cx.engine.tracking.totals();
+    lines.add("tracking_total_keys", tracked_keys);
+    lines.add("tracking_total_items", readers);
+    lines.add("tracking_total_prefixes", prefixes);
+    lines.add("unexpected_error_replies", 0);
     lines.add("total_error_replies", totals.error_replies);
     lines.add("dump_payload_sanitizations", 0);
     lines.add("total_reads_processed", totals.reads);

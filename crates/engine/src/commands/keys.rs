@@ -7,8 +7,9 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::db::Db;
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect};
+use crate::keyspace::{Cause, Effect, Key};
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 
 /// DEL and UNLINK.
 fn del(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -40,6 +41,7 @@ fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
         let key = cx.args.key()?;
         if cx.keys.exists(key) {
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            cx.keys.notify(events::GENERIC, "del", key);
             deleted += 1;
         }
     }
@@ -50,8 +52,9 @@ fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
 fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut found = 0;
     while !cx.args.is_empty() {
-        let there = cx.keys.exists(cx.args.key()?);
-        cx.keys.count(there);
+        let key = cx.args.key()?;
+        let there = cx.keys.exists(key);
+        cx.keys.looked_up(key, there);
         found += i64::from(there);
     }
     cx.reply.integer(found);
@@ -61,8 +64,9 @@ fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
 fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut touched = 0;
     while !cx.args.is_empty() {
-        let entry = cx.keys.entry(cx.args.key()?);
-        cx.keys.count(entry.is_some());
+        let key = cx.args.key()?;
+        let entry = cx.keys.entry(key);
+        cx.keys.looked_up(key, entry.is_some());
         if let Some(entry) = entry {
             // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
             cx.keys.use_entry(entry);
@@ -74,8 +78,9 @@ fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
 }
 
 fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
-    let found = cx.keys.get(cx.args.key()?);
-    cx.keys.count(found.is_some());
+    let key = cx.args.key()?;
+    let found = cx.keys.get(key);
+    cx.keys.looked_up(key, found.is_some());
     cx.reply.simple(found.map_or("none", |value| value.type_name()));
     Ok(())
 }
@@ -111,10 +116,16 @@ fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(CommandError::NoSuchKey);
     }
     if from.name != to.name {
-        cx.keys.record(&Effect::Rename { from, to });
+        rename_key(cx, from, to);
     }
     cx.reply.ok();
     Ok(())
+}
+
+fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
+    cx.keys.record(&Effect::Rename { from, to });
+    cx.keys.notify(events::GENERIC, "rename_from", from);
+    cx.keys.notify(events::GENERIC, "rename_to", to);
 }
 
 fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -125,7 +136,7 @@ fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
     // Also when both names are the same.
     let free = !cx.keys.exists(to);
     if free {
-        cx.keys.record(&Effect::Rename { from, to });
+        rename_key(cx, from, to);
     }
     cx.reply.integer(i64::from(free));
     Ok(())
@@ -163,10 +174,11 @@ fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(SAME_OBJECT);
     }
     let found = cx.keys.exists(from);
-    cx.keys.count(found);
+    cx.keys.looked_up(from, found);
     let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
     if copied {
         cx.keys.record(&Effect::Copy { from, to, to_db });
+        cx.keys.notify_in(to_db, events::GENERIC, "copy_to", to);
     }
     cx.reply.integer(i64::from(copied));
     Ok(())
@@ -181,6 +193,8 @@ fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
     if moved {
         cx.keys.record(&Effect::Move { key, to_db });
+        cx.keys.notify(events::GENERIC, "move_from", key);
+        cx.keys.notify_in(to_db, events::GENERIC, "move_to", key);
     }
     cx.reply.integer(i64::from(moved));
     Ok(())

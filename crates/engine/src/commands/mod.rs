@@ -26,6 +26,7 @@ mod scan;
 mod scripting;
 mod server;
 mod strings;
+mod tracking;
 mod transactions;
 
 use crate::command::Family;

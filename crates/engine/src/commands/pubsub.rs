@@ -51,7 +51,8 @@ fn unsubscribe_from(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> Command
         cx.engine.pubsub.unsubscribe(topic, name, &mut cx.client.subscriptions, &cx.client.handle);
         // What came before the end of the subscription is heard before it.
         let mut mail = Vec::new();
-        cx.client.handle.drain_outbox(&mut mail);
+        let depends_on = cx.client.handle.drain_outbox(&mut mail);
+        cx.client.depends_on = cx.client.depends_on.max(depends_on);
         cx.reply.raw(&mail);
         confirm(cx, topic, word, Some(name));
     }
@@ -73,7 +74,7 @@ fn confirm(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8], name: Option<&[u8]>
 
 fn publish(cx: &mut ServerCx<'_>) -> CommandResult {
     let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
-    let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx));
+    let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx), 0);
     cx.reply.integer(heard as i64);
     Ok(())
 }

@@ -63,6 +63,8 @@ fn run(cx: &mut ScriptCx<'_, '_>, script: &Arc<Script>, read_only: bool) -> Comm
             db: cx.client.db,
             protocol: cx.client.protocol,
             handle: cx.client.handle.clone(),
+            tracker: cx.client.tracker.clone(),
+            caching: cx.client.caching,
             ticket,
         });
         return Ok(());

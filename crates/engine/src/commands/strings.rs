@@ -9,6 +9,7 @@ use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
 use crate::pure::lcs;
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
+use crate::settings::events;
 
 /// When SET may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ enum Ttl {
 fn get(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     match found {
         Some(string) => string.reply(&mut cx.reply),
         None => cx.reply.null(),
@@ -111,7 +112,9 @@ fn store(
         }
     };
     if get {
-        match cx.keys.string(key)? {
+        let found = cx.keys.string(key)?;
+        cx.keys.looked_up(key, found.is_some());
+        match found {
             Some(string) => string.reply(&mut cx.reply),
             None => cx.reply.null(),
         }
@@ -123,9 +126,13 @@ fn store(
             Ttl::Until(deadline) => Some(deadline),
         };
         if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms) {
-            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            set_for_no_time(cx, key);
         } else {
             cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline });
+            cx.keys.notify(events::STRING, "set", key);
+            if matches!(ttl, Ttl::Until(_)) {
+                cx.keys.notify(events::GENERIC, "expire", key);
+            }
         }
     }
     match (get, may_write) {
@@ -136,12 +143,24 @@ fn store(
     Ok(())
 }
 
+/// A value whose time has come already takes the place of what was there, and is gone.
+fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
+    if !cx.keys.exists(key) {
+        cx.keys.notify(events::NEW_KEY, "new", key);
+    }
+    cx.keys.notify(events::STRING, "set", key);
+    cx.keys.notify(events::GENERIC, "expire", key);
+    cx.keys.notify(events::EXPIRED, "expired", key);
+    cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+}
+
 fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
     cx.keys.expire_if_overdue(cx.client.db, key);
     let absent = !cx.keys.exists(key);
     if absent {
         cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline: None });
+        cx.keys.notify(events::STRING, "set", key);
     }
     cx.reply.integer(i64::from(absent));
     Ok(())
@@ -170,11 +189,12 @@ fn getset(cx: &mut WriteCx<'_>) -> CommandResult {
 fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     match found {
         Some(string) => {
             string.reply(&mut cx.reply);
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            cx.keys.notify(events::GENERIC, "del", key);
         }
         None => cx.reply.null(),
     }
@@ -192,7 +212,7 @@ fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
         }
     }
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     let Some(string) = found else {
         cx.reply.null();
         return Ok(());
@@ -200,12 +220,15 @@ fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
     string.reply(&mut cx.reply);
     if persist && cx.keys.deadline(key).flatten().is_some() {
         cx.keys.record(&Effect::Deadline { key, deadline: None });
+        cx.keys.notify(events::GENERIC, "persist", key);
     } else if let Some((form, mut at)) = time {
         let deadline = form.deadline(&mut at, cx.keys.now_ms, "getex")?;
         if deadline <= cx.keys.now_ms {
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            cx.keys.notify(events::GENERIC, "del", key);
         } else {
             cx.keys.record(&Effect::Deadline { key, deadline: Some(deadline) });
+            cx.keys.notify(events::GENERIC, "expire", key);
         }
     }
     Ok(())
@@ -215,12 +238,12 @@ fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.reply.array(cx.args.left());
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
-        // Keys of other types read as absent here, as in Redis.
-        let found = cx.keys.string(key).ok().flatten();
-        cx.keys.count(found.is_some());
+        let found = cx.keys.get(key);
+        cx.keys.looked_up(key, found.is_some());
         match found {
-            Some(string) => string.reply(&mut cx.reply),
-            None => cx.reply.null(),
+            Some(Value::String(string)) => string.reply(&mut cx.reply),
+            // Keys of other types read as absent here, as in Redis.
+            Some(Value::Hash(_)) | None => cx.reply.null(),
         }
     }
     Ok(())
@@ -257,6 +280,7 @@ fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {
     while !cx.args.is_empty() {
         let (key, value) = (cx.args.key()?, cx.args.bytes()?);
         cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline: None });
+        cx.keys.notify(events::STRING, "set", key);
     }
     Ok(())
 }
@@ -296,6 +320,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
     cx.keys.record(&Effect::StringSet { key, value: Scalar::Number(sum), deadline });
+    cx.keys.notify(events::STRING, "incrby", key);
     cx.reply.integer(sum);
     Ok(())
 }
@@ -315,6 +340,7 @@ fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     let text = sum.format_human();
     let deadline = cx.keys.deadline(key).flatten();
     cx.keys.record(&Effect::StringSet { key, value: Scalar::Bytes(&text), deadline });
+    cx.keys.notify(events::STRING, "incrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())
 }
@@ -326,6 +352,7 @@ fn append(cx: &mut WriteCx<'_>) -> CommandResult {
         None => {
             // A new key gets the compact form that SET would have given it.
             cx.keys.record(&Effect::StringSet { key, value: Scalar::of(tail), deadline: None });
+            cx.keys.notify(events::STRING, "append", key);
             cx.reply.integer(tail.len() as i64);
             return Ok(());
         }
@@ -333,6 +360,7 @@ fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     check_length(cx, len, tail.len())?;
     let written = cx.keys.record(&Effect::StringWrite { key, offset: len, bytes: tail });
+    cx.keys.notify(events::STRING, "append", key);
     cx.reply.integer(written.count as i64);
     Ok(())
 }
@@ -348,7 +376,7 @@ fn check_length(cx: &WriteCx<'_>, len: usize, more: usize) -> CommandResult {
 fn strlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     cx.reply.integer(found.map_or(0, Scalar::len) as i64);
     Ok(())
 }
@@ -356,7 +384,7 @@ fn strlen(cx: &mut ReadCx<'_>) -> CommandResult {
 fn getrange(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, start, end) = (cx.args.key()?, cx.args.int()?, cx.args.int()?);
     let found = cx.keys.string(key)?;
-    cx.keys.count(found.is_some());
+    cx.keys.looked_up(key, found.is_some());
     let Some(string) = found else {
         cx.reply.bulk(b"");
         return Ok(());
@@ -387,6 +415,7 @@ fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     check_length(cx, offset, bytes.len())?;
     let written = cx.keys.record(&Effect::StringWrite { key, offset, bytes });
+    cx.keys.notify(events::STRING, "setrange", key);
     cx.reply.integer(written.count as i64);
     Ok(())
 }
@@ -397,7 +426,10 @@ const LCS_BYTES_MAX: u64 = u32::MAX as u64;
 fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
     let (a, b) = (cx.args.key()?, cx.args.key()?);
     let text = |key| match cx.keys.string(key) {
-        Ok(found) => Ok(found.map(|string| string.bytes().into_owned()).unwrap_or_default()),
+        Ok(found) => {
+            cx.keys.looked_up(key, found.is_some());
+            Ok(found.map(|string| string.bytes().into_owned()).unwrap_or_default())
+        }
         Err(_) => Err(CommandError::fixed("ERR The specified keys must contain string values")),
     };
     // The keys are judged before the options, as in Redis.

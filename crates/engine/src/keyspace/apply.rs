@@ -43,7 +43,7 @@ impl Locked<'_> {
             Effect::HashSet { key, fields, keep_deadlines } => {
                 self.hash_set(db, key, fields, keep_deadlines, thresholds)
             }
-            Effect::HashDelete { key, fields, cause: _ } => self.hash_delete(db, key, fields),
+            Effect::HashDelete { key, fields, cause: _ } => return self.hash_delete(db, key, fields),
             Effect::HashDeadline { key, field, deadline } => self.hash_deadline(db, key, field, deadline),
             Effect::Delete { key, cause: _ } => self.delete(db, key),
             Effect::Deadline { key, deadline } => {
@@ -73,7 +73,7 @@ impl Locked<'_> {
                 0
             }
         };
-        Applied { count, replaced_deadline: None }
+        Applied { count, ..Applied::default() }
     }
 
     /// Makes every key anew from its own image. Nothing is lost when that cannot be done.
@@ -201,7 +201,7 @@ impl Locked<'_> {
         if changed.is_none() {
             db.insert(key, string_entry(key, value, deadline));
         }
-        Applied { count: value.len(), replaced_deadline: changed.flatten() }
+        Applied { count: value.len(), replaced_deadline: changed.flatten(), emptied: false }
     }
 
     fn string_write(&mut self, db: usize, key: Key<'_>, offset: usize, bytes: &[u8]) -> usize {
@@ -296,7 +296,7 @@ impl Locked<'_> {
         created
     }
 
-    fn hash_delete(&mut self, db: usize, key: Key<'_>, fields: &[&[u8]]) -> usize {
+    fn hash_delete(&mut self, db: usize, key: Key<'_>, fields: &[&[u8]]) -> Applied {
         let db = self.db_mut(db, key);
         let mut emptied = false;
         let removed = db.change(key, |entry, shapes| {
@@ -322,7 +322,7 @@ impl Locked<'_> {
         if emptied {
             db.remove(key);
         }
-        removed.unwrap_or(0)
+        Applied { count: removed.unwrap_or(0), emptied, replaced_deadline: None }
     }
 
     fn hash_deadline(&mut self, db: usize, key: Key<'_>, field: &[u8], deadline: Option<u64>) -> usize {

@@ -7,6 +7,7 @@ use super::hash::Form;
 use super::key::Key;
 use super::packed::Pair;
 use super::scalar::Scalar;
+use smallvec::{SmallVec, smallvec};
 
 /// One change of the keyspace. Borrowed, so that recording it costs nothing.
 #[derive(Clone, Copy)]
@@ -42,6 +43,32 @@ pub enum Effect<'a> {
     SwapDb { a: usize, b: usize },
 }
 
+impl<'a> Effect<'a> {
+    /// The keys that it changes; `None` when it changes whole databases.
+    pub fn changed_keys(&self) -> Option<SmallVec<[Key<'a>; 2]>> {
+        match *self {
+            Effect::StringSet { key, .. }
+            | Effect::StringWrite { key, .. }
+            | Effect::HashSet { key, .. }
+            | Effect::HashDelete { key, .. }
+            | Effect::HashDeadline { key, .. }
+            | Effect::Delete { key, .. }
+            | Effect::Deadline { key, .. }
+            | Effect::Move { key, .. }
+            | Effect::Put { key, .. } => Some(smallvec![key]),
+            Effect::Rename { from, to } => Some(smallvec![from, to]),
+            Effect::Copy { to, .. } => Some(smallvec![to]),
+            Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => None,
+        }
+    }
+
+    /// True when it removes what is past its time.
+    pub fn is_expiry(&self) -> bool {
+        let (Effect::Delete { cause, .. } | Effect::HashDelete { cause, .. }) = self else { return false };
+        *cause == Cause::Expired
+    }
+}
+
 /// Why something is gone. It makes no difference to the state, but to those who are told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -64,6 +91,8 @@ pub enum Image<'a> {
 pub struct Applied {
     /// Fields created or removed, keys removed, or the length of the string written.
     pub count: usize,
+    /// The last field of a hash is gone, and the key with it.
+    pub emptied: bool,
     /// The deadline of the value that a string replaced: it may have passed unnoticed.
     pub replaced_deadline: Option<u64>,
 }

@@ -8,6 +8,7 @@ use super::entry::Entry;
 use super::key::Key;
 use super::object::Object;
 use super::shard::{DATABASES, Shard};
+use super::tracked::{Readers, Tracked};
 use super::usage::Usage;
 use super::watched::Watched;
 use parking_lot::{Mutex, MutexGuard};
@@ -299,6 +300,22 @@ impl<'a> Locked<'a> {
     pub fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.watched
+    }
+
+    /// Who has read keys in the shard of a key and wants to hear of them.
+    pub fn tracked_mut(&mut self, key: Key<'_>) -> &mut Tracked {
+        let index = self.index_of(key.shard(self.shard_count));
+        &mut self.guards[index].1.tracked
+    }
+
+    /// Forgets any key of the locked shards that was read, though not this one if there is another.
+    pub fn forget_any_tracked(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
+        self.shards_mut().find_map(|shard| shard.tracked.forget_any(but))
+    }
+
+    /// Nobody is to hear of any key that was read. All shards are locked.
+    pub fn forget_tracked(&mut self) {
+        self.shards_mut().for_each(|shard| shard.tracked.clear());
     }
 
     /// Tells those who watch keys that an effect in database `db` is about to change. Called before it is applied: for

@@ -19,6 +19,7 @@ pub mod scalar;
 mod shapes;
 pub mod shard;
 pub mod table;
+pub mod tracked;
 pub mod usage;
 pub mod value;
 pub mod watched;

@@ -3,6 +3,7 @@
 use super::codec;
 use super::db::Db;
 use super::table::NameHash;
+use super::tracked::Tracked;
 use super::watched::Watched;
 
 /// How many databases there are, as in Redis.
@@ -15,11 +16,18 @@ pub struct Shard {
     pub(super) changed_by: u64,
     /// Keys that clients watch; no part of the state either.
     pub(crate) watched: Watched,
+    /// Keys that clients have read and want to hear of.
+    pub(crate) tracked: Tracked,
 }
 
 impl Default for Shard {
     fn default() -> Shard {
-        Shard { dbs: std::array::from_fn(|_| Db::default()), changed_by: 0, watched: Watched::default() }
+        Shard {
+            dbs: std::array::from_fn(|_| Db::default()),
+            changed_by: 0,
+            watched: Watched::default(),
+            tracked: Tracked::default(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::Script;
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::{Engine, Worker};
+use crate::tracking::Tracker;
 use parking_lot::{Condvar, Mutex};
 use resp::{Protocol, Reply};
 use std::collections::VecDeque;
@@ -20,6 +21,9 @@ pub struct Job {
     pub db: usize,
     pub protocol: Protocol,
     pub handle: Arc<ClientHandle>,
+    /// As the client's: the keys that the script reads are remembered.
+    pub tracker: Option<Arc<Tracker>>,
+    pub caching: bool,
     pub ticket: Arc<Ticket>,
 }
 
@@ -125,6 +129,8 @@ impl Engine {
             let mut client = Client::new(job.handle.clone(), true);
             client.db = job.db;
             client.protocol = job.protocol;
+            client.tracker = job.tracker.clone();
+            client.caching = job.caching;
             *self.apart.running.lock() = Some(Running { has_written: false, to_be_killed: false });
             let mut reply = Vec::new();
             let keys: Vec<&[u8]> = job.keys.iter().map(Vec::as_slice).collect();

@@ -24,6 +24,12 @@ pub const NEW_KEY: u32 = 1 << 14;
 /// What the letter `A` stands for.
 pub const ALL: u32 = GENERIC | STRING | LIST | SET | HASH | ZSET | EXPIRED | EVICTED | STREAM | MODULE;
 
+/// Those of the events that are told: none without a channel to tell them on.
+#[inline]
+pub fn told(events: u32) -> u32 {
+    if events & (KEYSPACE | KEYEVENT) == 0 { 0 } else { events }
+}
+
 /// In the order Redis prints them, unless `A` replaces them.
 const CLASSES: &[(char, u32)] = &[
     ('g', GENERIC),
@@ -104,6 +110,14 @@ mod tests {
     #[test]
     fn new_key_events_stay_on_beside_all() {
         assert_eq!(parse("An").unwrap(), ALL | NEW_KEY);
+    }
+
+    #[test]
+    fn nothing_is_told_without_a_channel() {
+        let told_of = |letters| told(parse(letters).unwrap());
+        assert_eq!(told_of("Am"), 0);
+        assert_eq!(told_of("Kg"), KEYSPACE | GENERIC);
+        assert_eq!(told_of("E$"), KEYEVENT | STRING);
     }
 
     #[test]

@@ -1,0 +1,157 @@
+//! What has happened to keys, for those who want to hear of it: gathered while a command runs, told when it is done, with
+//! its locks still held, so that everybody hears of the changes of a key in the order in which they were made. Knows
+//! channels and how events are called; refuses to know who listens.
+
+use crate::engine::Engine;
+use crate::keyspace::tracked::Readers;
+use crate::settings::{ClientClass, events};
+use crate::tracking::Reason;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// What a worker has yet to tell.
+#[derive(Default)]
+pub(crate) struct News(RefCell<Gathered>);
+
+#[derive(Default)]
+struct Gathered {
+    happenings: Vec<Happening>,
+    /// The names of their keys, one behind the other.
+    names: Vec<u8>,
+}
+
+struct Happening {
+    what: What,
+    /// Where the key's name ends; it begins where that of the one before ends.
+    name_end: usize,
+}
+
+enum What {
+    /// An event of `notify-keyspace-events` in this database.
+    Event { event: &'static str, db: usize },
+    /// What these clients have read is no longer so.
+    Stale { readers: Readers, reason: Reason },
+    /// Nothing is what it was.
+    AllStale,
+}
+
+impl News {
+    /// True when nothing has happened that anybody wants to hear of.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().happenings.is_empty()
+    }
+
+    /// Notes that this has happened to a key of a database.
+    pub(crate) fn event(&self, event: &'static str, db: usize, name: &[u8]) {
+        self.add(What::Event { event, db }, name);
+    }
+
+    /// Notes that a key is no longer what these clients have read.
+    pub(crate) fn stale(&self, name: &[u8], readers: Readers, reason: Reason) {
+        self.add(What::Stale { readers, reason }, name);
+    }
+
+    /// Notes that nothing is what it was.
+    pub(crate) fn all_stale(&self) {
+        self.add(What::AllStale, b"");
+    }
+
+    fn add(&self, what: What, name: &[u8]) {
+        let Gathered { happenings, names } = &mut *self.0.borrow_mut();
+        names.extend_from_slice(name);
+        happenings.push(Happening { what, name_end: names.len() });
+    }
+}
+
+impl Gathered {
+    /// Forgets everything, but keeps a little memory for the next command.
+    fn clear(&mut self) {
+        self.happenings.clear();
+        self.happenings.shrink_to(HAPPENINGS_KEPT);
+        self.names.clear();
+        self.names.shrink_to(NAME_BYTES_KEPT);
+    }
+}
+
+const HAPPENINGS_KEPT: usize = 64;
+const NAME_BYTES_KEPT: usize = 4096;
+
+impl Engine {
+    /// Tells what was gathered while a command of the client `by` ran, or 0. Nobody hears of an event before the batch of
+    /// that number is kept. IMPORTANT: called while what has changed is locked, or two changes of one key could be heard
+    /// of in the wrong order.
+    #[inline]
+    pub(crate) fn tell(&self, news: &News, sequence: u64, by: u64) {
+        if !news.is_empty() {
+            self.tell_all(&mut news.0.borrow_mut(), sequence, by);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all(&self, gathered: &mut Gathered, sequence: u64, by: u64) {
+        let channels = self.settings.notify_keyspace_events();
+        let bytes_max = self.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes;
+        let (mut channel, mut name_at) = (Vec::new(), 0);
+        let mut changed = BTreeMap::new();
+        for Happening { what, name_end } in &gathered.happenings {
+            let name = &gathered.names[name_at..*name_end];
+            name_at = *name_end;
+            let (event, db) = match what {
+                What::Event { event, db } => (event, db),
+                What::AllStale => {
+                    self.tell_all_trackers();
+                    continue;
+                }
+                What::Stale { readers, reason } => {
+                    self.tell_readers(name, readers, by);
+                    if *reason != Reason::Forgotten {
+                        changed.entry(name).or_insert(*reason == Reason::Changed);
+                    }
+                    continue;
+                }
+            };
+            if channels & events::KEYSPACE != 0 {
+                channel.clear();
+                let _ = write!(channel, "__keyspace@{db}__:");
+                channel.extend_from_slice(name);
+                self.pubsub.publish(&channel, event.as_bytes(), bytes_max, sequence);
+            }
+            if channels & events::KEYEVENT != 0 {
+                channel.clear();
+                let _ = write!(channel, "__keyevent@{db}__:{event}");
+                self.pubsub.publish(&channel, name, bytes_max, sequence);
+            }
+        }
+        if !changed.is_empty() && self.tracking.has_prefixes() {
+            self.tell_below_prefixes(&changed, by);
+        }
+        gathered.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_forgotten() {
+        let news = News::default();
+        assert!(news.is_empty());
+        news.event("set", 0, b"a");
+        news.stale(b"b", Readers::new(), Reason::Changed);
+        assert!(!news.is_empty());
+        news.0.borrow_mut().clear();
+        assert!(news.is_empty());
+    }
+
+    #[test]
+    fn a_long_command_leaves_little_memory_behind() {
+        let news = News::default();
+        (0..10_000).for_each(|_| news.event("set", 0, &[0; 100]));
+        let mut gathered = news.0.borrow_mut();
+        gathered.clear();
+        assert!(gathered.happenings.capacity() <= HAPPENINGS_KEPT && gathered.names.capacity() <= NAME_BYTES_KEPT);
+    }
+}
