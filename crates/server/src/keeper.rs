@@ -270,6 +270,8 @@ impl Keeper {
     /// Writes and syncs everything, at the end.
     pub(crate) fn close(&self) -> Result<(), String> {
         let Some(journal) = self.journal().filter(|_| self.is_promising()) else { return Ok(()) };
+        // IMPORTANT: before the promise ends: a snapshot that began then would begin the journal anew.
+        self.snapshots.stop();
         // Nothing is asked of it any more: that it is closed is no failure.
         self.set_recording(false, false);
         journal.close().map_err(|failure| failure.to_string())

@@ -9,7 +9,7 @@ use journal::{Journal, SnapshotInfo, SnapshotWriter, Stamp};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// How often the rules for automatic snapshots are looked at.
@@ -32,6 +32,8 @@ pub(crate) struct Snapshots {
     /// Progress of the one being taken: keys written, and thousandths of the whole.
     keys: AtomicU64,
     thousandths: AtomicU64,
+    /// The server stops: no snapshot is begun any more, and one that is being taken is given up.
+    stopped: AtomicBool,
 }
 
 #[derive(Default)]
@@ -66,6 +68,7 @@ impl Snapshots {
             ordered: Condvar::new(),
             keys: AtomicU64::new(0),
             thousandths: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +87,9 @@ impl Snapshots {
     fn begin_under(&self, state: &mut State, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
         if let Some(running) = state.running {
             return Err(SnapshotBusy(running.why));
+        }
+        if self.stopped.load(SeqCst) {
+            return Err(SnapshotBusy(why));
         }
         state.last_number += 1;
         let number = state.last_number;
@@ -116,6 +122,15 @@ impl Snapshots {
                     None => std::thread::sleep(POLL_EVERY),
                 }
             }
+        }
+    }
+
+    /// Takes no more snapshots, and waits until none is being taken: from here on nobody but the caller touches the
+    /// journal.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, SeqCst);
+        while self.is_running() {
+            std::thread::sleep(POLL_EVERY);
         }
     }
 
@@ -321,6 +336,9 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     while let Some(part) = walk.next(&mut image) {
         let stamp = Stamp { shard: part.shard, end: part.end, sequence: journal::Sequence(part.sequence) };
         writer.part(stamp, &image, part.keys).map_err(said)?;
+        if progress.stopped.load(Relaxed) {
+            return Err("the server stops".into());
+        }
         image.clear();
         image.shrink_to(IMAGE_BYTES_KEPT);
         progress.keys.fetch_add(u64::from(part.keys), Relaxed);

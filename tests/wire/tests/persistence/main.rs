@@ -3,6 +3,7 @@
 
 mod always;
 mod check_and_export;
+mod claims;
 mod damage;
 mod durability;
 mod full_disk;

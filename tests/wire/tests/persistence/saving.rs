@@ -147,3 +147,18 @@ fn what_is_scheduled_happens() {
         count(&mut connection, "rdb_saves") > saves && count(&mut connection, "aof_rewrites") > rewrites
     });
 }
+
+/// A stop that meets a snapshot, or the moment before one, is a good end all the same.
+#[test]
+fn a_stop_may_come_at_any_moment_of_a_snapshot() {
+    let Some(home) = crate::support::Home::fresh() else { return };
+    for round in 0..10 {
+        let server = home.start(&["--auto-aof-rewrite-min-size", "1", "--auto-aof-rewrite-percentage", "1"]);
+        let mut connection = server.connect();
+        connection.run(&format!("SET key:{round} {}", "v".repeat(1000)));
+        connection.pipeline(&["BGREWRITEAOF", "BGSAVE", "BGREWRITEAOF"]);
+        crate::support::End::Term.of(server);
+    }
+    let server = home.start(&[]);
+    assert_eq!(server.connect().run("DBSIZE").integer(), 10);
+}
