@@ -32,6 +32,8 @@ pub(crate) struct Snapshots {
     /// Progress of the one being taken: keys written, and thousandths of the whole.
     keys: AtomicU64,
     thousandths: AtomicU64,
+    /// Somebody waits for the snapshot, and nobody else for a core: the last one before the end.
+    in_haste: AtomicBool,
     /// The server stops: no snapshot is begun any more, and one that is being taken is given up.
     stopped: AtomicBool,
 }
@@ -68,6 +70,7 @@ impl Snapshots {
             ordered: Condvar::new(),
             keys: AtomicU64::new(0),
             thousandths: AtomicU64::new(0),
+            in_haste: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         }
     }
@@ -109,8 +112,15 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot and waits for it.
+    /// Takes a snapshot as fast as can be and waits for it.
     pub(crate) fn take_now(&self) -> Result<(), String> {
+        self.in_haste.store(true, Relaxed);
+        let outcome = self.take_and_wait();
+        self.in_haste.store(false, Relaxed);
+        outcome
+    }
+
+    fn take_and_wait(&self) -> Result<(), String> {
         loop {
             let Ok(number) = self.begin(SnapshotReason::Save) else {
                 std::thread::sleep(POLL_EVERY);
@@ -332,6 +342,7 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     let mut writer =
         SnapshotWriter::create(keeper.storage.clone(), &walk.placement().encode(), now_ms).map_err(said)?;
     let mut image = Vec::new();
+    let mut pace = Pace { since: Instant::now() };
     let mut log_at = Instant::now() + LOG_EVERY;
     while let Some(part) = walk.next(&mut image) {
         let stamp = Stamp { shard: part.shard, end: part.end, sequence: journal::Sequence(part.sequence) };
@@ -339,6 +350,7 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
         if progress.stopped.load(Relaxed) {
             return Err("the server stops".into());
         }
+        pace.rest(progress.in_haste.load(Relaxed));
         image.clear();
         image.shrink_to(IMAGE_BYTES_KEPT);
         progress.keys.fetch_add(u64::from(part.keys), Relaxed);
@@ -355,6 +367,25 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
         return Ok(None);
     }
     writer.finish(journal).map_err(said).map(Some)
+}
+
+/// Work in short bursts. On a machine whose cores are all busy the scheduler would otherwise take a core away from a
+/// worker for milliseconds at a time; measured with 1 M records on two cores, p99.9 of reads was 4.5 ms.
+struct Pace {
+    since: Instant,
+}
+
+const BURST: Duration = Duration::from_micros(150);
+const REST: Duration = Duration::from_micros(350);
+
+impl Pace {
+    /// Rests when a burst is over, unless somebody waits.
+    fn rest(&mut self, in_haste: bool) {
+        if !in_haste && self.since.elapsed() > BURST {
+            std::thread::sleep(REST);
+            self.since = Instant::now();
+        }
+    }
 }
 
 /// The largest buffer for a part that is kept for the next.
