@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::client::Client;
 use crate::command::Registered;
-use crate::engine::{Blocked, Engine, Worker};
+use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::codec::{self, BadEffect};
@@ -18,6 +18,7 @@ use crate::news::News;
 use crate::settings::events;
 use crate::stats::WorkerStats;
 use crate::tracking::Reason;
+use crate::waiting::Blocked;
 use resp::Reply;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -1,12 +1,11 @@
-//! Executes requests: finds the row, passes the gates, locks, calls the handler, keeps the books. Knows nothing of
-//! sockets; whoever owns one calls `execute`.
+//! Executes requests: finds the row, passes the gates, has it dispatched, keeps the books. Knows nothing of sockets;
+//! whoever owns one calls `execute`.
 
-use crate::args::Args;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
 use crate::command::{Flags, Handler, Keys, Registered, registry};
-use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
-use crate::error::{CommandError, CommandResult};
+use crate::context::After;
+use crate::error::CommandError;
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
@@ -17,11 +16,12 @@ use crate::news::News;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
-use crate::script::{Apart, LuaState, Scripts, Ticket};
+use crate::script::{Apart, LuaState, Scripts};
 use crate::settings::{ClientClass, Settings, events};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
+use crate::waiting::Blocked;
 use parking_lot::Mutex;
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
@@ -56,10 +56,10 @@ pub struct Engine {
     pub(crate) walks: AtomicUsize,
     /// How often what walks had gathered became of no use.
     pub(crate) walks_spoiled: AtomicUsize,
-    /// Bits of [`restriction`].
-    restrictions: AtomicU8,
+    /// Bits of [`restriction`](crate::gates).
+    pub(crate) restrictions: AtomicU8,
     /// Why writes are refused, if they are.
-    refusal: Mutex<String>,
+    pub(crate) refusal: Mutex<String>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expiry: AtomicBool,
     /// The most memory seen in use, and what was in use before there was any data.
@@ -126,7 +126,7 @@ pub struct Ahead<'e> {
 impl<'e> Ahead<'e> {
     /// The shard of a key: lent if it is held, otherwise locked once nothing else is.
     #[inline]
-    fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Option<Locked<'s>> {
+    pub(crate) fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Option<Locked<'s>> {
         if !self.batch.as_ref().is_some_and(|batch| batch.holds(key)) {
             self.release();
         }
@@ -137,51 +137,17 @@ impl<'e> Ahead<'e> {
     }
 
     /// Gives all locks back: before a command that takes others, or that takes long.
-    fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.batch = None;
     }
 
     /// Frees what a command has removed, once no lock is held.
     #[inline]
-    fn free_later(&mut self, mut garbage: Garbage) {
+    pub(crate) fn free_later(&mut self, mut garbage: Garbage) {
         if let (Some(batch), false) = (&mut self.batch, garbage.is_empty()) {
             batch.garbage.append(&mut garbage);
         }
     }
-}
-
-/// A client that waits for something.
-pub struct Blocked {
-    /// Unix milliseconds; `None` = for ever.
-    pub until_ms: Option<u64>,
-    /// What it waits for.
-    pub event: Event,
-    /// It wants no reply (CLIENT REPLY).
-    pub silent: bool,
-}
-
-/// What a client waits for, beside its time.
-pub enum Event {
-    /// Nothing that can happen: when the time is up, this is the reply.
-    Never(&'static [u8]),
-    /// A batch is durable here and, as far as asked for, on replicas, of which there are none.
-    Durable { sequence: u64, on_replicas: bool },
-    /// A snapshot is written.
-    Snapshot(u64),
-    /// The server stops.
-    Shutdown,
-    /// A script that runs apart has ended.
-    Apart(Arc<Ticket>),
-}
-
-/// Reasons for which the gates are narrower than usual.
-mod restriction {
-    /// The data is being read: only commands that do not need it are let through.
-    pub(super) const LOADING: u8 = 1;
-    /// What would be changed could not be kept.
-    pub(super) const NO_WRITES: u8 = 2;
-    /// A script has been running for long.
-    pub(super) const BUSY: u8 = 4;
 }
 
 impl Engine {
@@ -234,71 +200,6 @@ impl Engine {
     pub fn with_persistence(mut self, persistence: Arc<dyn Persistence>) -> Engine {
         self.persistence = persistence;
         self
-    }
-
-    /// Lets only those commands through that do not need the data, while it is being read.
-    pub fn set_loading(&self, loading: bool) {
-        match loading {
-            true => self.restrictions.fetch_or(restriction::LOADING, Relaxed),
-            false => self.restrictions.fetch_and(!restriction::LOADING, Relaxed),
-        };
-    }
-
-    /// Refuses writes with this sentence, or lets them through again.
-    pub fn refuse_writes(&self, reason: Option<String>) {
-        match reason {
-            Some(reason) => {
-                *self.refusal.lock() = reason;
-                self.restrictions.fetch_or(restriction::NO_WRITES, Relaxed);
-            }
-            None => {
-                self.restrictions.fetch_and(!restriction::NO_WRITES, Relaxed);
-            }
-        }
-    }
-
-    /// True while writes are refused.
-    pub fn refuses_writes(&self) -> bool {
-        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
-    }
-
-    /// Says whether a script has been running for long: others are told so, instead of waiting.
-    pub(crate) fn set_busy(&self, busy: bool) {
-        match busy {
-            true => self.restrictions.fetch_or(restriction::BUSY, Relaxed),
-            false => self.restrictions.fetch_and(!restriction::BUSY, Relaxed),
-        };
-        self.keyspace.set_busy(busy);
-    }
-
-    /// Refuses what changes something, when that could not be kept.
-    pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
-        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
-    }
-
-    /// True while the data is being read or writes are refused.
-    pub(crate) fn is_restricted(&self) -> bool {
-        self.restrictions.load(Relaxed) != 0
-    }
-
-    /// The reply to a client that waits, once it need not wait any longer. When its time is up there always is one.
-    pub fn outcome(&self, client: &mut Client, event: &Event, time_is_up: bool) -> Option<Vec<u8>> {
-        match event {
-            Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
-            Event::Apart(ticket) => ticket.take(client),
-            &Event::Durable { sequence, on_replicas } => {
-                let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
-                (time_is_up || durable && !on_replicas)
-                    .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
-            }
-            Event::Shutdown => (time_is_up || self.host.shutdown_failed())
-                .then(|| b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n".to_vec()),
-            &Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
-                Some(Ok(())) => Some(b"+OK\r\n".to_vec()),
-                Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
-                None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),
-            },
-        }
     }
 
     /// The working state of worker `index`. Each worker takes its own once.
@@ -512,7 +413,13 @@ impl Engine {
 
     /// Notes what a command that has just ended took, for those who look.
     #[inline]
-    fn keep_books(&self, worker: &mut Worker, client: &Client, registered: &'static Registered, request: Request<'_>) {
+    pub(crate) fn keep_books(
+        &self,
+        worker: &mut Worker,
+        client: &Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+    ) {
         let ended_ns = self.clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
@@ -531,281 +438,6 @@ impl Engine {
         self.note_slow(worker, client, registered, request, took_ns);
         if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
             self.feed_monitors(worker, client, request);
-        }
-    }
-
-    /// The gates: what every command has to pass before it may run.
-    #[inline]
-    pub(crate) fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
-        let flags = registered.command.flags;
-        if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
-            return Err(CommandError::NoAuth);
-        }
-        if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
-            return Err(CommandError::said(format!(
-                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
-                 context",
-                registered.full_name
-            )));
-        }
-        if self.is_restricted() {
-            self.pass_restrictions(flags)?;
-        }
-        if flags.has(Flags::DENYOOM) {
-            let limit = self.settings.maxmemory();
-            if limit > 0 && self.host.used_memory() > limit {
-                return Err(CommandError::OutOfMemory);
-            }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn pass_restrictions(&self, flags: Flags) -> CommandResult {
-        let restrictions = self.restrictions.load(Relaxed);
-        if restrictions & restriction::LOADING != 0 && !flags.has(Flags::LOADING) {
-            return Err(CommandError::Loading);
-        }
-        if restrictions & restriction::BUSY != 0 && !flags.has(Flags::ALLOW_BUSY) {
-            return Err(CommandError::Busy);
-        }
-        if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
-            return Err(self.refusal());
-        }
-        Ok(())
-    }
-
-    fn refusal(&self) -> CommandError {
-        CommandError::said(format!("MISCONF {}", self.refusal.lock()))
-    }
-
-    #[inline]
-    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn dispatch(
-        &self,
-        worker: &mut Worker,
-        client: &mut Client,
-        registered: &'static Registered,
-        request: Request<'_>,
-        out: &mut Vec<u8>,
-        after: &mut After,
-        ahead: &mut Ahead<'_>,
-    ) -> CommandResult {
-        let command = registered.command;
-        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        if let Handler::Server(handler) = command.handler {
-            ahead.release();
-            return self.run_server(worker, client, registered, request, reply, after, handler);
-        }
-        if let Handler::Script(handler) = command.handler {
-            ahead.release();
-            return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
-        }
-        let (locked, first_key) = match command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                let at = usize::from(first);
-                let key = Key::new(request.arg(at));
-                (ahead.lock_key(&self.keyspace, key).ok_or(CommandError::Busy)?, Some((at, key)))
-            }
-            keys => {
-                ahead.release();
-                let locked = match keys {
-                    Keys::Range { .. } => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
-                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
-                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
-                };
-                (locked.ok_or(CommandError::Busy)?, None)
-            }
-        };
-        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
-        ahead.free_later(garbage);
-        result
-    }
-
-    /// Runs the handler of a command that needs no locks of ours.
-    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn run_server(
-        &self,
-        worker: &mut Worker,
-        client: &mut Client,
-        registered: &'static Registered,
-        request: Request<'_>,
-        reply: Reply<'_>,
-        after: &mut After,
-        handler: fn(&mut ServerCx<'_>) -> CommandResult,
-    ) -> CommandResult {
-        let args = Args::new(request, registered.name_args, None);
-        let now_ms = worker.now_ms;
-        let mut cx =
-            ServerCx { engine: self, client, worker, args, reply, now_ms, command: registered, after: After::Continue };
-        let result = handler(&mut cx);
-        *after = std::mem::take(&mut cx.after);
-        result
-    }
-
-    /// Runs the handler of a command that runs others.
-    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn run_scripting(
-        &self,
-        worker: &mut Worker,
-        client: &mut Client,
-        registered: &'static Registered,
-        request: Request<'_>,
-        reply: Reply<'_>,
-        after: &mut After,
-        handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
-        held: Option<Locked<'_>>,
-    ) -> CommandResult {
-        let args = Args::new(request, registered.name_args, None);
-        let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
-        let result = handler(&mut cx);
-        *after = std::mem::take(&mut cx.after);
-        result
-    }
-
-    /// Executes one of several commands that share their locks, and appends its reply.
-    pub(crate) fn execute_under(
-        &self,
-        worker: &mut Worker,
-        client: &mut Client,
-        registered: &'static Registered,
-        request: Request<'_>,
-        reply: &mut Reply<'_>,
-        locked: &mut Locked<'_>,
-    ) -> After {
-        let reply_at = reply.position();
-        let mut after = After::Continue;
-        let result = match registered.command.handler {
-            Handler::Server(handler) => {
-                self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
-            }
-            Handler::Script(handler) => {
-                let held = Some(locked.lend());
-                self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
-            }
-            _ => {
-                let (result, garbage) =
-                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None);
-                locked.free_later(garbage);
-                result
-            }
-        };
-        self.keep_books(worker, client, registered, request);
-        if let Err(error) = result {
-            worker.books.stats.commands[registered.index].failed.add(1);
-            let text = error.to_string();
-            worker.books.stats.count_error(&text);
-            reply.truncate(reply_at);
-            reply.error(&text);
-        }
-        let after = match after {
-            // Nobody waits in the middle of a transaction.
-            After::Block(blocked) => {
-                reply.raw(&self.outcome(client, &blocked.event, true).unwrap_or_default());
-                After::Continue
-            }
-            after => after,
-        };
-        if reply.position() == reply_at {
-            // By itself it has no reply (CLIENT REPLY SKIP). Here somebody counts.
-            reply.null();
-        }
-        after
-    }
-
-    /// Hands the effects that were gathered to the journal, as one batch, and tells what has happened.
-    pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
-        let mut sequence = 0;
-        if !worker.effects.is_empty() {
-            sequence = hand_over(self, &mut worker.effects, locked);
-            client.last_batch = sequence;
-            client.depends_on = client.depends_on.max(sequence);
-        }
-        self.tell(&worker.news, sequence, client.id());
-    }
-
-    /// Runs the handler of a command under locks. Returns what it has left to be freed.
-    #[inline]
-    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn run_under<'a>(
-        &'a self,
-        worker: &'a mut Worker,
-        client: &'a mut Client,
-        registered: &'static Registered,
-        request: Request<'a>,
-        reply: Reply<'a>,
-        locked: Locked<'a>,
-        first_key: Option<(usize, Key<'a>)>,
-    ) -> (CommandResult, Garbage) {
-        let command = registered.command;
-        let (now_ms, gathering) = (worker.now_ms, worker.gathering);
-        let stats = &worker.books.stats;
-        let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
-        view.tell_to(&worker.news, self.events_told(command.handler));
-        if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
-            view = view.without_touching();
-        }
-        let random = &mut worker.random;
-        let args = Args::new(request, registered.name_args, first_key);
-        match command.handler {
-            Handler::Read(handler) => {
-                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
-                let mut result = handler(&mut cx);
-                if cx.keys.has_met_busy() {
-                    result = Err(CommandError::Busy);
-                }
-                let seen = match command.keys {
-                    Keys::Walk => self.persistence.tail(),
-                    _ => cx.keys.locked().changed_by(),
-                };
-                cx.client.depends_on = cx.client.depends_on.max(seen);
-                let (mut keys, mut handed_over) = (cx.keys, None);
-                if keys.has_overdue() && !self.is_restricted() {
-                    let mut recorder = keys.into_recorder(self, &mut worker.effects);
-                    recorder.expire_met();
-                    stats.changes.add(recorder.changes);
-                    if !gathering {
-                        handed_over = recorder.hand_over();
-                    }
-                    keys = recorder.into_view();
-                }
-                if let Some(tracker) = &cx.client.tracker
-                    && tracker.remembers(cx.client.caching)
-                    && command.flags.has(Flags::READONLY)
-                {
-                    keys.remember(self, registered.keys(request), cx.client.id());
-                }
-                if !gathering {
-                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
-                }
-                (result, Vec::new())
-            }
-            Handler::Write(handler) => {
-                let keys = view.into_recorder(self, &mut worker.effects);
-                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
-                let result = handler(&mut cx);
-                if cx.keys.has_overdue() {
-                    cx.keys.expire_met();
-                }
-                stats.changes.add(cx.keys.changes);
-                let handed_over = if gathering { None } else { cx.keys.hand_over() };
-                if !gathering {
-                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
-                }
-                let seen = match handed_over {
-                    Some(sequence) => {
-                        cx.client.last_batch = sequence;
-                        sequence
-                    }
-                    None => cx.keys.locked().changed_by(),
-                };
-                cx.client.depends_on = cx.client.depends_on.max(seen);
-                (result, cx.keys.take_garbage())
-            }
-            Handler::Server(_) | Handler::Script(_) | Handler::Container => {
-                drop(view);
-                (Ok(()), Vec::new())
-            }
         }
     }
 

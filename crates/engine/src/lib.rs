@@ -13,10 +13,12 @@ pub mod clients;
 pub mod command;
 mod commands;
 pub mod context;
+mod dispatch;
 pub mod docs;
 mod engine;
 pub mod error;
 pub mod expiry;
+mod gates;
 pub mod host;
 #[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
 pub mod keyspace;
@@ -35,12 +37,14 @@ pub mod slowlog;
 pub mod stats;
 pub mod tracking;
 pub mod transaction;
+mod waiting;
 pub mod walk;
 
 pub use client::Client;
 pub use clients::{ClientHandle, Clients};
-pub use engine::{Ahead, Blocked, Engine, Event, Flow, Worker};
+pub use engine::{Ahead, Engine, Flow, Worker};
 pub use error::CommandError;
 pub use host::{Clock, Host};
 pub use persistence::Persistence;
 pub use settings::Settings;
+pub use waiting::{Blocked, Event};

@@ -3,10 +3,10 @@
 use crate::args::is_word;
 use crate::command::{Command, Flags, at_least, exactly, server};
 use crate::context::{After, ServerCx};
-use crate::engine::{Blocked, Event};
 use crate::error::{CommandError, CommandResult};
 use crate::persistence::{SnapshotBusy, SnapshotReason};
 use crate::pure::numbers::parse_i64;
+use crate::waiting::{Blocked, Event};
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 

@@ -5,10 +5,10 @@ use super::manual;
 use crate::args::is_word;
 use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, script, server};
 use crate::context::{After, ScriptCx, ServerCx};
-use crate::engine::{Blocked, Event};
 use crate::error::{CommandError, CommandResult};
 use crate::pure::numbers::parse_i64;
 use crate::script::{Job, Script, Ticket, Unkillable};
+use crate::waiting::{Blocked, Event};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use super::manual;
 use crate::args::is_word;
 use crate::command::{Command, Flags, at_least, container, exactly, server};
 use crate::context::{After, ServerCx};
-use crate::engine::{Blocked, Event};
 use crate::error::{CommandError, CommandResult};
 use crate::host::{SaveOnExit, Shutdown};
+use crate::waiting::{Blocked, Event};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 

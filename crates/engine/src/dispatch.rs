@@ -1,0 +1,244 @@
+//! From a row to its handler: takes the locks that the command's keys need, gives the handler its context, and hands what
+//! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
+
+use crate::args::Args;
+use crate::client::Client;
+use crate::command::{Flags, Handler, Keys, Registered};
+use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
+use crate::engine::{Ahead, Engine, Worker};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::locked::Garbage;
+use crate::keyspace::{Key, Locked};
+use resp::{Reply, Request};
+
+impl Engine {
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    pub(crate) fn dispatch(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        after: &mut After,
+        ahead: &mut Ahead<'_>,
+    ) -> CommandResult {
+        let command = registered.command;
+        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+        if let Handler::Server(handler) = command.handler {
+            ahead.release();
+            return self.run_server(worker, client, registered, request, reply, after, handler);
+        }
+        if let Handler::Script(handler) = command.handler {
+            ahead.release();
+            return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
+        }
+        let (locked, first_key) = match command.keys {
+            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
+                let at = usize::from(first);
+                let key = Key::new(request.arg(at));
+                (ahead.lock_key(&self.keyspace, key).ok_or(CommandError::Busy)?, Some((at, key)))
+            }
+            keys => {
+                ahead.release();
+                let locked = match keys {
+                    Keys::Range { .. } => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
+                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
+                };
+                (locked.ok_or(CommandError::Busy)?, None)
+            }
+        };
+        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
+        ahead.free_later(garbage);
+        result
+    }
+
+    /// Runs the handler of a command that needs no locks of ours.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_server(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ServerCx<'_>) -> CommandResult,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let now_ms = worker.now_ms;
+        let mut cx =
+            ServerCx { engine: self, client, worker, args, reply, now_ms, command: registered, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
+    /// Runs the handler of a command that runs others.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_scripting(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+        held: Option<Locked<'_>>,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
+    /// Executes one of several commands that share their locks, and appends its reply.
+    pub(crate) fn execute_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: &mut Reply<'_>,
+        locked: &mut Locked<'_>,
+    ) -> After {
+        let reply_at = reply.position();
+        let mut after = After::Continue;
+        let result = match registered.command.handler {
+            Handler::Server(handler) => {
+                self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
+            }
+            Handler::Script(handler) => {
+                let held = Some(locked.lend());
+                self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
+            }
+            _ => {
+                let (result, garbage) =
+                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None);
+                locked.free_later(garbage);
+                result
+            }
+        };
+        self.keep_books(worker, client, registered, request);
+        if let Err(error) = result {
+            worker.books.stats.commands[registered.index].failed.add(1);
+            let text = error.to_string();
+            worker.books.stats.count_error(&text);
+            reply.truncate(reply_at);
+            reply.error(&text);
+        }
+        let after = match after {
+            // Nobody waits in the middle of a transaction.
+            After::Block(blocked) => {
+                reply.raw(&self.outcome(client, &blocked.event, true).unwrap_or_default());
+                After::Continue
+            }
+            after => after,
+        };
+        if reply.position() == reply_at {
+            // By itself it has no reply (CLIENT REPLY SKIP). Here somebody counts.
+            reply.null();
+        }
+        after
+    }
+
+    /// Hands the effects that were gathered to the journal, as one batch, and tells what has happened.
+    pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
+        let mut sequence = 0;
+        if !worker.effects.is_empty() {
+            sequence = hand_over(self, &mut worker.effects, locked);
+            client.last_batch = sequence;
+            client.depends_on = client.depends_on.max(sequence);
+        }
+        self.tell(&worker.news, sequence, client.id());
+    }
+
+    /// Runs the handler of a command under locks. Returns what it has left to be freed.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_under<'a>(
+        &'a self,
+        worker: &'a mut Worker,
+        client: &'a mut Client,
+        registered: &'static Registered,
+        request: Request<'a>,
+        reply: Reply<'a>,
+        locked: Locked<'a>,
+        first_key: Option<(usize, Key<'a>)>,
+    ) -> (CommandResult, Garbage) {
+        let command = registered.command;
+        let (now_ms, gathering) = (worker.now_ms, worker.gathering);
+        let stats = &worker.books.stats;
+        let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
+        view.tell_to(&worker.news, self.events_told(command.handler));
+        if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
+            view = view.without_touching();
+        }
+        let random = &mut worker.random;
+        let args = Args::new(request, registered.name_args, first_key);
+        match command.handler {
+            Handler::Read(handler) => {
+                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
+                let mut result = handler(&mut cx);
+                if cx.keys.has_met_busy() {
+                    result = Err(CommandError::Busy);
+                }
+                let seen = match command.keys {
+                    Keys::Walk => self.persistence.tail(),
+                    _ => cx.keys.locked().changed_by(),
+                };
+                cx.client.depends_on = cx.client.depends_on.max(seen);
+                let (mut keys, mut handed_over) = (cx.keys, None);
+                if keys.has_overdue() && !self.is_restricted() {
+                    let mut recorder = keys.into_recorder(self, &mut worker.effects);
+                    recorder.expire_met();
+                    stats.changes.add(recorder.changes);
+                    if !gathering {
+                        handed_over = recorder.hand_over();
+                    }
+                    keys = recorder.into_view();
+                }
+                if let Some(tracker) = &cx.client.tracker
+                    && tracker.remembers(cx.client.caching)
+                    && command.flags.has(Flags::READONLY)
+                {
+                    keys.remember(self, registered.keys(request), cx.client.id());
+                }
+                if !gathering {
+                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
+                }
+                (result, Vec::new())
+            }
+            Handler::Write(handler) => {
+                let keys = view.into_recorder(self, &mut worker.effects);
+                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
+                let result = handler(&mut cx);
+                if cx.keys.has_overdue() {
+                    cx.keys.expire_met();
+                }
+                stats.changes.add(cx.keys.changes);
+                let handed_over = if gathering { None } else { cx.keys.hand_over() };
+                if !gathering {
+                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
+                }
+                let seen = match handed_over {
+                    Some(sequence) => {
+                        cx.client.last_batch = sequence;
+                        sequence
+                    }
+                    None => cx.keys.locked().changed_by(),
+                };
+                cx.client.depends_on = cx.client.depends_on.max(seen);
+                (result, cx.keys.take_garbage())
+            }
+            Handler::Server(_) | Handler::Script(_) | Handler::Container => {
+                drop(view);
+                (Ok(()), Vec::new())
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The gates: what every command has to pass before it may run, and what makes them narrower than usual. Knows reasons to
+//! refuse; refuses to know what a command does.
+
+use crate::client::Client;
+use crate::command::{Flags, Registered};
+use crate::engine::Engine;
+use crate::error::{CommandError, CommandResult};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Reasons for which the gates are narrower than usual.
+mod restriction {
+    /// The data is being read: only commands that do not need it are let through.
+    pub(super) const LOADING: u8 = 1;
+    /// What would be changed could not be kept.
+    pub(super) const NO_WRITES: u8 = 2;
+    /// A script has been running for long.
+    pub(super) const BUSY: u8 = 4;
+}
+
+impl Engine {
+    /// Lets only those commands through that do not need the data, while it is being read.
+    pub fn set_loading(&self, loading: bool) {
+        match loading {
+            true => self.restrictions.fetch_or(restriction::LOADING, Relaxed),
+            false => self.restrictions.fetch_and(!restriction::LOADING, Relaxed),
+        };
+    }
+
+    /// Refuses writes with this sentence, or lets them through again.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        match reason {
+            Some(reason) => {
+                *self.refusal.lock() = reason;
+                self.restrictions.fetch_or(restriction::NO_WRITES, Relaxed);
+            }
+            None => {
+                self.restrictions.fetch_and(!restriction::NO_WRITES, Relaxed);
+            }
+        }
+    }
+
+    /// True while writes are refused.
+    pub fn refuses_writes(&self) -> bool {
+        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
+    }
+
+    /// Says whether a script has been running for long: others are told so, instead of waiting.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        match busy {
+            true => self.restrictions.fetch_or(restriction::BUSY, Relaxed),
+            false => self.restrictions.fetch_and(!restriction::BUSY, Relaxed),
+        };
+        self.keyspace.set_busy(busy);
+    }
+
+    /// Refuses what changes something, when that could not be kept.
+    pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
+        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    /// True while the data is being read or writes are refused.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.restrictions.load(Relaxed) != 0
+    }
+
+    /// The gates: what every command has to pass before it may run.
+    #[inline]
+    pub(crate) fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
+        let flags = registered.command.flags;
+        if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
+            return Err(CommandError::NoAuth);
+        }
+        if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
+            return Err(CommandError::said(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+                 context",
+                registered.full_name
+            )));
+        }
+        if self.is_restricted() {
+            self.pass_restrictions(flags)?;
+        }
+        if flags.has(Flags::DENYOOM) {
+            let limit = self.settings.maxmemory();
+            if limit > 0 && self.host.used_memory() > limit {
+                return Err(CommandError::OutOfMemory);
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn pass_restrictions(&self, flags: Flags) -> CommandResult {
+        let restrictions = self.restrictions.load(Relaxed);
+        if restrictions & restriction::LOADING != 0 && !flags.has(Flags::LOADING) {
+            return Err(CommandError::Loading);
+        }
+        if restrictions & restriction::BUSY != 0 && !flags.has(Flags::ALLOW_BUSY) {
+            return Err(CommandError::Busy);
+        }
+        if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
+            return Err(self.refusal());
+        }
+        Ok(())
+    }
+
+    fn refusal(&self) -> CommandError {
+        CommandError::said(format!("MISCONF {}", self.refusal.lock()))
+    }
+}
