@@ -21,6 +21,7 @@ use crate::settings::{ClientClass, Settings, events};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
+use crate::transaction::WatchList;
 use crate::waiting::Blocked;
 use parking_lot::Mutex;
 use resp::{OwnedRequest, Reply, Request};
@@ -50,6 +51,8 @@ pub struct Engine {
     pub run_id: String,
     /// Keeps what is changed.
     pub persistence: Arc<dyn Persistence>,
+    /// Watches of clients that are gone, to be removed.
+    pub(crate) left_watches: Mutex<Vec<WatchList>>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
     /// How many walks over all keys are under way.
@@ -182,6 +185,7 @@ impl Engine {
             replication_id: Mutex::new(run_id.clone()),
             run_id,
             persistence: Arc::new(Forgetful),
+            left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
             walks: AtomicUsize::new(0),
             walks_spoiled: AtomicUsize::new(0),
@@ -234,6 +238,7 @@ impl Engine {
 
     /// Notes how much has been done and how much memory is in use. Called about ten times a second.
     pub fn sample(&self) {
+        self.remove_left_watches();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);

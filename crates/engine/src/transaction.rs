@@ -27,7 +27,7 @@ pub struct Transaction {
 pub struct Watches(Option<Box<WatchList>>);
 
 #[derive(Default)]
-struct WatchList {
+pub(crate) struct WatchList {
     keys: Vec<(usize, Box<[u8]>)>,
     /// Set by whoever changes one of them.
     changed: ChangeFlag,
@@ -115,12 +115,30 @@ impl Engine {
     /// Watches nothing any more.
     pub fn unwatch(&self, client: &mut Client) {
         let Some(list) = client.watches.0.take() else { return };
-        for (db, name) in &list.keys {
-            let key = Key::new(name);
-            self.keyspace.lock_key(key).watched_mut(key).unwatch(*db, name, &list.changed);
-        }
         self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
+        self.remove_watches(*list);
+    }
+
+    /// Removes watches that could not be removed while a script held the locks.
+    pub(crate) fn remove_left_watches(&self) {
+        let left = std::mem::take(&mut *self.left_watches.lock());
+        left.into_iter().for_each(|list| self.remove_watches(list));
+    }
+
+    /// Takes watches out of the tables of their shards; later, when that would take long. IMPORTANT: nobody waits here:
+    /// whoever could stop the script that is in the way may be served by this very thread.
+    fn remove_watches(&self, mut list: WatchList) {
+        while let Some((db, name)) = list.keys.pop() {
+            let key = Key::new(&name);
+            match self.keyspace.lock_key_unless_busy(key) {
+                Some(mut locked) => locked.watched_mut(key).unwatch(db, &name, &list.changed),
+                None => {
+                    list.keys.push((db, name));
+                    return self.left_watches.lock().push(list);
+                }
+            }
+        }
     }
 
     /// Executes the commands of a transaction, all under the same locks, and writes their replies as one array; null
@@ -134,7 +152,10 @@ impl Engine {
     ) -> Result<After, CommandError> {
         let Some(mut locked) = self.lock_for(client, transaction) else {
             self.unwatch(client);
-            return Err(CommandError::Busy);
+            return Err(CommandError::said(format!(
+                "EXECABORT Transaction discarded because of: {}",
+                CommandError::Busy
+            )));
         };
         let is_changed = client.watches.have_changed() || self.watched_is_overdue(client, &locked, worker.now_ms);
         if is_changed {

@@ -19,6 +19,8 @@ pub enum Failure {
          every part must be from sequence {needed} or later"
     )]
     SnapshotTooOld { stamped: Sequence, needed: Sequence },
+    #[error("a batch of {bytes} bytes is longer than the journal can keep in one piece")]
+    TooLong { bytes: usize },
     #[error("the journal is closed")]
     Closed,
 }

@@ -149,7 +149,6 @@ impl Keeper {
             return self.keep_without_promise(journal);
         }
         // A journal whose sync has failed may have written everything all the same.
-        // A journal whose sync has failed may have written everything all the same.
         let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
         if failed {
             self.refuse_writes();

@@ -255,6 +255,7 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
             seconds = began.elapsed().as_secs_f32(),
             "snapshot written"
         ),
+        Err(_) if keeper.snapshots.stopped.load(Relaxed) => tracing::info!("the snapshot is given up"),
         Err(reason) => tracing::error!("the snapshot failed: {reason}"),
     }
     keeper.snapshots.finish(running, &outcome, changes);
@@ -303,17 +304,15 @@ fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
         Ok(info)
     });
     let on = keeper.settings.appendonly();
-    match &outcome {
-        Ok(info) => {
-            if anew {
-                keeper.set_recording(on, on);
-                engine.refuse_writes(None);
-            }
-            drop_replaced(keeper, journal, info);
-        }
-        // As it was before.
-        Err(_) if anew && !on => keeper.set_recording(false, false),
-        Err(_) => {}
+    if !on {
+        // It was for the snapshot alone, or was turned off meanwhile.
+        keeper.set_recording(false, false);
+    } else if anew && outcome.is_ok() {
+        keeper.set_recording(true, true);
+        engine.refuse_writes(None);
+    }
+    if let Ok(info) = &outcome {
+        drop_replaced(keeper, journal, info);
     }
     outcome
 }
@@ -334,8 +333,10 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     let said = |error: journal::SnapshotError| error.to_string();
     let progress = &keeper.snapshots;
     let mut walk = engine.walk();
+    // IMPORTANT: counted before the state is locked. A transaction asks for the state while it holds shards.
+    let keys_total = engine.keyspace.keys();
     if let Some(running) = &mut progress.state.lock().running {
-        running.keys_total = engine.keyspace.keys();
+        running.keys_total = keys_total;
     }
     progress.keys.store(0, Relaxed);
     let now_ms = engine.clock.unix_us() / 1000;

@@ -319,13 +319,43 @@ fn one_that_has_written_cannot_be_killed() {
     check(
         r##"
         # config busy-reply-threshold 50
-        > EVAL "redis.call('SET','w',1) for i = 1, 1e8 do if i % 1000 == 0 and redis.call('GET','stop') then return i end end return 'end'" 0
-        # eventually
+        3> SUBSCRIBE written
+        ["subscribe", "written", :1]
+        > EVAL "redis.call('SET','w',1) redis.call('PUBLISH','written','now') for i = 1, 1e8 do end return 'end'" 0
+        3< ["message", "written", "now"]
         2> SCRIPT KILL
         -UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.
         1< "end"
         2> GET w
         "1"
+        "##,
+    );
+}
+
+/// Whoever waits for what the script has locked is let go, and so is the thread that serves them all.
+#[test]
+fn a_transaction_does_not_wait_for_an_endless_script() {
+    check(
+        r##"
+        # config busy-reply-threshold 300
+        4> SUBSCRIBE running
+        ["subscribe", "running", :1]
+        3> WATCH k
+        +OK
+        3> MULTI
+        +OK
+        3> SET k 1
+        +QUEUED
+        > EVAL "redis.call('GET','any') redis.call('PUBLISH','running','now') while true do end" 0
+        4< ["message", "running", "now"]
+        3> EXEC
+        ~-*BUSY*
+        2> SCRIPT KILL
+        +OK
+        1< ~-ERR Script killed by user with SCRIPT KILL*
+        # eventually
+        3> SET k 2
+        +OK
         "##,
     );
 }

@@ -255,6 +255,8 @@ const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// What makes a value large.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_FIELDS: usize = 100_000;
+/// Fields looked at to judge the size of the others.
+const LARGE_SAMPLES: usize = 100;
 
 impl<'a> Locked<'a> {
     /// The same at an instant in unix milliseconds: keys created count as used then.
@@ -387,7 +389,7 @@ impl<'a> Locked<'a> {
     pub(crate) fn is_large(&self, db: usize, key: Key<'_>) -> bool {
         match self.db(db, key).entry(key).and_then(Entry::object) {
             Some(Object::Bytes(bytes)) => bytes.len() > LARGE_BYTES,
-            Some(Object::Hash(table)) => table.len() > LARGE_FIELDS,
+            Some(Object::Hash(table)) => table.len() > LARGE_FIELDS || table.heap_bytes(LARGE_SAMPLES) > LARGE_BYTES,
             None => false,
         }
     }

@@ -3,12 +3,15 @@
 
 use super::Script;
 use crate::client::Client;
-use crate::command::{Flags, Registered, registry};
+use crate::command::{Flags, Keys, Registered, registry};
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
 use crate::keyspace::Locked;
 use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};
+
+/// The longest batch that a script may make of its changes. The journal's own limit is twice that.
+const BATCH_BYTES_MAX: usize = 2 << 30;
 
 /// The server as one run of a script sees it.
 pub(super) struct ScriptHost<'a> {
@@ -54,8 +57,9 @@ impl lua::Host for ScriptHost<'_> {
     }
 
     fn log(&mut self, level: i64, message: &[u8]) {
-        let _ = level;
-        self.engine.host.log(&String::from_utf8_lossy(message));
+        if level >= self.engine.settings.loglevel() as i64 {
+            self.engine.host.log(&String::from_utf8_lossy(message));
+        }
     }
 
     fn set_resp(&mut self, version: u8) {
@@ -70,6 +74,7 @@ impl lua::Host for ScriptHost<'_> {
         }
     }
 
+    // What a script changes is kept, whatever it says: there is no replica that could do without.
     fn set_repl(&mut self, _: i64) {}
 
     fn tick(&mut self) -> Tick {
@@ -127,8 +132,12 @@ impl ScriptHost<'_> {
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;
         }
+        let bytes: usize = request.as_request().iter().map(|arg| arg.len()).sum();
+        if self.worker.effects.len() + bytes > BATCH_BYTES_MAX {
+            return Err(CommandError::fixed("ERR the script has changed more than can be kept as one step"));
+        }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
-        let walks = matches!(row.command.keys, crate::command::Keys::Everything | crate::command::Keys::Walk);
+        let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);
         if !held || walks && !self.has_all || flags.has(Flags::MOVABLE_KEYS) {
             let sha = String::from_utf8_lossy(&self.script.sha).into_owned();
             return Err(CommandError::said(format!("ERR script {sha} touched a key that it did not declare")));

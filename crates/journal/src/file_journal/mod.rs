@@ -17,6 +17,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::failure::{Failure, Operation};
+use crate::frame;
 use crate::journal::{Batches, Journal};
 use crate::segment;
 use crate::sequence::Sequence;
@@ -249,6 +250,10 @@ impl Core {
 impl Journal for FileJournal {
     fn append(&self, batch: &[u8]) -> Sequence {
         let core = &*self.core;
+        if batch.len() > frame::BATCH_BYTES_MAX {
+            // It cannot be kept, and what follows may depend on it.
+            core.fail(None, Failure::TooLong { bytes: batch.len() });
+        }
         let payload_crc = crc32c::crc32c(batch);
         let durable = core.durable();
         let mut tail = core.tail.lock();

@@ -162,3 +162,18 @@ fn a_stop_may_come_at_any_moment_of_a_snapshot() {
     let server = home.start(&[]);
     assert_eq!(server.connect().run("DBSIZE").integer(), 10);
 }
+
+/// What asks how far a snapshot is, while it holds keys that the snapshot wants.
+#[test]
+fn transactions_may_ask_about_a_snapshot() {
+    let session = Session::start();
+    let (mut saver, mut asker) = (session.connect(), session.connect());
+    saver.run("DEBUG POPULATE 2000");
+    for _ in 0..300 {
+        saver.queue(&["BGSAVE"]);
+        saver.flush();
+        let replies = asker.pipeline(&["MULTI", "DBSIZE", "LASTSAVE", "INFO persistence", "EXEC"]);
+        assert_eq!(replies[4].items().len(), 3);
+        saver.read();
+    }
+}
