@@ -1,6 +1,6 @@
 //! What the tests of this crate share: opening a storage, and reading all that is in it.
 
-#![allow(dead_code)] // each test file uses its own part of this
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 pub(crate) mod world;
 
