@@ -210,6 +210,15 @@ pub const fn script(name: &'static str, arity: Arity, handler: fn(&mut ScriptCx<
     row(name, arity, Keys::None, Flags::MOVABLE_KEYS, Handler::Script(handler))
 }
 
+/// A command that changes what is defined beside the keys. It takes its locks when it knows what it wants.
+pub const fn definition(
+    name: &'static str,
+    arity: Arity,
+    handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+) -> Command {
+    row(name, arity, Keys::Everything, Flags::WRITE, Handler::Script(handler))
+}
+
 /// A command that has subcommands.
 pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
     Command { subcommands, ..row(name, at_least(2), Keys::None, Flags(0), Handler::Container) }
@@ -426,7 +435,8 @@ impl Registered {
     pub fn acl_categories(&self) -> Vec<String> {
         let flags = self.command.flags;
         let has = |category: &str| match category {
-            "read" => flags.has(Flags::READONLY),
+            // Nobody knows what a script does: those that promise not to write are no reads either.
+            "read" => flags.has(Flags::READONLY) && !matches!(self.command.handler, Handler::Script(_)),
             "write" => flags.has(Flags::WRITE),
             "admin" => flags.has(Flags::ADMIN),
             "dangerous" => flags.has(Flags::ADMIN) || flags.has(Flags::DANGEROUS),

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::command::{Flags, Handler, Keys, Registered};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
 use crate::engine::{Ahead, Engine, Worker};
-use crate::error::{CommandError, CommandResult};
+use crate::error::CommandResult;
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::{Key, Locked};
 use resp::{Reply, Request};
@@ -38,7 +38,7 @@ impl Engine {
             Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
                 let at = usize::from(first);
                 let key = Key::new(request.arg(at));
-                (ahead.lock_key(&self.keyspace, key).ok_or(CommandError::Busy)?, Some((at, key)))
+                (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
             keys => {
                 ahead.release();
@@ -47,7 +47,7 @@ impl Engine {
                     Keys::Everything => self.keyspace.lock_all_unless_busy(),
                     Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
                 };
-                (locked.ok_or(CommandError::Busy)?, None)
+                (locked.ok_or_else(|| self.busy())?, None)
             }
         };
         let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
@@ -185,7 +185,7 @@ impl Engine {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
                 let mut result = handler(&mut cx);
                 if cx.keys.has_met_busy() {
-                    result = Err(CommandError::Busy);
+                    result = Err(self.busy());
                 }
                 let seen = match command.keys {
                     Keys::Walk => self.persistence.tail(),

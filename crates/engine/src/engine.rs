@@ -16,7 +16,7 @@ use crate::news::News;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
-use crate::script::{Apart, LuaState, Scripts};
+use crate::script::{Apart, Functions, LuaState, Scripts};
 use crate::settings::{ClientClass, Settings, events};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
@@ -38,6 +38,7 @@ pub struct Engine {
     pub pubsub: PubSub,
     pub tracking: Tracking,
     pub scripts: Scripts,
+    pub functions: Functions,
     /// Scripts that may run long.
     pub apart: Apart,
     pub pause: Pause,
@@ -175,6 +176,7 @@ impl Engine {
             pubsub: PubSub::default(),
             tracking: Tracking::default(),
             scripts: Scripts::default(),
+            functions: Functions::default(),
             apart: Apart::default(),
             pause: Pause::default(),
             slowlog: SlowLog::default(),
@@ -405,6 +407,7 @@ impl Engine {
         let counters_at = registered.index;
         if let Err(error) = self.gates(client, registered) {
             worker.books.stats.commands[counters_at].rejected.add(1);
+            let error = if registered.full_name == "exec" { self.abandon(client, &error) } else { error };
             return self.fail(worker, client, out, reply_at, &error);
         }
         worker.secrets.clear();

@@ -14,7 +14,10 @@ pub enum CommandError {
     OutOfMemory,
     NoAuth,
     Loading,
+    /// A script has been running for long.
     Busy,
+    /// A function has been running for long.
+    BusyFunction,
     /// The row's name, `config|get` for a subcommand.
     WrongArity(Cow<'static, str>),
     /// Any other sentence, code first.
@@ -57,6 +60,9 @@ impl fmt::Display for CommandError {
             CommandError::Loading => "LOADING Redis is loading the dataset in memory",
             CommandError::Busy => {
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+            }
+            CommandError::BusyFunction => {
+                "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
             }
             CommandError::NoAuth => "NOAUTH Authentication required.",
             CommandError::WrongArity(name) => {

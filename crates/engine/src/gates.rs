@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::command::{Flags, Registered};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
+use crate::script::ProgramKind;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reasons for which the gates are narrower than usual.
@@ -53,6 +54,15 @@ impl Engine {
         self.keyspace.set_busy(busy);
     }
 
+    /// What is said to those who cannot be served while a script or function runs.
+    #[cold]
+    pub(crate) fn busy(&self) -> CommandError {
+        match self.apart.running() {
+            Some(ProgramKind::Function) => CommandError::BusyFunction,
+            _ => CommandError::Busy,
+        }
+    }
+
     /// Refuses what changes something, when that could not be kept.
     pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
         if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
@@ -96,7 +106,7 @@ impl Engine {
             return Err(CommandError::Loading);
         }
         if restrictions & restriction::BUSY != 0 && !flags.has(Flags::ALLOW_BUSY) {
-            return Err(CommandError::Busy);
+            return Err(self.busy());
         }
         if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
             return Err(self.refusal());

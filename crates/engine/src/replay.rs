@@ -31,8 +31,13 @@ impl<'e> Replay<'e> {
         self.stamps.add(part)?;
         let mut effects = Decoder::new(keys);
         while let Some((db, effect)) = effects.next()? {
-            let Effect::Put { key, .. } = effect else { return Err(BadEffect::OutOfRange) };
-            self.used_now(self.engine.keyspace.lock_key(key)).apply(db, &effect, self.thresholds);
+            let keyspace = &self.engine.keyspace;
+            let locked = match effect {
+                Effect::Put { key, .. } => keyspace.lock_key(key),
+                Effect::LibrarySet { .. } => keyspace.lock_all(),
+                _ => return Err(BadEffect::OutOfRange),
+            };
+            self.used_now(locked).apply(db, &effect, self.thresholds);
         }
         Ok(())
     }
@@ -55,6 +60,10 @@ impl<'e> Replay<'e> {
                 self.used_now(self.engine.keyspace.lock_all()).apply_where(db, effect, is_newer);
                 Ok(())
             }
+            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => match sequence > self.stamps.of_definitions() {
+                true => self.apply(db, effect),
+                false => Ok(()),
+            },
             // While a snapshot was written, no batch referred from one key to another: it has both or none.
             Effect::Rename { from, to } | Effect::Copy { from, to, .. } if is_newer(from.name) != is_newer(to.name) => {
                 Err(BadEffect::OutOfRange)
@@ -102,7 +111,11 @@ fn main_key<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::Copy { from: key, .. }
         | Effect::Move { key, .. }
         | Effect::Put { key, .. } => Some(key),
-        Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => None,
+        Effect::FlushDb
+        | Effect::FlushAll
+        | Effect::SwapDb { .. }
+        | Effect::LibrarySet { .. }
+        | Effect::LibraryDelete { .. } => None,
     }
 }
 
@@ -152,6 +165,11 @@ impl Stamps {
         shard.push((part.end, part.sequence));
         self.newest = self.newest.max(part.sequence);
         Ok(())
+    }
+
+    /// The number of the batch up to which the snapshot has what is no key: that of its first part.
+    fn of_definitions(&self) -> u64 {
+        self.shards[0].first().map_or(0, |(_, sequence)| *sequence)
     }
 
     /// The number of the batch up to which the snapshot has a key, if it has it.

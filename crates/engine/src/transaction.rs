@@ -141,6 +141,14 @@ impl Engine {
         }
     }
 
+    /// Ends a transaction that cannot be executed. What is said of it.
+    pub(crate) fn abandon(&self, client: &mut Client, why: &CommandError) -> CommandError {
+        client.transaction = None;
+        client.handle.note_queued(None);
+        self.unwatch(client);
+        CommandError::said(format!("EXECABORT Transaction discarded because of: {why}"))
+    }
+
     /// Executes the commands of a transaction, all under the same locks, and writes their replies as one array; null
     /// when a watched key has changed.
     pub(crate) fn run_transaction(
@@ -151,11 +159,7 @@ impl Engine {
         reply: &mut Reply<'_>,
     ) -> Result<After, CommandError> {
         let Some(mut locked) = self.lock_for(client, transaction) else {
-            self.unwatch(client);
-            return Err(CommandError::said(format!(
-                "EXECABORT Transaction discarded because of: {}",
-                CommandError::Busy
-            )));
+            return Err(self.abandon(client, &self.busy()));
         };
         let is_changed = client.watches.have_changed() || self.watched_is_overdue(client, &locked, worker.now_ms);
         if is_changed {

@@ -76,7 +76,10 @@ fn flags_agree_with_what_the_handler_can_do() {
                 let no_keys = row.command.key_specs.iter().any(|spec| spec.flags == ["not_key"]);
                 assert!(row.command.keys == Keys::None || no_keys, "{name} has no keys locked for it");
             }
-            Handler::Script(_) => assert_eq!(row.command.keys, Keys::None, "{name} sees to its locks itself"),
+            Handler::Script(_) => {
+                let keys = if flags.has(Flags::WRITE) { Keys::Everything } else { Keys::None };
+                assert_eq!(row.command.keys, keys, "{name} sees to its locks itself; what it defines is everybody's");
+            }
             Handler::Container => {
                 assert!(!row.subcommands.is_empty(), "{name} contains nothing");
                 assert_eq!((flags.0, row.command.arity.0), (0, -2), "{name}");

@@ -83,6 +83,8 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
         (7, Effect::FlushDb, "1007"),
         (0, Effect::FlushAll, "1100"),
         (0, Effect::SwapDb { a: 0, b: 15 }, "1200 00 0f"),
+        (0, Effect::LibrarySet { name: b"lib", code: b"#!" }, "1300 036c6962 022321"),
+        (0, Effect::LibraryDelete { name: b"lib" }, "1400 036c6962"),
     ]
 }
 
@@ -210,6 +212,8 @@ fn describe(db: usize, effect: &Effect<'_>) -> String {
         Effect::FlushDb => "flush-db".into(),
         Effect::FlushAll => "flush-all".into(),
         Effect::SwapDb { a, b } => format!("swap-db {a} {b}"),
+        Effect::LibrarySet { name, code } => format!("library-set {} {}", quoted(name), quoted(code)),
+        Effect::LibraryDelete { name } => format!("library-delete {}", quoted(name)),
     };
     format!("{db}: {what}")
 }

@@ -136,7 +136,11 @@ impl History {
             let reply = asker.ask(&request);
             source.hear(&request, &reply);
             if live.kept.tail() > tail {
-                *recorded.entry(String::from_utf8_lossy(&request[0]).into_owned()).or_default() += 1;
+                let name = match &request[0][..] {
+                    b"function" => [&request[0][..], b"|", &request[1]].concat(),
+                    name => name.to_vec(),
+                };
+                *recorded.entry(String::from_utf8_lossy(&name).into_owned()).or_default() += 1;
             }
         }
         for (mut walk, mut taken) in walks {

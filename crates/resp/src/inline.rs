@@ -3,8 +3,8 @@
 use crate::request::Span;
 
 /// Why a line could not be split.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UnbalancedQuotes;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnbalancedQuotes;
 
 /// Appends the arguments of `line` to `text`, unescaped, and their places to `spans`. The rules are those of
 /// `redis-cli` and of Redis's inline protocol: "double quotes" know \xHH, \n, \r, \t, \b, \a; 'single quotes'
@@ -25,6 +25,13 @@ pub(crate) fn split(line: &[u8], text: &mut Vec<u8>, spans: &mut Vec<Span>) -> R
         rest = one_argument(rest, text)?;
         spans.push(Span { start: start as u32, len: (text.len() - start) as u32 });
     }
+}
+
+/// The arguments of a line, by the rules of inline requests.
+pub fn split_line(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
+    let (mut text, mut spans) = (Vec::new(), Vec::new());
+    split(line, &mut text, &mut spans)?;
+    Ok(spans.iter().map(|s| text[s.start as usize..(s.start + s.len) as usize].to_vec()).collect())
 }
 
 fn one_argument<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], UnbalancedQuotes> {
@@ -107,35 +114,32 @@ fn hex(digit: u8) -> u8 {
 mod tests {
     use super::*;
 
-    fn args(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
-        let (mut text, mut spans) = (Vec::new(), Vec::new());
-        split(line, &mut text, &mut spans)?;
-        Ok(spans.iter().map(|s| text[s.start as usize..(s.start + s.len) as usize].to_vec()).collect())
-    }
-
     #[test]
     fn words_are_split_at_white_space() {
-        assert_eq!(args(b"  SET  a\tb "), Ok(vec![b"SET".to_vec(), b"a".to_vec(), b"b".to_vec()]));
-        assert_eq!(args(b""), Ok(vec![]));
+        assert_eq!(split_line(b"  SET  a\tb "), Ok(vec![b"SET".to_vec(), b"a".to_vec(), b"b".to_vec()]));
+        assert_eq!(split_line(b""), Ok(vec![]));
     }
 
     /// Asked of Redis 7.0.15, which skips vertical tabs and form feeds between arguments, and keeps them within.
     #[test]
     fn a_form_feed_does_not_end_a_word() {
-        assert_eq!(args(b"a\x0bb\x0c \x0b\x0cc"), Ok(vec![b"a\x0bb\x0c".to_vec(), b"c".to_vec()]));
-        assert_eq!(args(b"\"a\"\x0cb"), Ok(vec![b"a".to_vec(), b"b".to_vec()]));
+        assert_eq!(split_line(b"a\x0bb\x0c \x0b\x0cc"), Ok(vec![b"a\x0bb\x0c".to_vec(), b"c".to_vec()]));
+        assert_eq!(split_line(b"\"a\"\x0cb"), Ok(vec![b"a".to_vec(), b"b".to_vec()]));
     }
 
     #[test]
     fn quotes_and_escapes() {
-        assert_eq!(args(br#"a "x y\x41\n" 'it\'s'"#), Ok(vec![b"a".to_vec(), b"x yA\n".to_vec(), b"it's".to_vec()]));
-        assert_eq!(args(br#""""#), Ok(vec![vec![]]));
+        assert_eq!(
+            split_line(br#"a "x y\x41\n" 'it\'s'"#),
+            Ok(vec![b"a".to_vec(), b"x yA\n".to_vec(), b"it's".to_vec()])
+        );
+        assert_eq!(split_line(br#""""#), Ok(vec![vec![]]));
     }
 
     #[test]
     fn unbalanced_quotes_are_an_error() {
         for line in [&b"\"abc"[..], b"'abc", b"\"a\"b", b"'a'b"] {
-            assert_eq!(args(line), Err(UnbalancedQuotes), "{line:?}");
+            assert_eq!(split_line(line), Err(UnbalancedQuotes), "{line:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod reply;
 mod request;
 mod scanner;
 
+pub use inline::{UnbalancedQuotes, split_line};
 pub use reply::{Protocol, Reply};
 pub use request::{Batch, OwnedRequest, Request};
 pub use scanner::{Limits, ProtocolError, Scan, Scanner};

@@ -20,7 +20,7 @@ use engine::pure::aof_file::{AofFile, Record};
 use engine::pure::rdb_file::{Item, KeyItem, Value};
 use engine::restore::Restored;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
-use resp::Request;
+use resp::{OwnedRequest, Request};
 use source::{Source, SourceFile};
 use std::fs::File;
 use std::path::Path;
@@ -103,6 +103,7 @@ impl Import<'_> {
         while let Some(record) = records.next() {
             match record? {
                 Record::Item(Item::Key(item)) => self.key(*item, history_follows),
+                Record::Item(Item::Library(code)) => self.library(&code),
                 Record::Item(Item::Aside(kind)) => self.report.pass_over(kind),
                 Record::Command(command) => player.play(self, command.as_request())?,
             }
@@ -123,6 +124,18 @@ impl Import<'_> {
             self.report.cut = Some(cut);
         }
         Ok(())
+    }
+
+    /// A library of functions, in place of one of the same name.
+    fn library(&mut self, code: &[u8]) {
+        let mut player = Player::new(self.engine);
+        let mut request = OwnedRequest::default();
+        [&b"FUNCTION"[..], b"LOAD", b"REPLACE", code].into_iter().for_each(|arg| request.push(arg));
+        match player.execute(self, request.as_request()) {
+            Ok(None) => self.report.libraries += 1,
+            Ok(Some(error)) => self.report.failed(b"FUNCTION", &error),
+            Err(error) => self.report.failed(b"FUNCTION", &error.to_string()),
+        }
     }
 
     fn key(&mut self, item: KeyItem, history_follows: bool) {
@@ -178,13 +191,7 @@ impl Player {
         if !is_relative(request) {
             import.worker.now_ms = BEGINNING_MS;
         }
-        self.out.clear();
-        match import.engine.execute(&mut import.worker, &mut self.client, request, &mut self.out) {
-            Flow::Continue | Flow::Close => {}
-            Flow::Block(_) => self.out.extend_from_slice(b"-ERR it waits for something\r\n"),
-            Flow::Paused(_) => bail!("the server is paused"),
-        }
-        let error = self.out.strip_prefix(b"-").map(<[u8]>::trim_ascii_end);
+        let error = self.execute(import, request)?;
         if is_select {
             let db = request.iter().nth(1).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
             self.outside = error.is_some().then(|| db.unwrap_or(u64::MAX));
@@ -192,9 +199,21 @@ impl Player {
         }
         match error {
             None => import.report.commands += 1,
-            Some(error) => import.report.failed(request.arg(0), &String::from_utf8_lossy(error)),
+            Some(error) => import.report.failed(request.arg(0), &error),
         }
         Ok(())
+    }
+
+    /// Executes a command; the text of its error, if it was refused.
+    fn execute(&mut self, import: &mut Import<'_>, request: Request<'_>) -> Result<Option<String>> {
+        self.out.clear();
+        match import.engine.execute(&mut import.worker, &mut self.client, request, &mut self.out) {
+            Flow::Continue | Flow::Close => {}
+            Flow::Block(_) => self.out.extend_from_slice(b"-ERR it waits for something\r\n"),
+            Flow::Paused(_) => bail!("the server is paused"),
+        }
+        let error = self.out.strip_prefix(b"-").map(<[u8]>::trim_ascii_end);
+        Ok(error.map(|error| String::from_utf8_lossy(error).into_owned()))
     }
 }
 

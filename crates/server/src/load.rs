@@ -53,6 +53,9 @@ pub(crate) fn replay(mut recovery: Recovery, engine: &Engine, tell: impl Fn(Load
         read += 1;
         watch.note(&recovery, read);
     }
+    for failure in engine.revive_functions() {
+        tracing::warn!("functions that were kept cannot be called: {failure}");
+    }
     for warning in recovery.warnings() {
         tracing::warn!("{warning}");
     }

@@ -119,6 +119,9 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = BufWriter::with_capacity(1024 * 1024, sink);
+    for library in engine.functions.catalogue().libraries() {
+        request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
+    }
     let mut selected = None;
     walk(&engine, |db, name, value, deadline| {
         if selected.replace(db) != Some(db) {

@@ -359,3 +359,33 @@ fn a_transaction_does_not_wait_for_an_endless_script() {
         "##,
     );
 }
+
+/// As in Redis: an EXEC that is turned away ends the transaction all the same.
+#[test]
+fn a_transaction_that_meets_a_busy_server_is_over() {
+    check(
+        r##"
+        # config busy-reply-threshold 50
+        3> MULTI
+        +OK
+        3> SET k 1
+        +QUEUED
+        > EVAL "while true do end" 0
+        # eventually
+        2> PING
+        -BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        3> EXEC
+        -EXECABORT Transaction discarded because of: BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.
+        2> SCRIPT KILL
+        +OK
+        1< ~-ERR Script killed by user with SCRIPT KILL*
+        # eventually
+        2> PING
+        +PONG
+        3> GET k
+        (nil)
+        3> EXEC
+        -ERR EXEC without MULTI
+        "##,
+    );
+}

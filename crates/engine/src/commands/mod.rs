@@ -10,6 +10,7 @@ mod debug;
 mod digest;
 mod dump;
 mod expire;
+mod functions;
 mod hash_deadlines;
 mod hash_scan;
 mod hashes;
@@ -40,6 +41,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "transaction", commands: transactions::COMMANDS },
     Family { category: "", commands: pubsub::COMMANDS },
     Family { category: "scripting", commands: scripting::COMMANDS },
+    Family { category: "scripting", commands: functions::COMMANDS },
     Family { category: "keyspace", commands: keys::COMMANDS },
     Family { category: "keyspace", commands: scan::COMMANDS },
     Family { category: "keyspace", commands: expire::COMMANDS },

@@ -7,7 +7,7 @@ use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, scri
 use crate::context::{After, ScriptCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::pure::numbers::parse_i64;
-use crate::script::{Job, Script, Ticket, Unkillable};
+use crate::script::{Job, Program, ProgramKind, Script, Ticket, Unkillable};
 use crate::waiting::{Blocked, Event};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,33 +15,45 @@ use std::sync::Arc;
 fn eval(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let source = cx.args.bytes()?;
     let script = cx.engine.scripts.evaluate(source)?;
-    run(cx, &script, false)
+    run_script(cx, script, source, false)
 }
 
 fn eval_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let source = cx.args.bytes()?;
     let script = cx.engine.scripts.evaluate(source)?;
-    run(cx, &script, true)
+    run_script(cx, script, source, true)
 }
 
 fn evalsha(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let script = known(cx)?;
-    run(cx, &script, false)
+    let (sha, script) = known(cx)?;
+    run_script(cx, script, sha, false)
 }
 
 fn evalsha_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let script = known(cx)?;
-    run(cx, &script, true)
+    let (sha, script) = known(cx)?;
+    run_script(cx, script, sha, true)
 }
 
-fn known(cx: &mut ScriptCx<'_, '_>) -> Result<Arc<Script>, CommandError> {
+fn known<'a>(cx: &mut ScriptCx<'a, '_>) -> Result<(&'a [u8], Arc<Script>), CommandError> {
     let sha = cx.args.bytes()?;
-    cx.engine.scripts.find(sha).ok_or(CommandError::fixed("NOSCRIPT No matching script. Please use EVAL."))
+    let script = cx.engine.scripts.find(sha);
+    Ok((sha, script.ok_or(CommandError::fixed("NOSCRIPT No matching script. Please use EVAL."))?))
 }
 
-/// Runs a script here, or sends it apart when it may run long.
-fn run(cx: &mut ScriptCx<'_, '_>, script: &Arc<Script>, read_only: bool) -> CommandResult {
+fn run_script(cx: &mut ScriptCx<'_, '_>, script: Arc<Script>, named: &[u8], read_only: bool) -> CommandResult {
     let count = parse_i64(cx.args.bytes()?).ok_or(CommandError::NotInteger)?;
+    run(cx, &Program::Script(script), named, count, read_only)
+}
+
+/// Runs a script or function with so many keys here, or sends it apart when it may run long. `named` is how the client
+/// called it.
+pub(super) fn run(
+    cx: &mut ScriptCx<'_, '_>,
+    program: &Program,
+    named: &[u8],
+    count: i64,
+    read_only: bool,
+) -> CommandResult {
     let Ok(count) = usize::try_from(count) else {
         return Err(CommandError::fixed("ERR Number of keys can't be negative"));
     };
@@ -51,12 +63,13 @@ fn run(cx: &mut ScriptCx<'_, '_>, script: &Arc<Script>, read_only: bool) -> Comm
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
     let held = cx.held.take();
-    if held.is_none() && !script.reading.is_brief && cx.engine.apart.is_served() {
+    if held.is_none() && !program.reading().is_brief && cx.engine.apart.is_served() {
         let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
         let ticket = Arc::new(Ticket::default());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });
         cx.engine.apart.send(Job {
-            script: script.clone(),
+            program: program.clone(),
+            command: [cx.args.request().arg(0).to_vec(), named.to_vec()],
             keys: owned(keys),
             args: owned(args),
             read_only,
@@ -69,7 +82,7 @@ fn run(cx: &mut ScriptCx<'_, '_>, script: &Arc<Script>, read_only: bool) -> Comm
         });
         return Ok(());
     }
-    cx.engine.run_script(cx.worker, cx.client, script, keys, args, read_only, &mut cx.reply, held)
+    cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)
 }
 
 fn load(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -104,19 +117,21 @@ fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
-    match cx.engine.apart.kill() {
-        Ok(()) => cx.reply.ok(),
-        Err(Unkillable::NotRunning) => {
-            return Err(CommandError::fixed("NOTBUSY No scripts in execution right now."));
-        }
-        Err(Unkillable::HasWritten) => {
-            return Err(CommandError::fixed(
-                "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
-                 script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
-            ));
-        }
-    }
+    cx.engine.apart.kill(ProgramKind::Script).map_err(|why| not_killed(why, CommandError::BusyFunction))?;
+    cx.reply.ok();
     Ok(())
+}
+
+/// What is said when nothing could be killed; `other` when what runs is not what was meant.
+pub(super) fn not_killed(why: Unkillable, other: CommandError) -> CommandError {
+    match why {
+        Unkillable::NotRunning => CommandError::fixed("NOTBUSY No scripts in execution right now."),
+        Unkillable::HasWritten => CommandError::fixed(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
+             script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+        ),
+        Unkillable::IsOther => other,
+    }
 }
 
 fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -132,11 +147,12 @@ fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
     }
 }
 
-const RUNS: Flags = Flags(Flags::NOSCRIPT.0 | Flags::STALE.0 | Flags::SKIP_MONITOR.0 | Flags::NO_MANDATORY_KEYS.0);
-const READS: Flags = Flags(RUNS.0 | Flags::READONLY.0);
+pub(super) const RUNS: Flags =
+    Flags(Flags::NOSCRIPT.0 | Flags::STALE.0 | Flags::SKIP_MONITOR.0 | Flags::NO_MANDATORY_KEYS.0);
+pub(super) const READS: Flags = Flags(RUNS.0 | Flags::READONLY.0);
 /// Nobody can tell what becomes of the keys: the worst is assumed.
-const ANYTHING: &[KeySpec] = &[KeySpec::counted(&["RW", "access", "update"], 2)];
-const LOOKED_AT: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 2)];
+pub(super) const ANYTHING: &[KeySpec] = &[KeySpec::counted(&["RW", "access", "update"], 2)];
+pub(super) const LOOKED_AT: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 2)];
 
 pub(super) const COMMANDS: &[Command] = &[
     script("eval", at_least(3), eval).flag(RUNS).specs(ANYTHING),

@@ -24,8 +24,7 @@ fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
     }
     let refused = transaction.commands().find_map(|(registered, _)| cx.engine.gates(cx.client, registered).err());
     if let Some(error) = refused {
-        cx.engine.unwatch(cx.client);
-        return Err(CommandError::said(format!("EXECABORT Transaction discarded because of: {error}")));
+        return Err(cx.engine.abandon(cx.client, &error));
     }
     cx.after = cx.engine.run_transaction(cx.worker, cx.client, &transaction, &mut cx.reply)?;
     Ok(())

@@ -72,6 +72,11 @@ impl Locked<'_> {
                 self.shards_mut().for_each(|shard| shard.dbs.swap(a, b));
                 0
             }
+            Effect::LibrarySet { name, code } => {
+                self.definitions_mut().set_library(name, code);
+                1
+            }
+            Effect::LibraryDelete { name } => usize::from(self.definitions_mut().remove_library(name)),
         };
         Applied { count, ..Applied::default() }
     }

@@ -33,6 +33,8 @@ pub(crate) mod tag {
     pub(crate) const FLUSH_DB: u8 = 16;
     pub(crate) const FLUSH_ALL: u8 = 17;
     pub(crate) const SWAP_DB: u8 = 18;
+    pub(crate) const LIBRARY_SET: u8 = 19;
+    pub(crate) const LIBRARY_DELETE: u8 = 20;
 }
 
 /// How a scalar is written: a length and bytes, or a number.
@@ -131,6 +133,15 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
         Effect::SwapDb { a, b } => {
             head(tag::SWAP_DB);
             out.extend_from_slice(&[a as u8, b as u8]);
+        }
+        Effect::LibrarySet { name, code } => {
+            head(tag::LIBRARY_SET);
+            put_bytes(name, out);
+            put_bytes(code, out);
+        }
+        Effect::LibraryDelete { name } => {
+            head(tag::LIBRARY_DELETE);
+            put_bytes(name, out);
         }
     }
 }
@@ -343,6 +354,8 @@ impl<'a> Decoder<'a> {
                 let (a, b) = (self.database()?, self.database()?);
                 Effect::SwapDb { a, b }
             }
+            tag::LIBRARY_SET => Effect::LibrarySet { name: self.bytes()?, code: self.bytes()? },
+            tag::LIBRARY_DELETE => Effect::LibraryDelete { name: self.bytes()? },
             unknown => return Err(BadEffect::UnknownTag(unknown)),
         };
         Ok(Some((db, effect)))

@@ -9,7 +9,7 @@ use super::packed::Pair;
 use super::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-/// One change of the keyspace. Borrowed, so that recording it costs nothing.
+/// One change of the state. Borrowed, so that recording it costs nothing.
 #[derive(Clone, Copy)]
 pub enum Effect<'a> {
     /// The key holds this string and expires then; whatever it held before is gone.
@@ -41,6 +41,10 @@ pub enum Effect<'a> {
     FlushAll,
     /// The two databases have changed places.
     SwapDb { a: usize, b: usize },
+    /// There is a library of functions of that name, with this code.
+    LibrarySet { name: &'a [u8], code: &'a [u8] },
+    /// There is no library of that name.
+    LibraryDelete { name: &'a [u8] },
 }
 
 impl<'a> Effect<'a> {
@@ -58,6 +62,7 @@ impl<'a> Effect<'a> {
             | Effect::Put { key, .. } => Some(smallvec![key]),
             Effect::Rename { from, to } => Some(smallvec![from, to]),
             Effect::Copy { to, .. } => Some(smallvec![to]),
+            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => Some(SmallVec::new()),
             Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => None,
         }
     }

@@ -3,6 +3,7 @@
 
 use super::codec;
 use super::db::Db;
+use super::definitions::Definitions;
 use super::effect::{Cause, Effect};
 use super::entry::Entry;
 use super::key::Key;
@@ -345,6 +346,7 @@ impl<'a> Locked<'a> {
             Effect::FlushDb => self.tell_of_databases(&[db]),
             Effect::FlushAll => self.tell_of_databases(&std::array::from_fn::<usize, DATABASES, _>(|db| db)),
             Effect::SwapDb { a, b } => self.tell_of_databases(&[a, b]),
+            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => {}
         }
     }
 
@@ -358,6 +360,16 @@ impl<'a> Locked<'a> {
                 shard.watched.all_changed(*db, there);
             }
         }
+    }
+
+    /// What is defined beside the keys. The first shard is locked.
+    pub fn definitions(&self) -> &Definitions {
+        &self.guards[self.index_of(0)].1.definitions
+    }
+
+    pub(super) fn definitions_mut(&mut self) -> &mut Definitions {
+        let index = self.index_of(0);
+        &mut self.guards[index].1.definitions
     }
 
     /// Number of the last batch of effects that changed any shard locked here.

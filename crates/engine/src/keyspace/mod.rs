@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod codec;
 pub mod db;
+pub mod definitions;
 pub mod effect;
 pub mod entry;
 pub mod footprint;

@@ -2,6 +2,7 @@
 
 use super::codec;
 use super::db::Db;
+use super::definitions::Definitions;
 use super::table::NameHash;
 use super::tracked::Tracked;
 use super::watched::Watched;
@@ -12,6 +13,8 @@ pub const DATABASES: usize = 16;
 /// The databases of one shard.
 pub struct Shard {
     pub(super) dbs: [Db; DATABASES],
+    /// What is no key; in the first shard only.
+    pub(super) definitions: Definitions,
     /// Number of the last batch of effects that changed it; no part of the state.
     pub(super) changed_by: u64,
     /// Keys that clients watch; no part of the state either.
@@ -24,6 +27,7 @@ impl Default for Shard {
     fn default() -> Shard {
         Shard {
             dbs: std::array::from_fn(|_| Db::default()),
+            definitions: Definitions::default(),
             changed_by: 0,
             watched: Watched::default(),
             tracked: Tracked::default(),
@@ -35,9 +39,13 @@ impl Shard {
     /// Appends every key of all databases whose position is `from` or behind it, as effects that make them, until
     /// there are about `count` of them. Returns the last position that is done with, and how many keys there were.
     ///
-    /// Databases go together: what SWAPDB and MOVE exchange is in the same part of a snapshot.
+    /// Databases go together: what SWAPDB and MOVE exchange is in the same part of a snapshot. What is no key goes
+    /// with the first keys.
     pub fn image_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let (mut from, mut done, began_at) = (from, 0, out.len());
+        if from == 0 {
+            self.definitions.encode(out);
+        }
         let used = || self.dbs.iter().enumerate().filter(|(_, db)| !db.is_empty());
         loop {
             let end = used().map(|(_, db)| db.table.range_end(from)).min().unwrap_or(u32::MAX);

@@ -104,6 +104,58 @@ fn verify_footer(payload: &[u8]) -> Result<&[u8], BadPayload> {
     Ok(body)
 }
 
+/// Why a payload of libraries cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadFunctions {
+    Footer,
+    /// Something that is no library.
+    NotFunctions,
+    /// A library as the release candidates of Redis 7.0 wrote it.
+    Candidate,
+    Format,
+}
+
+impl std::fmt::Display for BadFunctions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            BadFunctions::Footer => "DUMP payload version or checksum are wrong",
+            BadFunctions::NotFunctions => "given type is not a function",
+            BadFunctions::Candidate => "Pre-release function format not supported",
+            BadFunctions::Format => "failed loading the given functions payload",
+        })
+    }
+}
+
+/// In front of the code of a library, in files and in payloads.
+pub(super) const FUNCTION: u8 = 245;
+/// The same as the release candidates of Redis 7.0 wrote it.
+pub(super) const FUNCTION_CANDIDATE: u8 = 246;
+
+/// Reads the codes of libraries out of a payload of FUNCTION DUMP. `bytes_max` limits what they may decompress to.
+pub fn decode_functions(payload: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>, BadFunctions> {
+    let body = verify_footer(payload).map_err(|_| BadFunctions::Footer)?;
+    let (mut reader, mut codes) = (Reader { source: body, bytes_left: bytes_max }, Vec::new());
+    while let Some((&kind, rest)) = reader.source.split_first() {
+        match kind {
+            FUNCTION => reader.source = rest,
+            FUNCTION_CANDIDATE => return Err(BadFunctions::Candidate),
+            _ => return Err(BadFunctions::NotFunctions),
+        }
+        codes.push(reader.string().map_err(|_: BadPayload| BadFunctions::Format)?.into_owned());
+    }
+    Ok(codes)
+}
+
+/// The codes of libraries as a payload for FUNCTION RESTORE.
+pub fn encode_functions<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut writer = Writer { bytes: Vec::new() };
+    for code in codes {
+        writer.bytes.push(FUNCTION);
+        writer.string(code);
+    }
+    writer.finish(VERSION_PLAIN)
+}
+
 /// The same field twice means that somebody made this value up.
 fn check_fields(entries: &[HashEntry]) -> Result<(), BadPayload> {
     let mut fields: Vec<&[u8]> = entries.iter().map(|(field, ..)| field.as_slice()).collect();

@@ -1,7 +1,7 @@
 //! Scripts that may run long, on a thread of their own: who waits for which, which one runs, and how it is stopped.
 //! Knows nothing of Lua.
 
-use super::Script;
+use super::Program;
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::{Engine, Worker};
@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A script to be run apart, with all it needs of its client.
 pub struct Job {
-    pub script: Arc<Script>,
+    pub program: Program,
+    /// The command's name, as the client wrote it, and its first argument.
+    pub command: [Vec<u8>; 2],
     pub keys: Vec<Vec<u8>>,
     pub args: Vec<Vec<u8>>,
     pub read_only: bool,
@@ -57,18 +59,36 @@ pub struct Apart {
     running: Mutex<Option<Running>>,
 }
 
-/// The script that runs now.
+/// The script or function that runs now.
 struct Running {
+    job: Arc<Job>,
+    began_ns: u64,
     /// It has changed something: stopping it would leave half of it behind.
     has_written: bool,
     to_be_killed: bool,
 }
 
-/// Why a script cannot be killed.
+/// What FUNCTION STATS tells of a function that runs.
+pub struct RunningFunction {
+    pub name: Vec<u8>,
+    pub command: Vec<Vec<u8>>,
+    pub took_ms: u64,
+}
+
+/// Which of the two is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramKind {
+    Script,
+    Function,
+}
+
+/// Why a script or function cannot be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unkillable {
     NotRunning,
     HasWritten,
+    /// It is a function, or it is none: whoever asked meant the other.
+    IsOther,
 }
 
 impl Apart {
@@ -83,16 +103,36 @@ impl Apart {
         self.arrived.notify_one();
     }
 
-    /// Has the running script stop at its next step.
-    pub fn kill(&self) -> Result<(), Unkillable> {
+    /// Has the running script or function stop at its next step.
+    pub fn kill(&self, kind: ProgramKind) -> Result<(), Unkillable> {
         match &mut *self.running.lock() {
             None => Err(Unkillable::NotRunning),
             Some(running) if running.has_written => Err(Unkillable::HasWritten),
+            Some(running) if running.job.kind() != kind => Err(Unkillable::IsOther),
             Some(running) => {
                 running.to_be_killed = true;
                 Ok(())
             }
         }
+    }
+
+    /// Which of the two runs, if any does.
+    pub fn running(&self) -> Option<ProgramKind> {
+        self.running.lock().as_ref().map(|running| running.job.kind())
+    }
+
+    /// The function that runs, if one does.
+    pub fn running_function(&self, now_ns: u64) -> Option<RunningFunction> {
+        let running = self.running.lock();
+        let running = running.as_ref().filter(|running| running.job.kind() == ProgramKind::Function)?;
+        let job = &running.job;
+        let count = job.keys.len().to_string().into_bytes();
+        let command = job.command.iter().chain([&count]).chain(&job.keys).chain(&job.args);
+        Some(RunningFunction {
+            name: job.program.name().to_vec(),
+            command: command.cloned().collect(),
+            took_ms: now_ns.saturating_sub(running.began_ns) / 1_000_000,
+        })
     }
 
     /// Notes that the running script has changed something.
@@ -118,12 +158,21 @@ impl Apart {
     }
 }
 
+impl Job {
+    fn kind(&self) -> ProgramKind {
+        match self.program {
+            Program::Script(_) => ProgramKind::Script,
+            Program::Function(..) => ProgramKind::Function,
+        }
+    }
+}
+
 impl Engine {
     /// Runs scripts that were sent apart, for as long as the process lives. Called on a thread that does nothing else.
     pub fn serve_scripts(&self, mut worker: Worker) -> ! {
         self.apart.served.store(true, Relaxed);
         loop {
-            let job = self.apart.next();
+            let job = Arc::new(self.apart.next());
             self.begin(&mut worker);
             // A client of its own: what a script does to its connection ends with it.
             let mut client = Client::new(job.handle.clone(), true);
@@ -131,13 +180,26 @@ impl Engine {
             client.protocol = job.protocol;
             client.tracker = job.tracker.clone();
             client.caching = job.caching;
-            *self.apart.running.lock() = Some(Running { has_written: false, to_be_killed: false });
+            *self.apart.running.lock() = Some(Running {
+                job: job.clone(),
+                began_ns: self.clock.monotonic_ns(),
+                has_written: false,
+                to_be_killed: false,
+            });
             let mut reply = Vec::new();
             let keys: Vec<&[u8]> = job.keys.iter().map(Vec::as_slice).collect();
             let args: Vec<&[u8]> = job.args.iter().map(Vec::as_slice).collect();
             let mut writer = Reply::new(&mut reply, job.protocol);
-            let outcome =
-                self.run_script(&mut worker, &mut client, &job.script, &keys, &args, job.read_only, &mut writer, None);
+            let outcome = self.run_program(
+                &mut worker,
+                &mut client,
+                &job.program,
+                &keys,
+                &args,
+                job.read_only,
+                &mut writer,
+                None,
+            );
             if let Err(error) = outcome {
                 reply.clear();
                 let text = error.to_string();

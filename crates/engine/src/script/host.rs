@@ -1,7 +1,7 @@
 //! What a running script may ask for: commands, under the locks that it has. Knows Redis's rules for commands in
 //! scripts; refuses to know Lua.
 
-use super::Script;
+use super::Program;
 use crate::client::Client;
 use crate::command::{Flags, Keys, Registered, registry};
 use crate::engine::{Engine, Worker};
@@ -19,7 +19,7 @@ pub(super) struct ScriptHost<'a> {
     pub(super) worker: &'a mut Worker,
     pub(super) client: &'a mut Client,
     pub(super) locked: Locked<'a>,
-    pub(super) script: &'a Script,
+    pub(super) program: &'a Program,
     /// Everything is locked: the script may touch any key.
     pub(super) has_all: bool,
     pub(super) read_only: bool,
@@ -139,8 +139,8 @@ impl ScriptHost<'_> {
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
         let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);
         if !held || walks && !self.has_all || flags.has(Flags::MOVABLE_KEYS) {
-            let sha = String::from_utf8_lossy(&self.script.sha).into_owned();
-            return Err(CommandError::said(format!("ERR script {sha} touched a key that it did not declare")));
+            let name = String::from_utf8_lossy(self.program.name()).into_owned();
+            return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));
         }
         Ok(())
     }

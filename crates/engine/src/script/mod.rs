@@ -1,4 +1,4 @@
-//! Scripts: kept by their digest, run by Lua, each as one step. Knows where a script may run and what it locks; what Lua
+//! Scripts and functions: kept by digest or name, run by Lua, each as one step. Knows where a script may run and what it locks; what Lua
 //! is like is the business of the `lua` crate.
 //!
 //! The way through: `reading` says what is certain about a script. One that is brief runs where its client is served;
@@ -7,13 +7,16 @@
 //! commands; what it has changed is one batch in the journal.
 
 mod apart;
+mod functions;
 mod host;
 mod reading;
 mod run;
 
-pub use apart::{Apart, Job, Ticket, Unkillable};
+pub use apart::{Apart, Job, ProgramKind, RunningFunction, Ticket, Unkillable};
+pub use functions::{Catalogue, Change, Function, Functions, Library};
 pub use reading::Reading;
 
+use crate::engine::Engine;
 use crate::error::CommandError;
 use lua::{ScriptFlags, Shebang, sha1hex};
 use parking_lot::RwLock;
@@ -38,6 +41,39 @@ pub struct Script {
     pub reading: Reading,
 }
 
+/// What EVAL or FCALL runs.
+#[derive(Clone)]
+pub enum Program {
+    Script(Arc<Script>),
+    /// A library and the place of the function in it.
+    Function(Arc<Library>, usize),
+}
+
+impl Program {
+    /// What it says of itself; `None` when it says nothing and gets by without: a function cannot.
+    pub(crate) fn flags(&self) -> Option<ScriptFlags> {
+        match self {
+            Program::Script(script) => script.flags,
+            Program::Function(library, at) => Some(library.functions[*at].info.flags),
+        }
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        match self {
+            Program::Script(script) => script.reading,
+            Program::Function(library, at) => library.functions[*at].reading,
+        }
+    }
+
+    /// The digest of a script, the name of a function.
+    pub(crate) fn name(&self) -> &[u8] {
+        match self {
+            Program::Script(script) => &script.sha,
+            Program::Function(library, at) => library.functions[*at].info.name.as_bytes(),
+        }
+    }
+}
+
 /// All scripts by their digest.
 #[derive(Default)]
 pub struct Scripts {
@@ -60,6 +96,9 @@ pub(crate) struct LuaState {
     pub(crate) state: lua::State,
     flushes: u64,
     compiled: usize,
+    /// Handles of the libraries that it has loaded, and the catalogue that they are of.
+    libraries: Vec<String>,
+    generation: u64,
 }
 
 impl Scripts {
@@ -147,11 +186,42 @@ fn understand(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
 
 impl LuaState {
     pub(crate) fn new() -> LuaState {
-        LuaState { state: lua::State::new(lua::Limits::default()), flushes: 0, compiled: 0 }
+        let state = lua::State::new(lua::Limits::default());
+        LuaState { state, flushes: 0, compiled: 0, libraries: Vec::new(), generation: 0 }
+    }
+
+    /// Makes sure that the state knows what it is to run.
+    pub(crate) fn prepare(&mut self, engine: &Engine, program: &Program) -> Result<(), CommandError> {
+        match program {
+            Program::Script(script) => self.compile(&engine.scripts, script),
+            Program::Function(library, _) => self.load(&engine.functions, library),
+        }
+    }
+
+    fn load(&mut self, functions: &Functions, library: &Library) -> Result<(), CommandError> {
+        if self.state.has_library(&library.handle) {
+            return Ok(());
+        }
+        let catalogue = functions.catalogue();
+        if self.generation != catalogue.generation {
+            self.generation = catalogue.generation;
+            let state = &mut self.state;
+            self.libraries.retain(|handle| {
+                let known = catalogue.knows(handle);
+                if !known {
+                    state.forget_library(handle);
+                }
+                known
+            });
+        }
+        let loaded = self.state.load_library(&library.handle, &library.code);
+        loaded.map_err(|text| CommandError::said(format!("ERR {text}")))?;
+        self.libraries.push(library.handle.clone());
+        Ok(())
     }
 
     /// Makes sure that the state has the script compiled.
-    pub(crate) fn prepare(&mut self, scripts: &Scripts, script: &Script) -> Result<(), CommandError> {
+    pub(crate) fn compile(&mut self, scripts: &Scripts, script: &Script) -> Result<(), CommandError> {
         let flushes = scripts.flushes.load(Relaxed);
         if self.flushes != flushes || self.compiled > COMPILED_MAX {
             self.state.forget_all();

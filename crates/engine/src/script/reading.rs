@@ -3,6 +3,7 @@
 //! words; refuses to know what a command does, only where its keys are.
 
 use crate::command::{Flags, Keys, registry};
+use std::collections::HashMap;
 
 /// What is certain about a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,181 @@ impl Reading {
         let Some(tokens) = tokens(source) else { return Reading::default() };
         let keeps_to_keys = keeps_to_keys(&tokens);
         Reading { is_brief: is_brief(&tokens), keeps_to_keys }
+    }
+
+    /// Reads a library: what is certain about each of its functions, by name. Those of a library that does more than
+    /// declare functions and register them are not there.
+    pub fn of_library(source: &[u8]) -> HashMap<&str, Reading> {
+        tokens(source).and_then(|tokens| library(&tokens)).unwrap_or_default()
+    }
+
+    /// The body of a function is read as a script whose `KEYS` is the function's first parameter.
+    fn of_body<'a>(parameters: &[&'a str], body: &[Token<'a>]) -> Reading {
+        let misleads = |name: &str| name == "KEYS" || BRIEF.iter().any(|(known, _)| *known == name);
+        if parameters.iter().any(|name| misleads(name)) || body.iter().any(|token| token.is_word("KEYS")) {
+            return Reading::default();
+        }
+        let keys = parameters.first().copied();
+        let as_script = |token: &Token<'a>| match token {
+            Token::Name(name) if Some(*name) == keys => Token::Name("KEYS"),
+            token => *token,
+        };
+        let body: Vec<Token<'_>> = body.iter().map(as_script).collect();
+        Reading { is_brief: is_brief(&body), keeps_to_keys: keeps_to_keys(&body) }
+    }
+}
+
+/// The functions that a library registers; `None` when it does anything else beside.
+fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, Reading>> {
+    let mut reader = LibraryReader { tokens, at: 0, declared: HashMap::new() };
+    let mut registered = HashMap::new();
+    while reader.at < tokens.len() {
+        if reader.takes(&[Token::Symbol(b";")]) {
+            continue;
+        }
+        if reader.takes(&[Token::Name("local"), Token::Name("function")]) {
+            let name = reader.name()?;
+            let reading = reader.function()?;
+            // A name that stands for something else from here on, or for two functions.
+            if BRIEF.iter().any(|(known, _)| *known == name) || reader.declared.insert(name, reading).is_some() {
+                return None;
+            }
+            continue;
+        }
+        let (name, reading) = reader.registration()?;
+        registered.insert(name, reading);
+    }
+    Some(registered)
+}
+
+/// Where reading a library has come to.
+struct LibraryReader<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    at: usize,
+    /// What is certain about functions that have names of their own.
+    declared: HashMap<&'a str, Reading>,
+}
+
+impl<'a> LibraryReader<'_, 'a> {
+    /// Goes on behind these tokens, if they are what comes next.
+    fn takes(&mut self, expected: &[Token<'_>]) -> bool {
+        let is_next = self.tokens[self.at..].starts_with(expected);
+        self.at += if is_next { expected.len() } else { 0 };
+        is_next
+    }
+
+    fn symbol(&mut self, symbol: &[u8]) -> Option<()> {
+        self.takes(&[Token::Symbol(symbol)]).then_some(())
+    }
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let token = *self.tokens.get(self.at)?;
+        self.at += 1;
+        Some(token)
+    }
+
+    fn name(&mut self) -> Option<&'a str> {
+        match self.next()? {
+            Token::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        match self.next()? {
+            Token::Text(Some(text)) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// `redis.register_function('name', function)`, or with one table of named arguments.
+    fn registration(&mut self) -> Option<(&'a str, Reading)> {
+        let head = [Token::Name("redis"), Token::Symbol(b"."), Token::Name("register_function")];
+        if !self.takes(&head) {
+            return None;
+        }
+        let in_parentheses = self.takes(&[Token::Symbol(b"(")]);
+        let registered = match self.takes(&[Token::Symbol(b"{")]) {
+            true => self.named_arguments()?,
+            false if in_parentheses => {
+                let name = self.text()?;
+                self.symbol(b",")?;
+                (name, self.callback()?)
+            }
+            false => return None,
+        };
+        if in_parentheses {
+            self.symbol(b")")?;
+        }
+        Some(registered)
+    }
+
+    /// `function_name = 'name', callback = function, flags = {'no-writes'}, description = 'text' }`
+    fn named_arguments(&mut self) -> Option<(&'a str, Reading)> {
+        let (mut name, mut reading) = (None, None);
+        loop {
+            if self.takes(&[Token::Symbol(b"}")]) {
+                return Some((name?, reading?));
+            }
+            let argument = self.name()?;
+            self.symbol(b"=")?;
+            match argument {
+                "function_name" => name = Some(self.text()?),
+                "callback" => reading = Some(self.callback()?),
+                "description" => match self.next()? {
+                    Token::Text(_) => {}
+                    _ => return None,
+                },
+                "flags" => {
+                    self.symbol(b"{")?;
+                    while !self.takes(&[Token::Symbol(b"}")]) {
+                        match self.next()? {
+                            Token::Text(_) | Token::Symbol(b"," | b";") => {}
+                            _ => return None,
+                        }
+                    }
+                }
+                _ => return None,
+            }
+            let _ = self.takes(&[Token::Symbol(b",")]) || self.takes(&[Token::Symbol(b";")]);
+        }
+    }
+
+    /// A function, or the name of one that was declared.
+    fn callback(&mut self) -> Option<Reading> {
+        match self.takes(&[Token::Name("function")]) {
+            true => self.function(),
+            false => {
+                let name = self.name()?;
+                self.declared.get(name).copied()
+            }
+        }
+    }
+
+    /// `(parameters) body end`
+    fn function(&mut self) -> Option<Reading> {
+        self.symbol(b"(")?;
+        let mut parameters = Vec::new();
+        while !self.takes(&[Token::Symbol(b")")]) {
+            match self.next()? {
+                Token::Name(name) => parameters.push(name),
+                Token::Symbol(b",") => {}
+                // `...`: keys under another name.
+                _ => return None,
+            }
+        }
+        let (start, mut depth) = (self.at, 1);
+        while depth > 0 {
+            match self.next()? {
+                Token::Name("function" | "if" | "do") => depth += 1,
+                Token::Name("end") => depth -= 1,
+                _ => {}
+            }
+        }
+        let body = &self.tokens[start..self.at - 1];
+        // What a function does that it calls is not written here.
+        let leaves = body.iter().any(|token| matches!(token, Token::Name(name) if self.declared.contains_key(name)));
+        Some(if leaves { Reading::default() } else { Reading::of_body(&parameters, body) })
     }
 }
 
@@ -418,6 +594,62 @@ mod tests {
             "return redis.call('ping')",
         ] {
             assert!(Reading::of(source.as_bytes()).keeps_to_keys, "{source}");
+        }
+    }
+
+    #[test]
+    fn functions_of_a_library_are_read_one_by_one() {
+        let readings = Reading::of_library(
+            b"#!lua name=mine
+            local function claim(keys, args)
+                if redis.call('HGET', keys[1], 'state') == args[1] then return redis.call('HSET', keys[1], 'state', args[2]) end
+                return 0
+            end
+            local function sweep(keys, args)
+                for i = 1, 10 do redis.call('DEL', 'job:' .. i) end
+            end;
+            redis.register_function('claim', claim)
+            redis.register_function{function_name = 'sweep', callback = sweep, flags = {'allow-oom', \"no-cluster\"}, description = 'x'}
+            redis.register_function({callback = function(k) return redis.call('GET', k[1]) end, function_name = 'get'})
+            redis.register_function('other', function(k, a) return redis.call('GET', a[1]) end)
+            redis.register_function('both', function(k) return claim(k, {}) end)
+            redis.register_function('hidden', function(k) return sweep() end)",
+        );
+        let certain = |is_brief, keeps_to_keys| Some(Reading { is_brief, keeps_to_keys });
+        for (name, expected) in [
+            ("claim", certain(true, true)),
+            ("sweep", certain(false, false)),
+            ("get", certain(true, true)),
+            ("other", certain(true, false)),
+            ("both", certain(false, false)),
+            ("hidden", certain(false, false)),
+            ("nothing", None),
+        ] {
+            assert_eq!(readings.get(name).copied(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_library_that_does_more_than_register_is_not_understood() {
+        for source in [
+            "local t = {} redis.register_function('f', function(keys) return 1 end)",
+            "redis.register_function('f', g)",
+            "redis.register_function('f' .. 'g', function(keys) return 1 end)",
+            "redis.register_function('f', function(keys) return 1 end)()",
+            "local function redis(keys) end redis.register_function('f', redis)",
+            "local function f(keys) end local function f(keys) end redis.register_function('f', f)",
+            "local function f(...) return redis.call('get', KEYS[1]) end redis.register_function('f', f)",
+            "if true then redis.register_function('f', function(keys) return 1 end) end",
+            "redis.register_function('f', function(keys) return 1",
+        ] {
+            assert_eq!(Reading::of_library(source.as_bytes()), HashMap::new(), "{source}");
+        }
+        for source in [
+            "redis.register_function('f', function(KEYS) return redis.call('get', KEYS[1]) end)",
+            "redis.register_function('f', function(redis) return redis.call('get', KEYS[1]) end)",
+            "redis.register_function('f', function(a, keys) return redis.call('get', KEYS[1]) end)",
+        ] {
+            assert_eq!(Reading::of_library(source.as_bytes()).get("f"), Some(&Reading::default()), "{source}");
         }
     }
 

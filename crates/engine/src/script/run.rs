@@ -1,7 +1,7 @@
 //! One run of a script: its locks, its host, its batch in the journal.
 
 use super::host::ScriptHost;
-use super::{LuaState, Script};
+use super::{LuaState, Program, Script};
 use crate::client::Client;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
@@ -9,29 +9,29 @@ use crate::keyspace::{Key, Locked};
 use resp::{OwnedRequest, Protocol, Reply};
 
 impl Engine {
-    /// Runs a script and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
+    /// Runs a script or function and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
     #[allow(clippy::too_many_arguments, reason = "one run's whole context, passed on once")]
-    pub(crate) fn run_script(
+    pub(crate) fn run_program(
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        script: &Script,
+        program: &Program,
         keys: &[&[u8]],
         args: &[&[u8]],
         read_only: bool,
         reply: &mut Reply<'_>,
         mut held: Option<Locked<'_>>,
     ) -> CommandResult {
-        let flags = script.flags.unwrap_or_default();
+        self.pass_script_gates(program, read_only)?;
+        let (flags, reading) = (program.flags().unwrap_or_default(), program.reading());
         let read_only = read_only || flags.no_writes;
-        self.pass_script_gates(script, read_only)?;
         let mut lua = worker.lua.take().unwrap_or_else(|| Box::new(LuaState::new()));
-        if let Err(error) = lua.prepare(&self.scripts, script) {
+        if let Err(error) = lua.prepare(self, program) {
             worker.lua = Some(lua);
             return Err(error);
         }
         let is_part = held.is_some();
-        let has_all = is_part || !script.reading.keeps_to_keys;
+        let has_all = is_part || !reading.keeps_to_keys;
         let mut own = match &held {
             Some(_) => None,
             None if has_all => self.keyspace.lock_all_unless_busy(),
@@ -39,12 +39,12 @@ impl Engine {
         };
         let Some(locked) = held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend)) else {
             worker.lua = Some(lua);
-            return Err(CommandError::Busy);
+            return Err(self.busy());
         };
         // What it does to its connection ends with it.
         let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
         let was_gathering = std::mem::replace(&mut worker.gathering, true);
-        let is_apart = !is_part && !script.reading.is_brief && self.apart.is_served();
+        let is_apart = !is_part && !reading.is_brief && self.apart.is_served();
         let began_ns = self.clock.monotonic_ns();
         let allow_oom = flags.allow_oom || read_only;
         let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
@@ -55,7 +55,7 @@ impl Engine {
                 worker,
                 client,
                 locked,
-                script,
+                program,
                 has_all,
                 read_only,
                 allow_oom,
@@ -64,7 +64,13 @@ impl Engine {
                 began_ns,
                 request,
             };
-            lua.state.run(&mut host, &script.sha, keys, args, protocol, &mut out);
+            match program {
+                Program::Script(script) => lua.state.run(&mut host, &script.sha, keys, args, protocol, &mut out),
+                Program::Function(library, at) => {
+                    let name = &library.functions[*at].info.name;
+                    lua.state.run_function(&mut host, &library.handle, name, keys, args, protocol, &mut out)
+                }
+            };
             (host.locked.take_garbage(), host.request)
         };
         client.db = db;
@@ -91,10 +97,13 @@ impl Engine {
     }
 
     /// What a script that says what it does has to pass before it begins.
-    fn pass_script_gates(&self, script: &Script, read_only: bool) -> CommandResult {
-        let Some(flags) = script.flags else { return Ok(()) };
-        if !read_only {
+    fn pass_script_gates(&self, program: &Program, read_only: bool) -> CommandResult {
+        let Some(flags) = program.flags() else { return Ok(()) };
+        if !flags.no_writes {
             self.pass_write_restrictions()?;
+            if read_only {
+                return Err(CommandError::fixed("ERR Can not execute a script with write flag using *_ro command."));
+            }
             let limit = self.settings.maxmemory();
             if !flags.allow_oom && limit > 0 && self.host.used_memory() > limit {
                 return Err(CommandError::fixed(
@@ -107,9 +116,14 @@ impl Engine {
 }
 
 impl Worker {
+    /// The worker's Lua state; made when it is first needed.
+    pub(crate) fn lua(&mut self) -> &mut LuaState {
+        self.lua.get_or_insert_with(|| Box::new(LuaState::new()))
+    }
+
     /// Finds out whether a script compiles.
     pub(crate) fn compile(&mut self, engine: &Engine, script: &Script) -> CommandResult {
-        self.lua.get_or_insert_with(|| Box::new(LuaState::new())).prepare(&engine.scripts, script)
+        self.lua().compile(&engine.scripts, script)
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Source {
     pub(crate) now_ms: u64,
     /// Replies to DUMP, for RESTORE.
     payloads: Vec<Vec<u8>>,
+    /// The last reply to FUNCTION DUMP.
+    libraries: Vec<u8>,
 }
 
 /// Commands that leave little behind for others.
@@ -20,7 +22,7 @@ const READS: &[&str] =
 
 impl Source {
     pub(crate) fn new(seed: u64) -> Source {
-        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new() }
+        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new(), libraries: Vec::new() }
     }
 
     /// Every command whose effects are to be tested.
@@ -45,6 +47,9 @@ impl Source {
         if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
             return self.request();
         }
+        if let Some(subcommand) = row.full_name.strip_prefix("function|") {
+            return self.about_functions(subcommand);
+        }
         let mut request = vec![row.full_name.clone().into_bytes()];
         self.several(docs::find(&row.full_name).expect("every command is documented").arguments, &mut request);
         request
@@ -52,15 +57,42 @@ impl Source {
 
     /// Keeps what a later request can use.
     pub(crate) fn hear(&mut self, request: &[Vec<u8>], reply: &[u8]) {
-        if request[0] == b"dump"
-            && let Some(at) = reply.iter().position(|byte| *byte == b'\n')
-            && reply.len() > at + 3
-        {
-            self.payloads.push(reply[at + 1..reply.len() - 2].to_vec());
-            if self.payloads.len() > 8 {
-                self.payloads.remove(0);
+        let payload = reply.iter().position(|byte| *byte == b'\n').filter(|at| reply.len() > at + 3);
+        let Some(payload) = payload.map(|at| reply[at + 1..reply.len() - 2].to_vec()) else { return };
+        match &request[0][..] {
+            b"dump" => {
+                self.payloads.push(payload);
+                if self.payloads.len() > 8 {
+                    self.payloads.remove(0);
+                }
             }
+            b"function" if request[1] == b"dump" => self.libraries = payload,
+            _ => {}
         }
+    }
+
+    /// Few libraries, whose functions are in each other's way now and then.
+    fn about_functions(&mut self, subcommand: &str) -> Vec<Vec<u8>> {
+        let name = self.pick(&["one", "two", "three"]);
+        let mut request = words(&format!("function {subcommand}"));
+        match subcommand {
+            // Without anything to restore, something is dumped.
+            "restore" if self.libraries.is_empty() || self.random.bool() => return words("function dump"),
+            "restore" => {
+                let policy = self.pick(&["append", "replace", "flush"]);
+                request.extend([self.libraries.clone(), policy.into()]);
+            }
+            "load" => {
+                let (function, value) = (self.random.u8(..6), self.random.u8(..));
+                let code =
+                    format!("#!lua name={name}\nredis.register_function('f{function}', function() return {value} end)");
+                request.extend([b"replace".to_vec(), code.into_bytes()]);
+            }
+            "delete" => request.push(name.into()),
+            _ if self.random.u8(..4) > 0 => return self.request(),
+            _ => {}
+        }
+        request
     }
 
     fn wide_hash(&mut self) -> Vec<Vec<u8>> {

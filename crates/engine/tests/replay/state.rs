@@ -6,7 +6,8 @@ use engine::keyspace::shard::DATABASES;
 use engine::keyspace::{HashRef, Scalar, Value};
 use std::collections::BTreeMap;
 
-/// Every key of every database, those past their time included.
+/// Every key of every database, those past their time included; and libraries of functions, as keys of a database that
+/// there is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) BTreeMap<(usize, Vec<u8>), Held>);
 
@@ -32,6 +33,10 @@ impl State {
     pub(crate) fn of(engine: &Engine) -> State {
         let locked = engine.keyspace.lock_all();
         let mut state = State::default();
+        for (name, code) in locked.definitions().libraries() {
+            let content = Content::String { bytes: code.to_vec(), number: false, marked: false };
+            state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
+        }
         for (number, shard) in locked.shards() {
             for index in 0..DATABASES {
                 let db = shard.db(index);

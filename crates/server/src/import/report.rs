@@ -10,6 +10,8 @@ use std::fmt;
 pub(crate) struct Report {
     pub(crate) strings: u64,
     pub(crate) hashes: u64,
+    /// Libraries of functions.
+    pub(crate) libraries: u64,
     /// Commands that were executed, other than SELECT and the words around a transaction.
     pub(crate) commands: u64,
     pub(crate) keys_expired: u64,
@@ -78,7 +80,11 @@ fn hashes(count: u64) -> String {
 /// A line for each thing worth saying.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Loaded {} and {}", counted(self.strings, "string"), hashes(self.hashes))?;
+        let (strings, hashes_loaded) = (counted(self.strings, "string"), hashes(self.hashes));
+        match self.libraries {
+            0 => write!(f, "Loaded {strings} and {hashes_loaded}")?,
+            count => write!(f, "Loaded {strings}, {hashes_loaded} and {}", Kind::FunctionLibrary.counted(count))?,
+        }
         if self.commands > 0 {
             write!(f, "; executed {}", counted(self.commands, "command"))?;
         }

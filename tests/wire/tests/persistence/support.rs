@@ -111,7 +111,7 @@ pub(crate) fn furnish(connection: &mut Connection, field_deadlines: bool) {
     connection.run_with("SET", &[&odd, &odd]);
     connection.run_with("HSET odd", &[&odd, &blob[..5000], b"", b"", b"\0", b"\r\n"]);
     connection.run_with("SET", &[&blob[..20_000], b"under a long name"]);
-    for line in STRINGS.iter().chain(HASHES) {
+    for line in STRINGS.iter().chain(HASHES).chain(LIBRARIES) {
         succeed(connection, line);
     }
     for number in 0..2000 {
@@ -136,6 +136,13 @@ fn succeed(connection: &mut Connection, line: &str) {
     let reply = connection.run(line);
     assert!(!reply.is_error() && reply != Reply::Closed, "{line}: {reply}");
 }
+
+const LIBRARIES: &[&str] = &[
+    r##"FUNCTION LOAD "#!lua name=gone\nredis.register_function('gone', function() return 1 end)""##,
+    r##"FUNCTION LOAD "#!lua name=kept\nredis.register_function('kept', function() return 1 end)""##,
+    r##"FUNCTION LOAD REPLACE "#!lua name=kept\nredis.register_function('kept', function(keys) return keys end)""##,
+    "FUNCTION DELETE gone",
+];
 
 const STRINGS: &[&str] = &[
     "SET int 42",
@@ -257,6 +264,8 @@ pub(crate) fn contents(connection: &mut Connection, field_deadlines: bool) -> Co
         }
     }
     ok(connection, "SELECT 0");
+    contents.insert("libraries".into(), connection.run("FUNCTION LIST WITHCODE").to_string());
+    contents.insert("a function".into(), connection.run("FCALL kept 2 one two").to_string());
     contents
 }
 

@@ -53,7 +53,7 @@ fn emptying_it_survives() {
     server.kill();
     let server = home.start(&[]);
     let kept = contents(&mut server.connect(), true);
-    assert_eq!(kept.keys().collect::<Vec<_>>(), ["12 \"a\""]);
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["12 \"a\"", "a function", "libraries"], "functions stay");
 }
 
 #[test]

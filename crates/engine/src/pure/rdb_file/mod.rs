@@ -32,7 +32,9 @@ use std::io::Read;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     Key(Box<KeyItem>),
-    /// Something that is no key and that we do not keep: a library of functions, what a module keeps for itself.
+    /// The code of a library of functions.
+    Library(Vec<u8>),
+    /// Something that is no key and that we do not keep: what a module keeps for itself, an early kind of library.
     Aside(Kind),
 }
 
@@ -66,9 +68,7 @@ mod opcode {
     /// What modules keep beside a key (Redis 8.6).
     pub(super) const KEY_META: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
-    pub(super) const FUNCTION: u8 = 245;
-    /// As the release candidates of Redis 7.0 wrote it.
-    pub(super) const FUNCTION_CANDIDATE: u8 = 246;
+    pub(super) use crate::pure::rdb::{FUNCTION, FUNCTION_CANDIDATE};
     pub(super) const MODULE_AUX: u8 = 247;
     pub(super) const IDLE: u8 = 248;
     pub(super) const FREQ: u8 = 249;
@@ -215,8 +215,8 @@ impl<R: Read> RdbFile<R> {
             }
             opcode::FUNCTION => {
                 reader.source.now_reading("a library of functions");
-                reader.skip_string()?;
-                return Ok(Some(Item::Aside(Kind::FunctionLibrary)));
+                reader.bytes_left = self.bytes_max;
+                return Ok(Some(Item::Library(reader.string()?.into_owned())));
             }
             opcode::FUNCTION_CANDIDATE => {
                 reader.source.now_reading("a library of functions");

@@ -36,9 +36,13 @@ fn lines(bytes: &[u8]) -> Vec<String> {
 }
 
 fn line(item: Item) -> String {
-    let Item::Key(item) = item else {
-        let Item::Aside(kind) = item else { unreachable!() };
-        return kind.to_string();
+    let item = match item {
+        Item::Key(item) => item,
+        Item::Library(code) => {
+            let first_line = code.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            return format!("library: {}", first_line.escape_ascii());
+        }
+        Item::Aside(kind) => return kind.to_string(),
     };
     let value = match item.value {
         Value::Unsupported(kind) => kind.to_string(),
@@ -92,7 +96,7 @@ fn everything_that_redis_7_0_wrote_is_read_or_passed_over() {
         "0 zset:packed: zset",
         "0 zset:table: zset",
         "9 in nine: \"9\"",
-        "function library",
+        "library: #!lua name=lib",
     ];
     expected.sort();
     assert_eq!(lines(REDIS_7), expected);
@@ -109,7 +113,7 @@ fn everything_that_redis_8_0_wrote_is_read_or_passed_over() {
         "0 stream: stream",
         "0 vectors: module:vectorset",
         "9 in nine: \"9\"",
-        "function library",
+        "library: #!lua name=lib",
     ] {
         assert!(lines.iter().any(|line| line == expected), "{expected} in {lines:#?}");
     }
@@ -181,7 +185,7 @@ fn every_version_and_part_is_known() {
         lines
     };
     assert_eq!(one(b"\xf4\x05\x01\0"), Vec::<String>::new(), "slot");
-    assert_eq!(one(b"\xf5\x03lib"), ["function library"]);
+    assert_eq!(one(b"\xf5\x03lib"), ["library: lib"]);
     assert_eq!(one(b"\xf6\x01n\x03LUA\x01\x04what\x04code"), ["function library"], "with a description");
     assert_eq!(one(b"\xf6\x01n\x03LUA\0\x04code"), ["function library"], "and without");
     // A module type called AAAAAAAAB, version 0: one of each, then the end.

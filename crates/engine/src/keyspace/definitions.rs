@@ -1,0 +1,44 @@
+//! What the server keeps that is no key: libraries of functions. Knows names and their texts; refuses to know what they
+//! mean.
+//!
+//! Definitions live beside the databases of the first shard and change only while every shard is locked, so that they
+//! have their place in the order of batches, and a walk meets them in its very first part.
+
+use super::codec;
+use super::effect::Effect;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything that is defined.
+#[derive(Default)]
+pub struct Definitions {
+    /// The code of each library, by name.
+    libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
+}
+
+impl Definitions {
+    /// All libraries, by name.
+    pub fn libraries(&self) -> impl Iterator<Item = (&[u8], &Arc<[u8]>)> {
+        self.libraries.iter().map(|(name, code)| (name.as_slice(), code))
+    }
+
+    /// The code of a library.
+    pub fn library(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
+        self.libraries.get(name)
+    }
+
+    pub(super) fn set_library(&mut self, name: &[u8], code: &[u8]) {
+        self.libraries.insert(name.to_vec(), code.into());
+    }
+
+    pub(super) fn remove_library(&mut self, name: &[u8]) -> bool {
+        self.libraries.remove(name).is_some()
+    }
+
+    /// Appends everything, as effects that make it.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for (name, code) in self.libraries() {
+            codec::encode(0, &Effect::LibrarySet { name, code }, out);
+        }
+    }
+}
