@@ -21,8 +21,10 @@ mod latency;
 mod manual;
 mod memory;
 mod object;
+mod options;
 mod persistence;
 mod pubsub;
+mod records;
 mod scan;
 mod scripting;
 mod server;
@@ -52,6 +54,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "hash", commands: hashes::COMMANDS },
     Family { category: "hash", commands: hash_scan::COMMANDS },
     Family { category: "hash", commands: hash_deadlines::COMMANDS },
+    Family { category: "hash", commands: records::COMMANDS },
     Family { category: "", commands: config::COMMANDS },
     Family { category: "", commands: info::COMMANDS },
     Family { category: "", commands: server::COMMANDS },

@@ -9,6 +9,7 @@ mod bitmap;
 mod connection;
 mod generic;
 mod hash;
+mod record;
 mod pubsub;
 mod scripting;
 mod server;
@@ -18,11 +19,12 @@ mod transactions;
 pub use argument::{Argument, ArgumentKind};
 
 /// The tables to merge; each is sorted by name.
-const TABLES: [&[CommandDoc]; 9] = [
+const TABLES: [&[CommandDoc]; 10] = [
     bitmap::DOCS,
     connection::DOCS,
     generic::DOCS,
     hash::DOCS,
+    record::DOCS,
     pubsub::DOCS,
     scripting::DOCS,
     server::DOCS,
