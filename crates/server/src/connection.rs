@@ -531,6 +531,9 @@ impl Peer {
                 if !blocked.silent {
                     io.output.extend_from_slice(&reply);
                 }
+                // IMPORTANT: a script that ran apart has changed things: its reply waits for the journal as any other does.
+                io.depends_on = self.client.depends_on;
+                io.last_batch = self.client.last_batch;
                 io.handle.blocked.store(false, Relaxed);
                 self.state = State::Running;
                 local.flush_later(self.io);

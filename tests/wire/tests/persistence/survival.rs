@@ -127,6 +127,23 @@ fn what_has_expired_stays_away() {
     assert_eq!(connection.run("HPTTL fields FIELDS 2 a b").to_string(), "[:-1, :-1]");
 }
 
+/// A script with a loop runs apart from its connection; its reply waits for the journal all the same.
+#[test]
+fn what_a_script_with_a_loop_did_survives() {
+    for policy in ["everysec", "always", "no"] {
+        let Some(home) = Home::fresh() else { return };
+        for round in 1..=3 {
+            let server = home.start(&["--appendfsync", policy]);
+            let script = "for _ = 1, 1 do redis.call('INCR', KEYS[1]) end return redis.call('GET', KEYS[1])";
+            let told = server.connect().run(&format!("EVAL \"{script}\" 1 a"));
+            server.kill();
+            let server = home.start(&["--appendfsync", policy]);
+            assert_eq!(told.text(), round.to_string());
+            assert_eq!(server.connect().run("GET a"), told, "{policy}, round {round}");
+        }
+    }
+}
+
 /// Killed in the middle of pipelines: what was answered is there, and nothing that was not asked for.
 #[test]
 fn killed_at_work() {
