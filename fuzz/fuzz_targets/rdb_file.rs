@@ -27,6 +27,7 @@ fn check(file: &[u8]) {
         let bytes = match item.value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(fields) => fields.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
+            Value::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Value::Unsupported(_) => 0,
         };
         // A number of a few bits is at most twenty digits.

@@ -5,7 +5,7 @@
 
 mod footer;
 
-use engine::pure::rdb::{self, Dumped, HashForm};
+use engine::pure::rdb::{self, Dumped, HashForm, SortedSetForm};
 use libfuzzer_sys::fuzz_target;
 
 /// What compressed parts may become.
@@ -18,6 +18,7 @@ fuzz_target!(|body: &[u8]| {
         let bytes: usize = match &dumped {
             Dumped::String(bytes) => bytes.len(),
             Dumped::Hash(entries) => entries.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
+            Dumped::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Dumped::Unsupported(_) => continue,
         };
         // A number of a few bits is at most twenty digits.
@@ -36,14 +37,22 @@ fn written(dumped: &Dumped) -> Vec<Vec<u8>> {
             let fields = entries.iter().map(|(field, value, ms)| (field.as_slice(), value.as_slice(), *ms));
             [HashForm::Listpack, HashForm::Table].map(|form| rdb::encode_hash(fields.clone(), form)).to_vec()
         }
+        Dumped::SortedSet(members) => {
+            let members = members.iter().map(|(name, score)| (name.as_slice(), *score));
+            let forms = [SortedSetForm::Listpack, SortedSetForm::Table];
+            forms.map(|form| rdb::encode_sorted_set(members.clone(), form)).to_vec()
+        }
         Dumped::Unsupported(_) => Vec::new(),
     }
 }
 
-/// A hash's fields have no order of their own; some forms put them in that of their deadlines.
+/// A hash's fields have no order of their own; some forms put them in that of their deadlines. Members of a sorted set
+/// are written forward or backward.
 fn ordered(mut dumped: Dumped) -> Dumped {
-    if let Dumped::Hash(entries) = &mut dumped {
-        entries.sort();
+    match &mut dumped {
+        Dumped::Hash(entries) => entries.sort(),
+        Dumped::SortedSet(members) => members.sort_by(|a, b| a.0.cmp(&b.0)),
+        Dumped::String(_) | Dumped::Unsupported(_) => {}
     }
     dumped
 }

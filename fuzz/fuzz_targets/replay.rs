@@ -22,7 +22,14 @@ use std::sync::{Arc, LazyLock};
 
 /// Made once: that takes longer than a replay.
 static SETTINGS: LazyLock<Arc<Settings>> =
-    LazyLock::new(|| settings(&[("hash-max-listpack-entries", "4"), ("hash-max-listpack-value", "16")]));
+    LazyLock::new(|| {
+        settings(&[
+            ("hash-max-listpack-entries", "4"),
+            ("hash-max-listpack-value", "16"),
+            ("zset-max-listpack-entries", "4"),
+            ("zset-max-listpack-value", "16"),
+        ])
+    });
 
 // Two bytes of numbers, two that say where the part ends and the batch begins, effects.
 fuzz_target!(|input: &[u8]| {
@@ -82,6 +89,9 @@ fn look_at(place: &Place) {
         }
         asker.ask(&[b"hset".to_vec(), name.clone(), b"f".to_vec(), b"v".to_vec()]);
         asker.ask(&[b"hdel".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
+        asker.ask(&[b"zpopmin".to_vec(), name.clone()]);
+        asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);
+        asker.ask(&[b"zrem".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
         asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);
     }
     asker.expire();

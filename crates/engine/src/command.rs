@@ -5,6 +5,7 @@ use crate::commands;
 use crate::context::{ReadCx, ScriptCx, ServerCx, WriteCx};
 use crate::error::CommandResult;
 use crate::keyspace::Key;
+use crate::pure::numbers::parse_i64;
 use hashbrown::HashTable;
 use resp::Request;
 use std::hash::{BuildHasher, Hasher};
@@ -55,6 +56,8 @@ pub enum Keys {
     None,
     /// Arguments `first` to `last` (counted from the end when negative), every `step`th.
     Range { first: u8, last: i8, step: u8 },
+    /// Argument `at` says how many keys follow it; `also` is one more, where a result is kept.
+    Counted { at: u8, also: Option<u8> },
     /// It may touch any key.
     Everything,
     /// It looks at any key, a shard at a time: it locks none up front (see [`ReadCx::shard`]).
@@ -69,6 +72,11 @@ pub const fn key(at: u8) -> Keys {
 /// Several keys.
 pub const fn keys(first: u8, last: i8, step: u8) -> Keys {
     Keys::Range { first, last, step }
+}
+
+/// As many keys as the argument before them says.
+pub const fn counted(at: u8) -> Keys {
+    Keys::Counted { at, also: None }
 }
 
 /// What a command does with one group of its keys, in the words of COMMAND INFO.
@@ -399,21 +407,28 @@ impl Registered {
         self.command.arity.accepts(count)
     }
 
-    /// Positions of the keys in a request of `count` arguments.
-    pub fn key_positions(&self, count: usize) -> impl Iterator<Item = usize> + use<> {
-        let (first, last, step) = match self.command.keys {
+    /// Positions of the keys in a request. A count of keys that cannot be right stands for none: the handler refuses
+    /// the request before it looks at any.
+    pub fn key_positions(&self, request: Request<'_>) -> impl Iterator<Item = usize> + use<> {
+        let count = request.len() as i64;
+        let (also, first, last, step) = match self.command.keys {
             Keys::Range { first, last, step } => {
-                let last = if last < 0 { count as i64 + i64::from(last) } else { i64::from(last) };
-                (usize::from(first), last.min(count as i64 - 1), usize::from(step))
+                let last = if last < 0 { count + i64::from(last) } else { i64::from(last) };
+                (None, i64::from(first), last.min(count - 1), usize::from(step))
             }
-            Keys::None | Keys::Everything | Keys::Walk => (1, 0, 1),
+            Keys::Counted { at, also } => {
+                let given = request.iter().nth(usize::from(at)).and_then(parse_i64);
+                let keys = given.filter(|keys| (1..count - i64::from(at)).contains(keys)).unwrap_or(0);
+                (also, i64::from(at) + 1, i64::from(at) + keys, 1)
+            }
+            Keys::None | Keys::Everything | Keys::Walk => (None, 1, 0, 1),
         };
-        (first as i64..=last).step_by(step).map(|at| at as usize)
+        also.into_iter().map(usize::from).chain((first..=last).step_by(step).map(|at| at as usize))
     }
 
     /// The keys of a request.
     pub fn keys<'a>(&self, request: Request<'a>) -> impl Iterator<Item = Key<'a>> + use<'a> {
-        self.key_positions(request.len()).map(move |at| Key::new(request.arg(at)))
+        self.key_positions(request).map(move |at| Key::new(request.arg(at)))
     }
 
     /// What the command does with its keys: as its row says, or what is usual for its kind.

@@ -12,8 +12,9 @@ use crate::keyspace::entry::{Entry, Kind};
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
+use crate::keyspace::sorted_set::Form;
 use crate::keyspace::watched::Watched;
-use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, Usage, Value};
+use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, SortedSetRef, Usage, Value};
 use crate::news::News;
 use crate::settings::events;
 use crate::stats::WorkerStats;
@@ -225,6 +226,7 @@ impl<'a> View<'a> {
             Effect::StringSet { key, .. }
             | Effect::StringWrite { key, .. }
             | Effect::HashSet { key, .. }
+            | Effect::SortedSetAdd { key, .. }
             | Effect::Put { key, .. } => self.foretell_value(db, key, false),
             Effect::Rename { to, .. } => self.foretell_value(db, to, true),
             Effect::Copy { to, to_db, .. } => self.foretell_value(to_db, to, true),
@@ -290,6 +292,16 @@ impl<'a> View<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Hash(hash)) => Ok(Some(hash)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The sorted set at a key.
+    #[inline]
+    pub fn sorted_set(&self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::SortedSet(set)) => Ok(Some(set)),
             Some(_) => Err(CommandError::WrongType),
         }
     }
@@ -542,7 +554,7 @@ impl<'a> Recorder<'a> {
                 return Ok(());
             }
             Kind::PackedHash => return Ok(()),
-            Kind::Text | Kind::Number => return Err(CommandError::WrongType),
+            Kind::Text | Kind::Number | Kind::PackedSortedSet => return Err(CommandError::WrongType),
             Kind::Object => match entry.object() {
                 Some(Object::Hash(table)) if table.overdue(now_ms) == 0 => return Ok(()),
                 Some(Object::Hash(table)) => table.overdue_names(now_ms, usize::MAX),
@@ -559,6 +571,21 @@ impl<'a> Recorder<'a> {
     pub fn hash_to_change(&mut self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
         self.prepare_hash(key)?;
         self.view.hash(key)
+    }
+
+    /// The sorted set at a key, made ready to be changed.
+    #[inline]
+    pub fn sorted_set_to_change(&mut self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
+        self.expire_if_overdue(self.view.db, key);
+        self.view.sorted_set(key)
+    }
+
+    /// The form of a sorted set that comes whole; `None` when it is small by the settings.
+    pub(crate) fn form_of_sorted_set(&self, members: &[(f64, &[u8])]) -> Option<Form> {
+        let longest = members.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
+        let Thresholds { sorted_set_entries_max, sorted_set_value_bytes_max, .. } = self.thresholds;
+        let is_small = members.len() <= sorted_set_entries_max && longest <= sorted_set_value_bytes_max;
+        (!is_small).then_some(Form::Large)
     }
 
     /// Removes keys that were found to be overdue.

@@ -43,7 +43,9 @@ impl Engine {
             keys => {
                 ahead.release();
                 let locked = match keys {
-                    Keys::Range { .. } => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Keys::Range { .. } | Keys::Counted { .. } => {
+                        self.keyspace.lock_keys_unless_busy(registered.keys(request))
+                    }
                     Keys::Everything => self.keyspace.lock_all_unless_busy(),
                     Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
                 };

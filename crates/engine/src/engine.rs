@@ -476,6 +476,8 @@ impl Engine {
         Thresholds {
             hash_entries_max: self.settings.hash_max_listpack_entries() as usize,
             hash_value_bytes_max: self.settings.hash_max_listpack_value() as usize,
+            sorted_set_entries_max: self.settings.zset_max_listpack_entries() as usize,
+            sorted_set_value_bytes_max: self.settings.zset_max_listpack_value() as usize,
         }
     }
 

@@ -4,8 +4,6 @@
 use crate::engine::Engine;
 use crate::keyspace::apply::Thresholds;
 use crate::keyspace::codec::{BadEffect, Decoder};
-use crate::keyspace::entry::Kind;
-use crate::keyspace::object::Object;
 use crate::keyspace::table::NameHasher;
 use crate::keyspace::{Effect, Key, Locked, Usage};
 use crate::walk::{Part, Placement};
@@ -105,6 +103,8 @@ fn main_key<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::HashSet { key, .. }
         | Effect::HashDelete { key, .. }
         | Effect::HashDeadline { key, .. }
+        | Effect::SortedSetAdd { key, .. }
+        | Effect::SortedSetRemove { key, .. }
         | Effect::Delete { key, .. }
         | Effect::Deadline { key, .. }
         | Effect::Rename { from: key, .. }
@@ -125,21 +125,19 @@ const STRING_BYTES_MAX: usize = u32::MAX as usize;
 /// True when the effect can be applied to what its key holds. Recorded effects always can; bytes from a disk that
 /// only look like them must not end the server.
 fn fits(locked: &Locked<'_>, db: usize, effect: &Effect<'_>) -> bool {
-    let (key, hash) = match *effect {
-        Effect::HashSet { key, .. } | Effect::HashDelete { key, .. } | Effect::HashDeadline { key, .. } => (key, true),
+    let (key, type_name) = match *effect {
+        Effect::HashSet { key, .. } | Effect::HashDelete { key, .. } | Effect::HashDeadline { key, .. } => {
+            (key, "hash")
+        }
+        Effect::SortedSetAdd { key, .. } | Effect::SortedSetRemove { key, .. } => (key, "zset"),
         Effect::StringWrite { key, offset, bytes } if offset.saturating_add(bytes.len()) <= STRING_BYTES_MAX => {
-            (key, false)
+            (key, "string")
         }
         Effect::StringWrite { .. } => return false,
         _ => return true,
     };
-    let Some(entry) = locked.db(db, key).entry(key) else { return true };
-    let is_hash = match entry.kind() {
-        Kind::Text | Kind::Number => false,
-        Kind::PackedHash => true,
-        Kind::Object => matches!(entry.object(), Some(Object::Hash(_))),
-    };
-    is_hash == hash
+    let db = locked.db(db, key);
+    db.entry(key).is_none_or(|entry| db.value(entry, 0).type_name() == type_name)
 }
 
 /// Which batch each part of a snapshot is complete up to.

@@ -4,8 +4,9 @@
 use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect, Key, Scalar};
-use crate::pure::rdb::HashEntry;
+use crate::keyspace::sorted_set;
+use crate::keyspace::{Cause, Effect, Image, Key, Scalar};
+use crate::pure::rdb::{HashEntry, SortedSetEntry};
 
 /// A value that can be kept here.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub enum Restored<'a> {
     String(&'a [u8]),
     /// No field twice.
     Hash(&'a [HashEntry]),
+    /// No member twice.
+    SortedSet(&'a [SortedSetEntry]),
 }
 
 /// What became of a value.
@@ -97,6 +100,14 @@ pub(crate) fn record(
             Kept { key: true, fields_expired: 0 }
         }
         Restored::Hash(fields) => record_hash(keys, key, fields, deadline, now_ms),
+        Restored::SortedSet(members) => {
+            let mut members: Vec<(f64, &[u8])> = members.iter().map(|(name, score)| (*score, &**name)).collect();
+            // Files have them in any order; in their own they are kept much faster.
+            members.sort_unstable_by(|a, b| sorted_set::compare(*a, *b));
+            let value = Image::SortedSet { members: &members, form: keys.form_of_sorted_set(&members) };
+            keys.record(&Effect::Put { key, value, deadline });
+            Kept { key: true, fields_expired: 0 }
+        }
     }
 }
 

@@ -194,7 +194,7 @@ impl Engine {
                 // A script inside a transaction may touch any key.
                 Keys::None if registered.command.flags.has(Flags::MOVABLE_KEYS) => need = Need::All,
                 Keys::None => {}
-                Keys::Range { .. } => {
+                Keys::Range { .. } | Keys::Counted { .. } => {
                     shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
                 }
                 Keys::Everything | Keys::Walk => need = Need::All,

@@ -2,6 +2,7 @@
 
 use engine::command::{Flags, Handler, Keys, Registered, registry};
 use engine::docs;
+use resp::OwnedRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Redis's COMMAND INFO; its first lines say what the columns are.
@@ -40,6 +41,24 @@ fn arity_counts_the_name() {
 }
 
 #[test]
+fn a_request_says_how_many_keys_follow() {
+    for (request, expected) in [
+        ("ZUNION 2 a b", vec![2, 3]),
+        ("ZUNION 2 a b WITHSCORES", vec![2, 3]),
+        ("ZUNION 3 a b", vec![]),
+        ("ZUNION 0 a b", vec![]),
+        ("ZUNION x a b", vec![]),
+        ("ZUNIONSTORE d 2 a b WEIGHTS 1 2", vec![1, 3, 4]),
+        ("ZUNIONSTORE d 9 a b", vec![1]),
+        ("ZMPOP 1 a MIN", vec![2]),
+    ] {
+        let words: OwnedRequest = request.split(' ').map(str::as_bytes).collect();
+        let row = registry().find(words.as_request().arg(0)).unwrap();
+        assert_eq!(row.key_positions(words.as_request()).collect::<Vec<_>>(), expected, "{request}");
+    }
+}
+
+#[test]
 fn keys_are_among_the_arguments() {
     for row in rows() {
         let (name, arity) = (&row.full_name, i64::from(row.command.arity.0.unsigned_abs()));
@@ -57,7 +76,12 @@ fn keys_are_among_the_arguments() {
             assert!(first >= row.name_args as i64 && (some || none), "{name}: keys {first} to {last}");
         }
         for count in arity..arity + 5 {
-            assert!(row.key_positions(count as usize).all(|at| at < count as usize), "{name} with {count} arguments");
+            // Where a number of keys is asked for: right ones, and ones that cannot be.
+            for given in ["x", "0", "1", "2", "-1", "9223372036854775807"] {
+                let request: OwnedRequest = (0..count).map(|_| given.as_bytes()).collect();
+                let mut positions = row.key_positions(request.as_request());
+                assert!(positions.all(|at| at < count as usize), "{name} with {count} arguments");
+            }
         }
     }
 }
@@ -121,6 +145,7 @@ fn described(row: &Registered) -> [String; 8] {
         Flags::NAMES.iter().filter(|(flag, _)| command.flags.has(*flag)).map(|(_, name)| *name).collect();
     let (first, last, step) = match command.keys {
         Keys::Range { first, last, step } => (first, last, step),
+        Keys::Counted { also: Some(also), .. } => (also, also as i8, 1),
         _ => (0, 0, 0),
     };
     let specs: Vec<_> = row

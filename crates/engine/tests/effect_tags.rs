@@ -4,7 +4,7 @@
 
 use engine::keyspace::codec::{BadEffect, Decoder, encode};
 use engine::keyspace::hash::Form;
-use engine::keyspace::{Cause, Effect, Image, Key, Scalar};
+use engine::keyspace::{Cause, Effect, Image, Key, Scalar, sorted_set};
 use engine::walk::Placement;
 use std::fmt::Write;
 use std::path::Path;
@@ -19,6 +19,7 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
     let (deleted, expired) = (Cause::Deleted, Cause::Expired);
     let string = |value, marked| Image::String { value, marked };
     let hash = |fields, deadlines, form| Image::Hash { fields, deadlines, form };
+    let set = |members, form| Image::SortedSet { members, form };
     vec![
         (0, Effect::StringSet { key: key(b"k"), value: text(b"v"), deadline: None }, "0100 016b 00 00 0176"),
         (
@@ -85,6 +86,32 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
         (0, Effect::SwapDb { a: 0, b: 15 }, "1200 00 0f"),
         (0, Effect::LibrarySet { name: b"lib", code: b"#!" }, "1300 036c6962 022321"),
         (0, Effect::LibraryDelete { name: b"lib" }, "1400 036c6962"),
+        (
+            0,
+            Effect::SortedSetAdd { key: key(b"z"), members: &[(1.0, b"a"), (-2.0, b"b"), (0.5, b"")] },
+            "1700 017a 03 01 02 0161 01 03 0162 00 000000000000e03f 00",
+        ),
+        (
+            0,
+            Effect::SortedSetAdd { key: key(b"z"), members: &[(-0.0, b"a"), (f64::INFINITY, b"b"), (1e300, b"c")] },
+            "1700 017a 03 00 0000000000000080 0161 00 000000000000f07f 0162 00 9c7500883ce4377e 0163",
+        ),
+        (4, Effect::SortedSetRemove { key: key(b"z"), members: &[b"a", b"b"] }, "1804 017a 02 0161 0162"),
+        (
+            0,
+            Effect::Put { key: key(b"z"), value: set(&[(1.0, b"a"), (300.0, b"b")], None), deadline: THEN },
+            "1900 017a 81c2f6a9a833 00 02 01 02 0161 01 d804 0162",
+        ),
+        (
+            0,
+            Effect::Put { key: key(b"z"), value: set(&[(1.0, b"a")], Some(sorted_set::Form::Small)), deadline: None },
+            "1900 017a 00 01 01 01 02 0161",
+        ),
+        (
+            0,
+            Effect::Put { key: key(b"z"), value: set(&[(1.0, b"a")], Some(sorted_set::Form::Large)), deadline: None },
+            "1900 017a 00 02 01 01 02 0161",
+        ),
     ]
 }
 
@@ -132,6 +159,12 @@ fn what_nobody_wrote_is_refused() {
         ("0f00 0168 00 00 00", BadEffect::OutOfRange),
         ("0f00 0168 00 04 01 0166 0176", BadEffect::OutOfRange), // an unknown form
         ("1200 00 10", BadEffect::OutOfRange),
+        ("1700 017a 00", BadEffect::OutOfRange), // a sorted set without members
+        ("1900 017a 00 00 00", BadEffect::OutOfRange),
+        ("1900 017a 00 03 01 01 02 0161", BadEffect::OutOfRange), // an unknown form
+        ("1700 017a 01 02 02 0161", BadEffect::OutOfRange),       // an unknown kind of score
+        ("1700 017a 01 00 000000000000f87f 0161", BadEffect::OutOfRange), // NaN
+        ("1700 017a 01 00 0000000000", BadEffect::CutShort),
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -151,7 +184,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["effects-1-to-18"];
+    const BATCHES: &[&str] = &["effects-1-to-18", "effects-1-to-18-and-23-to-25"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -209,6 +242,14 @@ fn describe(db: usize, effect: &Effect<'_>) -> String {
         Effect::Put { key, value: Image::Hash { fields, deadlines, form }, deadline } => {
             format!("put {} {form:?}{}{}", name(key), pairs(fields, deadlines), until(deadline))
         }
+        Effect::SortedSetAdd { key, members } => format!("sorted-set-add {}{}", name(key), scored(members)),
+        Effect::SortedSetRemove { key, members } => {
+            let members: Vec<_> = members.iter().map(|member| quoted(member)).collect();
+            format!("sorted-set-remove {} {}", name(key), members.join(" "))
+        }
+        Effect::Put { key, value: Image::SortedSet { members, form }, deadline } => {
+            format!("put {} sorted set {form:?}{}{}", name(key), scored(members), until(deadline))
+        }
         Effect::FlushDb => "flush-db".into(),
         Effect::FlushAll => "flush-all".into(),
         Effect::SwapDb { a, b } => format!("swap-db {a} {b}"),
@@ -238,6 +279,13 @@ fn pairs(fields: &[(&[u8], &[u8])], deadlines: &[Option<u64>]) -> String {
     fields.iter().enumerate().fold(String::new(), |mut text, (at, (field, value))| {
         let deadline = deadlines.get(at).copied().flatten();
         write!(text, " {}={}{}", quoted(field), quoted(value), until(deadline)).expect("text can be written");
+        text
+    })
+}
+
+fn scored(members: &[(f64, &[u8])]) -> String {
+    members.iter().fold(String::new(), |mut text, (score, name)| {
+        write!(text, " {}={score:?}", quoted(name)).expect("text can be written");
         text
     })
 }

@@ -78,7 +78,12 @@ impl History {
         let mut source = Source::new(seed);
         let entries_max = source.random.choice(["0", "4", "20", "512", "100000"]).unwrap_or_default();
         let value_max = source.random.choice(["4", "64", "64", "100000"]).unwrap_or_default();
-        let settings = vec![("hash-max-listpack-entries", entries_max), ("hash-max-listpack-value", value_max)];
+        let settings = vec![
+            ("hash-max-listpack-entries", entries_max),
+            ("hash-max-listpack-value", value_max),
+            ("zset-max-listpack-entries", entries_max),
+            ("zset-max-listpack-value", value_max),
+        ];
         let shards = source.random.choice(SHARD_COUNTS).copied().unwrap_or(1);
         let changes_thresholds = source.random.u8(..4) == 0;
         let live = Place::new(shards, 2, &settings);
@@ -126,7 +131,8 @@ impl History {
                 58 if self.changes_thresholds => {
                     let max = source.random.choice([0, 3, 50, 512]).unwrap_or_default();
                     let which = source.random.choice(["entries", "value"]).unwrap_or_default();
-                    askers[0].say(&format!("config set hash-max-listpack-{which} {max}"));
+                    let what = source.random.choice(["hash", "zset"]).unwrap_or_default();
+                    askers[0].say(&format!("config set {what}-max-listpack-{which} {max}"));
                 }
                 _ => {}
             }
@@ -232,12 +238,18 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
         ask(&words(&format!("select {db}")));
         ask(&words("dbsize"));
         let small = matches!(held.content, Content::Packed(_)) && forms;
-        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen"];
+        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen", "zcard"];
         let of_form: &[&str] = if forms { &["object encoding"] } else { &[] };
         let of_small: &[&str] = if small { &["hgetall", "dump"] } else { &[] };
         for command in always.iter().chain(of_form).chain(of_small) {
             let mut request = words(command);
             request.push(name.clone());
+            ask(&request);
+        }
+        if let Content::SortedSet { .. } = held.content {
+            let mut request = words("zrevrange");
+            request.push(name.clone());
+            request.extend(words("0 -1 withscores"));
             ask(&request);
         }
         if let Content::Table { fields, .. } = held.content {

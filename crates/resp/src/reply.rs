@@ -198,6 +198,19 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// A double whose text the caller has made: there is more than one way to write them.
+    #[inline]
+    pub fn double_text(&mut self, text: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => {
+                self.out.push(b',');
+                self.out.extend_from_slice(text);
+                self.crlf();
+            }
+        }
+    }
+
     /// Text that is meant to be shown to a person as it is.
     pub fn verbatim(&mut self, text: &str) {
         match self.protocol {

@@ -139,11 +139,13 @@ impl Import<'_> {
     }
 
     fn key(&mut self, item: KeyItem, history_follows: bool) {
-        let (is_hash, value) = match &item.value {
+        let value = match &item.value {
             Value::Unsupported(kind) => return self.report.pass_over(kind.clone()),
-            Value::Hash(fields) if fields.is_empty() => return self.report.hashes_empty += 1,
-            Value::Hash(fields) => (true, Restored::Hash(fields)),
-            Value::String(bytes) => (false, Restored::String(bytes)),
+            Value::Hash(fields) if fields.is_empty() => return self.report.empty.hashes += 1,
+            Value::SortedSet(members) if members.is_empty() => return self.report.empty.sorted_sets += 1,
+            Value::Hash(fields) => Restored::Hash(fields),
+            Value::SortedSet(members) => Restored::SortedSet(members),
+            Value::String(bytes) => Restored::String(bytes),
         };
         let now_ms = if history_follows { 0 } else { self.engine.clock.unix_us() / 1000 };
         self.worker.now_ms = BEGINNING_MS;
@@ -152,10 +154,10 @@ impl Import<'_> {
             Ok(kept) if !kept.key => self.report.keys_expired += 1,
             Ok(kept) => {
                 self.report.fields_expired += kept.fields_expired as u64;
-                if is_hash {
-                    self.report.hashes += 1;
-                } else {
-                    self.report.strings += 1;
+                match value {
+                    Restored::String(_) => self.report.loaded.strings += 1,
+                    Restored::Hash(_) => self.report.loaded.hashes += 1,
+                    Restored::SortedSet(_) => self.report.loaded.sorted_sets += 1,
                 }
             }
         }

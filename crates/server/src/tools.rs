@@ -7,7 +7,8 @@ use crate::log::{self, LogLevelHandle};
 use crate::{import, load, server};
 use anyhow::{Context, Result};
 use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{HashRef, Value};
+use engine::keyspace::{HashRef, SortedSetRef, Value};
+use engine::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use engine::{Engine, Settings};
 use journal::{Directory, DirectoryLock, Recovery};
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ fn walk(engine: &Engine, mut visit: impl FnMut(usize, &[u8], Value<'_>, Option<u
     Ok(())
 }
 
-/// Fields of a hash in one HSET; servers limit the length of a request.
+/// Fields of a hash in one HSET, members of a sorted set in one ZADD; servers limit the length of a request.
 const FIELDS_PER_REQUEST: usize = 500;
 
 /// Writes a data directory as requests that `redis-cli --pipe` can send to any server.
@@ -130,6 +131,7 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         match value {
             Value::String(string) => string.with_bytes(|bytes| request(&mut out, &[b"SET", name, bytes]))?,
             Value::Hash(hash) => export_hash(&mut out, name, hash)?,
+            Value::SortedSet(set) => export_sorted_set(&mut out, name, set)?,
         }
         if let Some(deadline) = deadline {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
@@ -153,6 +155,23 @@ fn export_hash(out: &mut impl Write, name: &[u8], hash: HashRef<'_>) -> Result<(
         if let Some(deadline) = hash.deadline(field).flatten() {
             request(out, &[b"HPEXPIREAT", name, deadline.to_string().as_bytes(), b"FIELDS", b"1", field])?;
         }
+    }
+    Ok(())
+}
+
+fn export_sorted_set(out: &mut impl Write, name: &[u8], set: SortedSetRef<'_>) -> Result<()> {
+    request(out, &[b"DEL", name])?;
+    let members: Vec<_> = set
+        .iter()
+        .map(|member| {
+            let score = format_f64_in_17_digits(member.score, &mut [0; F64_CHARS_MAX]).to_vec();
+            (score, member.name.into_bytes())
+        })
+        .collect();
+    for some in members.chunks(FIELDS_PER_REQUEST) {
+        let mut args: Vec<&[u8]> = vec![b"ZADD", name];
+        some.iter().for_each(|(score, member)| args.extend([&**score, &**member]));
+        request(out, &args)?;
     }
     Ok(())
 }

@@ -45,7 +45,8 @@ fn info_of(row: &Registered, reply: &mut Reply<'_>) {
     let command = row.command;
     let (first, last, step) = match command.keys {
         Keys::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
-        Keys::None | Keys::Everything | Keys::Walk => (0, 0, 0),
+        Keys::Counted { also: Some(also), .. } => (i64::from(also), i64::from(also), 1),
+        Keys::Counted { also: None, .. } | Keys::None | Keys::Everything | Keys::Walk => (0, 0, 0),
     };
     reply.array(10);
     reply.bulk(row.full_name.as_bytes());

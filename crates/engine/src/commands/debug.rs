@@ -173,6 +173,7 @@ fn htstats_key(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let text = match entry(cx, key)? {
         (_, Value::Hash(hash)) if hash.encoding() == "hashtable" => table_text(hash.len()),
+        (_, Value::SortedSet(set)) if set.encoding() == "skiplist" => table_text(set.len()),
         _ => {
             return Err(CommandError::fixed(
                 "ERR The value stored at the specified key is not represented using an hash table",
@@ -319,11 +320,12 @@ fn quicklist_packed_threshold(cx: &mut WriteCx<'_>) -> CommandResult {
 fn listpack(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let (entry, value) = entry(cx, key)?;
-    let hash = match value {
-        Value::Hash(hash) if hash.encoding() != "hashtable" => hash,
+    let elements = match value {
+        Value::Hash(hash) if hash.encoding() != "hashtable" => hash.len(),
+        Value::SortedSet(set) if set.encoding() == "listpack" => set.len(),
         _ => return Err(CommandError::fixed("ERR Not a listpack encoded object.")),
     };
-    let text = format!("DEBUG LISTPACK: {} fields, {} bytes packed", hash.len(), entry.body().len());
+    let text = format!("DEBUG LISTPACK: {elements} elements, {} bytes packed", entry.body().len());
     cx.engine.host.log(&text);
     cx.reply.simple("Listpack structure printed on stdout");
     Ok(())
@@ -394,7 +396,7 @@ const HELP: &[&str] = &[
     "HTSTATS-KEY <key> [full]",
     "    Like HTSTATS but for the hash table stored at <key>'s value.",
     "LISTPACK <key>",
-    "    Write the size of the packed hash at <key> to the server log.",
+    "    Write the size of the packed hash or sorted set at <key> to the server log.",
     "LOG <message>",
     "    Write <message> to the server log.",
     "OBJECT <key>",

@@ -5,6 +5,7 @@ use crate::keyspace::db::Db;
 use crate::keyspace::entry::Entry;
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Locked, Value};
+use crate::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use sha1_smol::Sha1;
 
 /// Twenty bytes that take in data in order (`mix`) or in any order (`add`).
@@ -44,6 +45,7 @@ impl Digest {
         // Redis's numbers for the types.
         let kind: u32 = match value {
             Value::String(_) => 0,
+            Value::SortedSet(_) => 3,
             Value::Hash(_) => 4,
         };
         self.mix(&kind.to_be_bytes());
@@ -58,6 +60,14 @@ impl Digest {
                     if hash.deadline(&name).flatten().is_some() {
                         pair.add(b"!!hexpire!!");
                     }
+                    self.add(&pair.0);
+                }
+            }
+            Value::SortedSet(set) => {
+                for member in set.iter() {
+                    let mut pair = Digest::default();
+                    member.name.with_bytes(|name| pair.mix(name));
+                    pair.mix(format_f64_in_17_digits(member.score, &mut [0; F64_CHARS_MAX]));
                     self.add(&pair.0);
                 }
             }

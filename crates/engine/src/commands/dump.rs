@@ -7,9 +7,9 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
 use crate::keyspace::hash::Form;
 use crate::keyspace::usage::counted;
-use crate::keyspace::{Cause, Effect, HashRef, Value};
+use crate::keyspace::{Cause, Effect, HashRef, SortedSetRef, Value};
 use crate::pure::numbers::parse_i64;
-use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm};
+use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
 use crate::restore::{self, Restored};
 use crate::settings::events;
 
@@ -29,7 +29,17 @@ pub(super) fn payload(value: Value<'_>) -> Vec<u8> {
     match value {
         Value::String(string) => string.with_bytes(rdb::encode_string),
         Value::Hash(hash) => encode(hash),
+        Value::SortedSet(set) => encode_sorted_set(set),
     }
+}
+
+fn encode_sorted_set(set: SortedSetRef<'_>) -> Vec<u8> {
+    let form = match set.encoding() {
+        "listpack" => SortedSetForm::Listpack,
+        _ => SortedSetForm::Table,
+    };
+    let members: Vec<_> = set.iter().map(|member| (member.name.into_bytes(), member.score)).collect();
+    rdb::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), form)
 }
 
 fn encode(hash: HashRef<'_>) -> Vec<u8> {
@@ -72,6 +82,7 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     let value = match &value {
         Content::String(bytes) => Restored::String(bytes),
         Content::Hash(fields) => Restored::Hash(fields),
+        Content::SortedSet(members) => Restored::SortedSet(members),
     };
     let kept = restore::record(&mut cx.keys, key, value, deadline, now_ms).key;
     match kept {
@@ -93,12 +104,14 @@ fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
 enum Content {
     String(Vec<u8>),
     Hash(Vec<HashEntry>),
+    SortedSet(Vec<SortedSetEntry>),
 }
 
 fn decode(payload: &[u8], bytes_max: usize) -> Result<Content, CommandError> {
     match rdb::decode(payload, bytes_max) {
         Ok(Dumped::String(bytes)) => Ok(Content::String(bytes)),
         Ok(Dumped::Hash(fields)) => Ok(Content::Hash(fields)),
+        Ok(Dumped::SortedSet(members)) => Ok(Content::SortedSet(members)),
         Ok(Dumped::Unsupported(kind)) => {
             Err(CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported")))
         }

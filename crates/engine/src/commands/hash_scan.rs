@@ -150,10 +150,10 @@ fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
     Ok(())
 }
 
-const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
+pub(super) const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
 
 /// The longest reply to a negative count. Redis goes on until its memory or the client's patience ends.
-const REPEATED_BYTES_MAX: usize = 64 << 20;
+pub(super) const REPEATED_BYTES_MAX: usize = 64 << 20;
 /// The shortest that one field can be in a reply: `$0`, and two ends of line.
 const FIELD_BYTES_MIN: usize = 6;
 

@@ -11,6 +11,7 @@ mod digest;
 mod dump;
 mod expire;
 mod functions;
+mod gathered;
 mod hash_deadlines;
 mod hash_scan;
 mod hashes;
@@ -28,6 +29,11 @@ mod records;
 mod scan;
 mod scripting;
 mod server;
+mod sorted_set_algebra;
+mod sorted_set_pops;
+mod sorted_set_ranges;
+mod sorted_set_scan;
+mod sorted_sets;
 mod strings;
 mod tracking;
 mod transactions;
@@ -55,6 +61,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "hash", commands: hash_scan::COMMANDS },
     Family { category: "hash", commands: hash_deadlines::COMMANDS },
     Family { category: "hash", commands: records::COMMANDS },
+    Family { category: "sortedset", commands: sorted_sets::COMMANDS },
+    Family { category: "sortedset", commands: sorted_set_ranges::COMMANDS },
+    Family { category: "sortedset", commands: sorted_set_pops::COMMANDS },
+    Family { category: "sortedset", commands: sorted_set_algebra::COMMANDS },
+    Family { category: "sortedset", commands: sorted_set_scan::COMMANDS },
     Family { category: "", commands: config::COMMANDS },
     Family { category: "", commands: info::COMMANDS },
     Family { category: "", commands: server::COMMANDS },

@@ -35,6 +35,7 @@ pub(super) fn encoding_name(entry: &Entry, value: Value<'_>) -> &'static str {
         Value::String(Scalar::Bytes(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX && !entry.is_marked() => "embstr",
         Value::String(_) => "raw",
         Value::Hash(hash) => hash.encoding(),
+        Value::SortedSet(set) => set.encoding(),
     }
 }
 

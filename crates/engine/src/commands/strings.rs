@@ -243,7 +243,7 @@ fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
         match found {
             Some(Value::String(string)) => string.reply(&mut cx.reply),
             // Keys of other types read as absent here, as in Redis.
-            Some(Value::Hash(_)) | None => cx.reply.null(),
+            Some(_) | None => cx.reply.null(),
         }
     }
     Ok(())
@@ -315,7 +315,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
             Value::String(Scalar::Bytes(bytes)) => {
                 (parse_i64(bytes).ok_or(CommandError::NotInteger)?, entry.deadline())
             }
-            Value::Hash(_) => return Err(CommandError::WrongType),
+            _ => return Err(CommandError::WrongType),
         },
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;

@@ -9,25 +9,27 @@ mod bitmap;
 mod connection;
 mod generic;
 mod hash;
-mod record;
 mod pubsub;
+mod record;
 mod scripting;
 mod server;
+mod sorted_set;
 mod string;
 mod transactions;
 
 pub use argument::{Argument, ArgumentKind};
 
 /// The tables to merge; each is sorted by name.
-const TABLES: [&[CommandDoc]; 10] = [
+const TABLES: &[&[CommandDoc]] = &[
     bitmap::DOCS,
     connection::DOCS,
     generic::DOCS,
     hash::DOCS,
-    record::DOCS,
     pubsub::DOCS,
+    record::DOCS,
     scripting::DOCS,
     server::DOCS,
+    sorted_set::DOCS,
     string::DOCS,
     transactions::DOCS,
 ];

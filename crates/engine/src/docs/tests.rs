@@ -118,6 +118,11 @@ fn syntax_reads_as_in_the_manual() {
         ("bitcount", "BITCOUNT key [start end [<BYTE | BIT>]]"),
         ("hpersist", "HPERSIST key FIELDS numfields field [...]"),
         ("bitop", "BITOP <AND | OR | XOR | NOT> destkey key [...]"),
+        ("zadd", "ZADD key [<NX | XX>] [<GT | LT>] [CH] [INCR] score member [...]"),
+        (
+            "zunionstore",
+            "ZUNIONSTORE destination numkeys key [...] [WEIGHTS weight [...]] [AGGREGATE <SUM | MIN | MAX>]",
+        ),
     ];
     for (name, expected) in cases {
         assert_eq!(syntax(find(name).unwrap()), expected);

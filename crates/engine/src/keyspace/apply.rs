@@ -15,16 +15,25 @@ use super::shard::DATABASES;
 use super::value::Loose;
 use smallvec::SmallVec;
 
-/// When a small hash becomes a large one. Never visible but through OBJECT ENCODING and memory.
+mod sorted_set;
+
+/// When a small value becomes a large one. Never visible but through OBJECT ENCODING and memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     pub hash_entries_max: usize,
     pub hash_value_bytes_max: usize,
+    pub sorted_set_entries_max: usize,
+    pub sorted_set_value_bytes_max: usize,
 }
 
 impl Default for Thresholds {
     fn default() -> Thresholds {
-        Thresholds { hash_entries_max: 512, hash_value_bytes_max: 64 }
+        Thresholds {
+            hash_entries_max: 512,
+            hash_value_bytes_max: 64,
+            sorted_set_entries_max: 128,
+            sorted_set_value_bytes_max: 64,
+        }
     }
 }
 
@@ -45,6 +54,8 @@ impl Locked<'_> {
             }
             Effect::HashDelete { key, fields, cause: _ } => return self.hash_delete(db, key, fields),
             Effect::HashDeadline { key, field, deadline } => self.hash_deadline(db, key, field, deadline),
+            Effect::SortedSetAdd { key, members } => self.sorted_set_add(db, key, members, thresholds),
+            Effect::SortedSetRemove { key, members } => return self.sorted_set_remove(db, key, members),
             Effect::Delete { key, cause: _ } => self.delete(db, key),
             Effect::Deadline { key, deadline } => {
                 usize::from(self.db_mut(db, key).change(key, |entry, _| entry.set_deadline(deadline)).is_some())
@@ -140,7 +151,12 @@ impl Locked<'_> {
     /// Removes a key. A large value is freed after the locks are released.
     fn delete(&mut self, db: usize, key: Key<'_>) -> usize {
         let Some(entry) = self.db_mut(db, key).remove(key) else { return 0 };
-        if matches!(entry.object(), Some(Object::Hash(table)) if table.len() > FREED_AT_ONCE_MAX) {
+        let elements = match entry.object() {
+            Some(Object::Hash(table)) => table.len(),
+            Some(Object::SortedSet(set)) => set.len(),
+            Some(Object::Bytes(_)) | None => 0,
+        };
+        if elements > FREED_AT_ONCE_MAX {
             self.garbage.push(Box::new(entry));
         }
         1
@@ -158,13 +174,14 @@ impl Locked<'_> {
     }
 
     fn put(&mut self, db: usize, key: Key<'_>, loose: Loose, deadline: Option<u64>) -> usize {
+        self.delete(db, key);
         self.db_mut(db, key).put_loose(key, loose, deadline);
         1
     }
 
     fn put_image(&mut self, db: usize, key: Key<'_>, value: Image<'_>, deadline: Option<u64>) -> usize {
+        self.delete(db, key);
         let db = self.db_mut(db, key);
-        db.remove(key);
         let entry = match value {
             Image::String { value, marked } => {
                 let mut entry = string_entry(key, value, deadline);
@@ -181,6 +198,7 @@ impl Locked<'_> {
                 }
                 Entry::with_object(key.name, Box::new(Object::Hash(table)), deadline)
             }
+            Image::SortedSet { members, form } => sorted_set::entry_of(key.name, members, form, deadline),
         };
         db.insert(key, entry);
         1
@@ -233,7 +251,7 @@ impl Locked<'_> {
                     text[offset..end].copy_from_slice(bytes);
                     text.len()
                 }
-                Some(Object::Hash(_)) => panic!("a string effect was recorded for a hash"),
+                Some(_) => panic!("a string effect was recorded for another type"),
                 None => {
                     let len = entry.body().len();
                     if len < end {
@@ -349,8 +367,8 @@ impl Locked<'_> {
 /// Values with more elements than this are not freed while locks are held.
 const FREED_AT_ONCE_MAX: usize = 1024;
 
-/// Whatever the settings say, a packed hash has no more fields than this, none longer than that: every look-up
-/// walks over them.
+/// Whatever the settings say, a packed value has no more fields or members than this, none longer than that: every
+/// look-up walks over them.
 const PACKED_FIELDS_MAX: usize = 1024;
 const PACKED_BYTES_MAX: usize = 4096;
 

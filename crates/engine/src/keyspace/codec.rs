@@ -12,6 +12,7 @@ use super::object::Object;
 use super::packed::{Packed, Pair};
 use super::scalar::Scalar;
 use super::shard::DATABASES;
+use super::sorted_set::{self, Scored, SortedSetRef};
 
 /// The first byte of an encoded effect. IMPORTANT: append only; journals on disk hold these numbers.
 pub(crate) mod tag {
@@ -35,6 +36,9 @@ pub(crate) mod tag {
     pub(crate) const SWAP_DB: u8 = 18;
     pub(crate) const LIBRARY_SET: u8 = 19;
     pub(crate) const LIBRARY_DELETE: u8 = 20;
+    pub(crate) const SORTED_SET_ADD: u8 = 23;
+    pub(crate) const SORTED_SET_REMOVE: u8 = 24;
+    pub(crate) const PUT_SORTED_SET: u8 = 25;
 }
 
 /// How a scalar is written: a length and bytes, or a number.
@@ -48,6 +52,16 @@ const FORMS: [(Option<Form>, u8); 4] =
     [(None, 0), (Some(Form::Small), 1), (Some(Form::SmallWithDeadlines), 2), (Some(Form::Large), 3)];
 /// Bit of a hash image: every field is followed by its deadline.
 const WITH_DEADLINES: u8 = 128;
+
+/// How a sorted set image is kept: packed, or a table of some form.
+const SORTED_SET_FORMS: [(Option<sorted_set::Form>, u8); 3] =
+    [(None, 0), (Some(sorted_set::Form::Small), 1), (Some(sorted_set::Form::Large), 2)];
+
+/// How a score is written: a double, or a whole number.
+const SCORE_DOUBLE: u8 = 0;
+const SCORE_NUMBER: u8 = 1;
+/// Whole numbers nearer to zero than this are the same as doubles and as integers.
+const SCORE_NUMBER_MAX: f64 = (1_u64 << 53) as f64;
 
 /// Appends an effect in database `db`.
 pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
@@ -85,6 +99,18 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_bytes(key.name, out);
             put_bytes(field, out);
             put_deadline(deadline, out);
+        }
+        Effect::SortedSetAdd { key, members } => {
+            head(tag::SORTED_SET_ADD);
+            put_bytes(key.name, out);
+            put_number(members.len() as u64, out);
+            members.iter().for_each(|member| put_scored(*member, out));
+        }
+        Effect::SortedSetRemove { key, members } => {
+            head(tag::SORTED_SET_REMOVE);
+            put_bytes(key.name, out);
+            put_number(members.len() as u64, out);
+            members.iter().for_each(|member| put_bytes(member, out));
         }
         Effect::Delete { key, cause } => {
             head(if cause == Cause::Expired { tag::EXPIRE } else { tag::DELETE });
@@ -128,6 +154,10 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
                 }
             }
         }
+        Effect::Put { key, value: Image::SortedSet { members, form }, deadline } => {
+            put_sorted_set_head(db, key.name, deadline, form, members.len(), out);
+            members.iter().for_each(|member| put_scored(*member, out));
+        }
         Effect::FlushDb => head(tag::FLUSH_DB),
         Effect::FlushAll => head(tag::FLUSH_ALL),
         Effect::SwapDb { a, b } => {
@@ -165,8 +195,15 @@ pub(super) fn encode_entry(db: usize, within: &Db, entry: &Entry, out: &mut Vec<
                 value.with_bytes(|value| put_bytes(value, out));
             }
         }
+        Kind::PackedSortedSet => {
+            let set = SortedSetRef::Packed(sorted_set::Packed::new(entry.body()));
+            encode_sorted_set(db, name, deadline, set, None, out);
+        }
         Kind::Object => match entry.object().expect("an object entry has an object") {
             Object::Bytes(bytes) => string(Scalar::Bytes(bytes)),
+            Object::SortedSet(set) => {
+                encode_sorted_set(db, name, deadline, SortedSetRef::Table(set), Some(set.form), out);
+            }
             Object::Hash(table) => {
                 let timed = table.soonest().is_some();
                 put_hash_head(db, name, deadline, Some(table.form), timed, table.len(), out);
@@ -199,6 +236,53 @@ fn put_hash_head(
     put_number(fields as u64, out);
 }
 
+fn encode_sorted_set(
+    db: usize,
+    name: &[u8],
+    deadline: Option<u64>,
+    set: SortedSetRef<'_>,
+    form: Option<sorted_set::Form>,
+    out: &mut Vec<u8>,
+) {
+    put_sorted_set_head(db, name, deadline, form, set.len(), out);
+    for member in set.iter() {
+        member.name.with_bytes(|name| put_scored((member.score, name), out));
+    }
+}
+
+fn put_sorted_set_head(
+    db: usize,
+    name: &[u8],
+    deadline: Option<u64>,
+    form: Option<sorted_set::Form>,
+    members: usize,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&[tag::PUT_SORTED_SET, db as u8]);
+    put_bytes(name, out);
+    put_deadline(deadline, out);
+    out.push(SORTED_SET_FORMS.iter().find(|(known, _)| *known == form).map_or(0, |(_, byte)| *byte));
+    put_number(members as u64, out);
+}
+
+fn put_scored((score, name): Scored<'_>, out: &mut Vec<u8>) {
+    let is_negative_zero = score == 0.0 && score.is_sign_negative();
+    if score.abs() < SCORE_NUMBER_MAX && score.trunc() == score && !is_negative_zero {
+        out.push(SCORE_NUMBER);
+        put_signed(score as i64, out);
+    } else {
+        out.push(SCORE_DOUBLE);
+        out.extend_from_slice(&score.to_le_bytes());
+    }
+    put_bytes(name, out);
+}
+
+/// Zigzag: small negative numbers are short too.
+#[inline]
+fn put_signed(number: i64, out: &mut Vec<u8>) {
+    put_number((number << 1 ^ number >> 63) as u64, out);
+}
+
 /// Seven bits a byte, the lowest first; the top bit says that there is more.
 #[inline]
 fn put_number(mut number: u64, out: &mut Vec<u8>) {
@@ -229,8 +313,7 @@ fn put_scalar(value: Scalar<'_>, bits: u8, out: &mut Vec<u8>) {
         }
         Scalar::Number(number) => {
             out.push(SCALAR_NUMBER | bits);
-            // Zigzag: small negative numbers are short too.
-            put_number((number << 1 ^ number >> 63) as u64, out);
+            put_signed(number, out);
         }
     }
 }
@@ -268,6 +351,7 @@ pub struct Decoder<'a> {
     pairs: Vec<Pair<'a>>,
     names: Vec<&'a [u8]>,
     deadlines: Vec<Option<u64>>,
+    members: Vec<Scored<'a>>,
 }
 
 impl<'a> Decoder<'a> {
@@ -302,18 +386,30 @@ impl<'a> Decoder<'a> {
             }
             tag::HASH_DELETE | tag::HASH_EXPIRE => {
                 let key = self.key()?;
-                let count = self.count()?;
-                self.names.clear();
-                for _ in 0..count {
-                    let name = self.bytes()?;
-                    self.names.push(name);
-                }
+                self.read_names()?;
                 let cause = if tag == tag::HASH_EXPIRE { Cause::Expired } else { Cause::Deleted };
                 Effect::HashDelete { key, fields: &self.names, cause }
             }
             tag::HASH_DEADLINE => {
                 let (key, field, deadline) = (self.key()?, self.bytes()?, self.deadline()?);
                 Effect::HashDeadline { key, field, deadline }
+            }
+            tag::SORTED_SET_ADD => {
+                let key = self.key()?;
+                self.read_members()?;
+                Effect::SortedSetAdd { key, members: &self.members }
+            }
+            tag::SORTED_SET_REMOVE => {
+                let key = self.key()?;
+                self.read_names()?;
+                Effect::SortedSetRemove { key, members: &self.names }
+            }
+            tag::PUT_SORTED_SET => {
+                let (key, deadline, byte) = (self.key()?, self.deadline()?, self.byte()?);
+                let form = SORTED_SET_FORMS.iter().find(|(_, known)| *known == byte);
+                let (form, _) = *form.ok_or(BadEffect::OutOfRange)?;
+                self.read_members()?;
+                Effect::Put { key, value: Image::SortedSet { members: &self.members, form }, deadline }
             }
             tag::DELETE => Effect::Delete { key: self.key()?, cause: Cause::Deleted },
             tag::EXPIRE => Effect::Delete { key: self.key()?, cause: Cause::Expired },
@@ -381,6 +477,50 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// Names into `names`.
+    fn read_names(&mut self) -> Result<(), BadEffect> {
+        let count = self.count()?;
+        self.names.clear();
+        for _ in 0..count {
+            let name = self.bytes()?;
+            self.names.push(name);
+        }
+        Ok(())
+    }
+
+    /// Members with their scores into `members`.
+    fn read_members(&mut self) -> Result<(), BadEffect> {
+        let count = self.count()?;
+        if count == 0 {
+            // There is no sorted set without members either.
+            return Err(BadEffect::OutOfRange);
+        }
+        self.members.clear();
+        for _ in 0..count {
+            let member = (self.score()?, self.bytes()?);
+            self.members.push(member);
+        }
+        Ok(())
+    }
+
+    fn score(&mut self) -> Result<f64, BadEffect> {
+        let score = match self.byte()? {
+            SCORE_NUMBER => self.signed()? as f64,
+            SCORE_DOUBLE => {
+                let (bytes, rest) = self.rest.split_first_chunk().ok_or(BadEffect::CutShort)?;
+                self.rest = rest;
+                f64::from_le_bytes(*bytes)
+            }
+            _ => return Err(BadEffect::OutOfRange),
+        };
+        if score.is_nan() { Err(BadEffect::OutOfRange) } else { Ok(score) }
+    }
+
+    fn signed(&mut self) -> Result<i64, BadEffect> {
+        let zigzag = self.number()?;
+        Ok((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
+    }
+
     #[inline]
     fn byte(&mut self) -> Result<u8, BadEffect> {
         let (first, rest) = self.rest.split_first().ok_or(BadEffect::CutShort)?;
@@ -437,10 +577,7 @@ impl<'a> Decoder<'a> {
         }
         let value = match byte & SCALAR_NUMBER {
             SCALAR_BYTES => Scalar::Bytes(self.bytes()?),
-            _ => {
-                let zigzag = self.number()?;
-                Scalar::Number((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64))
-            }
+            _ => Scalar::Number(self.signed()?),
         };
         Ok((value, byte & known))
     }

@@ -207,6 +207,7 @@ impl Db {
                 let pairs: Vec<_> = fields.iter().map(|(field, value)| (field.as_slice(), value.as_slice())).collect();
                 packed::create(key.name, &pairs, &mut self.shapes, deadline)
             }
+            Loose::PackedSortedSet(body) => Entry::new(key.name, Kind::PackedSortedSet, &body, deadline),
             Loose::Object(object) => Entry::with_object(key.name, object, deadline),
         };
         self.insert(key, entry);

@@ -7,6 +7,7 @@ use super::hash::Form;
 use super::key::Key;
 use super::packed::Pair;
 use super::scalar::Scalar;
+use super::sorted_set::{self, Scored};
 use smallvec::{SmallVec, smallvec};
 
 /// One change of the state. Borrowed, so that recording it costs nothing.
@@ -22,6 +23,10 @@ pub enum Effect<'a> {
     HashDelete { key: Key<'a>, fields: &'a [&'a [u8]], cause: Cause },
     /// The field expires then, or never.
     HashDeadline { key: Key<'a>, field: &'a [u8], deadline: Option<u64> },
+    /// These members of the sorted set have these scores; of several with one name the last one counts.
+    SortedSetAdd { key: Key<'a>, members: &'a [Scored<'a>] },
+    /// These members of the sorted set are gone; without a member left, so is the key.
+    SortedSetRemove { key: Key<'a>, members: &'a [&'a [u8]] },
     /// The key is gone.
     Delete { key: Key<'a>, cause: Cause },
     /// The key expires then, or never.
@@ -33,7 +38,7 @@ pub enum Effect<'a> {
     /// The key with its deadline is in database `to_db` and no longer in this one.
     Move { key: Key<'a>, to_db: usize },
     /// The key holds this value and expires then; whatever it held before is gone. The whole of a key at once: how
-    /// snapshots tell of it.
+    /// snapshots tell of it, and what a sorted set is stored by.
     Put { key: Key<'a>, value: Image<'a>, deadline: Option<u64> },
     /// The database is empty.
     FlushDb,
@@ -56,6 +61,8 @@ impl<'a> Effect<'a> {
             | Effect::HashSet { key, .. }
             | Effect::HashDelete { key, .. }
             | Effect::HashDeadline { key, .. }
+            | Effect::SortedSetAdd { key, .. }
+            | Effect::SortedSetRemove { key, .. }
             | Effect::Delete { key, .. }
             | Effect::Deadline { key, .. }
             | Effect::Move { key, .. }
@@ -89,14 +96,16 @@ pub enum Image<'a> {
     /// A hash whose fields have different names; a table of that form, or packed. `deadlines` is empty or has an
     /// element for each field.
     Hash { fields: &'a [Pair<'a>], deadlines: &'a [Option<u64>], form: Option<Form> },
+    /// A sorted set; a table of that form, or packed.
+    SortedSet { members: &'a [Scored<'a>], form: Option<sorted_set::Form> },
 }
 
 /// What applying an effect came to, where the state alone can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// Fields created or removed, keys removed, or the length of the string written.
+    /// Fields or members created or removed, keys removed, or the length of the string written.
     pub count: usize,
-    /// The last field of a hash is gone, and the key with it.
+    /// The last field or member is gone, and the key with it.
     pub emptied: bool,
     /// The deadline of the value that a string replaced: it may have passed unnoticed.
     pub replaced_deadline: Option<u64>,

@@ -32,6 +32,8 @@ pub enum Kind {
     PackedHash = 2,
     /// Anything else, behind a pointer.
     Object = 3,
+    /// A small sorted set, packed (see `keyspace::sorted_set::packed`).
+    PackedSortedSet = 4,
 }
 
 impl Kind {
@@ -40,6 +42,7 @@ impl Kind {
             0 => Kind::Text,
             1 => Kind::Number,
             2 => Kind::PackedHash,
+            4 => Kind::PackedSortedSet,
             _ => Kind::Object,
         }
     }

@@ -26,6 +26,7 @@ fn object_bytes(object: &Object, samples: usize) -> usize {
     match object {
         Object::Bytes(bytes) => size_class(bytes.capacity()),
         Object::Hash(table) => table.heap_bytes(samples),
+        Object::SortedSet(set) => set.heap_bytes(samples),
     }
 }
 

@@ -331,6 +331,8 @@ impl<'a> Locked<'a> {
             | Effect::HashSet { key, .. }
             | Effect::HashDelete { key, .. }
             | Effect::HashDeadline { key, .. }
+            | Effect::SortedSetAdd { key, .. }
+            | Effect::SortedSetRemove { key, .. }
             | Effect::Delete { key, .. }
             | Effect::Deadline { key, .. }
             | Effect::Put { key, .. } => self.watched_mut(key).changed(db, key.name, expired),
@@ -402,6 +404,7 @@ impl<'a> Locked<'a> {
         match self.db(db, key).entry(key).and_then(Entry::object) {
             Some(Object::Bytes(bytes)) => bytes.len() > LARGE_BYTES,
             Some(Object::Hash(table)) => table.len() > LARGE_FIELDS || table.heap_bytes(LARGE_SAMPLES) > LARGE_BYTES,
+            Some(Object::SortedSet(set)) => set.len() > LARGE_FIELDS || set.heap_bytes(LARGE_SAMPLES) > LARGE_BYTES,
             None => false,
         }
     }

@@ -1,6 +1,7 @@
 //! Values too large or too rich to lie inline in their entry.
 
 use super::hash::FieldTable;
+use super::sorted_set::SortedSet;
 
 /// A value behind a pointer.
 pub enum Object {
@@ -8,4 +9,6 @@ pub enum Object {
     Bytes(Vec<u8>),
     /// A large hash, or one with field deadlines.
     Hash(FieldTable),
+    /// A large sorted set.
+    SortedSet(SortedSet),
 }

@@ -6,11 +6,10 @@
 //! u32 PLAIN, u16 count           the names are here
 //!     name value name value …
 //! ```
-//! A name or value is one *item*: a byte that says what follows, then the bytes.
-//! `0..=239` that many bytes; `240..=247` a number in 1 to 8 little-endian bytes; `248` a u16 length and bytes;
-//! `249` a u32 length and bytes. Numbers stand for their decimal form: a 13-digit timestamp takes 7 bytes.
+//! A name or value is one item: see `keyspace::item`.
 
 use super::entry::{Entry, Kind};
+use super::item::{item_is, item_len, read_item, replace_item, write_item};
 use super::scalar::Scalar;
 use super::shapes::{FIELDS_MAX, Shape, ShapeId, Shapes};
 use smallvec::SmallVec;
@@ -18,10 +17,6 @@ use smallvec::SmallVec;
 const PLAIN: u32 = u32::MAX;
 const PLAIN_HEADER: usize = 6;
 const SHAPED_HEADER: usize = 4;
-const SHORT_MAX: usize = 239;
-const NUMBER: u8 = 240;
-const LEN16: u8 = 248;
-const LEN32: u8 = 249;
 
 /// Field names and values, as commands give them.
 pub(crate) type Pair<'a> = (&'a [u8], &'a [u8]);
@@ -304,12 +299,6 @@ fn write_all(body: &mut Vec<u8>, fields: &[Pair<'_>], shapes: &mut Shapes) {
     }
 }
 
-/// Writes `value` over the item of `old_len` bytes at `start` of the body.
-fn replace_item(entry: &mut Entry, start: usize, old_len: usize, value: Scalar<'_>) {
-    let item = Item::of(value);
-    item.write(entry.open_gap(start..start + old_len, item.len()));
-}
-
 #[inline]
 fn shape_id(body: &[u8]) -> Option<ShapeId> {
     let id = u32::from_le_bytes(body[..4].try_into().expect("a packed hash begins with four bytes"));
@@ -318,104 +307,6 @@ fn shape_id(body: &[u8]) -> Option<ShapeId> {
 
 fn plain_count(body: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([body[4], body[5]]))
-}
-
-/// A scalar in the form it is packed in: a head, and bytes copied as they are.
-struct Item<'a> {
-    head: [u8; 9],
-    head_len: usize,
-    tail: &'a [u8],
-}
-
-impl<'a> Item<'a> {
-    #[inline]
-    fn of(value: Scalar<'a>) -> Item<'a> {
-        let mut head = [0; 9];
-        match value {
-            Scalar::Number(number) => {
-                // As few bytes as keep the sign.
-                let bits = 65 - if number < 0 { number.leading_ones() } else { number.leading_zeros() };
-                let len = bits.div_ceil(8).min(8) as usize;
-                head[0] = NUMBER + len as u8 - 1;
-                head[1..].copy_from_slice(&number.to_le_bytes());
-                Item { head, head_len: 1 + len, tail: &[] }
-            }
-            Scalar::Bytes(bytes) => {
-                let head_len = match bytes.len() {
-                    len @ 0..=SHORT_MAX => {
-                        head[0] = len as u8;
-                        1
-                    }
-                    len if len <= usize::from(u16::MAX) => {
-                        head[0] = LEN16;
-                        head[1..3].copy_from_slice(&(len as u16).to_le_bytes());
-                        3
-                    }
-                    len => {
-                        head[0] = LEN32;
-                        head[1..5].copy_from_slice(&(len as u32).to_le_bytes());
-                        5
-                    }
-                };
-                Item { head, head_len, tail: bytes }
-            }
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.head_len + self.tail.len()
-    }
-
-    #[inline]
-    fn write(&self, to: &mut [u8]) {
-        to[..self.head_len].copy_from_slice(&self.head[..self.head_len]);
-        to[self.head_len..].copy_from_slice(self.tail);
-    }
-}
-
-#[inline]
-fn write_item(out: &mut Vec<u8>, value: Scalar<'_>) {
-    let item = Item::of(value);
-    out.extend_from_slice(&item.head[..item.head_len]);
-    out.extend_from_slice(item.tail);
-}
-
-/// The item at the start of `items` and how many bytes it takes.
-#[inline]
-fn read_item(items: &[u8]) -> (Scalar<'_>, usize) {
-    let (head, len) = item_frame(items);
-    let content = &items[head..head + len];
-    if (NUMBER..LEN16).contains(&items[0]) {
-        let mut bytes = if content[len - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
-        bytes[..len].copy_from_slice(content);
-        (Scalar::Number(i64::from_le_bytes(bytes)), head + len)
-    } else {
-        (Scalar::Bytes(content), head + len)
-    }
-}
-
-#[inline]
-fn item_len(items: &[u8]) -> usize {
-    let (head, len) = item_frame(items);
-    head + len
-}
-
-/// How long the head of the item is, and its content.
-#[inline]
-fn item_frame(items: &[u8]) -> (usize, usize) {
-    match items[0] {
-        short @ 0..=239 => (1, usize::from(short)),
-        LEN16 => (3, usize::from(u16::from_le_bytes([items[1], items[2]]))),
-        LEN32 => (5, u32::from_le_bytes([items[1], items[2], items[3], items[4]]) as usize),
-        number => (1, usize::from(number - NUMBER) + 1),
-    }
-}
-
-fn item_is(items: &[u8], name: &[u8]) -> bool {
-    match read_item(items).0 {
-        Scalar::Bytes(bytes) => bytes == name,
-        number => number.with_bytes(|bytes| bytes == name),
-    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,9 @@
-//! A table of entries by name that never stops to grow. Knows hashing and order of iteration; refuses to know
-//! what a value is.
-//!
-//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is
-//! full is split in two, so growth moves a hundred entries at a time instead of all of them, and iteration by
-//! position survives every split and merge: an element that stays in the table throughout a scan is met by it
-//! exactly once. A single large `HashMap` gives neither.
+//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. How it grows and is walked
+//! over is the business of `segmented`.
 
 use super::entry::Entry;
-use hashbrown::HashTable;
+use super::segmented::Segmented;
 use std::hash::{BuildHasher, Hasher};
-
-/// Most entries a segment holds before it is split: seven eighths of 128 slots, which is when `hashbrown` would
-/// otherwise double it.
-const SEGMENT_MAX: usize = 112;
-/// Two neighbours are merged when together they hold no more than this.
-const MERGE_MAX: usize = 28;
-/// Bits of position; the deepest a table can be split.
-const POSITION_BITS: u32 = 32;
 
 /// The hash of a name, the same in every table of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,64 +79,51 @@ impl NameHasher {
     }
 }
 
-#[derive(Clone)]
-struct Segment {
-    entries: HashTable<Entry>,
-    /// How many leading bits of the position all entries here share.
-    depth: u32,
-    /// Those bits, in the low end.
-    prefix: u32,
-}
-
-/// Entries by name. See the module's description.
+/// Entries by name. See [`Segmented`].
 #[derive(Default, Clone)]
 pub struct Table {
-    segments: Vec<Segment>,
-    /// Leading `depth` bits of a position to the index of its segment.
-    directory: Vec<u32>,
-    depth: u32,
-    len: usize,
+    entries: Segmented<Entry>,
+}
+
+fn hash_of(entry: &Entry) -> NameHash {
+    NameHash::of(entry.name())
 }
 
 impl Table {
     /// How many entries there are.
     #[inline]
     pub fn len(&self) -> usize {
-        self.len
+        self.entries.len()
     }
 
     /// True when there is none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.entries.is_empty()
     }
 
     /// The entry of that name.
     #[inline]
     pub fn get(&self, hash: NameHash, name: &[u8]) -> Option<&Entry> {
-        let segment = self.segments.get(self.segment_of(hash.position())?)?;
-        segment.entries.find(hash.0, |entry| entry.name() == name)
+        self.entries.find(hash, |entry| entry.name() == name)
     }
 
     /// The entry of that name, to be changed.
     #[inline]
     pub fn get_mut(&mut self, hash: NameHash, name: &[u8]) -> Option<&mut Entry> {
-        let index = self.segment_of(hash.position())?;
-        self.segments[index].entries.find_mut(hash.0, |entry| entry.name() == name)
+        self.entries.find_mut(hash, |entry| entry.name() == name)
     }
 
-    /// An entry with that hash for which `test` holds.
+    /// An entry of that hash for which `test` holds.
     pub fn find(&self, hash: NameHash, test: impl Fn(&Entry) -> bool) -> Option<&Entry> {
-        let index = self.segment_of(hash.position())?;
-        // The table compares a few bits of the hash only.
-        self.segments[index].entries.find(hash.0, |entry| test(entry) && NameHash::of(entry.name()) == hash)
+        // The table compares some bits of the hash only.
+        self.entries.find(hash, |entry| test(entry) && hash_of(entry) == hash)
     }
 
     /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
     #[inline]
     pub fn prefetch(&self, hash: NameHash) {
-        let Some(segment) = self.segment_of(hash.position()).and_then(|index| self.segments.get(index)) else { return };
         // Whatever has the same tag is fetched; looking at names would wait for them.
-        segment.entries.find(hash.0, |entry| {
+        self.entries.find(hash, |entry| {
             entry.prefetch();
             false
         });
@@ -158,210 +132,44 @@ impl Table {
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry) -> &mut Entry {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");
-        if self.segments.is_empty() {
-            self.segments.push(Segment { entries: HashTable::new(), depth: 0, prefix: 0 });
-            self.directory.push(0);
-        }
-        let position = hash.position();
-        let mut index = self.directory[self.slot_of(position)] as usize;
-        while self.segments[index].entries.len() >= SEGMENT_MAX && self.segments[index].depth < POSITION_BITS {
-            self.split(index);
-            index = self.directory[self.slot_of(position)] as usize;
-        }
-        self.len += 1;
-        self.segments[index].entries.insert_unique(hash.0, entry, rehash).into_mut()
+        self.entries.insert(hash, entry, hash_of)
     }
 
     /// Takes the entry of that name out.
     pub fn remove(&mut self, hash: NameHash, name: &[u8]) -> Option<Entry> {
-        let index = self.segment_of(hash.position())?;
-        let segment = &mut self.segments[index];
-        let occupied = segment.entries.find_entry(hash.0, |entry| entry.name() == name).ok()?;
-        let (entry, _) = occupied.remove();
-        self.len -= 1;
-        if self.len == 0 {
-            *self = Table::default();
-        } else if self.segments[index].entries.len() < MERGE_MAX / 2 {
-            self.merge(index);
-        }
-        Some(entry)
+        self.entries.remove(hash, |entry| entry.name() == name, hash_of)
     }
 
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.segments.iter().flat_map(|segment| segment.entries.iter())
+        self.entries.iter()
     }
 
-    /// Visits entries in order of position from `cursor` on, at least `count` of them if there are so many, and
-    /// returns the cursor to go on with; `None` at the end. An entry that is in the table during the whole
-    /// iteration is visited exactly once, whatever else comes and goes.
-    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(&Entry)) -> Option<u32> {
-        let mut next = cursor;
-        let mut visited = 0;
-        let mut batch: Vec<(u32, &Entry)> = Vec::new();
-        loop {
-            let segment = &self.segments[self.segment_of(next)?];
-            batch.clear();
-            batch.extend(
-                segment
-                    .entries
-                    .iter()
-                    .map(|entry| (NameHash::of(entry.name()).position(), entry))
-                    .filter(|(position, _)| *position >= next),
-            );
-            batch.sort_unstable_by_key(|(position, _)| *position);
-            let mut rest = batch.as_slice();
-            while let [(position, entry), tail @ ..] = rest {
-                visit(entry);
-                visited += 1;
-                rest = tail;
-                // Entries that share a position are visited together: the cursor cannot point between them.
-                if visited >= count && rest.first().is_none_or(|(following, _)| following != position) {
-                    match position.checked_add(1) {
-                        Some(after) if !rest.is_empty() => return Some(after),
-                        _ => break,
-                    }
-                }
-            }
-            next = segment.end()?;
-            if visited >= count {
-                return Some(next);
-            }
-        }
+    /// Visits entries from `cursor` on: see [`Segmented::scan`].
+    pub fn scan(&self, cursor: u32, count: usize, visit: impl FnMut(&Entry)) -> Option<u32> {
+        self.entries.scan(cursor, count, hash_of, visit)
     }
 
     /// The last position of the range of positions that is kept together with `position`: the smallest step that
     /// [`Table::visit_range`] takes without looking at hashes.
     pub fn range_end(&self, position: u32) -> u32 {
-        let segment = self.segment_of(position).and_then(|index| self.segments[index].end());
-        segment.map_or(u32::MAX, |end| end - 1)
+        self.entries.range_end(position)
     }
 
     /// Visits the entries whose positions are `from` to `to`, both included, in no order.
-    pub fn visit_range<'t>(&'t self, from: u32, to: u32, mut visit: impl FnMut(&'t Entry)) {
-        let mut next = from;
-        while let Some(index) = self.segment_of(next) {
-            let segment = &self.segments[index];
-            let end = segment.end().map_or(u32::MAX, |end| end - 1);
-            if segment.start() >= from && end <= to {
-                segment.entries.iter().for_each(&mut visit);
-            } else {
-                let within = |entry: &&Entry| (from..=to).contains(&NameHash::of(entry.name()).position());
-                segment.entries.iter().filter(within).for_each(&mut visit);
-            }
-            match end.checked_add(1) {
-                Some(start) if start <= to => next = start,
-                _ => break,
-            }
-        }
+    pub fn visit_range<'t>(&'t self, from: u32, to: u32, visit: impl FnMut(&'t Entry)) {
+        self.entries.visit_range(from, to, hash_of, visit);
     }
 
     /// A random entry. Fair among the entries of a segment; segments are met in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
-        if self.len == 0 {
-            return None;
-        }
-        loop {
-            let segment = &self.segments[self.segment_of(random.u32(..))?];
-            if !segment.entries.is_empty() {
-                return segment.entries.iter().nth(random.usize(..segment.entries.len()));
-            }
-        }
+        self.entries.random(random)
     }
 
     /// Heap bytes of the table itself, without its entries.
     pub fn heap_bytes(&self) -> usize {
-        let slots: usize = self.segments.iter().map(|segment| segment.entries.allocation_size()).sum();
-        slots + self.segments.capacity() * size_of::<Segment>() + self.directory.capacity() * 4
+        self.entries.heap_bytes()
     }
-
-    #[inline]
-    fn slot_of(&self, position: u32) -> usize {
-        // A shift by all 32 bits would overflow; depth 0 has the single slot 0.
-        (u64::from(position) >> (POSITION_BITS - self.depth)) as usize
-    }
-
-    #[inline]
-    fn segment_of(&self, position: u32) -> Option<usize> {
-        self.directory.get(self.slot_of(position)).map(|index| *index as usize)
-    }
-
-    /// Splits a segment by the next bit of the position.
-    fn split(&mut self, index: usize) {
-        let Segment { depth, prefix, .. } = self.segments[index];
-        if depth == self.depth {
-            self.directory = self.directory.iter().flat_map(|segment| [*segment, *segment]).collect();
-            self.depth += 1;
-        }
-        let entries = std::mem::take(&mut self.segments[index].entries);
-        let (mut low, mut high) =
-            (HashTable::with_capacity(SEGMENT_MAX / 2), HashTable::with_capacity(SEGMENT_MAX / 2));
-        for entry in entries {
-            let hash = NameHash::of(entry.name());
-            let half = if hash.position() >> (POSITION_BITS - depth - 1) & 1 == 0 { &mut low } else { &mut high };
-            half.insert_unique(hash.0, entry, rehash);
-        }
-        let fresh = self.segments.len() as u32;
-        self.segments[index] = Segment { entries: low, depth: depth + 1, prefix: prefix << 1 };
-        let high = Segment { entries: high, depth: depth + 1, prefix: prefix << 1 | 1 };
-        let slots = self.slots_of(&high);
-        self.directory[slots].fill(fresh);
-        self.segments.push(high);
-    }
-
-    /// Merges a small segment with its other half, if that is small too.
-    fn merge(&mut self, index: usize) {
-        let Segment { depth, prefix, .. } = self.segments[index];
-        if depth == 0 {
-            return;
-        }
-        let buddy_prefix = prefix ^ 1;
-        let buddy = self.directory[(buddy_prefix as usize) << (self.depth - depth)] as usize;
-        let together = self.segments[index].entries.len() + self.segments[buddy].entries.len();
-        if self.segments[buddy].depth != depth || together > MERGE_MAX {
-            return;
-        }
-        let mut merged = HashTable::with_capacity(together);
-        for half in [index, buddy] {
-            for entry in std::mem::take(&mut self.segments[half].entries) {
-                let hash = NameHash::of(entry.name());
-                merged.insert_unique(hash.0, entry, rehash);
-            }
-        }
-        self.segments[index] = Segment { entries: merged, depth: depth - 1, prefix: prefix >> 1 };
-        let slots = self.slots_of(&self.segments[index]);
-        self.directory[slots].fill(index as u32);
-        // The last segment takes the place that became free.
-        self.segments.swap_remove(buddy);
-        if buddy < self.segments.len() {
-            let slots = self.slots_of(&self.segments[buddy]);
-            self.directory[slots].fill(buddy as u32);
-        }
-    }
-
-    /// The slots of the directory that point to a segment.
-    fn slots_of(&self, segment: &Segment) -> std::ops::Range<usize> {
-        let width = self.depth - segment.depth;
-        let first = (segment.prefix as usize) << width;
-        first..first + (1 << width)
-    }
-}
-
-impl Segment {
-    /// The first position of this segment's range.
-    fn start(&self) -> u32 {
-        (u64::from(self.prefix) << (POSITION_BITS - self.depth)) as u32
-    }
-
-    /// The first position behind this segment's range; `None` when it is the last.
-    fn end(&self) -> Option<u32> {
-        let end = (u64::from(self.prefix) + 1) << (POSITION_BITS - self.depth);
-        u32::try_from(end).ok()
-    }
-}
-
-fn rehash(entry: &Entry) -> u64 {
-    NameHash::of(entry.name()).0
 }
 
 #[cfg(test)]
@@ -452,7 +260,7 @@ mod tests {
             assert!(table.get(NameHash::of(name), name).is_some());
             table.remove(NameHash::of(name), name);
         }
-        assert!(table.is_empty() && table.segments.is_empty());
+        assert!(table.is_empty() && table.heap_bytes() == 0);
     }
 
     #[test]

@@ -7,12 +7,14 @@ use super::object::Object;
 use super::packed::Packed;
 use super::scalar::Scalar;
 use super::shapes::Shapes;
+use super::sorted_set::{self, SortedSetRef};
 
 /// The value of a key, to be read.
 #[derive(Clone, Copy)]
 pub enum Value<'a> {
     String(Scalar<'a>),
     Hash(HashRef<'a>),
+    SortedSet(SortedSetRef<'a>),
 }
 
 impl<'a> Value<'a> {
@@ -21,9 +23,11 @@ impl<'a> Value<'a> {
         match entry.kind() {
             Kind::Text | Kind::Number => Value::String(scalar(entry)),
             Kind::PackedHash => Value::Hash(HashRef::Packed(Packed::new(entry.body(), shapes))),
+            Kind::PackedSortedSet => Value::SortedSet(SortedSetRef::Packed(sorted_set::Packed::new(entry.body()))),
             Kind::Object => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
                 Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
+                Object::SortedSet(set) => Value::SortedSet(SortedSetRef::Table(set)),
             },
         }
     }
@@ -33,6 +37,7 @@ impl<'a> Value<'a> {
         match self {
             Value::String(_) => "string",
             Value::Hash(_) => "hash",
+            Value::SortedSet(_) => "zset",
         }
     }
 }
@@ -46,6 +51,8 @@ pub(crate) enum Loose {
     },
     /// A small hash: packed anew where it arrives, since shapes belong to a database.
     Packed(Vec<(Vec<u8>, Vec<u8>)>),
+    /// A small sorted set as it lies in its entry.
+    PackedSortedSet(Vec<u8>),
     Object(Box<Object>),
 }
 
@@ -63,6 +70,7 @@ impl Loose {
                     .map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned()))
                     .collect(),
             ),
+            Kind::PackedSortedSet => Loose::PackedSortedSet(entry.body().to_vec()),
             Kind::Object => Loose::Object(Box::new(entry.object().expect("an object entry has an object").clone())),
         }
     }
@@ -81,6 +89,7 @@ impl Clone for Object {
         match self {
             Object::Bytes(bytes) => Object::Bytes(bytes.clone()),
             Object::Hash(table) => Object::Hash(FieldTable::clone(table)),
+            Object::SortedSet(set) => Object::SortedSet(set.clone()),
         }
     }
 }

@@ -14,6 +14,7 @@ mod lzf;
 mod natural;
 pub mod numbers;
 mod packed;
+pub mod ranked;
 pub mod rdb;
 pub mod rdb_file;
 #[cfg(test)]

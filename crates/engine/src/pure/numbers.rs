@@ -3,6 +3,7 @@
 
 use super::float_text::{is_infinity, parse_hex, split_sign};
 use super::grisu::{DIGITS_MAX, digits_of};
+use std::io::Write;
 
 /// Room for any i64 in decimal.
 pub const I64_CHARS_MAX: usize = 20;
@@ -146,6 +147,32 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     allowed.then_some(number)
 }
 
+/// Reads a double as C's `strtod` does where Redis asks for nothing more than that it reads to the end: spaces in front
+/// are passed over, no text at all is zero, and so is what is too small; what is too large is infinite. The text ends at
+/// the first zero byte.
+pub fn parse_f64_loosely(text: &[u8]) -> Option<f64> {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'))?;
+    let text = &text[start..];
+    let parsed = str::from_utf8(text).ok().and_then(|text| text.parse::<f64>().ok());
+    parsed.filter(|number| !number.is_nan()).or_else(|| parse_hex_f64_loosely(text))
+}
+
+#[cold]
+fn parse_hex_f64_loosely(text: &[u8]) -> Option<f64> {
+    let (negative, unsigned) = split_sign(text);
+    let binary = parse_hex(unsigned)?;
+    parse_hex_f64(text).or_else(|| {
+        // Out of range at one end or the other.
+        let width = i64::from(u128::BITS - binary.significand.leading_zeros());
+        let magnitude = if binary.exponent + width > 0 { f64::INFINITY } else { 0.0 };
+        Some(if negative { -magnitude } else { magnitude })
+    })
+}
+
 #[cold]
 fn parse_hex_f64(text: &[u8]) -> Option<f64> {
     const PRECISION: u32 = f64::MANTISSA_DIGITS;
@@ -187,6 +214,75 @@ pub fn format_f64(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) -> &[u8] {
     }
     let Text { buffer, len } = out;
     &buffer[..len]
+}
+
+/// Prints a double as C's `%.17g` does, which is how Redis up to 7.0 writes scores: 17 significant digits, whether or
+/// not fewer would do (`0.10000000000000001`), without zeros at the end.
+pub fn format_f64_in_17_digits(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) -> &[u8] {
+    const DIGITS: usize = 17;
+    // From here on a whole number has more digits than that.
+    const WHOLE_MAX: f64 = 1e17;
+    let mut out = Text { buffer, len: 0 };
+    if number.is_nan() {
+        out.push(b"nan");
+    } else if number.is_infinite() {
+        out.push(if number > 0.0 { b"inf" } else { b"-inf" });
+    } else if number == 0.0 {
+        out.push(if number.is_sign_negative() { b"-0" } else { b"0" });
+    } else if number.abs() < WHOLE_MAX && number.trunc() == number {
+        out.push(format_i64(number as i64, &mut [0; I64_CHARS_MAX]));
+    } else {
+        // One digit, a point, the other sixteen, and the exponent.
+        let mut text = [0; F64_CHARS_MAX];
+        let len = {
+            let mut rest = text.as_mut_slice();
+            write!(rest, "{:.*e}", DIGITS - 1, number.abs()).expect("there is room for any double");
+            F64_CHARS_MAX - rest.len()
+        };
+        let mut digits = [0; DIGITS];
+        digits[0] = text[0];
+        digits[1..].copy_from_slice(&text[2..DIGITS + 1]);
+        let exponent = str::from_utf8(&text[DIGITS + 2..len]).ok().and_then(|text| text.parse::<i32>().ok());
+        let exponent = exponent.expect("Rust writes an exponent");
+        let count = DIGITS - digits.iter().rev().take_while(|digit| **digit == b'0').count();
+        if number < 0.0 {
+            out.push(b"-");
+        }
+        push_general(&digits[..count], exponent, DIGITS as i32, &mut out);
+    }
+    let Text { buffer, len } = out;
+    &buffer[..len]
+}
+
+/// C's choice between plain and scientific notation. The number is the digits with a point behind the first, times ten to
+/// the exponent.
+fn push_general(digits: &[u8], exponent: i32, precision: i32, out: &mut Text<'_>) {
+    if !(-4..precision).contains(&exponent) {
+        let (first, rest) = digits.split_at(1);
+        out.push(first);
+        if !rest.is_empty() {
+            out.push(b".");
+            out.push(rest);
+        }
+        out.push(if exponent < 0 { b"e-" } else { b"e+" });
+        if exponent.abs() < 10 {
+            out.push(b"0");
+        }
+        out.push(format_i64(exponent.unsigned_abs().into(), &mut [0; I64_CHARS_MAX]));
+    } else if exponent < 0 {
+        out.push(b"0.");
+        out.push_zeros(-exponent as usize - 1);
+        out.push(digits);
+    } else {
+        let point = exponent as usize + 1;
+        let (whole, fraction) = digits.split_at(point.min(digits.len()));
+        out.push(whole);
+        out.push_zeros(point - whole.len());
+        if !fraction.is_empty() {
+            out.push(b".");
+            out.push(fraction);
+        }
+    }
 }
 
 /// fpconv's choice between plain and scientific notation. `digits * 10^scale` is the number.
@@ -246,6 +342,83 @@ impl Text<'_> {
 mod tests {
     use super::super::test_random::Random;
     use super::*;
+
+    /// Replies of Redis 7.0.15 to `ZADD key INCR score member`.
+    #[test]
+    fn seventeen_digits_are_those_of_redis_7_0() {
+        for (number, text) in [
+            (0.1, "0.10000000000000001"),
+            (1e17, "1e+17"),
+            (123456789012345678.0, "1.2345678901234568e+17"),
+            (1e-5, "1.0000000000000001e-05"),
+            (0.0001, "0.0001"),
+            (0.00001234, "1.234e-05"),
+            (1e22, "1e+22"),
+            (5e-324, "4.9406564584124654e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (3.0, "3"),
+            (-0.0, "-0"),
+            (0.0, "0"),
+            (2.5, "2.5"),
+            (-1234.5678, "-1234.5678"),
+            (1e16, "10000000000000000"),
+            (12345678901234567.0, "12345678901234568"),
+            (0.3, "0.29999999999999999"),
+            (1e20, "1e+20"),
+            (1.5e-10, "1.5e-10"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+            (4611686018427387904.0, "4.6116860184273879e+18"),
+            (1e23, "9.9999999999999992e+22"),
+            (9007199254740993.0, "9007199254740992"),
+            (0.000123456789012345678, "0.00012345678901234567"),
+            (333333333333333.3, "333333333333333.31"),
+        ] {
+            assert_eq!(format_f64_in_17_digits(number, &mut [0; F64_CHARS_MAX]), text.as_bytes());
+        }
+        let mut random = Random::new();
+        for _ in 0..20_000 {
+            let number = f64::from_bits(random.next());
+            let mut buffer = [0; F64_CHARS_MAX];
+            let text = str::from_utf8(format_f64_in_17_digits(number, &mut buffer)).unwrap();
+            let read: f64 = text.parse().unwrap();
+            assert!(read.to_bits() == number.to_bits() || number.is_nan(), "{number} is {text}");
+        }
+    }
+
+    /// What Redis 7.0.15 makes of them as the bounds of ZRANGEBYSCORE.
+    #[test]
+    fn bounds_are_read_as_strtod_reads_them() {
+        for (text, number) in [
+            ("", 0.0),
+            ("5", 5.0),
+            (" 5", 5.0),
+            ("\t\n\x0b\x0c\r1", 1.0),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("0x10", 16.0),
+            ("0x1p-3", 0.125),
+            ("0x1p5000", f64::INFINITY),
+            ("-0x1p5000", f64::NEG_INFINITY),
+            ("0x1p-5000", 0.0),
+            ("0x0p5000", 0.0),
+            ("inf", f64::INFINITY),
+            ("-INF", f64::NEG_INFINITY),
+            ("+infinity", f64::INFINITY),
+            ("1\0junk", 1.0),
+            ("\0", 0.0),
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("+5", 5.0),
+        ] {
+            assert_eq!(parse_f64_loosely(text.as_bytes()), Some(number), "{text:?}");
+        }
+        for text in ["5 ", "infinit", "nan", "-nan", "x", "1e", "1e+", ".", "--5", "0x", "1_000", "1,5", " ", "\u{661}"]
+        {
+            assert_eq!(parse_f64_loosely(text.as_bytes()), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn integers_have_one_spelling() {

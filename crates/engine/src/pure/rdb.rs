@@ -1,4 +1,4 @@
-//! DUMP and RESTORE payloads: strings and hashes in Redis's RDB encoding.
+//! DUMP and RESTORE payloads: strings, hashes and sorted sets in Redis's RDB encoding.
 //! Knows nothing of keys, of the clock (deadlines are absolute), or of RDB files, which wrap the same values:
 //! `rdb_file` reads them with the same [`Reader`].
 //!
@@ -6,9 +6,13 @@
 //! type: u8 | value | RDB version: u16 | CRC-64 of all before it: u64        (little endian)
 //! ```
 //!
-//! Read is what Redis 2.6 to 8.0 write for these two types. Written is RDB version 10, which Redis 7.0 and everything
+//! Read is what Redis 2.6 to 8.0 write for these types. Written is RDB version 10, which Redis 7.0 and everything
 //! since restores; only field deadlines need version 12, of Redis 7.4. Payloads come from clients, so nothing in them
 //! is trusted: reading allocates in proportion to the payload, and compressed parts no more than the caller allows.
+
+mod sorted_set;
+
+pub use sorted_set::{SortedSetEntry, SortedSetForm, encode_sorted_set, whole};
 
 use std::borrow::Cow;
 
@@ -17,11 +21,13 @@ use super::packed::{Element, Malformed};
 use super::{listpack, lzf, ziplist, zipmap};
 
 /// What a payload holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Dumped {
     String(Vec<u8>),
     /// At least one field, none of them twice.
     Hash(Vec<HashEntry>),
+    /// At least one member, none of them twice.
+    SortedSet(Vec<SortedSetEntry>),
     /// A type we do not keep, by Redis's name for it.
     Unsupported(&'static str),
 }
@@ -59,8 +65,10 @@ pub(super) static CHECKSUM: crc::Crc<u64, crc::Table<16>> = crc::Crc::<u64, crc:
 /// The largest deadline Redis accepts for a field: 48 bits of milliseconds, the year 10889.
 const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
 
-/// The type bytes of the two types we keep.
+/// The type bytes of the types we keep.
 mod kind {
+    pub(super) use super::sorted_set::kind::{SORTED_SET, SORTED_SET_LISTPACK, SORTED_SET_TEXT, SORTED_SET_ZIPLIST};
+
     pub(super) const STRING: u8 = 0;
     pub(super) const HASH: u8 = 4;
     /// Redis 2.4's small hashes.
@@ -85,9 +93,10 @@ pub fn decode(payload: &[u8], bytes_max: usize) -> Result<Dumped, BadPayload> {
     match &dumped {
         Dumped::Unsupported(_) => {}
         _ if !reader.source.is_empty() => return Err(BadPayload::Format),
-        // Redis keeps no empty hash.
+        // Redis keeps no empty hash and no empty sorted set.
         Dumped::Hash(entries) if entries.is_empty() => return Err(BadPayload::Format),
-        Dumped::String(_) | Dumped::Hash(_) => {}
+        Dumped::SortedSet(entries) if entries.is_empty() => return Err(BadPayload::Format),
+        Dumped::String(_) | Dumped::Hash(_) | Dumped::SortedSet(_) => {}
     }
     Ok(dumped)
 }
@@ -282,7 +291,9 @@ impl<'a, S: Source<'a>> Reader<S> {
             }
             1 | 10 | 14 | 18 => return Ok(Dumped::Unsupported("list")),
             2 | 11 | 20 => return Ok(Dumped::Unsupported("set")),
-            3 | 5 | 12 | 17 => return Ok(Dumped::Unsupported("zset")),
+            kind::SORTED_SET | kind::SORTED_SET_TEXT | kind::SORTED_SET_ZIPLIST | kind::SORTED_SET_LISTPACK => {
+                return Ok(Dumped::SortedSet(self.sorted_set(kind)?));
+            }
             6 | 7 => return Ok(Dumped::Unsupported("module")),
             15 | 19 | 21 => return Ok(Dumped::Unsupported("stream")),
             _ => return Err(self.source.refusal(BadPayload::Format)),
@@ -746,7 +757,7 @@ mod tests {
 
     #[test]
     fn other_types_are_named() {
-        for (kind, name) in [(1, "list"), (18, "list"), (11, "set"), (17, "zset"), (7, "module"), (21, "stream")] {
+        for (kind, name) in [(1, "list"), (18, "list"), (11, "set"), (7, "module"), (21, "stream")] {
             assert_eq!(decode(&sealed(&[kind, 0], 10), 0), Ok(Dumped::Unsupported(name)));
         }
         assert_eq!(decode(&sealed(&[8, 0], 10), 0), Err(BadPayload::Format));

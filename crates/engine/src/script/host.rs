@@ -138,7 +138,8 @@ impl ScriptHost<'_> {
         }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
         let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);
-        if !held || walks && !self.has_all || flags.has(Flags::MOVABLE_KEYS) {
+        let runs_others = row.command.keys == Keys::None && flags.has(Flags::MOVABLE_KEYS);
+        if !held || walks && !self.has_all || runs_others {
             let name = String::from_utf8_lossy(self.program.name()).into_owned();
             return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));
         }

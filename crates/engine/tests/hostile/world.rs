@@ -135,9 +135,19 @@ impl World {
                                 })
                                 .collect(),
                         ),
+                        Value::SortedSet(set) => Content::SortedSet(
+                            set.iter()
+                                .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
+                                .collect(),
+                        ),
                     };
-                    if let Content::Hash(fields) = &content {
-                        assert!(!fields.is_empty(), "a hash without fields");
+                    match &content {
+                        Content::Hash(fields) => assert!(!fields.is_empty(), "a hash without fields"),
+                        Content::SortedSet(members) => {
+                            assert!(!members.is_empty(), "a sorted set without members");
+                            assert!(members.iter().all(|(_, bits)| !f64::from_bits(*bits).is_nan()), "a NaN");
+                        }
+                        Content::String(_) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
                     assert!(before.is_none(), "a key is there twice");
@@ -173,6 +183,8 @@ pub(crate) enum Content {
     String(Vec<u8>),
     /// Values and deadlines by field.
     Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
+    /// Names and the bits of their scores, in order.
+    SortedSet(Vec<(Vec<u8>, u64)>),
 }
 
 /// A request as it would be typed.

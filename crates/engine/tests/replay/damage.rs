@@ -10,6 +10,9 @@ use engine::keyspace::{Effect, Image};
 use engine::walk::Placement;
 use fastrand::Rng;
 
+/// Thresholds at which both forms of everything are met.
+const SMALL: &[(&str, &str)] = &[("hash-max-listpack-entries", "8"), ("zset-max-listpack-entries", "8")];
+
 #[test]
 fn damaged_bytes_are_refused_or_are_other_effects() {
     let mut random = Rng::with_seed(seed());
@@ -26,11 +29,11 @@ fn damaged_bytes_are_refused_or_are_other_effects() {
     }
     println!("{refused} refused, {read} read");
     assert!(refused > 1_000 && read > 1_000);
-    let mut restored = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+    let mut restored = Place::new(2, 1, SMALL);
     for round in 0..6_000 {
         if round % 500 == 0 {
             look_at(&restored);
-            restored = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+            restored = Place::new(2, 1, SMALL);
         }
         let bytes = damaged(&samples[random.usize(..samples.len())], &mut random);
         if !is_tame(&bytes) {
@@ -50,15 +53,26 @@ fn look_at(place: &Place) {
     let mut asker = place.asker(0);
     for (db, name) in State::of(&place.engine).0.into_keys() {
         asker.say(&format!("select {db}"));
-        for command in
-            ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage", "debug object", "ttl"]
-        {
+        for command in [
+            "dump",
+            "hgetall",
+            "hrandfield",
+            "get",
+            "object encoding",
+            "memory usage",
+            "debug object",
+            "ttl",
+            "zpopmin",
+        ] {
             let mut request: Vec<Vec<u8>> = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
             request.push(name.clone());
             asker.ask(&request);
         }
         asker.ask(&[b"hset".to_vec(), name.clone(), b"f1".to_vec(), b"v".to_vec()]);
         asker.ask(&[b"hdel".to_vec(), name.clone(), b"f1".to_vec(), b"f2".to_vec()]);
+        asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f1".to_vec(), b"2".to_vec(), b"f2".to_vec()]);
+        asker.ask(&[b"zrem".to_vec(), name.clone(), b"f1".to_vec(), b"f3".to_vec()]);
+        asker.ask(&[b"zrange".to_vec(), name.clone(), b"0".to_vec(), b"-1".to_vec(), b"rev".to_vec()]);
         asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);
     }
     asker.expire();
@@ -101,7 +115,7 @@ fn is_tame(bytes: &[u8]) -> bool {
 
 /// Batches and parts of a random life.
 fn samples(random: &mut Rng) -> (Placement, Vec<Vec<u8>>) {
-    let live = Place::new(2, 1, &[("hash-max-listpack-entries", "8")]);
+    let live = Place::new(2, 1, SMALL);
     let (mut asker, mut source) = (live.asker(0), Source::new(random.u64(..)));
     for _ in 0..1_500 {
         source.now_ms = live.now_ms();

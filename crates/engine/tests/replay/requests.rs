@@ -17,8 +17,10 @@ pub(crate) struct Source {
 
 /// Commands that leave little behind for others.
 const RARE: &[&str] = &["flushall", "flushdb", "swapdb"];
-const READS: &[&str] =
-    &["get", "mget", "exists", "strlen", "pttl", "hgetall", "hget", "hlen", "hpttl", "dump", "getbit"];
+const READS: &[&str] = &[
+    "get", "mget", "exists", "strlen", "pttl", "hgetall", "hget", "hlen", "hpttl", "dump", "getbit", "zrange", "zrank",
+    "zcount", "zunion",
+];
 
 impl Source {
     pub(crate) fn new(seed: u64) -> Source {
@@ -35,6 +37,7 @@ impl Source {
         let writes: Vec<&Registered> = Source::writes().collect();
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
+            1 if self.random.bool() => return self.wide_sorted_set(),
             1 => return self.wide_hash(),
             2 => {
                 let keys = self.random.u8(..100);
@@ -104,6 +107,17 @@ impl Source {
         request
     }
 
+    fn wide_sorted_set(&mut self) -> Vec<Vec<u8>> {
+        let mut request = vec![b"zadd".to_vec(), self.key()];
+        // One score for all makes names matter, and lets ranges of them mean something.
+        let (count, scores) = (self.pick(&[3, 9, 30, 100, 140, 520]), self.pick(&[1, 5, 1_000]));
+        for number in 0..count {
+            let score = self.random.u32(..scores);
+            request.extend([score.to_string().into_bytes(), format!("f{number}").into_bytes()]);
+        }
+        request
+    }
+
     fn several(&mut self, arguments: &[Argument], out: &mut Vec<Vec<u8>>) {
         let mut count_at = None;
         for argument in arguments {
@@ -137,7 +151,7 @@ impl Source {
             }
             ArgumentKind::Block => return self.several(argument.arguments, out),
             ArgumentKind::Key => self.key(),
-            ArgumentKind::Double => self.pick(&["1.5", "-0.25", "3", "1e10"]).into(),
+            ArgumentKind::Double => self.pick(&["1.5", "-0.25", "3", "1e10", "0", "inf", "-inf"]).into(),
             ArgumentKind::Pattern => b"*".to_vec(),
             ArgumentKind::UnixTime if name.contains("milli") => self.instant_ms().to_string().into_bytes(),
             ArgumentKind::UnixTime => (self.instant_ms() / 1000).to_string().into_bytes(),
@@ -147,7 +161,10 @@ impl Source {
                 self.payloads[at].clone()
             }
             ArgumentKind::String if name == "encoding" => self.pick(&["u1", "i8", "u16", "i64", "u63"]).into(),
-            ArgumentKind::String if name == "field" => self.field(),
+            ArgumentKind::String if name == "field" || name == "member" => self.field(),
+            ArgumentKind::String if name == "min" || name == "max" => {
+                self.pick(&["-", "+", "[f1", "(f2", "[f30", "0", "1", "-1", "(3"]).into()
+            }
             ArgumentKind::String => self.value(),
         };
         out.push(text);
@@ -161,6 +178,7 @@ impl Source {
             // The bits or bytes of an in-place write: within what is there, at its end, far behind it.
             "offset" => self.pick(&[0, 7, 8, 60, 500, 4_100, 9_000]) + self.random.i64(0..3),
             "value" => self.random.i64(0..2),
+            "start" | "stop" | "weight" | "count" | "limit" => self.random.i64(-3..6),
             _ => self.pick(&[0, 1, -1, 1_000_000_000_000]) + self.random.i64(-3..100),
         }
     }

@@ -3,7 +3,7 @@
 
 use engine::Engine;
 use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{HashRef, Scalar, Value};
+use engine::keyspace::{HashRef, Scalar, SortedSetRef, Value};
 use std::collections::BTreeMap;
 
 /// Every key of every database, those past their time included; and libraries of functions, as keys of a database that
@@ -26,6 +26,8 @@ pub(crate) enum Content {
     Packed(Vec<(Vec<u8>, Vec<u8>)>),
     /// Values and deadlines by field.
     Table { fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>, encoding: &'static str },
+    /// Names and the bits of their scores, in order.
+    SortedSet { members: Vec<(Vec<u8>, u64)>, packed: bool, encoding: &'static str },
 }
 
 impl State {
@@ -71,6 +73,10 @@ impl State {
                 held.content = Content::Table { fields, encoding: "" };
             } else if let Content::Table { encoding, .. } = &mut held.content {
                 *encoding = "";
+            } else if let Content::SortedSet { members, packed, encoding } = &mut held.content {
+                (*packed, *encoding) = (false, "");
+                // Small sets have no negative zero.
+                members.iter_mut().filter(|(_, bits)| *bits == (-0.0_f64).to_bits()).for_each(|(_, bits)| *bits = 0);
             }
         }
         self
@@ -98,6 +104,21 @@ impl Content {
     }
 }
 
+/// The members of a set, each found where it should be.
+fn sorted_set(set: SortedSetRef<'_>) -> Content {
+    let members: Vec<(Vec<u8>, f64)> =
+        set.iter().map(|member| (member.name.into_bytes().into_owned(), member.score)).collect();
+    assert_eq!(members.len(), set.len());
+    for (rank, (name, score)) in members.iter().enumerate() {
+        assert_eq!(set.rank(name), Some((rank, *score)), "{}", name.escape_ascii());
+        let before = rank.checked_sub(1).map(|before| &members[before]);
+        assert!(before.is_none_or(|before| before.1 < *score || before.1 == *score && before.0 < *name));
+    }
+    let packed = matches!(set, SortedSetRef::Packed(_));
+    let members = members.into_iter().map(|(name, score)| (name, score.to_bits())).collect();
+    Content::SortedSet { members, packed, encoding: set.encoding() }
+}
+
 /// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -109,6 +130,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
             return Content::String { marked: marked && bytes.len() <= EMBEDDED_BYTES_MAX, bytes, number };
         }
         Value::Hash(hash) => hash,
+        Value::SortedSet(set) => return sorted_set(set),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -8,8 +8,7 @@ use std::fmt;
 /// What became of everything in the files: nothing is left out without being counted here.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    pub(crate) strings: u64,
-    pub(crate) hashes: u64,
+    pub(crate) loaded: Values,
     /// Libraries of functions.
     pub(crate) libraries: u64,
     /// Commands that were executed, other than SELECT and the words around a transaction.
@@ -17,8 +16,8 @@ pub(crate) struct Report {
     pub(crate) keys_expired: u64,
     /// Of hashes that are still there, or that were gone with them.
     pub(crate) fields_expired: u64,
-    /// Hashes without a field: Redis passes over them too.
-    pub(crate) hashes_empty: u64,
+    /// Values without an element: Redis passes over them too.
+    pub(crate) empty: Values,
     /// What is not kept here.
     pub(crate) skipped: BTreeMap<Kind, u64>,
     /// Keys and commands for databases that do not exist here, and the first of these.
@@ -27,6 +26,26 @@ pub(crate) struct Report {
     pub(crate) failed: BTreeMap<String, Failed>,
     /// Where the last file was cut off.
     pub(crate) cut: Option<Cut>,
+}
+
+/// How many values of each type.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    pub(crate) strings: u64,
+    pub(crate) hashes: u64,
+    pub(crate) sorted_sets: u64,
+}
+
+impl Values {
+    /// Those of which there are some, in words.
+    fn words(&self) -> Vec<String> {
+        let words = [
+            (self.strings, counted(self.strings, "string")),
+            (self.hashes, hashes(self.hashes)),
+            (self.sorted_sets, counted(self.sorted_sets, "sorted set")),
+        ];
+        words.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect()
+    }
 }
 
 /// Commands of one name that were refused.
@@ -80,10 +99,14 @@ fn hashes(count: u64) -> String {
 /// A line for each thing worth saying.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (strings, hashes_loaded) = (counted(self.strings, "string"), hashes(self.hashes));
-        match self.libraries {
-            0 => write!(f, "Loaded {strings} and {hashes_loaded}")?,
-            count => write!(f, "Loaded {strings}, {hashes_loaded} and {}", Kind::FunctionLibrary.counted(count))?,
+        let mut words = self.loaded.words();
+        if self.libraries > 0 {
+            words.push(Kind::FunctionLibrary.counted(self.libraries));
+        }
+        match words.as_slice() {
+            [] => f.write_str("Loaded no values")?,
+            [all @ .., last] if !all.is_empty() => write!(f, "Loaded {} and {last}", all.join(", "))?,
+            words => write!(f, "Loaded {}", words.join(""))?,
         }
         if self.commands > 0 {
             write!(f, "; executed {}", counted(self.commands, "command"))?;
@@ -92,8 +115,9 @@ impl fmt::Display for Report {
             let (keys, fields) = (counted(self.keys_expired, "key"), counted(self.fields_expired, "hash field"));
             write!(f, "\nExpired and left out: {keys}, {fields}")?;
         }
-        if self.hashes_empty > 0 {
-            write!(f, "\nEmpty and left out: {}", hashes(self.hashes_empty))?;
+        let empty = self.empty.words();
+        if !empty.is_empty() {
+            write!(f, "\nEmpty and left out: {}", empty.join(", "))?;
         }
         if !self.skipped.is_empty() {
             let kinds: Vec<String> = self.skipped.iter().map(|(kind, count)| kind.counted(*count)).collect();

@@ -7,7 +7,6 @@ use std::fmt;
 pub enum Kind {
     List,
     Set,
-    SortedSet,
     Stream,
     /// A value of the module type with this name.
     Module(String),
@@ -23,7 +22,6 @@ impl Kind {
         match self {
             Kind::List => format!("{count} list{s}"),
             Kind::Set => format!("{count} set{s}"),
-            Kind::SortedSet => format!("{count} sorted set{s}"),
             Kind::Stream => format!("{count} stream{s}"),
             Kind::Module(name) => format!("{count} value{s} of the module type {name}"),
             Kind::ModuleData(name) => format!("{count} record{s} of the module type {name}"),
@@ -38,7 +36,6 @@ impl fmt::Display for Kind {
         match self {
             Kind::List => f.write_str("list"),
             Kind::Set => f.write_str("set"),
-            Kind::SortedSet => f.write_str("zset"),
             Kind::Stream => f.write_str("stream"),
             Kind::Module(name) => write!(f, "module:{name}"),
             Kind::ModuleData(name) => write!(f, "module data:{name}"),

@@ -21,7 +21,7 @@ mod skip;
 mod tests;
 
 pub use super::input::{FileError, Trouble};
-pub use super::rdb::HashEntry;
+pub use super::rdb::{HashEntry, SortedSetEntry};
 pub use kind::Kind;
 
 use super::input::Input;
@@ -29,7 +29,7 @@ use super::rdb::{Dumped, Reader, Source};
 use std::io::Read;
 
 /// Something that a file holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Key(Box<KeyItem>),
     /// The code of a library of functions.
@@ -39,7 +39,7 @@ pub enum Item {
 }
 
 /// A key and what it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct KeyItem {
     pub db: u64,
     pub key: Vec<u8>,
@@ -49,11 +49,13 @@ pub struct KeyItem {
 }
 
 /// What a key holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     String(Vec<u8>),
     /// No field twice. There may be none at all: Redis does not write such a hash, but passes over it when it reads one.
     Hash(Vec<HashEntry>),
+    /// No member twice; perhaps none at all, as above.
+    SortedSet(Vec<SortedSetEntry>),
     Unsupported(Kind),
 }
 
@@ -242,6 +244,7 @@ impl<R: Read> RdbFile<R> {
         let value = match reader.value(kind)? {
             Dumped::String(bytes) => Value::String(bytes),
             Dumped::Hash(entries) => Value::Hash(entries),
+            Dumped::SortedSet(entries) => Value::SortedSet(entries),
             Dumped::Unsupported(_) => Value::Unsupported(reader.skip_value(kind)?),
         };
         Ok(Item::Key(Box::new(KeyItem { db: self.db, key, deadline: self.deadline.take(), value })))

@@ -25,15 +25,7 @@ impl<R: Read> Reader<Input<R>> {
     pub(super) fn skip_value(&mut self, kind: u8) -> Result<Kind, FileError> {
         match kind {
             1 | 2 | 14 => self.skip_counted(|reader| reader.skip_string())?,
-            3 => self.skip_counted(|reader| {
-                reader.skip_string()?;
-                reader.skip_score_text()
-            })?,
-            5 => self.skip_counted(|reader| {
-                reader.skip_string()?;
-                reader.source.skip(8)
-            })?,
-            10 | 11 | 12 | 17 | 20 => self.skip_string()?,
+            10 | 11 | 20 => self.skip_string()?,
             18 => self.skip_counted(|reader| {
                 reader.length()?; // whether the node is packed or one plain element
                 reader.skip_string()
@@ -48,7 +40,6 @@ impl<R: Read> Reader<Input<R>> {
         Ok(match kind {
             1 | 10 | 14 | 18 => Kind::List,
             2 | 11 | 20 => Kind::Set,
-            3 | 5 | 12 | 17 => Kind::SortedSet,
             _ => Kind::Stream,
         })
     }
@@ -81,14 +72,6 @@ impl<R: Read> Reader<Input<R>> {
     fn skip_counted(&mut self, mut skip: impl FnMut(&mut Self) -> Result<(), FileError>) -> Result<(), FileError> {
         let count = self.length()?;
         (0..count).try_for_each(|_| skip(self))
-    }
-
-    /// A score as text, with its length in front. The three longest lengths are no lengths, but NaN and the infinities.
-    fn skip_score_text(&mut self) -> Result<(), FileError> {
-        match self.source.array()? {
-            [253..=255] => Ok(()),
-            [len] => self.source.skip(len.into()),
-        }
     }
 
     fn skip_stream(&mut self, form: Stream) -> Result<(), FileError> {

@@ -58,6 +58,14 @@ fn line(item: Item) -> String {
             });
             fields.collect::<Vec<_>>().join(" ")
         }
+        Value::SortedSet(mut members) => {
+            members.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let members = members.iter().map(|(name, score)| {
+                let name = if name.len() > 20 { "long".into() } else { name.escape_ascii().to_string() };
+                format!("{score}:{name}")
+            });
+            members.collect::<Vec<_>>().join(" ")
+        }
     };
     format!("{} {}{}: {value}", item.db, item.key.escape_ascii(), at(item.deadline))
 }
@@ -93,8 +101,8 @@ fn everything_that_redis_7_0_wrote_is_read_or_passed_over() {
         "0 str:ttl@future+0: \"later\"",
         "0 stream: stream",
         "0 stream:empty: stream",
-        "0 zset:packed: zset",
-        "0 zset:table: zset",
+        "0 zset:packed: 1:a 2.5:b",
+        "0 zset:table: -inf:y 3:x inf:long",
         "9 in nine: \"9\"",
         "library: #!lua name=lib",
     ];
@@ -132,9 +140,9 @@ fn encodings_of_older_redis_are_read_or_passed_over() {
             "0 list:quicklist: list",
             "0 set: set",
             "0 set:intset: set",
-            "0 zset: zset",
-            "0 zset:2: zset",
-            "0 zset:ziplist: zset",
+            "0 zset: -inf:c -12.5:d 1.5:a inf:b",
+            "0 zset:2: 1.5:a",
+            "0 zset:ziplist: 1:a 2.5:b",
             "0 stream: stream",
             "0 hash@2000000000000: a=1 b=xyz",
             "0 hash:zipmap: a=1 bcd=xy",

@@ -1,0 +1,512 @@
+//! Items in an order, found by that order or by their rank in it. Knows neither what the items are nor what the order
+//! means: every operation is told by a closure which items come before a place.
+//!
+//! It is a B+tree whose inner nodes count the items below each child. Items are copied into wide leaves, without a
+//! pointer each, so a walk in order reads memory in order. A skip list (Redis's choice) costs a pointer or more for every
+//! item and a cache miss for every step.
+//!
+//! ```text
+//! inner   first item below each child | number of items below each child | children
+//! leaf    items
+//! ```
+//!
+//! An inner node repeats items that are in the tree, and no others: an item that was removed is never shown to a
+//! closure again, so an item may be a reference to something that ceases to be with it.
+
+use std::ops::Range;
+
+/// Most items of a leaf, and most children of an inner node.
+const NODE_MAX: usize = 64;
+/// A node with fewer is evened out with a neighbour or becomes part of it.
+const NODE_MIN: usize = NODE_MAX / 3;
+/// Two neighbours become one when together they have no more than this: room for a few more before it is split again.
+const MERGED_MAX: usize = NODE_MAX - NODE_MAX / 8;
+/// A full node gives to a neighbour that has no more than this: with less room, it would soon have to give again.
+const GIVES_TO_MAX: usize = NODE_MAX - NODE_MAX / 8;
+
+/// Items in an order. See the module's description.
+pub struct Ranked<T> {
+    root: Node<T>,
+}
+
+enum Node<T> {
+    Leaf(Vec<T>),
+    Inner(Box<Inner<T>>),
+}
+
+/// Children, all of the same height, with what is known of each.
+struct Inner<T> {
+    firsts: Vec<T>,
+    counts: Vec<u32>,
+    children: Vec<Node<T>>,
+}
+
+/// Where an item is put: whoever always adds at one end leaves full nodes behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Middle,
+    Last,
+}
+
+impl<T: Copy> Ranked<T> {
+    /// A tree of items that come in their order.
+    pub fn from_sorted(items: impl Iterator<Item = T>) -> Ranked<T> {
+        let mut items = items.peekable();
+        let mut level = Vec::new();
+        while items.peek().is_some() {
+            let mut leaf = room();
+            leaf.extend(items.by_ref().take(NODE_MAX));
+            level.push(Node::Leaf(leaf));
+        }
+        while level.len() > 1 {
+            let mut children = level.into_iter().peekable();
+            level = Vec::new();
+            while children.peek().is_some() {
+                let mut inner = Inner { firsts: room(), counts: room(), children: room() };
+                children.by_ref().take(NODE_MAX).for_each(|child| inner.push(child));
+                level.push(Node::Inner(Box::new(inner)));
+            }
+        }
+        Ranked { root: level.pop().unwrap_or(Node::Leaf(Vec::new())) }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.root.count() as usize
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.root.len() == 0
+    }
+
+    /// How many items come before a place: the lower bound, or the upper one, of whatever `before` compares with. It
+    /// must hold for a number of items from the first on, and for no other.
+    pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
+        let (mut node, mut rank) = (&self.root, 0);
+        loop {
+            match node {
+                Node::Leaf(items) => return rank + items.partition_point(&before),
+                Node::Inner(inner) => {
+                    let at = inner.child_of(&before);
+                    rank += sum(&inner.counts[..at]);
+                    node = &inner.children[at];
+                }
+            }
+        }
+    }
+
+    /// The item of a rank.
+    pub fn get(&self, rank: usize) -> Option<T> {
+        if rank >= self.len() {
+            return None;
+        }
+        let (leaf, at) = self.leaf_of(rank);
+        Some(leaf[at])
+    }
+
+    /// The first item that does not come before a place.
+    pub fn find(&self, before: impl Fn(&T) -> bool) -> Option<T> {
+        self.get(self.partition_point(before))
+    }
+
+    /// Adds an item behind those that come before it.
+    pub fn insert(&mut self, item: T, before: impl Fn(&T) -> bool) {
+        let place = match (self.root.first(), self.root.last()) {
+            (_, Some(last)) if before(&last) => Place::Last,
+            (Some(first), _) if !before(&first) => Place::First,
+            _ => Place::Middle,
+        };
+        if self.root.len() == NODE_MAX {
+            let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
+            let mut inner = Inner { firsts: room(), counts: room(), children: room() };
+            inner.push(root);
+            inner.split(0, place);
+            self.root = Node::Inner(Box::new(inner));
+        }
+        self.root.insert(item, place, &before);
+    }
+
+    /// Removes the first item that does not come before a place.
+    pub fn remove(&mut self, before: impl Fn(&T) -> bool) -> Option<T> {
+        let removed = self.root.remove(&before);
+        self.lower_root();
+        removed
+    }
+
+    /// Puts another item in the place of the first one that does not come before a place; the order must allow it.
+    pub fn replace(&mut self, item: T, before: impl Fn(&T) -> bool) {
+        let rank = self.partition_point(before);
+        if rank < self.len() {
+            self.root.replace(rank, item);
+        }
+    }
+
+    /// Removes the items of these ranks and shows each.
+    pub fn remove_ranks(&mut self, ranks: Range<usize>, mut removed: impl FnMut(T)) {
+        let mut left = ranks.end.min(self.len()).saturating_sub(ranks.start);
+        while left > 0 {
+            left -= self.root.remove_run(ranks.start, left, &mut removed);
+            self.lower_root();
+        }
+    }
+
+    /// All items.
+    pub fn iter(&self) -> Iter<'_, T> {
+        self.range(0..self.len())
+    }
+
+    /// The items of these ranks, from either end.
+    pub fn range(&self, ranks: Range<usize>) -> Iter<'_, T> {
+        let end = ranks.end.min(self.len());
+        let front = Cursor { leaf: &[], base: 0 };
+        Iter { tree: self, ranks: ranks.start.min(end)..end, front, back: front }
+    }
+
+    /// Heap bytes of all nodes.
+    pub fn heap_bytes(&self) -> usize {
+        self.root.heap_bytes()
+    }
+
+    /// The leaf in which the item of a rank is, and where. The rank is that of an item.
+    fn leaf_of(&self, rank: usize) -> (&[T], usize) {
+        let (mut node, mut rank) = (&self.root, rank);
+        loop {
+            match node {
+                Node::Leaf(items) => return (items, rank),
+                Node::Inner(inner) => {
+                    let (at, before) = inner.child_at(rank);
+                    rank -= before;
+                    node = &inner.children[at];
+                }
+            }
+        }
+    }
+
+    /// A root with a single child is of no use.
+    fn lower_root(&mut self) {
+        while let Node::Inner(inner) = &mut self.root {
+            match inner.children.len() {
+                0 => self.root = Node::Leaf(Vec::new()),
+                1 => self.root = inner.children.pop().expect("there is one"),
+                _ => return,
+            }
+        }
+    }
+}
+
+impl<T: Copy> Default for Ranked<T> {
+    fn default() -> Ranked<T> {
+        Ranked { root: Node::Leaf(Vec::new()) }
+    }
+}
+
+impl<T: Copy> Clone for Ranked<T> {
+    fn clone(&self) -> Ranked<T> {
+        Ranked::from_sorted(self.iter())
+    }
+}
+
+/// Room for a whole node.
+fn room<X>() -> Vec<X> {
+    Vec::with_capacity(NODE_MAX)
+}
+
+fn sum(counts: &[u32]) -> usize {
+    counts.iter().map(|count| *count as usize).sum()
+}
+
+impl<T: Copy> Node<T> {
+    /// Items of a leaf or children of an inner node.
+    fn len(&self) -> usize {
+        match self {
+            Node::Leaf(items) => items.len(),
+            Node::Inner(inner) => inner.children.len(),
+        }
+    }
+
+    /// All items below.
+    fn count(&self) -> u32 {
+        match self {
+            Node::Leaf(items) => items.len() as u32,
+            Node::Inner(inner) => u32::try_from(sum(&inner.counts)).expect("fewer than 2^32 items"),
+        }
+    }
+
+    fn first(&self) -> Option<T> {
+        match self {
+            Node::Leaf(items) => items.first().copied(),
+            Node::Inner(inner) => inner.firsts.first().copied(),
+        }
+    }
+
+    fn last(&self) -> Option<T> {
+        match self {
+            Node::Leaf(items) => items.last().copied(),
+            Node::Inner(inner) => inner.children.last()?.last(),
+        }
+    }
+
+    /// Adds an item below a node that is not full.
+    fn insert(&mut self, item: T, place: Place, before: &impl Fn(&T) -> bool) {
+        match self {
+            Node::Leaf(items) => {
+                let at = match place {
+                    Place::First => 0,
+                    Place::Middle => items.partition_point(before),
+                    Place::Last => items.len(),
+                };
+                items.insert(at, item);
+            }
+            Node::Inner(inner) => {
+                let child = |inner: &Inner<T>| match place {
+                    Place::First => 0,
+                    Place::Middle => inner.child_of(before),
+                    Place::Last => inner.children.len() - 1,
+                };
+                let mut at = child(inner);
+                if inner.children[at].len() == NODE_MAX {
+                    inner.make_room(at, place);
+                    at = child(inner);
+                }
+                inner.children[at].insert(item, place, before);
+                inner.note(at);
+            }
+        }
+    }
+
+    fn remove(&mut self, before: &impl Fn(&T) -> bool) -> Option<T> {
+        match self {
+            Node::Leaf(items) => {
+                let at = items.partition_point(before);
+                (at < items.len()).then(|| items.remove(at))
+            }
+            Node::Inner(inner) => {
+                let at = inner.child_of(before);
+                // If all of that child comes before the place, the item is the first of the next one.
+                let found = inner.children[at].remove(before).map(|item| (at, item));
+                let next = || inner.children.get_mut(at + 1)?.remove(before).map(|item| (at + 1, item));
+                let (at, item) = found.or_else(next)?;
+                inner.mend(at);
+                Some(item)
+            }
+        }
+    }
+
+    fn replace(&mut self, rank: usize, item: T) {
+        match self {
+            Node::Leaf(items) => items[rank] = item,
+            Node::Inner(inner) => {
+                let (at, before) = inner.child_at(rank);
+                inner.children[at].replace(rank - before, item);
+                inner.note(at);
+            }
+        }
+    }
+
+    /// Removes up to `count` items from a rank on, as far as they are in one leaf, and says how many it were.
+    fn remove_run(&mut self, rank: usize, count: usize, removed: &mut impl FnMut(T)) -> usize {
+        match self {
+            Node::Leaf(items) => {
+                let end = items.len().min(rank + count);
+                items.drain(rank..end).for_each(removed);
+                end - rank
+            }
+            Node::Inner(inner) => {
+                let (at, before) = inner.child_at(rank);
+                let run = inner.children[at].remove_run(rank - before, count, removed);
+                inner.mend(at);
+                run
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Node::Leaf(items) => items.capacity() * size_of::<T>(),
+            Node::Inner(inner) => {
+                let Inner { firsts, counts, children } = &**inner;
+                let below: usize = children.iter().map(Node::heap_bytes).sum();
+                let own = firsts.capacity() * size_of::<T>()
+                    + counts.capacity() * size_of::<u32>()
+                    + children.capacity() * size_of::<Node<T>>();
+                size_of::<Inner<T>>() + own + below
+            }
+        }
+    }
+
+    /// Moves items or children between a node and its right neighbour until it has `len`.
+    fn level(&mut self, right: &mut Node<T>, len: usize) {
+        match (self, right) {
+            (Node::Leaf(left), Node::Leaf(right)) => level(left, right, len),
+            (Node::Inner(left), Node::Inner(right)) => {
+                level(&mut left.firsts, &mut right.firsts, len);
+                level(&mut left.counts, &mut right.counts, len);
+                level(&mut left.children, &mut right.children, len);
+            }
+            _ => unreachable!("neighbours have the same height"),
+        }
+    }
+}
+
+/// Moves elements between the end of one list and the beginning of another until the first has `len`.
+fn level<X>(left: &mut Vec<X>, right: &mut Vec<X>, len: usize) {
+    match left.len() > len {
+        true => drop(right.splice(..0, left.drain(len..))),
+        false => left.extend(right.drain(..len - left.len())),
+    }
+}
+
+impl<T: Copy> Inner<T> {
+    fn push(&mut self, child: Node<T>) {
+        self.insert(self.children.len(), child);
+    }
+
+    fn insert(&mut self, at: usize, child: Node<T>) {
+        self.firsts.insert(at, child.first().expect("a child has items"));
+        self.counts.insert(at, child.count());
+        self.children.insert(at, child);
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.firsts.remove(at);
+        self.counts.remove(at);
+        self.children.remove(at);
+    }
+
+    /// Brings what is known of a child up to date.
+    fn note(&mut self, at: usize) {
+        self.firsts[at] = self.children[at].first().expect("a child has items");
+        self.counts[at] = self.children[at].count();
+    }
+
+    /// The child in which a place is, perhaps at its end.
+    fn child_of(&self, before: impl Fn(&T) -> bool) -> usize {
+        self.firsts.partition_point(before).saturating_sub(1)
+    }
+
+    /// The child in which the item of a rank is, and how many items are before that child.
+    fn child_at(&self, rank: usize) -> (usize, usize) {
+        let mut before = 0;
+        for (at, count) in self.counts.iter().enumerate() {
+            if rank < before + *count as usize {
+                return (at, before);
+            }
+            before += *count as usize;
+        }
+        panic!("the rank is that of an item")
+    }
+
+    /// Sees to it that a full child is full no more: a neighbour takes some of it, or it is split.
+    fn make_room(&mut self, at: usize, place: Place) {
+        let has_room = |at: usize| self.children.get(at).is_some_and(|child| child.len() <= GIVES_TO_MAX);
+        match place {
+            Place::Middle if has_room(at + 1) => self.even_out(at),
+            Place::Middle if at > 0 && has_room(at - 1) => self.even_out(at - 1),
+            _ => self.split(at, place),
+        }
+    }
+
+    /// Splits a child in two: in the middle, or so that the part where nothing more is expected stays full.
+    fn split(&mut self, at: usize, place: Place) {
+        let child = &mut self.children[at];
+        let len = match place {
+            Place::First => 1,
+            Place::Middle => child.len() / 2,
+            Place::Last => child.len() - 1,
+        };
+        let mut right = match child {
+            Node::Leaf(_) => Node::Leaf(room()),
+            Node::Inner(_) => Node::Inner(Box::new(Inner { firsts: room(), counts: room(), children: room() })),
+        };
+        child.level(&mut right, len);
+        self.note(at);
+        self.insert(at + 1, right);
+    }
+
+    /// Shares the content of a child and its right neighbour evenly between them.
+    fn even_out(&mut self, at: usize) {
+        let [left, right] = &mut self.children[at..at + 2] else { unreachable!("there is a right neighbour") };
+        let len = (left.len() + right.len()) / 2;
+        left.level(right, len);
+        self.note(at);
+        self.note(at + 1);
+    }
+
+    /// After a child has lost items: brings what is known of it up to date, and sees to it that it has enough.
+    fn mend(&mut self, at: usize) {
+        if self.children[at].len() == 0 {
+            return self.remove(at);
+        }
+        self.note(at);
+        if self.children[at].len() >= NODE_MIN || self.children.len() < 2 {
+            return;
+        }
+        let at = if at + 1 < self.children.len() { at } else { at - 1 };
+        let [left, right] = &mut self.children[at..at + 2] else { unreachable!("there is a right neighbour") };
+        let together = left.len() + right.len();
+        if together > MERGED_MAX {
+            return self.even_out(at);
+        }
+        left.level(right, together);
+        self.note(at);
+        self.remove(at + 1);
+    }
+}
+
+/// Items in their order, from either end.
+pub struct Iter<'t, T> {
+    tree: &'t Ranked<T>,
+    /// Of the items that are left.
+    ranks: Range<usize>,
+    front: Cursor<'t, T>,
+    back: Cursor<'t, T>,
+}
+
+/// The leaf that one end of an iteration is in. The next one is found from the root: that is seldom enough.
+#[derive(Clone, Copy)]
+struct Cursor<'t, T> {
+    leaf: &'t [T],
+    /// The rank of its first item.
+    base: usize,
+}
+
+impl<'t, T: Copy> Cursor<'t, T> {
+    #[inline]
+    fn get(&mut self, tree: &'t Ranked<T>, rank: usize) -> T {
+        if let Some(item) = rank.checked_sub(self.base).and_then(|at| self.leaf.get(at)) {
+            return *item;
+        }
+        let (leaf, at) = tree.leaf_of(rank);
+        *self = Cursor { leaf, base: rank - at };
+        leaf[at]
+    }
+}
+
+impl<T: Copy> Iterator for Iter<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        let rank = self.ranks.next()?;
+        Some(self.front.get(self.tree, rank))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.ranks.size_hint()
+    }
+}
+
+impl<T: Copy> DoubleEndedIterator for Iter<'_, T> {
+    #[inline]
+    fn next_back(&mut self) -> Option<T> {
+        let rank = self.ranks.next_back()?;
+        Some(self.back.get(self.tree, rank))
+    }
+}
+
+impl<T: Copy> ExactSizeIterator for Iter<'_, T> {}
+
+#[cfg(test)]
+mod tests;
