@@ -1,13 +1,15 @@
 //! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
 //!
 //! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
-//! contenders, `load`, `memory` and `durability` drive them, `figures` turns rounds into medians, ratios and verdicts,
-//! and `report` and `chart` write them down.
+//! contenders, `load`, `coordination`, `memory` and `durability` drive them, `figures` turns rounds into medians, ratios
+//! and verdicts, and `report` and `chart` write them down.
 #![forbid(unsafe_code)]
 
 mod chart;
+mod coordination;
 mod disk;
 mod durability;
+mod exchange;
 mod figures;
 mod load;
 mod machine;
@@ -48,7 +50,8 @@ fn main() -> ExitCode {
 #[derive(Parser)]
 #[command(name = "scripts/bench")]
 struct Args {
-    /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal)
+    /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
+    /// `coordination`: scripts, transactions, messages)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 

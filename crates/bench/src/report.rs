@@ -23,6 +23,8 @@ pub(crate) struct Report {
     /// The subject first, then the peers.
     pub(crate) servers: Vec<Contender>,
     pub(crate) lines: Vec<Line>,
+    /// What could not be measured, and why.
+    pub(crate) notes: Vec<String>,
 }
 
 #[derive(Serialize, Debug)]
@@ -158,6 +160,9 @@ pub(crate) fn markdown(report: &Report) -> String {
     if report.lines.iter().flat_map(|line| &line.servers).any(ServerFigures::limited_by_load) {
         let _ = write!(text, "\n{LOAD_LIMIT_NOTE}\n");
     }
+    for note in &report.notes {
+        let _ = write!(text, "\n{note}\n");
+    }
     let _ = write!(text, "{}", summary(report));
     text
 }
@@ -288,6 +293,7 @@ pub(crate) mod tests {
                 line("Memory", None, memory(200.0), memory(400.0)),
                 line("Snapshot", None, snapshot(2.0, 0.031), snapshot(5.0, 0.2)),
             ],
+            notes: Vec::new(),
         }
     }
 
@@ -347,6 +353,13 @@ holdfast 1.0, redis 1.0. Abacus <9>, 2 cores, 2.0 GiB, Linux 6.1; 50 connections
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_said_before_the_verdict() {
+        let mut report = example();
+        report.notes.push("`example` was left out.".to_string());
+        assert!(markdown(&report).ends_with("\n\n`example` was left out.\n\n4 of 5 targets met.\n"));
     }
 
     #[test]

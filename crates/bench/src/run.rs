@@ -39,10 +39,17 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         quick: plan.quick,
         servers: contenders(plan)?,
         lines: Vec::new(),
+        notes: Vec::new(),
     };
     print!("{}", report::heading(&report));
     for workload in &plan.workloads {
-        for line in measure(plan, workload).with_context(|| format!("workload `{}`", workload.name))? {
+        let mut notes = Vec::new();
+        let lines = measure(plan, workload, &mut notes).with_context(|| format!("workload `{}`", workload.name))?;
+        for note in notes {
+            print!("\n{note}\n");
+            report.notes.push(note);
+        }
+        for line in lines {
             print!("{}", report::console_line(&line));
             report.lines.push(line);
         }
@@ -75,17 +82,39 @@ fn contenders(plan: &Plan) -> Result<Vec<Contender>> {
         .collect()
 }
 
-fn measure(plan: &Plan, workload: &Workload) -> Result<Vec<Line>> {
+/// The lines of a workload, or a note why there are none.
+fn measure(plan: &Plan, workload: &Workload, notes: &mut Vec<String>) -> Result<Vec<Line>> {
     match workload.driver {
-        Driver::RedisBenchmark { command, .. } => measure_in_turns(plan, workload, command),
+        Driver::RedisBenchmark { command, .. } => {
+            let run = |server: &Server, pipeline, requests| load::redis_benchmark(server, command, pipeline, requests);
+            measure_in_turns(plan, workload, &start_all(plan, workload)?, run)
+        }
+        Driver::Clients { run, needs, .. } => {
+            let servers = start_all(plan, workload)?;
+            for server in &servers {
+                if !server.knows(needs)? {
+                    notes.push(format!("`{}` was left out: `{}` does not know {needs}.", workload.name, server.name));
+                    return Ok(Vec::new());
+                }
+            }
+            measure_in_turns(plan, workload, &servers, run)
+        }
         Driver::Custom { run, .. } => Ok(vec![measure_alone(plan, workload, run)?]),
     }
 }
 
+fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
+    specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect()
+}
+
 /// All servers run at once and take turns within a round, so that whatever slows the machine slows them all.
-fn measure_in_turns(plan: &Plan, workload: &Workload, command: &[&str]) -> Result<Vec<Line>> {
-    let servers = specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect::<Result<Vec<_>>>()?;
-    for server in &servers {
+fn measure_in_turns(
+    plan: &Plan,
+    workload: &Workload,
+    servers: &[Server],
+    run: impl Fn(&Server, u32, u64) -> Result<Sample>,
+) -> Result<Vec<Line>> {
+    for server in servers {
         load::preload(server, workload.setup).with_context(|| format!("server `{}`", server.name))?;
     }
     if workload.persistence != Persistence::Off {
@@ -93,15 +122,15 @@ fn measure_in_turns(plan: &Plan, workload: &Workload, command: &[&str]) -> Resul
     }
     let mut lines = Vec::new();
     for &pipeline in &plan.pipelines {
-        let requests = workload.amount(Some(pipeline), plan.quick);
+        let amount = workload.amount(Some(pipeline), plan.quick);
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
         for round in 0..plan.rounds {
             for turn in turns(round, servers.len()) {
                 let server = &servers[turn];
-                let run = || load::redis_benchmark(server, command, pipeline, requests);
+                let run = || run(server, pipeline, amount).with_context(|| format!("server `{}`", server.name));
                 samples[turn].push(match workload.persistence {
                     Persistence::Off => run()?,
-                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, requests, run)?,
+                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, amount, run)?,
                 });
             }
         }

@@ -122,6 +122,12 @@ impl Server {
         Connection::open(self.port).with_context(|| format!("cannot connect to `{}` on port {}", self.name, self.port))
     }
 
+    /// Whether it has a command of this name, which must need arguments or do no harm without them.
+    pub(crate) fn knows(&self, command: &str) -> Result<bool> {
+        let reply = self.connect()?.call(&[command])?;
+        Ok(!matches!(reply, Reply::Error(text) if text.starts_with("ERR unknown command")))
+    }
+
     fn wait_until_ready(&self, timeout: Duration) -> Result<()> {
         let started = Instant::now();
         loop {

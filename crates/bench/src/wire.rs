@@ -55,7 +55,7 @@ impl Connection {
     }
 }
 
-fn write_request(buffer: &mut Vec<u8>, args: &[&str]) {
+pub(crate) fn write_request(buffer: &mut Vec<u8>, args: &[&str]) {
     // Writing to a Vec cannot fail.
     let _ = write!(buffer, "*{}\r\n", args.len());
     for arg in args {

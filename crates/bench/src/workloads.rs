@@ -1,10 +1,12 @@
 //! The table of what is measured and what we promise. Knows no server's name, pid or speed.
 //!
-//! To add a workload, add a row. A command that redis-benchmark can send needs nothing else; anything more involved
-//! is a `Driver::Custom`: a function that drives one running server and returns its figures.
+//! To add a workload, add a row. A command that redis-benchmark can send needs nothing else; load that it cannot send is
+//! a `Driver::Clients`, and anything more involved a `Driver::Custom`: functions that drive one running server and
+//! return its figures.
 
 use anyhow::{Result, bail};
 
+use crate::coordination;
 use crate::durability;
 use crate::figures::{Bound, Metric, Sample, Target};
 use crate::memory;
@@ -61,6 +63,45 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         setup: Setup::JobRecords,
         driver: redis_benchmark(&["HGETALL", JOB_KEY], HEAVY),
         targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "coordination-evalsha",
+        about: "EVALSHA, CAS",
+        persistence: Persistence::Off,
+        setup: Setup::JobRecords,
+        driver: Driver::Clients { run: coordination::evalsha, amounts: SCRIPTED, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.8) },
+            Target { pipeline: Some(16), metric: Metric::ServerCpu, bound: Bound::AtMost(0.7) },
+        ],
+    },
+    Workload {
+        name: "coordination-fcall",
+        about: "FCALL, CAS",
+        persistence: Persistence::Off,
+        setup: Setup::JobRecords,
+        driver: Driver::Clients { run: coordination::fcall, amounts: SCRIPTED, needs: "FCALL" },
+        targets: &[],
+    },
+    Workload {
+        name: "coordination-multi",
+        about: "MULTI, 4 HSET, EXEC",
+        persistence: Persistence::Off,
+        setup: Setup::JobRecords,
+        driver: Driver::Clients { run: coordination::multi, amounts: TRANSACTIONS, needs: "EXEC" },
+        targets: &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
+    },
+    Workload {
+        name: "coordination-publish",
+        about: "PUBLISH to 50 clients",
+        persistence: Persistence::Off,
+        setup: Setup::Nothing,
+        driver: Driver::Clients { run: coordination::publish, amounts: PUBLISHED, needs: "PUBLISH" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+        ],
     },
     Workload {
         name: "memory-records",
@@ -149,6 +190,9 @@ pub(crate) enum Setup {
 pub(crate) enum Driver {
     /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
+    /// Our own clients send `amounts` operations at each pipeline depth and check the answers; the servers take turns
+    /// likewise. If one does not know the command `needs`, the workload is left out, with a note.
+    Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: &'static str },
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
     /// of work (records, connections, messages), which is smaller with `--quick`.
     Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
@@ -165,6 +209,12 @@ const HEAVY: RequestCounts = &[(1, 250_000), (8, 500_000), (32, 500_000)];
 const JOURNALED: RequestCounts = &[(1, 300_000), (8, 2_000_000), (32, 4_000_000)];
 /// Each answer waits for the disk.
 const SYNCED: RequestCounts = &[(1, 150_000), (8, 600_000), (32, 600_000)];
+/// Each makes one or two calls.
+const SCRIPTED: RequestCounts = &[(1, 250_000), (8, 600_000), (32, 600_000)];
+/// Each is six requests.
+const TRANSACTIONS: RequestCounts = &[(1, 180_000), (8, 250_000), (32, 250_000)];
+/// Each is delivered fifty times.
+const PUBLISHED: RequestCounts = &[(1, 70_000), (8, 200_000), (32, 200_000)];
 
 const LOAD_TARGETS: &[Target] = &[
     Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
@@ -176,17 +226,17 @@ const LOAD_TARGETS: &[Target] = &[
 // redis-benchmark replaces each `__rand_int__` with twelve digits, zero-padded.
 const STRING_KEY: &str = "gbe:state:cell:__rand_int__";
 const PAIR_KEY: &str = "gbe:state:step:__rand_int__";
-const JOB_KEY: &str = "gbe:state:tasks:email-send:job___rand_int__";
+pub(crate) const JOB_KEY: &str = "gbe:state:tasks:email-send:job___rand_int__";
 
 const fn redis_benchmark(command: &'static [&'static str], requests: RequestCounts) -> Driver {
     Driver::RedisBenchmark { command, requests }
 }
 
 impl Workload {
-    /// Requests, records or connections in one round.
+    /// Requests, operations, records or connections in one round.
     pub(crate) fn amount(&self, pipeline: Option<u32>, quick: bool) -> u64 {
         match self.driver {
-            Driver::RedisBenchmark { requests, .. } => {
+            Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } => {
                 let depth = pipeline.unwrap_or(1);
                 let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
                 if quick { count / 6 } else { *count }
@@ -262,7 +312,8 @@ mod tests {
     #[test]
     fn request_counts_start_at_depth_one_and_rise_by_depth() {
         for workload in WORKLOADS {
-            if let Driver::RedisBenchmark { requests, .. } = workload.driver {
+            if let Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } = workload.driver
+            {
                 assert_eq!(requests[0].0, 1, "{}", workload.name);
                 assert!(requests.is_sorted_by(|a, b| a.0 < b.0), "{}", workload.name);
             }
@@ -290,6 +341,12 @@ mod tests {
     fn the_durability_group_is_the_workloads_that_keep_a_journal() {
         let journaled: Vec<_> = WORKLOADS.iter().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(selected(&["durability"]), journaled.iter().map(|workload| workload.name).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_coordination_group_is_the_workloads_with_clients_of_our_own() {
+        let ours = WORKLOADS.iter().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
+        assert_eq!(selected(&["coordination"]), ours.map(|workload| workload.name).collect::<Vec<_>>());
     }
 
     #[test]

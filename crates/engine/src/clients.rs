@@ -65,6 +65,9 @@ struct Outbox {
     depends_on: u64,
 }
 
+/// The largest outbox that is kept for the next message.
+const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
+
 /// What a client calls itself; empty where it does not.
 #[derive(Default, Clone)]
 pub struct Labels {
@@ -167,9 +170,12 @@ impl ClientHandle {
         }
         outbox.bytes.extend_from_slice(bytes);
         outbox.depends_on = outbox.depends_on.max(sequence);
-        self.outbox_filled.store(true, Relaxed);
+        // Under the lock, as `drain_outbox` clears it: whoever finds it set knows that a wake is on its way.
+        let is_woken = self.outbox_filled.swap(true, Relaxed);
         drop(outbox);
-        self.wake();
+        if !is_woken {
+            self.wake();
+        }
     }
 
     /// True when others have sent something.
@@ -185,8 +191,13 @@ impl ClientHandle {
             return 0;
         }
         let mut outbox = self.outbox.lock();
-        out.append(&mut outbox.bytes);
-        outbox.bytes.shrink_to(4096);
+        match out.is_empty() {
+            true => std::mem::swap(out, &mut outbox.bytes),
+            false => out.append(&mut outbox.bytes),
+        }
+        if outbox.bytes.capacity() > OUTBOX_KEPT_BYTES {
+            outbox.bytes = Vec::new();
+        }
         self.outbox_filled.store(false, Relaxed);
         outbox.depends_on
     }

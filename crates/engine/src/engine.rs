@@ -104,7 +104,7 @@ pub struct Worker {
     /// The effects of several commands are gathered into one batch.
     pub(crate) gathering: bool,
     /// When the last command ended: where the next one's time begins.
-    last_ns: u64,
+    pub(crate) last_ns: u64,
     /// How far unix time is ahead of the monotonic clock, in nanoseconds.
     ahead_ns: u64,
 }
@@ -266,6 +266,12 @@ impl Engine {
             match registered.command.keys {
                 Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
                     keys.push(Key::new(request.arg(usize::from(first))));
+                }
+                _ if matches!(registered.command.handler, Handler::Script(_))
+                    && request.len() > 3
+                    && request.arg(2) == b"1" =>
+                {
+                    keys.push(Key::new(request.arg(3)));
                 }
                 _ => break,
             }

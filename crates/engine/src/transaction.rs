@@ -46,7 +46,9 @@ impl Transaction {
             return Err(CommandError::fixed("ERR the transaction is longer than client-query-buffer-limit allows"));
         }
         self.bytes += bytes;
-        self.queue.push((registered, request.iter().collect()));
+        let mut owned = OwnedRequest::with_capacity(bytes - request.len() * size_of::<usize>(), request.len());
+        request.iter().for_each(|arg| owned.push(arg));
+        self.queue.push((registered, owned));
         Ok(())
     }
 
@@ -167,6 +169,10 @@ impl Engine {
             self.unwatch(client);
             reply.null_array();
             return Ok(After::Continue);
+        }
+        // Their waits for memory overlap.
+        for (registered, request) in transaction.commands() {
+            registered.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key));
         }
         reply.array(transaction.len());
         let mut after = After::Continue;

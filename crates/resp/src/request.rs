@@ -113,6 +113,11 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
+    /// An empty one with room for so many bytes in so many arguments.
+    pub fn with_capacity(bytes: usize, args: usize) -> OwnedRequest {
+        OwnedRequest { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(args) }
+    }
+
     /// Adds one argument at the end.
     pub fn push(&mut self, arg: &[u8]) {
         self.spans.push(Span { start: self.bytes.len() as u32, len: arg.len() as u32 });

@@ -104,7 +104,8 @@ pub(crate) struct LuaState {
 impl Scripts {
     /// The script of that digest, in any case.
     pub fn find(&self, sha: &[u8]) -> Option<Arc<Script>> {
-        let sha: Sha = sha.to_ascii_lowercase().try_into().ok()?;
+        let mut sha: Sha = sha.try_into().ok()?;
+        sha.make_ascii_lowercase();
         self.kept.read().by_sha.get(&sha).cloned()
     }
 

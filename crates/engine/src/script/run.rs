@@ -45,7 +45,7 @@ impl Engine {
         let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
         let was_gathering = std::mem::replace(&mut worker.gathering, true);
         let is_apart = !is_part && !reading.is_brief && self.apart.is_served();
-        let began_ns = self.clock.monotonic_ns();
+        let began_ns = worker.last_ns;
         let allow_oom = flags.allow_oom || read_only;
         let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
         out.clear();
