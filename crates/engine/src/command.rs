@@ -227,6 +227,15 @@ pub const fn definition(
     row(name, arity, Keys::Everything, Flags::WRITE, Handler::Script(handler))
 }
 
+/// A command that looks at what is spread over everything. It takes its locks when it knows what it wants.
+pub const fn overview(
+    name: &'static str,
+    arity: Arity,
+    handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+) -> Command {
+    row(name, arity, Keys::Everything, Flags::READONLY, Handler::Script(handler))
+}
+
 /// A command that has subcommands.
 pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
     Command { subcommands, ..row(name, at_least(2), Keys::None, Flags(0), Handler::Container) }

@@ -9,6 +9,8 @@ use crate::keyspace::apply::Thresholds;
 use crate::keyspace::codec::{self, BadEffect};
 use crate::keyspace::db::Db;
 use crate::keyspace::entry::{Entry, Kind};
+use crate::keyspace::index::Indexes;
+use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
@@ -21,6 +23,7 @@ use crate::stats::WorkerStats;
 use crate::tracking::Reason;
 use crate::waiting::Blocked;
 use resp::Reply;
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -124,19 +127,44 @@ pub struct View<'a> {
     events: u32,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
+    /// One of the command's keys is an index, and everything is locked.
+    reads_index: bool,
 }
 
 impl<'a> View<'a> {
     pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
         let locked = locked.at(now_ms, usage);
         let (overdue, met_busy) = (RefCell::default(), Cell::new(false));
-        View { locked, db, now_ms, touch: true, usage, stats, overdue, news: None, events: 0, met_busy }
+        View {
+            locked,
+            db,
+            now_ms,
+            touch: true,
+            usage,
+            stats,
+            overdue,
+            news: None,
+            events: 0,
+            met_busy,
+            reads_index: false,
+        }
     }
 
     /// Looks at keys without using them.
     pub(crate) fn without_touching(mut self) -> View<'a> {
         self.touch = false;
         self
+    }
+
+    /// Shows indexes as the sorted sets that they are. Everything is locked.
+    pub(crate) fn with_indexes(mut self) -> View<'a> {
+        self.reads_index = true;
+        self
+    }
+
+    /// The index of that name in the selected database. Everything is locked.
+    pub fn index(&self, name: &[u8]) -> Option<IndexRef<'_>> {
+        IndexRef::find(&self.locked, self.db, name)
     }
 
     /// Notes what happens in `news`, as far as somebody may want to hear of it.
@@ -267,6 +295,11 @@ impl<'a> View<'a> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: Key<'_>) -> Option<Value<'_>> {
+        if self.reads_index
+            && let Some(index) = self.index(key.name)
+        {
+            return Some(Value::SortedSet(SortedSetRef::Index(index)));
+        }
         let entry = self.entry(key)?;
         Some(self.value_of(self.db, key, entry))
     }
@@ -457,10 +490,37 @@ impl<'a> Recorder<'a> {
                 self.view.notify_in(db, events::GENERIC, "del", key);
             }
         }
+        if self.engine.stamps.load(Relaxed) && !applied.emptied {
+            self.stamp(db, effect);
+        }
         if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
         applied
+    }
+
+    /// A record that was written has the time of the write in it, where an index asks for that.
+    #[cold]
+    fn stamp(&mut self, db: usize, effect: &Effect<'_>) {
+        let (key, written): (Key<'_>, SmallVec<[&[u8]; 8]>) = match *effect {
+            Effect::HashSet { key, fields, .. } => (key, fields.iter().map(|(field, _)| *field).collect()),
+            Effect::HashDelete { key, fields, cause: Cause::Deleted } => (key, fields.iter().copied().collect()),
+            _ => return,
+        };
+        let indexes = self.view.locked.db(db, key).indexes().clone();
+        let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
+        for definition in stamping.filter(|definition| definition.covers(key.name)) {
+            if !written.contains(&definition.field.as_slice()) {
+                let now = self.view.now_ms.to_string();
+                let fields = [(definition.field.as_slice(), now.as_bytes())];
+                self.record_in(db, &Effect::HashSet { key, fields: &fields, keep_deadlines: true });
+            }
+        }
+    }
+
+    /// From here on these are the indexes. Everything is locked.
+    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) {
+        self.view.locked.set_indexes(indexes);
     }
 
     /// Notes that what clients have read of keys is no longer so.
@@ -586,6 +646,27 @@ impl<'a> Recorder<'a> {
         let Thresholds { sorted_set_entries_max, sorted_set_value_bytes_max, .. } = self.thresholds;
         let is_small = members.len() <= sorted_set_entries_max && longest <= sorted_set_value_bytes_max;
         (!is_small).then_some(Form::Large)
+    }
+
+    /// Removes whatever is past its time from the selected database, as far as it is locked: whoever counts must not
+    /// count it.
+    pub(crate) fn expire_everything(&mut self) {
+        let (db, now_ms) = (self.view.db, self.view.now_ms);
+        loop {
+            let shards = || self.view.locked.shards().map(|(_, shard)| shard.db(db));
+            let overdue: Vec<Vec<u8>> = shards().flat_map(|db| db.overdue_keys(now_ms, usize::MAX)).collect();
+            let fields: Vec<_> = shards().filter_map(|db| db.overdue_fields(now_ms, usize::MAX)).collect();
+            if overdue.is_empty() && fields.is_empty() {
+                return;
+            }
+            for name in overdue.iter().chain(fields.iter().map(|(name, _)| name)) {
+                let key = Key::new(name);
+                if !self.expire_if_overdue(db, key) {
+                    // Some of its fields, then; whatever else it holds stays.
+                    let _ = self.prepare_hash(key);
+                }
+            }
+        }
     }
 
     /// Removes keys that were found to be overdue.

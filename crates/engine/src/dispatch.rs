@@ -52,7 +52,12 @@ impl Engine {
                 (locked.ok_or_else(|| self.busy())?, None)
             }
         };
-        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key);
+        if self.meets_index(&locked, client.db, registered, request, first_key) {
+            drop(locked);
+            ahead.release();
+            return self.run_on_index(worker, client, registered, request, reply);
+        }
+        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key, false);
         ahead.free_later(garbage);
         result
     }
@@ -118,9 +123,12 @@ impl Engine {
                 let held = Some(locked.lend());
                 self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
             }
+            _ if self.meets_index(locked, client.db, registered, request, None) => {
+                self.run_on_index_under(worker, client, registered, request, reply.lend(), locked.lend())
+            }
             _ => {
                 let (result, garbage) =
-                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None);
+                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None, false);
                 locked.free_later(garbage);
                 result
             }
@@ -162,7 +170,7 @@ impl Engine {
     /// Runs the handler of a command under locks. Returns what it has left to be freed.
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn run_under<'a>(
+    pub(crate) fn run_under<'a>(
         &'a self,
         worker: &'a mut Worker,
         client: &'a mut Client,
@@ -171,6 +179,7 @@ impl Engine {
         reply: Reply<'a>,
         locked: Locked<'a>,
         first_key: Option<(usize, Key<'a>)>,
+        on_index: bool,
     ) -> (CommandResult, Garbage) {
         let command = registered.command;
         let (now_ms, gathering) = (worker.now_ms, worker.gathering);
@@ -179,6 +188,9 @@ impl Engine {
         view.tell_to(&worker.news, self.events_told(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
+        }
+        if on_index {
+            view = view.with_indexes();
         }
         let random = &mut worker.random;
         let args = Args::new(request, registered.name_args, first_key);

@@ -1,6 +1,7 @@
 //! Executes requests: finds the row, passes the gates, has it dispatched, keeps the books. Knows nothing of sockets;
 //! whoever owns one calls `execute`.
 
+use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
 use crate::command::{Flags, Handler, Keys, Registered, registry};
@@ -8,6 +9,7 @@ use crate::context::After;
 use crate::error::CommandError;
 use crate::host::{Clock, Host};
 use crate::keyspace::apply::Thresholds;
+use crate::keyspace::index::Indexes;
 use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
 use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
@@ -23,7 +25,7 @@ use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
 use crate::waiting::Blocked;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -39,6 +41,12 @@ pub struct Engine {
     pub tracking: Tracking,
     pub scripts: Scripts,
     pub functions: Functions,
+    /// Indexes of records.
+    pub(crate) indexes: RwLock<Indexes>,
+    /// What no worker is kept waiting for.
+    pub chores: Chores,
+    /// One of them stamps records.
+    pub(crate) stamps: AtomicBool,
     /// Scripts that may run long.
     pub apart: Apart,
     pub pause: Pause,
@@ -177,6 +185,9 @@ impl Engine {
             tracking: Tracking::default(),
             scripts: Scripts::default(),
             functions: Functions::default(),
+            indexes: RwLock::default(),
+            chores: Chores::default(),
+            stamps: AtomicBool::new(false),
             apart: Apart::default(),
             pause: Pause::default(),
             slowlog: SlowLog::default(),

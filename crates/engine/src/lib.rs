@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod args;
+pub mod chores;
 pub mod client;
 pub mod clients;
 pub mod command;
@@ -20,6 +21,7 @@ pub mod error;
 pub mod expiry;
 mod gates;
 pub mod host;
+pub mod indexing;
 #[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
 pub mod keyspace;
 pub mod latency;

@@ -32,7 +32,7 @@ impl<'e> Replay<'e> {
             let keyspace = &self.engine.keyspace;
             let locked = match effect {
                 Effect::Put { key, .. } => keyspace.lock_key(key),
-                Effect::LibrarySet { .. } => keyspace.lock_all(),
+                Effect::LibrarySet { .. } | Effect::IndexSet { .. } => keyspace.lock_all(),
                 _ => return Err(BadEffect::OutOfRange),
             };
             self.used_now(locked).apply(db, &effect, self.thresholds);
@@ -58,7 +58,7 @@ impl<'e> Replay<'e> {
                 self.used_now(self.engine.keyspace.lock_all()).apply_where(db, effect, is_newer);
                 Ok(())
             }
-            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => match sequence > self.stamps.of_definitions() {
+            _ if effect.is_definition() => match sequence > self.stamps.of_definitions() {
                 true => self.apply(db, effect),
                 false => Ok(()),
             },
@@ -115,7 +115,9 @@ fn main_key<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::FlushAll
         | Effect::SwapDb { .. }
         | Effect::LibrarySet { .. }
-        | Effect::LibraryDelete { .. } => None,
+        | Effect::LibraryDelete { .. }
+        | Effect::IndexSet { .. }
+        | Effect::IndexDelete { .. } => None,
     }
 }
 

@@ -196,6 +196,10 @@ impl Engine {
         let mut need = Need::Some(client.watches.keys().iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
         for (registered, request) in transaction.commands() {
             let Need::Some(shards) = &mut need else { break };
+            if self.any_is_index(registered.key_positions(request).map(|at| request.arg(at))) {
+                need = Need::All;
+                break;
+            }
             match registered.command.keys {
                 // A script inside a transaction may touch any key.
                 Keys::None if registered.command.flags.has(Flags::MOVABLE_KEYS) => need = Need::All,

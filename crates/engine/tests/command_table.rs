@@ -101,7 +101,7 @@ fn flags_agree_with_what_the_handler_can_do() {
                 assert!(row.command.keys == Keys::None || no_keys, "{name} has no keys locked for it");
             }
             Handler::Script(_) => {
-                let keys = if flags.has(Flags::WRITE) { Keys::Everything } else { Keys::None };
+                let keys = if flags.has(Flags::MOVABLE_KEYS) { Keys::None } else { Keys::Everything };
                 assert_eq!(row.command.keys, keys, "{name} sees to its locks itself; what it defines is everybody's");
             }
             Handler::Container => {

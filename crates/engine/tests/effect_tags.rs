@@ -86,6 +86,8 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
         (0, Effect::SwapDb { a: 0, b: 15 }, "1200 00 0f"),
         (0, Effect::LibrarySet { name: b"lib", code: b"#!" }, "1300 036c6962 022321"),
         (0, Effect::LibraryDelete { name: b"lib" }, "1400 036c6962"),
+        (0, Effect::IndexSet { name: b"i", definition: b"\x01\x00" }, "1500 0169 020100"),
+        (0, Effect::IndexDelete { name: b"i" }, "1600 0169"),
         (
             0,
             Effect::SortedSetAdd { key: key(b"z"), members: &[(1.0, b"a"), (-2.0, b"b"), (0.5, b"")] },
@@ -255,6 +257,8 @@ fn describe(db: usize, effect: &Effect<'_>) -> String {
         Effect::SwapDb { a, b } => format!("swap-db {a} {b}"),
         Effect::LibrarySet { name, code } => format!("library-set {} {}", quoted(name), quoted(code)),
         Effect::LibraryDelete { name } => format!("library-delete {}", quoted(name)),
+        Effect::IndexSet { name, definition } => format!("index-set {} {}", quoted(name), quoted(definition)),
+        Effect::IndexDelete { name } => format!("index-delete {}", quoted(name)),
     };
     format!("{db}: {what}")
 }

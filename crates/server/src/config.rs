@@ -1,6 +1,7 @@
 //! Where settings come from: the built-in defaults, then the configuration file, then `HOLDFAST_*` variables, then
 //! flags; the later wins. Knows files and names; refuses to know what a setting does.
 
+use crate::tables::Tables;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::Settings;
@@ -57,6 +58,7 @@ pub(crate) enum Tool {
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) tables: Tables,
 }
 
 /// Reads the command line and everything it refers to. Prints help or an error and exits when that is asked for.
@@ -130,9 +132,10 @@ fn load(
 ) -> Result<Loaded> {
     let settings = Settings::new();
     let file = matches.get_one::<PathBuf>("config").cloned();
-    if let Some(file) = &file {
-        load_file(&settings, file)?;
-    }
+    let tables = match &file {
+        Some(file) => load_file(&settings, file)?,
+        None => Tables::default(),
+    };
     for (variable, value) in variables {
         let Some(name) = variable.to_str().and_then(|variable| variable.strip_prefix(VARIABLE_PREFIX)) else {
             continue;
@@ -151,20 +154,21 @@ fn load(
             set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
         }
     }
-    Ok(Loaded { settings, file })
+    Ok(Loaded { settings, file, tables })
 }
 
-/// Reads a TOML file of `name = value` lines.
-fn load_file(settings: &Settings, path: &Path) -> Result<()> {
+/// Reads a TOML file of `name = value` lines and tables.
+fn load_file(settings: &Settings, path: &Path) -> Result<Tables> {
     let bytes =
         std::fs::read(path).with_context(|| format!("cannot read the configuration file {}", path.display()))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
-    let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    let mut table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    let tables = Tables::take(&mut table).with_context(|| format!("in {}", path.display()))?;
     for (name, value) in &table {
         let value = as_text(value).with_context(|| format!("{}: {name}", path.display()))?;
         set(settings, name, &value).with_context(|| format!("in {}", path.display()))?;
     }
-    Ok(())
+    Ok(tables)
 }
 
 fn as_text(value: &toml::Value) -> Result<String> {

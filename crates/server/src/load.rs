@@ -5,6 +5,7 @@ use crate::keeper::Keeper;
 use crate::server::unix_s;
 use anyhow::{Context, Result, anyhow};
 use engine::Engine;
+use engine::keyspace::index::Definition;
 use engine::persistence::Loading;
 use engine::replay::Replay;
 use engine::walk::{Part, Placement};
@@ -18,9 +19,12 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: u64 = 256;
 
 /// Reads everything into the engine, and then opens the journal for what comes next.
-pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>) -> Result<()> {
+pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &[(Vec<u8>, Definition)]) -> Result<()> {
     let recovery = Recovery::open(keeper.storage.clone()).context("the data directory cannot be read")?;
     let (recovery, keys) = replay(recovery, engine, |loading| keeper.set_loading(loading))?;
+    for failure in engine.revive_indexes(indexes) {
+        tracing::warn!("an index cannot be kept: {failure}");
+    }
     let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
     let journal: FileJournal =
         recovery.into_journal(JournalOptions::default()).context("the journal cannot be opened for writing")?;

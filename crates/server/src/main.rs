@@ -12,6 +12,7 @@ mod log;
 mod process;
 mod server;
 mod snapshots;
+mod tables;
 mod tools;
 mod worker;
 

@@ -10,7 +10,9 @@ use crate::log::{self, LogLevelHandle};
 use crate::process::Process;
 use crate::worker::{self, Arrival, Member, Start, Team};
 use anyhow::{Context, Result, anyhow};
+use engine::chores::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
+use engine::keyspace::index::Definition;
 use engine::{Engine, Settings};
 use journal::{Directory, DirectoryLock};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -27,6 +29,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Runs the server until it is told to stop.
 pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let settings = Arc::new(loaded.settings);
+    let indexes = loaded.tables.indexes;
     let log_level = log::start(settings.loglevel(), settings.log_as_json());
     for setting in config::without_effect(&settings) {
         tracing::warn!(setting, "this setting has no effect in this version");
@@ -47,6 +50,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let engine = engine(&settings, loaded.file, threads, log_level, stop, &keeper);
     engine.set_loading(true);
     start_script_thread(&engine, threads)?;
+    start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
     let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
@@ -57,7 +61,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         for listener in listeners {
             tokio::spawn(accept(listener, engine.clone(), team.clone()));
         }
-        let loaded = load_in_background(keeper.clone(), engine.clone());
+        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
@@ -72,10 +76,14 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
 }
 
 /// Reads the data on a thread of its own; connections are answered meanwhile, if only with -LOADING.
-fn load_in_background(keeper: Arc<Keeper>, engine: Arc<Engine>) -> oneshot::Receiver<Result<()>> {
+fn load_in_background(
+    keeper: Arc<Keeper>,
+    engine: Arc<Engine>,
+    indexes: Vec<(Vec<u8>, Definition)>,
+) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = load::load(&keeper, &engine);
+        let outcome = load::load(&keeper, &engine, &indexes);
         if outcome.is_ok() {
             engine.set_loading(false);
         }
@@ -110,7 +118,7 @@ pub(crate) fn engine(
         stop_failed: Arc::default(),
     };
     let clock = Arc::new(SystemClock::new());
-    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 1);
+    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);
     Arc::new(engine.with_persistence(keeper.clone()))
 }
 
@@ -119,6 +127,15 @@ fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
     let engine = engine.clone();
     let thread = std::thread::Builder::new().name("scripts".into()).stack_size(SCRIPT_STACK_BYTES);
     thread.spawn(move || engine.serve_scripts(engine.worker(index))).context("cannot start a thread for scripts")?;
+    Ok(())
+}
+
+/// What no worker is kept waiting for is done here.
+fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
+    let engine = engine.clone();
+    let thread = std::thread::Builder::new().name("chores".into());
+    let serve = move || engine.serve_chores(engine.worker(index), &sweepers);
+    thread.spawn(serve).context("cannot start a thread for chores")?;
     Ok(())
 }
 

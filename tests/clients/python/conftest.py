@@ -3,15 +3,42 @@
 The suite knows nothing about which server answers; it is aimed by HOLDFAST_TEST_ADDR=host:port and empties it.
 """
 
+import asyncio
 import os
+import time
+from pathlib import Path
 
 import pytest
 import redis
+import redis.asyncio
+
+# How a worker claims a job: KEYS[1] is the job's hash; ARGV: field, expected value, new value. Replies with 1 or 0.
+COMPARE_AND_SWAP = (Path(__file__).parent.parent / "compare_and_swap.lua").read_text()
 
 
 def address():
     host, _, port = os.environ["HOLDFAST_TEST_ADDR"].rpartition(":")
     return {"host": host, "port": int(port)}
+
+
+def run(protocol, conversation):
+    """Runs a conversation with the asyncio client, over at most 20 connections."""
+
+    async def talk():
+        options = {"protocol": protocol, "max_connections": 20, "decode_responses": True}
+        pool = redis.asyncio.BlockingConnectionPool(**address(), **options)
+        async with redis.asyncio.Redis.from_pool(pool) as client:
+            await conversation(client)
+
+    asyncio.run(talk())
+
+
+def eventually(condition):
+    """Waits for something that another thread or client brings about; whatever it is, it takes far less than this."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
 
 
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import redis
-import redis.asyncio
-from conftest import address
+from conftest import address, run
 
 
 def test_threads_share_a_pool(r, protocol):
@@ -33,16 +32,6 @@ def test_set_nx_has_one_winner(r, connect):
         for race in range(50):
             won = list(threads.map(lambda client: client.set(f"lock:{race}", "mine", nx=True), clients))
             assert won.count(True) == 1
-
-
-def run(protocol, conversation):
-    async def talk():
-        options = {"protocol": protocol, "max_connections": 20, "decode_responses": True}
-        pool = redis.asyncio.BlockingConnectionPool(**address(), **options)
-        async with redis.asyncio.Redis.from_pool(pool) as client:
-            await conversation(client)
-
-    asyncio.run(talk())
 
 
 def test_asyncio_commands(r, protocol):

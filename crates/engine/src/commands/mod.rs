@@ -10,12 +10,15 @@ mod debug;
 mod digest;
 mod dump;
 mod expire;
+mod filters;
+mod find;
 mod functions;
 mod gathered;
 mod hash_deadlines;
 mod hash_scan;
 mod hashes;
 mod help;
+mod indexes;
 mod info;
 mod keys;
 mod latency;
@@ -35,6 +38,7 @@ mod sorted_set_ranges;
 mod sorted_set_scan;
 mod sorted_sets;
 mod strings;
+mod sweep;
 mod tracking;
 mod transactions;
 
@@ -61,6 +65,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "hash", commands: hash_scan::COMMANDS },
     Family { category: "hash", commands: hash_deadlines::COMMANDS },
     Family { category: "hash", commands: records::COMMANDS },
+    Family { category: "hash", commands: find::COMMANDS },
+    Family { category: "hash", commands: indexes::COMMANDS },
+    Family { category: "hash", commands: sweep::COMMANDS },
     Family { category: "sortedset", commands: sorted_sets::COMMANDS },
     Family { category: "sortedset", commands: sorted_set_ranges::COMMANDS },
     Family { category: "sortedset", commands: sorted_set_pops::COMMANDS },

@@ -4,6 +4,7 @@ use super::help::help;
 use super::manual;
 use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, key, keys, server};
 use crate::context::ServerCx;
+use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::pubsub::Topic;
 use crate::settings::ClientClass;
@@ -74,20 +75,20 @@ fn confirm(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8], name: Option<&[u8]>
 
 fn publish(cx: &mut ServerCx<'_>) -> CommandResult {
     let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
-    let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx), 0);
+    let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx.engine), 0);
     cx.reply.integer(heard as i64);
     Ok(())
 }
 
 fn spublish(cx: &mut ServerCx<'_>) -> CommandResult {
     let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
-    let heard = cx.engine.pubsub.publish_to_shard(channel, message, unread_bytes_max(cx));
+    let heard = cx.engine.pubsub.publish_to_shard(channel, message, unread_bytes_max(cx.engine));
     cx.reply.integer(heard as i64);
     Ok(())
 }
 
-fn unread_bytes_max(cx: &ServerCx<'_>) -> u64 {
-    cx.engine.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes
+pub(super) fn unread_bytes_max(engine: &Engine) -> u64 {
+    engine.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes
 }
 
 fn channels(cx: &mut ServerCx<'_>) -> CommandResult {

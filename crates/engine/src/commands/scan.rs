@@ -103,17 +103,17 @@ pub(super) fn step_size(count: i64) -> Result<usize, CommandError> {
 ///
 /// That is far below 2^53, so a client may keep a cursor as a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    shard: usize,
-    position: u32,
+pub(super) struct Place {
+    pub(super) shard: usize,
+    pub(super) position: u32,
 }
 
 impl Place {
-    fn from_cursor(cursor: u64) -> Place {
+    pub(super) fn from_cursor(cursor: u64) -> Place {
         Place { shard: (cursor >> 32) as usize, position: cursor as u32 }
     }
 
-    fn to_cursor(self) -> i64 {
+    pub(super) fn to_cursor(self) -> i64 {
         (self.shard as i64) << 32 | i64::from(self.position)
     }
 }

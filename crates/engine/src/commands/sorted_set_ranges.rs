@@ -67,7 +67,7 @@ impl<'a> Span<'a> {
     }
 }
 
-fn score_bound(text: &[u8]) -> Option<ScoreBound> {
+pub(super) fn score_bound(text: &[u8]) -> Option<ScoreBound> {
     let (excluded, text) = match text {
         [b'(', rest @ ..] => (true, rest),
         _ => (false, text),

@@ -26,6 +26,15 @@ pub(super) const DOCS: &[CommandDoc] = &[
                 ],
             ),
         ]),
+    doc("hfind", "Finds records under a prefix that pass filters, a few at a time.")
+        .complexity("O(N) for N keys looked at; with an index of a filtered field, for N records in its range")
+        .arguments(&[
+            string("prefix"),
+            block("filter", FILTER).after("FILTER").optional().multiple().multiple_token(),
+            integer("cursor").after("CURSOR").optional(),
+            integer("limit").after("LIMIT").optional(),
+            SHOWN,
+        ]),
     doc("hput", "Writes fields of a hash and its deadline in one step, in place of the others if wanted.")
         .complexity("O(N) for N fields of the hash")
         .arguments(&[
@@ -34,7 +43,65 @@ pub(super) const DOCS: &[CommandDoc] = &[
             one_of("lifetime", LIFETIMES_WITH_KEEPTTL).optional(),
             pairs("fields", "FIELDS"),
         ]),
+    doc("idx.create", "Makes an index of records by a field, and keeps it from then on.")
+        .complexity("O(N) for N keys, while other commands go on")
+        .arguments(&[
+            string("name"),
+            block("prefixes", &[integer("count"), string("prefix").multiple()]).after("PREFIX"),
+            string("field").after("FIELD"),
+            one_of(
+                "condition",
+                &[block("only", CONDITION).after("ONLY"), block("exclude", CONDITION).after("EXCLUDE")],
+            )
+            .optional(),
+            token("stamp", "STAMP").optional(),
+        ]),
+    doc("idx.drop", "Removes an index; its records stay.")
+        .complexity("O(N) for N records")
+        .arguments(&[string("name")]),
+    doc("idx.info", "Tells what an index is of, and how large it is.").complexity("O(1)").arguments(&[string("name")]),
+    doc("idx.list", "Lists the indexes.").complexity("O(N) for N indexes"),
+    doc("idx.range", "Finds records by an index, those that pass filters, in the order of their scores.")
+        .complexity("O(log(N)+M) for M records looked at")
+        .arguments(&[
+            string("name"),
+            string("min"),
+            string("max"),
+            token("rev", "REV").optional(),
+            block("filter", FILTER).after("FILTER").optional().multiple().multiple_token(),
+            integer("limit").after("LIMIT").optional(),
+            SHOWN,
+        ]),
+    doc("sweep", "Changes records that nobody has touched for long, each in the step in which it is judged.")
+        .complexity("O(log(N)+M) for M records looked at")
+        .arguments(&[
+            string("index"),
+            integer("milliseconds").after("BEFORE"),
+            block("where", CONDITION).after("WHERE").optional(),
+            block("retry", &[string("field"), integer("max"), pairs("else", "ELSE")]).after("RETRY").optional(),
+            pairs("set", "SET"),
+            integer("limit").after("LIMIT").optional(),
+            string("channel").after("PUBLISH").optional(),
+        ]),
 ];
+
+const CONDITION: &[Argument] = &[string("field"), integer("count"), string("value").multiple()];
+const FILTER: &[Argument] = &[
+    string("field"),
+    one_of(
+        "operator",
+        &[
+            token("eq", "EQ"),
+            token("ne", "NE"),
+            token("lt", "LT"),
+            token("le", "LE"),
+            token("gt", "GT"),
+            token("ge", "GE"),
+        ],
+    ),
+    string("value"),
+];
+const SHOWN: Argument = one_of("shown", &[names("fields", "FIELDS"), token("keys", "KEYS")]).optional();
 
 const PAIRS: &[Argument] = &[integer("count"), block("data", &[string("field"), string("value")]).multiple()];
 const NAMES: &[Argument] = &[integer("count"), string("field").multiple()];

@@ -88,6 +88,11 @@ impl Locked<'_> {
                 1
             }
             Effect::LibraryDelete { name } => usize::from(self.definitions_mut().remove_library(name)),
+            Effect::IndexSet { name, definition } => {
+                self.definitions_mut().set_index(name, definition);
+                1
+            }
+            Effect::IndexDelete { name } => usize::from(self.definitions_mut().remove_index(name)),
         };
         Applied { count, ..Applied::default() }
     }
@@ -165,7 +170,7 @@ impl Locked<'_> {
     /// Empties databases. What they held is freed after the locks are released.
     fn empty(&mut self, dbs: std::ops::Range<usize>) -> usize {
         let emptied = self.shards_mut().flat_map(|shard| shard.dbs[dbs.clone()].iter_mut());
-        let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(std::mem::take).collect();
+        let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(Db::take_all).collect();
         let count = emptied.iter().map(Db::len).sum();
         if count > 0 {
             self.garbage.push(Box::new(emptied));
@@ -277,7 +282,7 @@ impl Locked<'_> {
         let longest = fields.iter().map(|(field, value)| field.len().max(value.len())).max().unwrap_or(0);
         let too_long = longest > thresholds.hash_value_bytes_max;
         let packable = longest <= PACKED_BYTES_MAX;
-        let changed = db.change(key, |entry, shapes| {
+        let changed = db.change_fields(key, fields.iter().map(|(field, _)| *field), |entry, shapes| {
             if entry.kind() == Kind::PackedHash {
                 let count_max = packed::Packed::new(entry.body(), shapes).len() + fields.len();
                 if packable && !too_long && count_max <= thresholds.hash_entries_max.min(PACKED_FIELDS_MAX) {
@@ -322,7 +327,7 @@ impl Locked<'_> {
     fn hash_delete(&mut self, db: usize, key: Key<'_>, fields: &[&[u8]]) -> Applied {
         let db = self.db_mut(db, key);
         let mut emptied = false;
-        let removed = db.change(key, |entry, shapes| {
+        let removed = db.change_fields(key, fields.iter().copied(), |entry, shapes| {
             let mut removed = 0;
             for field in fields {
                 if entry.kind() == Kind::PackedHash {

@@ -36,6 +36,8 @@ pub(crate) mod tag {
     pub(crate) const SWAP_DB: u8 = 18;
     pub(crate) const LIBRARY_SET: u8 = 19;
     pub(crate) const LIBRARY_DELETE: u8 = 20;
+    pub(crate) const INDEX_SET: u8 = 21;
+    pub(crate) const INDEX_DELETE: u8 = 22;
     pub(crate) const SORTED_SET_ADD: u8 = 23;
     pub(crate) const SORTED_SET_REMOVE: u8 = 24;
     pub(crate) const PUT_SORTED_SET: u8 = 25;
@@ -171,6 +173,15 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
         }
         Effect::LibraryDelete { name } => {
             head(tag::LIBRARY_DELETE);
+            put_bytes(name, out);
+        }
+        Effect::IndexSet { name, definition } => {
+            head(tag::INDEX_SET);
+            put_bytes(name, out);
+            put_bytes(definition, out);
+        }
+        Effect::IndexDelete { name } => {
+            head(tag::INDEX_DELETE);
             put_bytes(name, out);
         }
     }
@@ -452,6 +463,8 @@ impl<'a> Decoder<'a> {
             }
             tag::LIBRARY_SET => Effect::LibrarySet { name: self.bytes()?, code: self.bytes()? },
             tag::LIBRARY_DELETE => Effect::LibraryDelete { name: self.bytes()? },
+            tag::INDEX_SET => Effect::IndexSet { name: self.bytes()?, definition: self.bytes()? },
+            tag::INDEX_DELETE => Effect::IndexDelete { name: self.bytes()? },
             unknown => return Err(BadEffect::UnknownTag(unknown)),
         };
         Ok(Some((db, effect)))

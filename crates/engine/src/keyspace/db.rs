@@ -2,12 +2,14 @@
 
 use super::entry::{Entry, Kind};
 use super::footprint::DEADLINE_BYTES;
+use super::index::{Indexes, Item, Parts};
 use super::key::Key;
 use super::object::Object;
 use super::packed;
 use super::shapes::Shapes;
 use super::table::{NameHash, Table};
 use super::value::{Loose, Value};
+use crate::pure::ranked::Ranked;
 use std::collections::BTreeSet;
 
 /// Entries by name, with an index of deadlines that `apply` keeps in step.
@@ -21,6 +23,8 @@ pub struct Db {
     deadline_sum: u128,
     /// The soonest field deadline and hash of each hash that has any.
     field_deadlines: BTreeSet<(u64, u64)>,
+    /// This database's part of every index.
+    parts: Parts,
     /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
@@ -131,10 +135,101 @@ impl Db {
         self.table.heap_bytes()
             + self.shapes.heap_bytes()
             + (self.deadlines.len() + self.field_deadlines.len()) * DEADLINE_BYTES
+            + self.parts.heap_bytes()
     }
 
-    /// Changes an entry in place and keeps the deadline indexes in step. `None` when there is no such key.
+    /// The indexes that its records are in.
+    #[inline]
+    pub fn indexes(&self) -> &Indexes {
+        self.parts.indexes()
+    }
+
+    pub(super) fn set_indexes(&mut self, indexes: &Indexes) {
+        self.parts.set_indexes(indexes);
+    }
+
+    /// Its records in one of the indexes, in their order.
+    pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
+        self.parts.part(index)
+    }
+
+    /// True when every record here that an index covers and that has its field is in the index.
+    pub fn part_has_all(&self, index: usize) -> bool {
+        self.parts.has_all(index)
+    }
+
+    /// The entry of a record in an index.
+    #[inline]
+    pub(crate) fn indexed(&self, item: Item) -> Option<&Entry> {
+        self.table.find(NameHash::from_raw(item.1), |_| true)
+    }
+
+    /// Makes its part of an index anew.
+    pub(super) fn build_part(&mut self, index: usize) {
+        self.parts.build(index, &self.table, &self.shapes);
+    }
+
+    /// Puts records into the indexes that are not in them yet, those at positions from `from` to `to`.
+    pub(super) fn index_range(&mut self, from: u32, to: u32) -> usize {
+        let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
+        let mut seen = 0;
+        table.visit_range(from, to, |entry| {
+            let scores = parts.scores(entry, shapes);
+            let none = std::iter::repeat_n(None, scores.len()).collect();
+            parts.move_record(table, entry.name(), NameHash::of(entry.name()), &none, &scores);
+            seen += 1;
+        });
+        seen
+    }
+
+    /// The last position of the range that one at `position` is visited with.
+    pub fn range_end(&self, position: u32) -> u32 {
+        self.table.range_end(position)
+    }
+
+    /// Visits the entries at positions from `from` to `to`.
+    pub fn visit_range<'t>(&'t self, from: u32, to: u32, visit: impl FnMut(&'t Entry)) {
+        self.table.visit_range(from, to, visit);
+    }
+
+    /// Takes everything out; the indexes stay, with nothing in them.
+    pub(super) fn take_all(&mut self) -> Db {
+        let empty = Db { parts: self.parts.emptied(), ..Db::default() };
+        std::mem::replace(self, empty)
+    }
+
+    /// Changes fields of a hash in place, as [`Db::change`] does.
+    #[inline]
+    pub(super) fn change_fields<'f, T>(
+        &mut self,
+        key: Key<'_>,
+        fields: impl Iterator<Item = &'f [u8]> + Clone,
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+    ) -> Option<T> {
+        match self.parts.concern(fields) {
+            true => self.change(key, change),
+            false => self.change_unindexed(key, change),
+        }
+    }
+
+    /// Changes an entry in place and keeps deadlines and indexes in step. `None` when there is no such key.
+    #[inline]
     pub(super) fn change<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
+        if self.parts.is_idle() {
+            return self.change_unindexed(key, change);
+        }
+        let before = self.parts.scores(self.table.get(key.hash, key.name)?, &self.shapes);
+        let result = self.change_unindexed(key, change);
+        if let Some(entry) = self.table.get(key.hash, key.name) {
+            let after = self.parts.scores(entry, &self.shapes);
+            if before != after {
+                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
+            }
+        }
+        result
+    }
+
+    fn change_unindexed<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
         let entry = self.table.get_mut(key.hash, key.name)?;
         let before = (entry.deadline(), field_deadline(entry));
         let result = change(entry, &mut self.shapes);
@@ -158,11 +253,25 @@ impl Db {
         self.move_deadline(key.hash, None, entry.deadline());
         reindex(&mut self.field_deadlines, key.hash, None, field_deadline(&entry));
         entry.touch(self.used_at);
-        self.table.insert(key.hash, entry);
+        let entry = &*self.table.insert(key.hash, entry);
+        if !self.parts.is_idle() {
+            let after = self.parts.scores(entry, &self.shapes);
+            if after.iter().any(Option::is_some) {
+                let before = std::iter::repeat_n(None, after.len()).collect();
+                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
+            }
+        }
     }
 
     /// Takes an entry out; its body may still name a shape, which the caller gives back.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
+        if !self.parts.is_idle() {
+            let before = self.parts.scores(self.table.get(key.hash, key.name)?, &self.shapes);
+            if before.iter().any(Option::is_some) {
+                let after = std::iter::repeat_n(None, before.len()).collect();
+                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
+            }
+        }
         let entry = self.table.remove(key.hash, key.name)?;
         self.move_deadline(key.hash, entry.deadline(), None);
         reindex(&mut self.field_deadlines, key.hash, field_deadline(&entry), None);

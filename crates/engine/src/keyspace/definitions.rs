@@ -1,4 +1,4 @@
-//! What the server keeps that is no key: libraries of functions. Knows names and their texts; refuses to know what they
+//! What the server keeps that is no key: libraries of functions, and indexes. Knows names and their texts; refuses to know what they
 //! mean.
 //!
 //! Definitions live beside the databases of the first shard and change only while every shard is locked, so that they
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Definitions {
     /// The code of each library, by name.
     libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
+    /// What each index is of, by name.
+    indexes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Definitions {
@@ -35,10 +37,26 @@ impl Definitions {
         self.libraries.remove(name).is_some()
     }
 
+    /// All indexes, by name, as [`Definition`](super::index::Definition) reads them.
+    pub fn indexes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.indexes.iter().map(|(name, definition)| (name.as_slice(), definition.as_slice()))
+    }
+
+    pub(super) fn set_index(&mut self, name: &[u8], definition: &[u8]) {
+        self.indexes.insert(name.to_vec(), definition.to_vec());
+    }
+
+    pub(super) fn remove_index(&mut self, name: &[u8]) -> bool {
+        self.indexes.remove(name).is_some()
+    }
+
     /// Appends everything, as effects that make it.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         for (name, code) in self.libraries() {
             codec::encode(0, &Effect::LibrarySet { name, code }, out);
+        }
+        for (name, definition) in self.indexes() {
+            codec::encode(0, &Effect::IndexSet { name, definition }, out);
         }
     }
 }

@@ -50,6 +50,10 @@ pub enum Effect<'a> {
     LibrarySet { name: &'a [u8], code: &'a [u8] },
     /// There is no library of that name.
     LibraryDelete { name: &'a [u8] },
+    /// There is an index of that name, defined so (see [`Definition`](super::index::Definition)).
+    IndexSet { name: &'a [u8], definition: &'a [u8] },
+    /// There is no index of that name.
+    IndexDelete { name: &'a [u8] },
 }
 
 impl<'a> Effect<'a> {
@@ -69,9 +73,23 @@ impl<'a> Effect<'a> {
             | Effect::Put { key, .. } => Some(smallvec![key]),
             Effect::Rename { from, to } => Some(smallvec![from, to]),
             Effect::Copy { to, .. } => Some(smallvec![to]),
-            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => Some(SmallVec::new()),
+            Effect::LibrarySet { .. }
+            | Effect::LibraryDelete { .. }
+            | Effect::IndexSet { .. }
+            | Effect::IndexDelete { .. } => Some(SmallVec::new()),
             Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => None,
         }
+    }
+
+    /// True when it is about what is defined beside the keys.
+    pub fn is_definition(&self) -> bool {
+        matches!(
+            self,
+            Effect::LibrarySet { .. }
+                | Effect::LibraryDelete { .. }
+                | Effect::IndexSet { .. }
+                | Effect::IndexDelete { .. }
+        )
     }
 
     /// True when it removes what is past its time.

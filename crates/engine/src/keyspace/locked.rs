@@ -6,6 +6,7 @@ use super::db::Db;
 use super::definitions::Definitions;
 use super::effect::{Cause, Effect};
 use super::entry::Entry;
+use super::index::Indexes;
 use super::key::Key;
 use super::object::Object;
 use super::shard::{DATABASES, Shard};
@@ -348,7 +349,10 @@ impl<'a> Locked<'a> {
             Effect::FlushDb => self.tell_of_databases(&[db]),
             Effect::FlushAll => self.tell_of_databases(&std::array::from_fn::<usize, DATABASES, _>(|db| db)),
             Effect::SwapDb { a, b } => self.tell_of_databases(&[a, b]),
-            Effect::LibrarySet { .. } | Effect::LibraryDelete { .. } => {}
+            Effect::LibrarySet { .. }
+            | Effect::LibraryDelete { .. }
+            | Effect::IndexSet { .. }
+            | Effect::IndexDelete { .. } => {}
         }
     }
 
@@ -360,6 +364,48 @@ impl<'a> Locked<'a> {
                 let others: &[usize] = if dbs.len() == 2 { dbs } else { std::slice::from_ref(db) };
                 let there = |name: &[u8]| others.iter().any(|db| shard.db(*db).entry(Key::new(name)).is_some());
                 shard.watched.all_changed(*db, there);
+            }
+        }
+    }
+
+    /// How many shards are locked.
+    pub(super) fn len(&self) -> usize {
+        self.guards.len()
+    }
+
+    /// One of the shards that are locked, in their order.
+    pub(super) fn nth(&self, number: usize) -> &Shard {
+        &self.guards[number].1
+    }
+
+    /// True when every shard is locked.
+    #[inline]
+    pub fn holds_all(&self) -> bool {
+        self.guards.len() == self.shard_count
+    }
+
+    /// From here on these are the indexes, in every database. All shards are locked. Those that are new are empty.
+    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) {
+        self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.set_indexes(indexes));
+    }
+
+    /// Makes one of the indexes anew from the records of the locked shards.
+    pub(crate) fn build_index(&mut self, at: usize) {
+        self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.build_part(at));
+    }
+
+    /// Puts records of the locked shard into the indexes that are not in them yet, from a position on, until about `count`
+    /// were looked at. Returns where to go on.
+    pub(crate) fn index_some(&mut self, from: u32, count: usize) -> Option<u32> {
+        let shard = self.shards_mut().next()?;
+        let (mut from, mut seen) = (from, 0);
+        loop {
+            let used = shard.dbs.iter().filter(|db| !db.is_empty());
+            let end = used.map(|db| db.range_end(from)).min().unwrap_or(u32::MAX);
+            seen += shard.dbs.iter_mut().filter(|db| !db.is_empty()).map(|db| db.index_range(from, end)).sum::<usize>();
+            from = end.checked_add(1)?;
+            if seen >= count {
+                return Some(from);
             }
         }
     }

@@ -12,6 +12,8 @@ pub mod effect;
 pub mod entry;
 pub mod footprint;
 pub mod hash;
+pub mod index;
+pub mod index_set;
 mod item;
 pub mod key;
 pub mod locked;

@@ -40,6 +40,11 @@ struct Outcome {
 }
 
 impl Ticket {
+    /// Leaves the outcome.
+    pub(crate) fn put(&self, reply: Vec<u8>, depends_on: u64, last_batch: u64) {
+        *self.0.lock() = Some(Outcome { reply, depends_on, last_batch });
+    }
+
     /// The reply, once there is one. What it tells of is noted with the client.
     pub fn take(&self, client: &mut Client) -> Option<Vec<u8>> {
         let outcome = self.0.lock().take()?;
@@ -209,7 +214,7 @@ impl Engine {
             *self.apart.running.lock() = None;
             self.set_busy(false);
             let (depends_on, last_batch) = (client.depends_on, client.last_batch);
-            *job.ticket.0.lock() = Some(Outcome { reply, depends_on, last_batch });
+            job.ticket.put(reply, depends_on, last_batch);
             job.handle.wake();
         }
     }

@@ -31,7 +31,7 @@ impl Engine {
             return Err(error);
         }
         let is_part = held.is_some();
-        let has_all = is_part || !reading.keeps_to_keys;
+        let has_all = is_part || !reading.keeps_to_keys || self.any_is_index(keys.iter().copied());
         let mut own = match &held {
             Some(_) => None,
             None if has_all => self.keyspace.lock_all_unless_busy(),

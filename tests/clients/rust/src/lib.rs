@@ -4,7 +4,9 @@
 use std::env;
 use std::io::{Write, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use redis::aio::MultiplexedConnection;
 use redis::{Client, Connection, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 pub const PROTOCOLS: [ProtocolVersion; 2] = [ProtocolVersion::RESP2, ProtocolVersion::RESP3];
@@ -12,15 +14,41 @@ pub const PROTOCOLS: [ProtocolVersion; 2] = [ProtocolVersion::RESP2, ProtocolVer
 /// The first second of the year 2100.
 pub const FAR: u64 = 4_102_444_800;
 
+/// How a worker claims a job: KEYS[1] is the job's hash; ARGV: field, expected value, new value. Replies with 1 or 0.
+pub const COMPARE_AND_SWAP: &str = include_str!("../../compare_and_swap.lua");
+
+/// How long to wait for what is bound to come, before the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Runs a test over RESP2, then over RESP3, each time in front of an empty server.
 pub fn both(test: impl Fn(&mut Connection)) {
+    both_clients(|_, connection| test(connection));
+}
+
+/// The same for tests that open more than one connection.
+pub fn both_clients(test: impl Fn(&Client, &mut Connection)) {
     let _turn = turn();
     for protocol in PROTOCOLS {
         println!("over {protocol:?}"); // shown only when the test fails
-        let mut connection = client(protocol, 0).get_connection().expect("connect");
+        let client = client(protocol, 0);
+        let mut connection = client.get_connection().expect("connect");
         redis::cmd("FLUSHALL").exec(&mut connection).expect("empty the server");
-        test(&mut connection);
+        test(&client, &mut connection);
     }
+}
+
+/// The same with the multiplexed tokio connection.
+pub fn both_async(test: impl AsyncFn(Client, MultiplexedConnection)) {
+    let _turn = turn();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        for protocol in PROTOCOLS {
+            println!("over {protocol:?}"); // shown only when the test fails
+            let client = client(protocol, 0);
+            let mut connection = client.get_multiplexed_async_connection().await.expect("connect");
+            let () = redis::cmd("FLUSHALL").query_async(&mut connection).await.expect("empty the server");
+            test(client, connection).await;
+        }
+    });
 }
 
 /// Tests share one server: each holds its turn while it runs.

@@ -5,25 +5,11 @@ use std::collections::{HashMap, HashSet};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use redis::AsyncCommands;
-use redis::aio::MultiplexedConnection;
-use redis_crate_suite::{PROTOCOLS, client, turn};
-
-/// Runs a test over RESP2, then over RESP3, each time in front of an empty server.
-fn both(test: impl AsyncFn(MultiplexedConnection)) {
-    let _turn = turn();
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
-        for protocol in PROTOCOLS {
-            println!("over {protocol:?}"); // shown only when the test fails
-            let mut connection = client(protocol, 0).get_multiplexed_async_connection().await.unwrap();
-            let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
-            test(connection).await;
-        }
-    });
-}
+use redis_crate_suite::both_async;
 
 #[test]
 fn commands() {
-    both(async |mut con| {
+    both_async(async |_, mut con| {
         let _: () = con.set_ex("k", "v", 100).await.unwrap();
         assert_eq!(con.get::<_, String>("k").await.unwrap(), "v");
         let _: () = con.hset_multiple("h", &[("a", 1), ("b", 2)]).await.unwrap();
@@ -35,7 +21,7 @@ fn commands() {
 
 #[test]
 fn replies_find_their_requests() {
-    both(async |con| {
+    both_async(async |_, con| {
         let one = async |i: i64| -> i64 {
             let mut con = con.clone();
             let _: () = con.set(format!("k{i}"), i).await.unwrap();
@@ -48,7 +34,7 @@ fn replies_find_their_requests() {
 
 #[test]
 fn counting_from_many_tasks() {
-    both(async |con| {
+    both_async(async |_, con| {
         let tasks = (0..8).map(|_| {
             let mut con = con.clone();
             tokio::spawn(async move {
@@ -66,7 +52,7 @@ fn counting_from_many_tasks() {
 
 #[test]
 fn pipelines() {
-    both(async |mut con| {
+    both_async(async |_, mut con| {
         let mut pipe = redis::pipe();
         for i in 0..1000 {
             pipe.hset("h", i, i).ignore();
@@ -78,7 +64,7 @@ fn pipelines() {
 
 #[test]
 fn scans() {
-    both(async |mut con| {
+    both_async(async |_, mut con| {
         let keys: HashSet<String> = (0..500).map(|i| format!("key:{i}")).collect();
         let _: () = con.mset(&keys.iter().map(|key| (key, "v")).collect::<Vec<_>>()).await.unwrap();
         let seen: HashSet<String> = con.scan_match("key:*").await.unwrap().map(Result::unwrap).collect().await;
@@ -88,7 +74,7 @@ fn scans() {
 
 #[test]
 fn large_values_beside_small_ones() {
-    both(async |con| {
+    both_async(async |_, con| {
         let big = vec![b'x'; 10 << 20];
         let (mut one, mut two) = (con.clone(), con.clone());
         let large = async {

@@ -10,6 +10,7 @@ mod table;
 pub use packed::Packed;
 pub use table::SortedSet;
 
+use super::index_set::{IndexMembers, IndexRef};
 use super::scalar::Scalar;
 use resp::Reply;
 use smallvec::SmallVec;
@@ -93,11 +94,11 @@ pub struct ScoreRange {
 }
 
 impl ScoreRange {
-    fn is_above(&self, score: f64) -> bool {
+    pub(crate) fn is_above(&self, score: f64) -> bool {
         if self.min.excluded { score <= self.min.score } else { score < self.min.score }
     }
 
-    fn reaches(&self, score: f64) -> bool {
+    pub(crate) fn reaches(&self, score: f64) -> bool {
         if self.max.excluded { score < self.max.score } else { score <= self.max.score }
     }
 }
@@ -121,7 +122,7 @@ pub struct NameRange<'a> {
 }
 
 impl NameRange<'_> {
-    fn is_above(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_above(&self, name: &[u8]) -> bool {
         match self.min {
             NameBound::Lowest => false,
             NameBound::Highest => true,
@@ -130,7 +131,7 @@ impl NameRange<'_> {
         }
     }
 
-    fn reaches(&self, name: &[u8]) -> bool {
+    pub(crate) fn reaches(&self, name: &[u8]) -> bool {
         match self.max {
             NameBound::Lowest => false,
             NameBound::Highest => true,
@@ -152,6 +153,8 @@ pub enum Direction {
 pub enum SortedSetRef<'a> {
     Packed(Packed<'a>),
     Table(&'a SortedSet),
+    /// An index of records, kept by the server.
+    Index(IndexRef<'a>),
 }
 
 impl<'a> SortedSetRef<'a> {
@@ -160,6 +163,7 @@ impl<'a> SortedSetRef<'a> {
         match self {
             SortedSetRef::Packed(packed) => packed.len(),
             SortedSetRef::Table(table) => table.len(),
+            SortedSetRef::Index(index) => index.len(),
         }
     }
 
@@ -173,6 +177,7 @@ impl<'a> SortedSetRef<'a> {
         match self {
             SortedSetRef::Packed(packed) => packed.find(name).map(|(_, score)| score),
             SortedSetRef::Table(table) => table.score(name),
+            SortedSetRef::Index(index) => index.score(name),
         }
     }
 
@@ -181,6 +186,7 @@ impl<'a> SortedSetRef<'a> {
         match self {
             SortedSetRef::Packed(packed) => packed.find(name),
             SortedSetRef::Table(table) => table.rank(name),
+            SortedSetRef::Index(index) => index.rank(name),
         }
     }
 
@@ -194,6 +200,7 @@ impl<'a> SortedSetRef<'a> {
             SortedSetRef::Table(table) => {
                 (table.count_scores(|score| range.is_above(score)), table.count_scores(|score| range.reaches(score)))
             }
+            SortedSetRef::Index(index) => index.ranks_by_score(range),
         };
         start..end.max(start)
     }
@@ -209,6 +216,7 @@ impl<'a> SortedSetRef<'a> {
             SortedSetRef::Table(table) => {
                 (table.count_names(|name| range.is_above(name)), table.count_names(|name| range.reaches(name)))
             }
+            SortedSetRef::Index(index) => index.ranks_by_name(range),
         };
         start..end.max(start)
     }
@@ -223,6 +231,7 @@ impl<'a> SortedSetRef<'a> {
         let ranks = ranks.start.min(self.len())..ranks.end.min(self.len());
         match (self, direction) {
             (SortedSetRef::Table(table), _) => Members::Table(table.members(ranks), direction),
+            (SortedSetRef::Index(index), _) => Members::Index(Box::new(index.members(ranks, direction))),
             (SortedSetRef::Packed(packed), Direction::Ascending) => Members::Packed(packed.members(ranks)),
             (SortedSetRef::Packed(packed), Direction::Descending) => {
                 Members::PackedBack(packed.members(ranks).collect())
@@ -239,6 +248,7 @@ impl<'a> SortedSetRef<'a> {
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u32> {
         match self {
             SortedSetRef::Table(table) if table.form == Form::Large => table.scan(cursor, count, visit),
+            SortedSetRef::Index(index) => index.scan(cursor, count, visit),
             _ => {
                 self.iter().for_each(&mut visit);
                 None
@@ -250,6 +260,7 @@ impl<'a> SortedSetRef<'a> {
     pub fn encoding(&self) -> &'static str {
         match self {
             SortedSetRef::Table(table) if table.form == Form::Large => "skiplist",
+            SortedSetRef::Index(_) => "skiplist",
             _ => "listpack",
         }
     }
@@ -261,6 +272,7 @@ pub enum Members<'a> {
     /// Packed members can only be read forward; these wait to be taken from the end.
     PackedBack(SmallVec<[Member<'a>; 16]>),
     Table(table::TableMembers<'a>, Direction),
+    Index(Box<IndexMembers<'a>>),
 }
 
 impl<'a> Iterator for Members<'a> {
@@ -273,6 +285,7 @@ impl<'a> Iterator for Members<'a> {
             Members::PackedBack(members) => members.pop(),
             Members::Table(members, Direction::Ascending) => members.next(),
             Members::Table(members, Direction::Descending) => members.next_back(),
+            Members::Index(members) => members.next(),
         }
     }
 }

@@ -1,0 +1,124 @@
+//! Work that no client waits in a worker for: indexes that are being filled, sweeps that the configuration asks for. Knows
+//! when there is something to do; refuses to know how it is done.
+
+use crate::client::Client;
+use crate::clients::ClientHandle;
+use crate::engine::{Engine, Flow, Worker};
+use crate::keyspace::index::Index;
+use crate::script::Ticket;
+use parking_lot::{Condvar, Mutex};
+use resp::{OwnedRequest, Protocol, Reply};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// An index to be filled, and who waits for it.
+pub(crate) struct Filling {
+    pub(crate) index: Arc<Index>,
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) handle: Arc<ClientHandle>,
+    pub(crate) protocol: Protocol,
+}
+
+/// A sweep that is made again and again.
+pub struct Sweeper {
+    pub index: String,
+    pub every: Duration,
+    /// Records are swept whose score is older than that.
+    pub older_than_ms: u64,
+    pub db: usize,
+    /// What SWEEP is told beside the index and the time.
+    pub options: Vec<Vec<u8>>,
+}
+
+impl Sweeper {
+    fn request(&self, now_ms: u64) -> OwnedRequest {
+        let before = now_ms.saturating_sub(self.older_than_ms).to_string();
+        let mut request = OwnedRequest::default();
+        [b"SWEEP", self.index.as_bytes(), b"BEFORE", before.as_bytes()].into_iter().for_each(|arg| request.push(arg));
+        self.options.iter().for_each(|arg| request.push(arg));
+        request
+    }
+}
+
+/// What waits to be done.
+#[derive(Default)]
+pub struct Chores {
+    fillings: Mutex<VecDeque<Filling>>,
+    arrived: Condvar,
+    /// There is a thread that does them.
+    served: AtomicBool,
+}
+
+impl Chores {
+    /// True when something can be sent here.
+    pub(crate) fn is_served(&self) -> bool {
+        self.served.load(Relaxed)
+    }
+
+    pub(crate) fn send(&self, filling: Filling) {
+        self.fillings.lock().push_back(filling);
+        self.arrived.notify_one();
+    }
+
+    /// The next index to be filled; `None` when none has come within that time.
+    fn next(&self, within: Duration) -> Option<Filling> {
+        let mut fillings = self.fillings.lock();
+        if fillings.is_empty() {
+            self.arrived.wait_for(&mut fillings, within);
+        }
+        fillings.pop_front()
+    }
+}
+
+impl Engine {
+    /// Does chores for as long as the process lives. Called on a thread that does nothing else.
+    pub fn serve_chores(&self, mut worker: Worker, sweepers: &[Sweeper]) -> ! {
+        const IDLE: Duration = Duration::from_secs(3600);
+        self.chores.served.store(true, Relaxed);
+        let now_ns = || self.clock.monotonic_ns();
+        let mut due: Vec<u64> = sweepers.iter().map(|sweeper| now_ns() + sweeper.every.as_nanos() as u64).collect();
+        loop {
+            let soonest = due.iter().min().map_or(IDLE, |at| Duration::from_nanos(at.saturating_sub(now_ns())));
+            if let Some(filling) = self.chores.next(soonest) {
+                self.begin(&mut worker);
+                let outcome = self.fill_index(&mut worker, &filling.index);
+                let mut reply = Vec::new();
+                let mut writer = Reply::new(&mut reply, filling.protocol);
+                let sequence = match outcome {
+                    Ok(sequence) => {
+                        writer.ok();
+                        sequence
+                    }
+                    Err(error) => {
+                        writer.error(&error.to_string());
+                        0
+                    }
+                };
+                filling.ticket.put(reply, sequence, sequence);
+                filling.handle.wake();
+            }
+            for (sweeper, due) in sweepers.iter().zip(&mut due).filter(|(_, due)| **due <= now_ns()) {
+                self.sweep(&mut worker, sweeper);
+                *due = now_ns() + sweeper.every.as_nanos() as u64;
+            }
+        }
+    }
+
+    fn sweep(&self, worker: &mut Worker, sweeper: &Sweeper) {
+        let (id, now_ms) = (self.clients.next_id(), self.clock.unix_us() / 1000);
+        let handle = ClientHandle::new(id, "sweeper".into(), String::new(), -1, now_ms, Box::new(|| {}));
+        let mut client = Client::new(Arc::new(handle), true);
+        client.db = sweeper.db;
+        self.begin(worker);
+        let mut reply = Vec::new();
+        let request = sweeper.request(worker.now_ms);
+        let flow = self.execute(worker, &mut client, request.as_request(), &mut reply);
+        let failed = reply.first() == Some(&b'-') && !reply.starts_with(b"-LOADING") && !reply.starts_with(b"-BUSY");
+        if failed || !matches!(flow, Flow::Continue) {
+            let said = String::from_utf8_lossy(&reply).trim_end().to_owned();
+            self.host.log(&format!("the sweeper of {} could not sweep: {said}", sweeper.index));
+        }
+    }
+}

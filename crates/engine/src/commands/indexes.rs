@@ -1,0 +1,254 @@
+//! IDX.CREATE and its kin: indexes of records. Which there are is the business of `indexing`.
+
+use super::filters::{Filter, Filters, Shown, pass};
+use super::options::{argument, error, names, number, once, shown, unknown_option};
+use super::sorted_set_ranges::score_bound;
+use super::sorted_sets::reply_score;
+use crate::args::is_word;
+use crate::chores::Filling;
+use crate::command::{Command, at_least, definition, exactly, overview, server};
+use crate::context::{After, ScriptCx, ServerCx, View};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::Value;
+use crate::keyspace::index::{Condition, Definition};
+use crate::keyspace::index_set::IndexRef;
+use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use crate::script::Ticket;
+use crate::waiting::{Blocked, Event};
+use resp::Reply;
+use std::sync::Arc;
+
+fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let definition = take_definition(cx)?;
+    let engine = cx.engine;
+    if let Some(held) = &mut cx.held {
+        // As part of a transaction or script, which has everything locked: at once.
+        let index = engine.begin_index(held, name, definition)?;
+        let at = engine.indexes().position(name).expect("it was just made known");
+        held.build_index(at);
+        let view =
+            View::new(held.lend(), 0, cx.worker.now_ms, engine.usage(&mut cx.worker.random), &cx.worker.books.stats);
+        engine.finish_index(&mut view.into_recorder(engine, &mut cx.worker.effects), &index);
+        cx.reply.ok();
+        return Ok(());
+    }
+    let index = {
+        let mut locked = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+        engine.begin_index(&mut locked, name, definition)?
+    };
+    if engine.chores.is_served() {
+        let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });
+        engine.chores.send(Filling { index, ticket, handle, protocol: cx.client.protocol });
+        return Ok(());
+    }
+    let sequence = engine.fill_index(cx.worker, &index)?;
+    cx.client.last_batch = cx.client.last_batch.max(sequence);
+    cx.client.depends_on = cx.client.depends_on.max(sequence);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError> {
+    let args = &mut cx.args;
+    let owned = |names: super::options::Names<'_>| names.iter().map(|name| name.to_vec()).collect();
+    let (mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None);
+    while let Some(word) = args.try_next() {
+        if is_word(word, "PREFIX") {
+            once(&mut prefixes, names(args, "PREFIX")?, "PREFIX")?;
+        } else if is_word(word, "FIELD") {
+            once(&mut field, argument(args, "the field behind FIELD")?.to_vec(), "FIELD")?;
+        } else if is_word(word, "ONLY") || is_word(word, "EXCLUDE") {
+            let option = String::from_utf8_lossy(word).to_uppercase();
+            let field = argument(args, &format!("the field behind {option}"))?.to_vec();
+            let values = owned(names(args, &option)?);
+            once(&mut condition, Condition { field, values, only: option == "ONLY" }, "ONLY or EXCLUDE")?;
+        } else if is_word(word, "STAMP") {
+            once(&mut stamp, true, "STAMP")?;
+        } else {
+            return Err(unknown_option(word));
+        }
+    }
+    let prefixes = prefixes.ok_or(CommandError::fixed("ERR PREFIX is missing: which records are in the index"))?;
+    if prefixes.is_empty() {
+        return Err(CommandError::fixed("ERR PREFIX must name at least one prefix; the empty one is all names"));
+    }
+    let field = field.ok_or(CommandError::fixed("ERR FIELD is missing: which field is the score"))?;
+    Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default() })
+}
+
+fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let (engine, worker) = (cx.engine, &mut *cx.worker);
+    let is_part = cx.held.is_some();
+    let mut own;
+    let locked = match &mut cx.held {
+        Some(held) => held.lend(),
+        None => {
+            own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+            own.lend()
+        }
+    };
+    let view = View::new(locked, cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
+    let mut keys = view.into_recorder(engine, &mut worker.effects);
+    let dropped = engine.drop_index(&mut keys, name);
+    if !is_part && let Some(sequence) = keys.hand_over() {
+        cx.client.last_batch = sequence;
+        cx.client.depends_on = cx.client.depends_on.max(sequence);
+    }
+    cx.reply.integer(i64::from(dropped));
+    Ok(())
+}
+
+fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+    let indexes = cx.engine.indexes();
+    let complete = || indexes.iter().filter(|index| index.is_built());
+    cx.reply.array(complete().count());
+    complete().for_each(|index| cx.reply.bulk(&index.name));
+    Ok(())
+}
+
+/// Hands out an index while everything is locked and nothing in it is past its time.
+fn with_index<T>(
+    cx: &mut ScriptCx<'_, '_>,
+    name: &[u8],
+    look: impl FnOnce(IndexRef<'_>, &mut Reply<'_>) -> T,
+) -> Result<T, CommandError> {
+    let ScriptCx { engine, client, worker, reply, held, .. } = cx;
+    let mut own;
+    let mut locked = match held {
+        Some(held) => held.lend(),
+        None => {
+            own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+            own.lend()
+        }
+    };
+    engine.expire_for_index(worker, client.db, &mut locked);
+    client.depends_on = client.depends_on.max(locked.changed_by());
+    match IndexRef::find(&locked, client.db, name) {
+        Some(index) => Ok(look(index, reply)),
+        None => Err(error(format!("there is no index {}", shown(name)))),
+    }
+}
+
+fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    with_index(cx, name, |index, reply| {
+        let definition = &index.index().definition;
+        reply.map(7);
+        reply.bulk(b"prefixes");
+        reply.array(definition.prefixes.len());
+        definition.prefixes.iter().for_each(|prefix| reply.bulk(prefix));
+        reply.bulk(b"field");
+        reply.bulk(&definition.field);
+        for (option, only) in [("only", true), ("exclude", false)] {
+            reply.bulk(option.as_bytes());
+            match definition.condition.as_ref().filter(|condition| condition.only == only) {
+                None => reply.null(),
+                Some(condition) => {
+                    reply.array(1 + condition.values.len());
+                    reply.bulk(&condition.field);
+                    condition.values.iter().for_each(|value| reply.bulk(value));
+                }
+            }
+        }
+        reply.bulk(b"stamp");
+        reply.integer(i64::from(definition.stamp));
+        reply.bulk(b"entries");
+        reply.integer(index.len() as i64);
+        reply.bulk(b"bytes");
+        reply.integer(index.heap_bytes() as i64);
+    })
+}
+
+/// Records looked at while everything is locked.
+pub(super) const RECORDS_PER_LOCK: usize = 2048;
+
+fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let mut bound = |what: &str| -> Result<ScoreBound, CommandError> {
+        let text = argument(&mut cx.args, what)?;
+        score_bound(text)
+            .ok_or_else(|| error(format!("{what} must be a score such as 5, (5, -inf or +inf, not {}", shown(text))))
+    };
+    let wanted = ScoreRange { min: bound("min")?, max: bound("max")? };
+    let (mut reversed, mut limit, mut asked) = (None, None, None);
+    let mut filters = Filters::new();
+    while let Some(word) = cx.args.try_next() {
+        if is_word(word, "REV") {
+            once(&mut reversed, true, "REV")?;
+        } else if is_word(word, "FILTER") {
+            filters.push(Filter::take(&mut cx.args)?);
+        } else if is_word(word, "LIMIT") {
+            once(&mut limit, number(&mut cx.args, "the number behind LIMIT", 0, i64::MAX)? as usize, "LIMIT")?;
+        } else if !Shown::take(&mut asked, word, &mut cx.args)? {
+            return Err(unknown_option(word));
+        }
+    }
+    let direction = if reversed.is_some() { Direction::Descending } else { Direction::Ascending };
+    let (limit, asked) = (limit.unwrap_or(usize::MAX), asked.unwrap_or(Shown::Everything));
+    let open = cx.reply.open_array();
+    let (mut found, mut last) = (0, None);
+    loop {
+        // A few at a time: others want to get at their keys as well.
+        let now_ms = cx.worker.now_ms;
+        let ended = with_index(cx, name, |index, reply| {
+            let mut members = remaining(index, &wanted, direction, last.as_ref());
+            for _ in 0..RECORDS_PER_LOCK {
+                if found == limit {
+                    return true;
+                }
+                let Some((db, entry, score)) = members.next_entry() else { return true };
+                last = Some((score, entry.name().to_vec()));
+                let Value::Hash(hash) = db.value(entry, now_ms) else { continue };
+                if !pass(&filters, hash) {
+                    continue;
+                }
+                found += 1;
+                if let Shown::Keys = asked {
+                    reply.bulk(entry.name());
+                    continue;
+                }
+                reply.array(3);
+                reply.bulk(entry.name());
+                reply_score(reply, score);
+                asked.reply(hash, reply);
+            }
+            false
+        })?;
+        if ended {
+            break;
+        }
+    }
+    cx.reply.close(open, found);
+    Ok(())
+}
+
+/// The records of a range that come behind the last one that was looked at.
+pub(super) fn remaining<'i>(
+    index: IndexRef<'i>,
+    range: &ScoreRange,
+    direction: Direction,
+    last: Option<&(f64, Vec<u8>)>,
+) -> crate::keyspace::index_set::IndexMembers<'i> {
+    let (mut start, mut end) = index.by_score(range);
+    if let Some((score, name)) = last {
+        match direction {
+            Direction::Ascending => start = index.up_to(*score, name),
+            Direction::Descending => end = index.before(*score, name),
+        }
+    }
+    for (start, end) in start.iter().zip(&mut end) {
+        *end = (*end).max(*start);
+    }
+    index.between(&start, &end, direction)
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    definition("idx.create", at_least(6), create),
+    definition("idx.drop", exactly(2), drop_index),
+    overview("idx.info", exactly(2), info),
+    server("idx.list", exactly(1), list),
+    overview("idx.range", at_least(4), range),
+];

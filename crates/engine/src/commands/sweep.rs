@@ -1,0 +1,268 @@
+//! SWEEP: finds records that nobody has touched for long, and changes each in the same step in which it is judged.
+
+use super::indexes::{RECORDS_PER_LOCK, remaining};
+use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
+use super::pubsub::unread_bytes_max;
+use super::records::{Lifetime, change};
+use crate::args::{Args, is_word};
+use crate::command::{Command, at_least, definition};
+use crate::context::{Recorder, ScriptCx, View};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::index_set::IndexRef;
+use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use crate::keyspace::{HashRef, Key, Locked, Scalar, Value};
+use crate::pure::numbers::parse_i64;
+use std::collections::HashSet;
+
+/// How many records one sweep changes unless it is told.
+const LIMIT_DEFAULT: usize = 1000;
+
+/// `SWEEP index BEFORE ms …`
+struct Sweep<'a> {
+    index: &'a [u8],
+    before: i64,
+    condition: Option<(&'a [u8], Names<'a>)>,
+    retry: Option<Retry<'a>>,
+    set: Pairs<'a>,
+    limit: usize,
+    channel: Option<&'a [u8]>,
+}
+
+/// How often a record may be tried again, and what becomes of it then.
+struct Retry<'a> {
+    field: &'a [u8],
+    max: i64,
+    otherwise: Pairs<'a>,
+}
+
+impl<'a> Sweep<'a> {
+    fn take(args: &mut Args<'a>) -> Result<Sweep<'a>, CommandError> {
+        let index = argument(args, "the name of the index")?;
+        let (mut before, mut condition, mut retry, mut otherwise) = (None, None, None, None);
+        let (mut set, mut limit, mut channel) = (None, None, None);
+        while let Some(word) = args.try_next() {
+            if is_word(word, "BEFORE") {
+                once(&mut before, number(args, "the time behind BEFORE", 0, i64::MAX)?, "BEFORE")?;
+            } else if is_word(word, "WHERE") {
+                let field = argument(args, "the field behind WHERE")?;
+                once(&mut condition, (field, names(args, "WHERE")?), "WHERE")?;
+            } else if is_word(word, "RETRY") {
+                let field = argument(args, "the field behind RETRY")?;
+                once(&mut retry, (field, number(args, "the maximum behind RETRY", 0, i64::MAX)?), "RETRY")?;
+            } else if is_word(word, "ELSE") {
+                once(&mut otherwise, pairs(args, "ELSE")?, "ELSE")?;
+            } else if is_word(word, "SET") {
+                once(&mut set, pairs(args, "SET")?, "SET")?;
+            } else if is_word(word, "LIMIT") {
+                once(&mut limit, number(args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
+            } else if is_word(word, "PUBLISH") {
+                once(&mut channel, argument(args, "the channel behind PUBLISH")?, "PUBLISH")?;
+            } else {
+                return Err(unknown_option(word));
+            }
+        }
+        let missing = |what: &str| error(format!("{what} is missing"));
+        let retry = match (retry, otherwise) {
+            (None, None) => None,
+            (Some((field, max)), Some(otherwise)) => Some(Retry { field, max, otherwise }),
+            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record after the last RETRY,")),
+            (None, Some(_)) => return Err(missing("RETRY, without which ELSE has no meaning,")),
+        };
+        let set =
+            set.filter(|set| !set.is_empty()).ok_or_else(|| missing("SET, which says what becomes of a record,"))?;
+        if retry.as_ref().is_some_and(|retry| retry.otherwise.is_empty()) {
+            return Err(error("ELSE must set at least one field, or the record would be found again and again".into()));
+        }
+        Ok(Sweep {
+            index,
+            before: before.ok_or_else(|| missing("BEFORE, which says which records are old,"))?,
+            condition,
+            retry,
+            set,
+            limit: limit.unwrap_or(LIMIT_DEFAULT),
+            channel,
+        })
+    }
+
+    fn concerns(&self, hash: HashRef<'_>) -> bool {
+        self.condition.as_ref().is_none_or(|(field, values)| {
+            hash.get(field).is_some_and(|value| value.with_bytes(|value| values.contains(&value)))
+        })
+    }
+
+    /// Changes one record; what became of it.
+    fn change(&self, keys: &mut Recorder<'_>, name: &[u8]) -> Option<Outcome> {
+        let key = Key::new(name);
+        let hash = keys.hash_to_change(key).ok().flatten()?;
+        let tries = self.retry.as_ref().map(|retry| match hash.get(retry.field) {
+            None => Some(0),
+            Some(Scalar::Number(tries)) => Some(tries),
+            Some(Scalar::Bytes(text)) => parse_i64(text),
+        });
+        let now_ms = keys.now_ms;
+        let (fields, outcome) = match (&self.retry, tries) {
+            // A counter that is none has been spoiled: it does not count for ever.
+            (Some(retry), Some(tries)) => match tries.filter(|tries| *tries < retry.max) {
+                None => (&retry.otherwise, Outcome::Exhausted),
+                Some(tries) => {
+                    let count = (tries + 1).to_string();
+                    change(keys, key, &[(retry.field, count.as_bytes())], &[], Lifetime::Kept);
+                    (&self.set, Outcome::Requeued)
+                }
+            },
+            _ => (&self.set, Outcome::Requeued),
+        };
+        let values: Vec<Vec<u8>> = fields.iter().map(|(_, value)| at_time(value, now_ms)).collect();
+        let fields: Pairs<'_> =
+            fields.iter().zip(&values).map(|((field, _), value)| (*field, value.as_slice())).collect();
+        change(keys, key, &fields, &[], Lifetime::Kept);
+        Some(outcome)
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Requeued,
+    Exhausted,
+}
+
+/// A value with `NOW` and `NOW+ms` replaced by the time.
+fn at_time(value: &[u8], now_ms: u64) -> Vec<u8> {
+    let later = match value.strip_prefix(b"NOW") {
+        Some(b"") => Some(0),
+        Some([b'+', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0),
+        _ => None,
+    };
+    match later.and_then(|ms| now_ms.checked_add(ms as u64)) {
+        Some(time) => time.to_string().into_bytes(),
+        None => value.to_vec(),
+    }
+}
+
+fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let sweep = Sweep::take(&mut cx.args)?;
+    let open = cx.reply.open_array();
+    let (mut swept, mut last) = (HashSet::new(), None);
+    let range = ScoreRange {
+        min: ScoreBound { score: f64::NEG_INFINITY, excluded: false },
+        max: ScoreBound { score: sweep.before as f64, excluded: true },
+    };
+    let engine = cx.engine;
+    loop {
+        // A few at a time: others want to get at their keys as well. Each record is judged and changed in one step.
+        let is_part = cx.held.is_some();
+        let mut own;
+        let mut locked = match &mut cx.held {
+            Some(held) => held.lend(),
+            None => {
+                own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+                own.lend()
+            }
+        };
+        engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
+        let Some(stuck) = find(&sweep, &locked, cx.client.db, &range, &mut last, &swept, cx.worker.now_ms) else {
+            return Err(error(format!("there is no index {}", shown(sweep.index))));
+        };
+        let worker = &mut *cx.worker;
+        let mut view =
+            View::new(locked, cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
+        view.tell_to(&worker.news, crate::settings::events::told(engine.settings.notify_keyspace_events()));
+        let mut keys = view.into_recorder(engine, &mut worker.effects);
+        let mut changed = Vec::new();
+        for name in stuck.names {
+            if let Some(outcome) = sweep.change(&mut keys, &name) {
+                changed.push((name, outcome));
+            }
+        }
+        worker.books.stats.changes.add(keys.changes);
+        let handed_over = if is_part { None } else { keys.hand_over() };
+        let sequence = handed_over.unwrap_or(0);
+        drop(keys);
+        if !is_part {
+            engine.tell(&worker.news, sequence, cx.client.id());
+        }
+        if handed_over.is_some() {
+            cx.client.last_batch = sequence;
+        }
+        cx.client.depends_on = cx.client.depends_on.max(sequence).max(engine.persistence.tail());
+        for (name, outcome) in changed {
+            if let Some(channel) = sweep.channel {
+                engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
+            }
+            cx.reply.array(2);
+            cx.reply.bulk(&name);
+            cx.reply.bulk(match outcome {
+                Outcome::Requeued => b"requeued",
+                Outcome::Exhausted => b"exhausted",
+            });
+            swept.insert(name);
+        }
+        if stuck.ended || swept.len() >= sweep.limit {
+            break;
+        }
+    }
+    cx.reply.close(open, swept.len());
+    Ok(())
+}
+
+/// Records that are to be changed.
+struct Stuck {
+    names: Vec<Vec<u8>>,
+    /// There are no more.
+    ended: bool,
+}
+
+/// Some of the records to be changed, behind the last one that was looked at; `None` when there is no such index.
+fn find(
+    sweep: &Sweep<'_>,
+    locked: &Locked<'_>,
+    db: usize,
+    range: &ScoreRange,
+    last: &mut Option<(f64, Vec<u8>)>,
+    swept: &HashSet<Vec<u8>>,
+    now_ms: u64,
+) -> Option<Stuck> {
+    let index = IndexRef::find(locked, db, sweep.index)?;
+    let mut records = remaining(index, range, Direction::Ascending, last.as_ref());
+    let mut names = Vec::new();
+    for _ in 0..RECORDS_PER_LOCK {
+        if swept.len() + names.len() >= sweep.limit {
+            return Some(Stuck { names, ended: true });
+        }
+        let Some((db, entry, score)) = records.next_entry() else { return Some(Stuck { names, ended: true }) };
+        *last = Some((score, entry.name().to_vec()));
+        // One that was changed and is still old, or old again, has had its turn.
+        if let Value::Hash(hash) = db.value(entry, now_ms)
+            && sweep.concerns(hash)
+            && !swept.contains(entry.name())
+        {
+            names.push(entry.name().to_vec());
+        }
+    }
+    Some(Stuck { names, ended: false })
+}
+
+pub(super) const COMMANDS: &[Command] = &[definition("sweep", at_least(7), sweep).grows_memory()];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn now_is_replaced_and_nothing_else() {
+        for (value, expected) in [
+            ("NOW", "1000"),
+            ("NOW+5", "1005"),
+            ("NOW+0", "1000"),
+            ("NOW+", "NOW+"),
+            ("NOW-5", "NOW-5"),
+            ("NOW+-5", "NOW+-5"),
+            ("now", "now"),
+            ("NOWHERE", "NOWHERE"),
+            ("", ""),
+        ] {
+            assert_eq!(at_time(value.as_bytes(), 1000), expected.as_bytes(), "{value}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Indexes of records: how they come and go, and what commands may do with one as a key. Knows when an index is complete;
+//! refuses to know how records are found in it (`keyspace::index_set`).
+//!
+//! A new index is kept in step by every write from the moment it is known, and is filled a few records at a time while
+//! commands go on; since a record is put in by whoever meets it first, none is missed and none is there twice. It can be
+//! read, and is in the journal, when it is full.
+
+use crate::client::Client;
+use crate::command::{Flags, Handler, Keys, Registered};
+use crate::context::{Recorder, View};
+use crate::engine::{Engine, Worker};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::index::{Definition, Index, Indexes};
+use crate::keyspace::shard::DATABASES;
+use crate::keyspace::{Effect, Key, Locked, Usage};
+use resp::{Reply, Request};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Records looked at under one lock while an index is filled: a hundred microseconds or so.
+const RECORDS_PER_LOCK: usize = 256;
+
+impl Engine {
+    /// All indexes that there are now.
+    pub fn indexes(&self) -> Indexes {
+        self.indexes.read().clone()
+    }
+
+    /// True when one of these names is an index.
+    pub(crate) fn any_is_index<'n>(&self, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
+        let indexes = self.indexes.read();
+        !indexes.is_empty() && names.any(|name| indexes.position(name).is_some())
+    }
+
+    /// After a start: the indexes that are kept, and those that the configuration asks for, made from the records that are
+    /// there. Those that cannot be made are told of.
+    pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> Vec<String> {
+        let mut locked = self.keyspace.lock_all();
+        let (mut indexes, mut failures) = (Indexes::default(), Vec::new());
+        let kept = locked.definitions().indexes().map(|(name, bytes)| (name.to_vec(), Definition::decode(bytes)));
+        let configured = configured.iter().map(|(name, definition)| (name.clone(), Some(definition.clone())));
+        for (name, definition) in configured.chain(kept.collect::<Vec<_>>()) {
+            let said = String::from_utf8_lossy(&name).into_owned();
+            let key = Key::new(&name);
+            match definition {
+                _ if indexes.position(&name).is_some() => failures.push(format!("there are two definitions of {said}")),
+                _ if (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some()) => {
+                    failures.push(format!("there is a key named {said}"));
+                }
+                None => failures.push(format!("the definition of {said} is of another version")),
+                Some(definition) => indexes = indexes.with(Arc::new(Index::new(&name, definition))),
+            }
+        }
+        locked.set_indexes(&indexes);
+        for (at, index) in indexes.iter().enumerate() {
+            locked.build_index(at);
+            index.set_built();
+        }
+        *self.indexes.write() = indexes;
+        self.note_stamping();
+        failures
+    }
+
+    /// Notes whether writes have to look for records to stamp.
+    fn note_stamping(&self) {
+        let stamps = self.indexes.read().iter().any(|index| index.definition.stamp);
+        self.stamps.store(stamps, Relaxed);
+    }
+
+    /// Makes a new index known, to be filled. Everything is locked.
+    pub(crate) fn begin_index(
+        &self,
+        locked: &mut Locked<'_>,
+        name: &[u8],
+        definition: Definition,
+    ) -> Result<Arc<Index>, CommandError> {
+        let (indexes, key) = (self.indexes(), Key::new(name));
+        let taken = match indexes.position(name).is_some() {
+            true => Some("an index"),
+            false => (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some()).then_some("a key"),
+        };
+        if let Some(taken) = taken {
+            let name = String::from_utf8_lossy(name).into_owned();
+            return Err(CommandError::said(format!("ERR the name '{name}' is taken by {taken}")));
+        }
+        let index = Arc::new(Index::new(name, definition));
+        let indexes = indexes.with(index.clone());
+        locked.set_indexes(&indexes);
+        *self.indexes.write() = indexes;
+        self.note_stamping();
+        Ok(index)
+    }
+
+    /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
+    pub(crate) fn fill_index(&self, worker: &mut Worker, index: &Arc<Index>) -> Result<u64, CommandError> {
+        for shard in 0..self.keyspace.shard_count() {
+            let mut from = Some(0);
+            while let Some(position) = from {
+                from = self.keyspace.lock_shard(shard).index_some(position, RECORDS_PER_LOCK);
+            }
+        }
+        let locked = self.keyspace.lock_all();
+        if !self.indexes().iter().any(|known| Arc::ptr_eq(known, index)) {
+            return Err(CommandError::fixed("ERR the index was dropped before it was complete"));
+        }
+        let usage = Usage::Time;
+        let view = View::new(locked, 0, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.into_recorder(self, &mut worker.effects);
+        self.finish_index(&mut keys, index);
+        Ok(keys.hand_over().unwrap_or(0))
+    }
+
+    /// An index is full. Everything is locked.
+    pub(crate) fn finish_index(&self, keys: &mut Recorder<'_>, index: &Arc<Index>) {
+        keys.record(&Effect::IndexSet { name: &index.name, definition: &index.definition.encode() });
+        index.set_built();
+    }
+
+    /// There is no index of that name any more. Everything is locked. False when there was none.
+    pub(crate) fn drop_index(&self, keys: &mut Recorder<'_>, name: &[u8]) -> bool {
+        let indexes = self.indexes();
+        if indexes.position(name).is_none() {
+            return false;
+        }
+        keys.record(&Effect::IndexDelete { name });
+        let indexes = indexes.without(name);
+        keys.set_indexes(&indexes);
+        *self.indexes.write() = indexes;
+        self.note_stamping();
+        true
+    }
+
+    /// True when one of a request's keys, whose shards are locked, is the name of an index.
+    #[inline]
+    pub(crate) fn meets_index(
+        &self,
+        locked: &Locked<'_>,
+        db: usize,
+        registered: &'static Registered,
+        request: Request<'_>,
+        first_key: Option<(usize, Key<'_>)>,
+    ) -> bool {
+        if let Some((_, key)) = first_key {
+            return locked.db(db, key).indexes().position(key.name).is_some();
+        }
+        if !matches!(registered.command.keys, Keys::Range { .. } | Keys::Counted { .. }) {
+            return false;
+        }
+        let Some((_, shard)) = locked.shards().next() else { return false };
+        let indexes = shard.db(db).indexes();
+        !indexes.is_empty() && registered.key_positions(request).any(|at| indexes.position(request.arg(at)).is_some())
+    }
+
+    /// Runs a command one of whose keys is an index, with everything locked.
+    #[cold]
+    pub(crate) fn run_on_index(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+    ) -> CommandResult {
+        let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
+        self.run_on_index_under(worker, client, registered, request, reply, locked)
+    }
+
+    /// The same under locks that there are.
+    #[cold]
+    pub(crate) fn run_on_index_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        mut locked: Locked<'_>,
+    ) -> CommandResult {
+        let indexes = self.indexes();
+        let met =
+            || registered.key_positions(request).filter_map(|at| indexes.find(request.arg(at)).map(|one| (at, one)));
+        let changed = met().find(|(at, _)| registered.writes_key_at(*at));
+        if let Some((_, index)) = changed {
+            return Err(is_index(&index.name));
+        }
+        if let Some((_, index)) = met().find(|(_, index)| !index.is_built()) {
+            let name = String::from_utf8_lossy(&index.name).into_owned();
+            return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
+        }
+        if !locked.holds_all() {
+            return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
+        }
+        self.expire_for_index(worker, client.db, &mut locked);
+        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked.lend(), None, true);
+        drop(garbage);
+        result
+    }
+
+    /// Removes what is past its time, so that no index has it. Everything is locked.
+    pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
+        if self.is_restricted() {
+            return;
+        }
+        let events = self.events_told(Handler::Container);
+        let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
+        view.tell_to(&worker.news, events);
+        let mut keys = view.into_recorder(self, &mut worker.effects);
+        keys.expire_everything();
+        worker.books.stats.changes.add(keys.changes);
+        if !worker.gathering {
+            let sequence = keys.hand_over().unwrap_or(0);
+            drop(keys);
+            self.tell(&worker.news, sequence, 0);
+        }
+    }
+}
+
+/// Said to those who would change an index.
+pub(crate) fn is_index(name: &[u8]) -> CommandError {
+    let name = String::from_utf8_lossy(name).into_owned();
+    CommandError::said(format!("ERR '{name}' is an index: it changes with its records, and by no command"))
+}
+
+impl Registered {
+    /// True when the command may change the key at a position of its request.
+    fn writes_key_at(&self, at: usize) -> bool {
+        const READS_THE_REST: [&str; 4] = ["zrangestore", "zunionstore", "zinterstore", "zdiffstore"];
+        self.command.flags.has(Flags::WRITE) && (at == 1 || !READS_THE_REST.contains(&self.command.name))
+    }
+}
