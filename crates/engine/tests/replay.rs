@@ -168,6 +168,9 @@ impl History {
             replay.batch(*sequence, batch).expect("what was recorded can be applied");
         }
         self.assert_equal(&restored.engine, expected, "from nothing");
+        // Indexes that the journal tells of are made from what there is, as at a start.
+        restored.engine.revive_indexes(&[]);
+        self.assert_equal(&restored.engine, expected, "from nothing, with its indexes");
         assert_replies_the_same(&self.live, &restored, !self.changes_thresholds);
     }
 

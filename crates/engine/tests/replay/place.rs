@@ -1,6 +1,7 @@
 //! An engine with nothing real around it but a journal in memory: what a replay has to bring back comes from here.
 //! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
 
+use engine::keyspace::index::{Condition, Definition};
 use engine::host::{CpuTime, MemoryUse, Shutdown};
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::replay::Replay;
@@ -28,7 +29,9 @@ impl Place {
         let clock = Arc::new(ToldClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
         let kept = Arc::new(Kept::default());
         let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
-        Place { engine: engine.with_persistence(kept.clone()), kept, clock }
+        let place = Place { engine: engine.with_persistence(kept.clone()), kept, clock };
+        assert_eq!(place.engine.revive_indexes(&configured()), Vec::<String>::new());
+        place
     }
 
     /// Somebody who asks on worker `index`.
@@ -56,6 +59,21 @@ impl Place {
     pub(crate) fn replay(&self, placement: Option<Placement>) -> Replay<'_> {
         Replay::new(&self.engine, placement)
     }
+}
+
+/// Indexes that are there from the beginning: of everything, and of some records only.
+fn configured() -> Vec<(Vec<u8>, Definition)> {
+    let definition = |prefixes: &[&str], field: &str, condition| Definition {
+        prefixes: prefixes.iter().map(|prefix| prefix.as_bytes().to_vec()).collect(),
+        field: field.into(),
+        condition,
+        stamp: false,
+    };
+    let condition = Condition { field: b"f2".to_vec(), values: vec![b"v".to_vec(), b"1".to_vec()], only: false };
+    vec![
+        (b"index:all".to_vec(), definition(&[""], "f1", None)),
+        (b"index:some".to_vec(), definition(&["a", "c", "{a}"], "f3", Some(condition))),
+    ]
 }
 
 /// Settings other than the defaults. No request may ask for half a gigabyte of zeros.

@@ -50,6 +50,9 @@ impl Source {
         if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
             return self.request();
         }
+        if ["idx.create", "idx.drop", "sweep"].contains(&&*row.full_name) {
+            return self.about_indexes(&row.full_name);
+        }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {
             return self.about_functions(subcommand);
         }
@@ -71,6 +74,27 @@ impl Source {
             }
             b"function" if request[1] == b"dump" => self.libraries = payload,
             _ => {}
+        }
+    }
+
+    /// Few indexes, of the fields that most requests are about.
+    fn about_indexes(&mut self, command: &str) -> Vec<Vec<u8>> {
+        let name = self.pick(&["index:1", "index:2"]);
+        match command {
+            "idx.create" => {
+                let (prefix, field) = (self.pick(&["\"\"", "a", "c", "spare:"]), self.random.u8(..4));
+                let condition = self.pick(&["", " only f2 2 v 1", " exclude f2 1 v"]);
+                let stamp = self.pick(&["", "", " stamp"]);
+                let line = format!("idx.create {name} prefix 1 {prefix} field f{field}{condition}{stamp}");
+                words(&line).into_iter().map(|word| if word == b"\"\"" { Vec::new() } else { word }).collect()
+            }
+            "idx.drop" => words(&format!("idx.drop {name}")),
+            _ => {
+                let (index, before) = (self.pick(&["index:all", "index:some", name]), self.random.u16(..2_000));
+                let retry = self.pick(&["", " retry f0 3 else 2 f1 NOW f2 v"]);
+                let condition = self.pick(&["", " where f2 2 v value"]);
+                words(&format!("sweep {index} before {before}{condition}{retry} set 1 f1 NOW+5 limit 5"))
+            }
         }
     }
 

@@ -3,7 +3,10 @@
 
 use engine::Engine;
 use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{HashRef, Scalar, SortedSetRef, Value};
+use engine::keyspace::index::Index;
+use engine::keyspace::index_set::IndexRef;
+use engine::keyspace::sorted_set::Direction;
+use engine::keyspace::{HashRef, Locked, Scalar, SortedSetRef, Value};
 use std::collections::BTreeMap;
 
 /// Every key of every database, those past their time included; and libraries of functions, as keys of a database that
@@ -30,6 +33,34 @@ pub(crate) enum Content {
     SortedSet { members: Vec<(Vec<u8>, u64)>, packed: bool, encoding: &'static str },
 }
 
+/// Compares an index with what a look at every key finds.
+fn assert_index_is_exact(locked: &Locked<'_>, db: usize, index: &Index) {
+    let mut expected = Vec::new();
+    for (_, shard) in locked.shards() {
+        for entry in shard.db(db).iter(0).filter(|entry| index.definition.covers(entry.name())) {
+            if let Value::Hash(hash) = shard.db(db).value(entry, 0)
+                && let Some(score) = index.definition.score(hash)
+            {
+                expected.push((score, entry.name().to_vec()));
+            }
+        }
+    }
+    expected.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    let found = IndexRef::find(locked, db, &index.name).expect("it is complete");
+    let members = |ranks, direction| -> Vec<(f64, Vec<u8>)> {
+        found.members(ranks, direction).map(|one| (one.score, one.name.into_bytes().into_owned())).collect()
+    };
+    let name = String::from_utf8_lossy(&index.name);
+    assert_eq!(members(0..found.len(), Direction::Ascending), expected, "{name} in database {db}");
+    let (third, middle) = (expected.len() / 3, expected.len() / 2);
+    let mut some = members(third..middle, Direction::Descending);
+    some.reverse();
+    assert_eq!(some, expected[third..middle], "ranks {third} to {middle} of {name} in database {db}");
+    if let Some((score, record)) = expected.get(middle) {
+        assert_eq!(found.rank(record), Some((middle, *score)), "the rank of a record of {name}");
+    }
+}
+
 impl State {
     /// The state of an engine. What is kept beside the keys is compared with them on the way.
     pub(crate) fn of(engine: &Engine) -> State {
@@ -38,6 +69,13 @@ impl State {
         for (name, code) in locked.definitions().libraries() {
             let content = Content::String { bytes: code.to_vec(), number: false, marked: false };
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
+        }
+        for (name, definition) in locked.definitions().indexes() {
+            let content = Content::String { bytes: definition.to_vec(), number: false, marked: false };
+            state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
+        }
+        for db in 0..DATABASES {
+            engine.indexes().iter().for_each(|index| assert_index_is_exact(&locked, db, index));
         }
         for (number, shard) in locked.shards() {
             for index in 0..DATABASES {
