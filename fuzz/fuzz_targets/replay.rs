@@ -21,15 +21,14 @@ use state::State;
 use std::sync::{Arc, LazyLock};
 
 /// Made once: that takes longer than a replay.
-static SETTINGS: LazyLock<Arc<Settings>> =
-    LazyLock::new(|| {
-        settings(&[
-            ("hash-max-listpack-entries", "4"),
-            ("hash-max-listpack-value", "16"),
-            ("zset-max-listpack-entries", "4"),
-            ("zset-max-listpack-value", "16"),
-        ])
-    });
+static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
+    settings(&[
+        ("hash-max-listpack-entries", "4"),
+        ("hash-max-listpack-value", "16"),
+        ("zset-max-listpack-entries", "4"),
+        ("zset-max-listpack-value", "16"),
+    ])
+});
 
 // Two bytes of numbers, two that say where the part ends and the batch begins, effects.
 fuzz_target!(|input: &[u8]| {

@@ -272,7 +272,8 @@ fn keys_of<'a>(cx: &ServerCx<'a>) -> Result<(Request<'a>, Vec<FoundKey>), Comman
         let flags = depends.map_or(spec.flags, |(_, flags)| flags(request));
         if spec.counted {
             let count = parse_i64(request.arg(usize::from(spec.first))).unwrap_or(-1);
-            if count < 0 || first + count >= request.len() as i64 {
+            let least = if row.command.flags.has(Flags::NO_MANDATORY_KEYS) { 0 } else { 1 };
+            if count < least || count >= request.len() as i64 - first {
                 return Err(CommandError::fixed("ERR Invalid arguments specified for command"));
             }
             found.extend((first + 1..=first + count).map(|at| (at as usize, flags)));

@@ -4,13 +4,15 @@
 use crate::keyspace::sorted_set::{Member, compare};
 use crate::keyspace::table::NameHash;
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
-/// Members with their scores; all names in one run of bytes, so that a million of them take a few allocations.
+/// Members with their scores; all names in one run of bytes, so that a million of them take a few allocations and a few
+/// of them none.
 #[derive(Default)]
 pub(super) struct Gathered {
-    names: Vec<u8>,
+    names: SmallVec<[u8; 128]>,
     /// A score, and where the name begins and ends.
-    members: Vec<(f64, usize, usize)>,
+    members: SmallVec<[(f64, usize, usize); 4]>,
 }
 
 impl Gathered {

@@ -53,19 +53,18 @@ const REMOVED_AT_ONCE: usize = 4096;
 
 /// Removes the members of these ranks, of which there is at least one, from the set at a key, and tells of it.
 pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<usize>, event: &'static str) {
-    let set = keys.sorted_set(key).ok().flatten().expect("the caller has found the set");
-    if ranks.len() == set.len() {
-        keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-        keys.notify(events::ZSET, event, key);
-        keys.notify(events::GENERIC, "del", key);
-        return;
-    }
     let mut left = ranks.len();
     while left > 0 {
-        let some = left.min(REMOVED_AT_ONCE);
         let set = keys.sorted_set(key).ok().flatten().expect("members are left");
+        if left == set.len() {
+            keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            keys.notify(events::ZSET, event, key);
+            keys.notify(events::GENERIC, "del", key);
+            return;
+        }
+        let some = left.min(REMOVED_AT_ONCE);
         let gathered: Gathered = set.members(ranks.start..ranks.start + some, Direction::Ascending).collect();
-        let names: Vec<&[u8]> = gathered.iter().map(|(_, name)| name).collect();
+        let names: SmallVec<[&[u8]; 4]> = gathered.iter().map(|(_, name)| name).collect();
         keys.record(&Effect::SortedSetRemove { key, members: &names });
         left -= some;
     }

@@ -156,12 +156,7 @@ impl Locked<'_> {
     /// Removes a key. A large value is freed after the locks are released.
     fn delete(&mut self, db: usize, key: Key<'_>) -> usize {
         let Some(entry) = self.db_mut(db, key).remove(key) else { return 0 };
-        let elements = match entry.object() {
-            Some(Object::Hash(table)) => table.len(),
-            Some(Object::SortedSet(set)) => set.len(),
-            Some(Object::Bytes(_)) | None => 0,
-        };
-        if elements > FREED_AT_ONCE_MAX {
+        if is_freed_later(&entry) {
             self.garbage.push(Box::new(entry));
         }
         1
@@ -210,9 +205,11 @@ impl Locked<'_> {
     }
 
     fn string_set(&mut self, db: usize, key: Key<'_>, value: Scalar<'_>, deadline: Option<u64>) -> Applied {
-        let db = self.db_mut(db, key);
-        let changed = db.change(key, |entry, shapes| {
+        let changed = self.db_mut(db, key).change(key, |entry, shapes| {
             let replaced = entry.deadline();
+            if is_freed_later(entry) {
+                return (replaced, false);
+            }
             release(entry, shapes);
             // The value first: giving a deadline to the old one would move it for nothing.
             match value {
@@ -224,12 +221,16 @@ impl Locked<'_> {
             }
             entry.set_deadline(deadline);
             entry.set_marked(false);
-            replaced
+            (replaced, true)
         });
-        if changed.is_none() {
-            db.insert(key, string_entry(key, value, deadline));
+        if let Some((_, false)) = changed {
+            self.delete(db, key);
         }
-        Applied { count: value.len(), replaced_deadline: changed.flatten(), emptied: false }
+        if !matches!(changed, Some((_, true))) {
+            self.db_mut(db, key).insert(key, string_entry(key, value, deadline));
+        }
+        let replaced_deadline = changed.and_then(|(replaced, _)| replaced);
+        Applied { count: value.len(), replaced_deadline, emptied: false }
     }
 
     fn string_write(&mut self, db: usize, key: Key<'_>, offset: usize, bytes: &[u8]) -> usize {
@@ -371,6 +372,14 @@ impl Locked<'_> {
 
 /// Values with more elements than this are not freed while locks are held.
 const FREED_AT_ONCE_MAX: usize = 1024;
+
+fn is_freed_later(entry: &Entry) -> bool {
+    match entry.object() {
+        Some(Object::Hash(table)) => table.len() > FREED_AT_ONCE_MAX,
+        Some(Object::SortedSet(set)) => set.len() > FREED_AT_ONCE_MAX,
+        Some(Object::Bytes(_)) | None => false,
+    }
+}
 
 /// Whatever the settings say, a packed value has no more fields or members than this, none longer than that: every
 /// look-up walks over them.

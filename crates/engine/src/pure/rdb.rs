@@ -810,11 +810,17 @@ mod tests {
             bodies.push(encode_hash(borrowed(&entries), form));
             bodies.push(encode_hash(borrowed(&plain), form));
         }
+        let members = [(&b"a"[..], -1.5), (&b"12"[..], 3.0), (&b"member"[..], f64::INFINITY)];
+        for form in [SortedSetForm::Listpack, SortedSetForm::Table] {
+            bodies.push(encode_sorted_set(members.iter().copied(), form));
+        }
         for body in &mut bodies {
             body.truncate(body.len() - FOOTER_BYTES);
         }
-        let interesting =
-            [0, 1, 2, 3, 4, 13, 16, 22, 23, 24, 25, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xc0, 0xc3, 0xf0, 0xfe, 0xff];
+        let interesting = [
+            0, 1, 2, 3, 4, 5, 12, 13, 16, 17, 22, 23, 24, 25, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xc0, 0xc3, 0xf0, 0xfe,
+            0xff,
+        ];
         for _ in 0..50_000 {
             let mut body = match random.below(4) {
                 0 => random.bytes(40, &interesting),

@@ -1,8 +1,8 @@
 //! An engine with nothing real around it but a journal in memory: what a replay has to bring back comes from here.
 //! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
 
-use engine::keyspace::index::{Condition, Definition};
 use engine::host::{CpuTime, MemoryUse, Shutdown};
+use engine::keyspace::index::{Condition, Definition};
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::replay::Replay;
 use engine::walk::{Part, Placement, Walk};

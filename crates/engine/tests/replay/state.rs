@@ -2,9 +2,9 @@
 //! to be.
 
 use engine::Engine;
-use engine::keyspace::shard::DATABASES;
 use engine::keyspace::index::Index;
 use engine::keyspace::index_set::IndexRef;
+use engine::keyspace::shard::DATABASES;
 use engine::keyspace::sorted_set::Direction;
 use engine::keyspace::{HashRef, Locked, Scalar, SortedSetRef, Value};
 use std::collections::BTreeMap;

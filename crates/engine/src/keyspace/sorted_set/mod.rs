@@ -13,7 +13,6 @@ pub use table::SortedSet;
 use super::index_set::{IndexMembers, IndexRef};
 use super::scalar::Scalar;
 use resp::Reply;
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -270,7 +269,7 @@ impl<'a> SortedSetRef<'a> {
 pub enum Members<'a> {
     Packed(packed::PackedMembers<'a>),
     /// Packed members can only be read forward; these wait to be taken from the end.
-    PackedBack(SmallVec<[Member<'a>; 16]>),
+    PackedBack(Vec<Member<'a>>),
     Table(table::TableMembers<'a>, Direction),
     Index(Box<IndexMembers<'a>>),
 }

@@ -41,10 +41,8 @@ impl<'a, S: Source<'a>> Reader<S> {
             _ => {
                 let packed = self.string()?;
                 let entries = match kind {
-                    kind::SORTED_SET_ZIPLIST => {
-                        ziplist::elements(&packed).map_err(BadPayload::from).and_then(|list| pairs(list))
-                    }
-                    _ => listpack::elements(&packed).map_err(BadPayload::from).and_then(|list| pairs(list)),
+                    kind::SORTED_SET_ZIPLIST => ziplist::elements(&packed).map_err(BadPayload::from).and_then(pairs),
+                    _ => listpack::elements(&packed).map_err(BadPayload::from).and_then(pairs),
                 };
                 entries.map_err(|why| self.source.refusal(why))
             }
@@ -116,7 +114,7 @@ where
         SortedSetForm::Table => None,
         SortedSetForm::Listpack => pack(members.clone()),
     };
-    let mut writer = match listpack {
+    let writer = match listpack {
         Some(listpack) => {
             let mut writer = Writer::new(kind::SORTED_SET_LISTPACK);
             writer.string(&listpack);
@@ -133,7 +131,6 @@ where
             writer
         }
     };
-    writer.bytes.shrink_to_fit();
     writer.finish(VERSION_PLAIN)
 }
 
