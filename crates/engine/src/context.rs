@@ -15,6 +15,7 @@ use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::sorted_set::Form;
+use crate::keyspace::tracked::Readers;
 use crate::keyspace::watched::Watched;
 use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, SortedSetRef, Usage, Value};
 use crate::news::News;
@@ -306,7 +307,7 @@ impl<'a> View<'a> {
 
     /// True when the key is there.
     pub fn exists(&self, key: Key<'_>) -> bool {
-        self.entry(key).is_some()
+        self.reads_index && self.index(key.name).is_some() || self.entry(key).is_some()
     }
 
     /// The string at a key.
@@ -372,6 +373,16 @@ impl<'a> View<'a> {
             let gained = self.locked.tracked_mut(key).remember(key.name, reader);
             engine.tracking.note_remembered(gained);
             self.forget_readers(engine, key.name, 1);
+        }
+    }
+
+    /// Tells a client that what it has read of these keys may be something else by now: nobody hears of changes of an
+    /// index.
+    #[cold]
+    pub(crate) fn tell_stale<'k>(&mut self, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
+        let Some(news) = self.news else { return };
+        for key in keys {
+            news.stale(key.name, Readers::from_iter([reader]), Reason::Forgotten);
         }
     }
 

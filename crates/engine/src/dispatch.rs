@@ -220,7 +220,10 @@ impl Engine {
                     && tracker.remembers(cx.client.caching)
                     && command.flags.has(Flags::READONLY)
                 {
-                    keys.remember(self, registered.keys(request), cx.client.id());
+                    match on_index {
+                        true => keys.tell_stale(registered.keys(request), cx.client.id()),
+                        false => keys.remember(self, registered.keys(request), cx.client.id()),
+                    }
                 }
                 if !gathering {
                     self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());

@@ -6,7 +6,7 @@
 //! read, and is in the journal, when it is full.
 
 use crate::client::Client;
-use crate::command::{Flags, Handler, Keys, Registered};
+use crate::command::{Handler, Keys, Registered};
 use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
@@ -218,13 +218,16 @@ impl Engine {
 /// Said to those who would change an index.
 pub(crate) fn is_index(name: &[u8]) -> CommandError {
     let name = String::from_utf8_lossy(name).into_owned();
-    CommandError::said(format!("ERR '{name}' is an index: it changes with its records, and by no command"))
+    CommandError::said(format!(
+        "ERR '{name}' is an index: it changes with its records, and no command changes or watches it"
+    ))
 }
 
 impl Registered {
     /// True when the command may change the key at a position of its request.
     fn writes_key_at(&self, at: usize) -> bool {
         const READS_THE_REST: [&str; 4] = ["zrangestore", "zunionstore", "zinterstore", "zdiffstore"];
-        self.command.flags.has(Flags::WRITE) && (at == 1 || !READS_THE_REST.contains(&self.command.name))
+        // WATCH is among them: no effect tells of an index.
+        matches!(self.command.handler, Handler::Write(_)) && (at == 1 || !READS_THE_REST.contains(&self.command.name))
     }
 }
