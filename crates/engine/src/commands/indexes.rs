@@ -9,10 +9,10 @@ use crate::chores::Filling;
 use crate::command::{Command, at_least, definition, exactly, overview, server};
 use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Value;
 use crate::keyspace::index::{Condition, Definition};
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use crate::keyspace::{Locked, Value};
 use crate::script::Ticket;
 use crate::waiting::{Blocked, Event};
 use resp::Reply;
@@ -81,22 +81,25 @@ fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError
 fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
     let (engine, worker) = (cx.engine, &mut *cx.worker);
-    let is_part = cx.held.is_some();
-    let mut own;
-    let locked = match &mut cx.held {
-        Some(held) => held.lend(),
-        None => {
-            own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
-            own.lend()
-        }
+    let mut own = match cx.held {
+        Some(_) => None,
+        None => Some(engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?),
     };
+    let lent = cx.held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend));
+    let locked = lent.expect("one of them is there");
     let view = View::new(locked, cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
     let mut keys = view.into_recorder(engine, &mut worker.effects);
     let dropped = engine.drop_index(&mut keys, name);
-    if !is_part && let Some(sequence) = keys.hand_over() {
+    if !worker.gathering
+        && let Some(sequence) = keys.hand_over()
+    {
         cx.client.last_batch = sequence;
         cx.client.depends_on = cx.client.depends_on.max(sequence);
     }
+    let garbage = keys.take_garbage();
+    drop(keys);
+    drop(own);
+    drop(garbage);
     cx.reply.integer(i64::from(dropped));
     Ok(())
 }

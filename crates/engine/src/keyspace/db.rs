@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Kind};
 use super::footprint::DEADLINE_BYTES;
-use super::index::{Indexes, Item, Parts};
+use super::index::{Indexes, Item, Part, Parts};
 use super::key::Key;
 use super::object::Object;
 use super::packed;
@@ -144,8 +144,8 @@ impl Db {
         self.parts.indexes()
     }
 
-    pub(super) fn set_indexes(&mut self, indexes: &Indexes) {
-        self.parts.set_indexes(indexes);
+    pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
+        self.parts.set_indexes(indexes)
     }
 
     /// Its records in one of the indexes, in their order.

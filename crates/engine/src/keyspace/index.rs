@@ -236,7 +236,7 @@ pub(super) struct Parts {
 
 /// The records of one index in one database of one shard.
 #[derive(Default)]
-struct Part {
+pub(super) struct Part {
     items: Ranked<Item>,
     /// Records that would be in it if their field were a number.
     odd: usize,
@@ -259,11 +259,13 @@ impl Parts {
         self.indexes.0.iter().any(|index| index.definition.concerns(fields.clone()))
     }
 
-    /// From here on these are the indexes; those that were there before keep their records.
-    pub(super) fn set_indexes(&mut self, indexes: &Indexes) {
+    /// From here on these are the indexes; those that were there before keep their records. What is left of those that are
+    /// gone is for the caller to free.
+    pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
         if self.indexes.is_same(indexes) {
-            return;
+            return Vec::new();
         }
+        let mut left = Vec::new();
         if !self.parts.is_empty() {
             let mut before: Vec<Option<Part>> = std::mem::take(&mut self.parts).into_iter().map(Some).collect();
             let parts = indexes.iter().map(|index| {
@@ -271,8 +273,10 @@ impl Parts {
                 at.and_then(|at| before[at].take()).unwrap_or_default()
             });
             self.parts = parts.collect();
+            left = before.into_iter().flatten().collect();
         }
         self.indexes = indexes.clone();
+        left
     }
 
     /// Empty parts of the same indexes.

@@ -386,7 +386,9 @@ impl<'a> Locked<'a> {
 
     /// From here on these are the indexes, in every database. All shards are locked. Those that are new are empty.
     pub(crate) fn set_indexes(&mut self, indexes: &Indexes) {
-        self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.set_indexes(indexes));
+        let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
+        let left: Vec<_> = dbs.flat_map(|db| db.set_indexes(indexes)).collect();
+        self.garbage.push(Box::new(left));
     }
 
     /// Makes one of the indexes anew from the records of the locked shards.
