@@ -105,15 +105,16 @@ impl<'a> Filter<'a> {
     /// The scores of records that may pass it, when the field is a number; `None` when it says nothing of them.
     fn scores(&self) -> Option<ScoreRange> {
         let [operand] = self.operands[..] else { return None };
-        let bound = |excluded| operand.number.map(|score| ScoreBound { score, excluded });
+        let bound = || operand.number.map(|score| ScoreBound { score, excluded: false });
         let (lowest, highest) = (f64::NEG_INFINITY, f64::INFINITY);
         let open = |score| ScoreBound { score, excluded: false };
         let (min, max) = match self.op {
-            Op::Eq => (bound(false)?, bound(false)?),
-            Op::Lt => (open(lowest), bound(true)?),
-            Op::Le => (open(lowest), bound(false)?),
-            Op::Gt => (bound(true)?, open(highest)),
-            Op::Ge => (bound(false)?, open(highest)),
+            Op::Eq => (bound()?, bound()?),
+            // Scores are doubles, and whole numbers may be finer: the filter itself says what is outside.
+            Op::Lt => (open(lowest), bound()?),
+            Op::Le => (open(lowest), bound()?),
+            Op::Gt => (bound()?, open(highest)),
+            Op::Ge => (bound()?, open(highest)),
             Op::Ne | Op::In | Op::NotIn => return None,
         };
         Some(ScoreRange { min, max })

@@ -1,0 +1,51 @@
+//! What can go wrong with a store, sorted by what its caller can do about it.
+
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError};
+use thiserror::Error;
+
+/// Why a request to a store failed.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The key holds something else than a record; nothing was changed.
+    #[error("the key is of another type: {0}")]
+    WrongType(RedisError),
+    /// A record has at least one field; nothing was sent.
+    #[error("a record has at least one field, and none was given")]
+    NoFields,
+    /// No server takes this lifetime; nothing was sent.
+    #[error("a record cannot live for {0:?}: a lifetime is a millisecond or more, and ends before the year 100 000")]
+    Lifetime(Duration),
+    /// The command is Holdfast's, and the server at the other end does not know it; nothing was sent.
+    #[error("this server does not know {0}, which is one of Holdfast's own commands")]
+    NeedsHoldfast(&'static str),
+    /// [`StateStore::close`](crate::StateStore::close) was called.
+    #[error("the store is closed")]
+    Closed,
+    /// No answer: the server is away, or too slow. A write may have been made or not; a compare-and-swap can be
+    /// repeated safely, and then shows by its answer and the record's content what became of the first one.
+    #[error("no answer from the server: {0}")]
+    Unavailable(RedisError),
+    /// The server refused the request, with its code and sentence (`NOAUTH`, `OOM`, `MISCONF`…); nothing was changed.
+    #[error("the server refused: {0}")]
+    Refused(RedisError),
+    /// An answer came that does not fit the request.
+    #[error("an answer has an unexpected form: {0}")]
+    Reply(RedisError),
+}
+
+impl From<RedisError> for Error {
+    fn from(error: RedisError) -> Error {
+        let wrong_type = |error: &RedisError| {
+            let errors = error.clone().into_server_errors();
+            errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == "WRONGTYPE"))
+        };
+        match error.kind() {
+            ErrorKind::Io => Error::Unavailable(error),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Reply(error),
+            _ if wrong_type(&error) => Error::WrongType(error),
+            _ => Error::Refused(error),
+        }
+    }
+}

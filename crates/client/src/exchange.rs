@@ -1,0 +1,129 @@
+//! Conditions on a record and changes to it, made in one step: HCAS on Holdfast, the same by a script on a plain Redis.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::{Cmd, Script, ScriptInvocation, ToSingleRedisArg, cmd};
+
+use crate::error::Error;
+use crate::record::{Fields, bytes};
+
+/// Conditions on a record, and the changes that are made if all of them hold.
+///
+/// A claim that stamps the worker and its lease at once, and fails if the job has moved on:
+///
+/// ```
+/// use holdfast_client::Exchange;
+///
+/// let now_ms = 1_760_000_000_000_u64;
+/// let claim = Exchange::new()
+///     .expect("state", "pending")
+///     .expect("attempt", 2)
+///     .set("state", "claimed")
+///     .set("worker", "w-17")
+///     .set("timeout_at", now_ms + 30_000);
+/// # let _ = claim;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Fields that must hold these values.
+    pub expected: Fields,
+    /// Fields that must not be there.
+    pub absent: Vec<Vec<u8>>,
+    /// Fields to write.
+    pub set: Fields,
+    /// Fields to remove, after the writes. A record that loses its last field is gone.
+    pub remove: Vec<Vec<u8>>,
+    /// How long the record lives from now; with `None` its lifetime stays as it is.
+    pub ttl: Option<Duration>,
+}
+
+/// How an exchange went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether every condition held, and so every change was made.
+    pub applied: bool,
+    /// The expected fields as they are now, those that are there.
+    pub current: Fields,
+}
+
+impl Exchange {
+    /// No conditions, no changes.
+    pub fn new() -> Exchange {
+        Exchange::default()
+    }
+
+    /// Only if the field holds this value.
+    #[must_use]
+    pub fn expect(mut self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
+        self.expected = self.expected.with(field, value);
+        self
+    }
+
+    /// Only if the field is not there.
+    #[must_use]
+    pub fn expect_absent(mut self, field: impl AsRef<[u8]>) -> Exchange {
+        self.absent.push(bytes(field.as_ref()));
+        self
+    }
+
+    /// Writes the field.
+    #[must_use]
+    pub fn set(mut self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
+        self.set = self.set.with(field, value);
+        self
+    }
+
+    /// Removes the field.
+    #[must_use]
+    pub fn remove(mut self, field: impl AsRef<[u8]>) -> Exchange {
+        self.remove.push(bytes(field.as_ref()));
+        self
+    }
+
+    pub(crate) fn hcas(&self, key: &[u8]) -> Result<Cmd, Error> {
+        Ok(cmd("HCAS").arg(key).arg(self.args()?).take())
+    }
+
+    pub(crate) fn script(&self, key: &[u8]) -> Result<ScriptInvocation<'static>, Error> {
+        static EXCHANGE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("exchange.lua")));
+        let mut call = EXCHANGE.key(key);
+        call.arg(self.args()?);
+        Ok(call)
+    }
+
+    /// What follows the key. Every list is there, even if it is empty: three arguments alone are HCAS's short form.
+    fn args(&self) -> Result<Vec<Vec<u8>>, Error> {
+        let mut args = Vec::new();
+        let pairs = |fields: &Fields| fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
+        for (option, count, items) in [
+            ("IF", self.expected.len(), pairs(&self.expected)),
+            ("ABSENT", self.absent.len(), self.absent.clone()),
+            ("SET", self.set.len(), pairs(&self.set)),
+            ("DEL", self.remove.len(), self.remove.clone()),
+        ] {
+            args.extend([bytes(option), bytes(count)]);
+            args.extend::<Vec<_>>(items);
+        }
+        if let Some(ttl) = self.ttl {
+            args.extend([bytes("PX"), bytes(ttl_ms(ttl)?)]);
+        }
+        args.push(bytes("WITHCURRENT"));
+        Ok(args)
+    }
+
+    /// Both forms answer `[1|0, [value of each expected field]]`.
+    pub(crate) fn outcome(&self, (applied, values): (bool, Vec<Option<Vec<u8>>>)) -> Outcome {
+        let fields = self.expected.keys().cloned().zip(values);
+        Outcome { applied, current: fields.filter_map(|(field, value)| Some((field, value?))).collect() }
+    }
+}
+
+/// A lifetime as every server takes it.
+pub(crate) fn ttl_ms(ttl: Duration) -> Result<u64, Error> {
+    const MS_MAX: u128 = 3_093_527_980_800_000; // to the year 100 000
+    match ttl.as_millis() {
+        ms @ 1..=MS_MAX => Ok(ms as u64),
+        _ => Err(Error::Lifetime(ttl)),
+    }
+}

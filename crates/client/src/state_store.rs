@@ -1,0 +1,67 @@
+//! The interface of a store of records. Knows no server and no protocol.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::query::{Page, Query, Scan};
+use crate::record::{Fields, Record};
+
+/// What a store will answer.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A store of records, each a map of fields under a key.
+///
+/// Futures are boxed so that the trait is object-safe: what workers and sweepers are given is an `Arc<dyn StateStore>`,
+/// and another store can stand in. `async fn` in a trait would cost that, and a box costs nothing beside a round trip.
+///
+/// ```
+/// use holdfast_client::{Error, StateStore};
+///
+/// async fn finish(store: &dyn StateStore, job: &[u8]) -> Result<bool, Error> {
+///     store.compare_and_swap(job, b"state", b"running", b"completed").await
+/// }
+/// ```
+pub trait StateStore: Send + Sync {
+    /// The record under a key, with its remaining lifetime; `None` if there is none.
+    fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>>;
+
+    /// Writes fields and, if one is given, the record's lifetime, in one step. Fields that are not named stay, as with
+    /// HSET; without a lifetime the one it has stays too.
+    fn put<'a>(&'a self, key: &'a [u8], fields: &'a Fields, ttl: Option<Duration>) -> Answer<'a, ()>;
+
+    /// Removes a record; whether there was one.
+    fn delete<'a>(&'a self, key: &'a [u8]) -> Answer<'a, bool>;
+
+    /// One field's value; `None` if the record or the field is not there.
+    fn get_field<'a>(&'a self, key: &'a [u8], field: &'a [u8]) -> Answer<'a, Option<Vec<u8>>>;
+
+    /// Writes one field, and leaves the others alone.
+    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: &'a [u8]) -> Answer<'a, ()>;
+
+    /// Writes some fields in one step, and leaves the others alone.
+    fn set_fields<'a>(&'a self, key: &'a [u8], fields: &'a Fields) -> Answer<'a, ()>;
+
+    /// Writes `new` to a field if it holds `expected`; whether it did. A field that is not there holds nothing, not
+    /// even an empty value. Of several that expect the same value and write another, exactly one is told `true`.
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a [u8],
+        field: &'a [u8],
+        expected: &'a [u8],
+        new: &'a [u8],
+    ) -> Answer<'a, bool>;
+
+    /// The records that a query looks for, one by one.
+    fn scan(&self, query: Query) -> Scan<'_>;
+
+    /// One page of a scan: what [`Scan`] is made of. A page may hold more records than `most`, none, or some that
+    /// another page has too.
+    fn page<'a>(&'a self, query: &'a Query, cursor: Option<&'a [u8]>, most: usize) -> Answer<'a, Page>;
+
+    /// Whether the server answers.
+    fn ping(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+
+    /// Lets go of the connection once the requests under way are answered. Later requests are [`Error::Closed`].
+    fn close(&self);
+}

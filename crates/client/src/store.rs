@@ -1,0 +1,285 @@
+//! A store over a connection to Holdfast or to a plain Redis. Knows which commands the server has, and how to do without.
+
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::{Client, Cmd, FromRedisValue, RedisResult, Script, Value, cmd, pipe};
+
+use crate::error::Error;
+use crate::exchange::{Exchange, Outcome, ttl_ms};
+use crate::filter::Filter;
+use crate::query::{Page, Query, Scan};
+use crate::record::{Fields, Record};
+use crate::state_store::{Answer, StateStore};
+use crate::sweep::{Fate, Sweep};
+
+/// How a store connects.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the server is, as the redis crate takes it: `redis://user:password@host:port/db?protocol=resp3`.
+    pub url: String,
+    /// Uses nothing but what every Redis has, also on Holdfast.
+    pub plain: bool,
+    /// How long a request may take before it is [`Error::Unavailable`].
+    pub response_timeout: Duration,
+}
+
+impl Config {
+    /// The defaults: Holdfast's commands where the server knows them, ten seconds for a request.
+    pub fn new(url: impl Into<String>) -> Config {
+        Config { url: url.into(), plain: false, response_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// A store over one connection, which all its clones share and which reconnects by itself. Needs a tokio runtime.
+#[derive(Clone)]
+pub struct Store {
+    connection: Arc<RwLock<Option<ConnectionManager>>>,
+    /// Which of [`OWN`] the server has.
+    knows: Vec<&'static str>,
+}
+
+/// A record of an index: its key, its score and its fields.
+pub type Indexed = (Vec<u8>, f64, Fields);
+
+/// Holdfast's commands that a store uses where it finds them.
+const OWN: [&str; 5] = ["hcas", "hput", "hfind", "idx.range", "sweep"];
+
+/// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
+const PAGE: usize = 500;
+
+impl Store {
+    /// Connects, and asks the server which of Holdfast's commands it knows. Tries for some seconds if it is not up.
+    pub async fn connect(url: &str) -> Result<Store, Error> {
+        Store::connect_with(&Config::new(url)).await
+    }
+
+    /// The same, with a say in how.
+    pub async fn connect_with(config: &Config) -> Result<Store, Error> {
+        let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
+        let client = Client::open(config.url.as_str())?;
+        let mut connection = client.get_connection_manager_with_config(settings).await?;
+        let mut knows = OWN.to_vec();
+        if config.plain {
+            knows.clear();
+        } else {
+            let rows: Vec<Value> = cmd("COMMAND").arg("INFO").arg(&knows).query_async(&mut connection).await?;
+            let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
+            knows.retain(|_| known.next() == Some(true));
+        }
+        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), knows })
+    }
+
+    /// Whether the server knows all of Holdfast's commands that a store uses, and they are used.
+    pub fn is_holdfast(&self) -> bool {
+        self.knows.len() == OWN.len()
+    }
+
+    /// The connection, for every other command.
+    pub fn connection(&self) -> Result<ConnectionManager, Error> {
+        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
+    }
+
+    /// Changes a record if it holds what is expected, in one step.
+    pub async fn exchange(&self, key: &[u8], exchange: &Exchange) -> Result<Outcome, Error> {
+        let reply = if self.knows("hcas") {
+            self.ask(&exchange.hcas(key)?).await?
+        } else {
+            exchange.script(key)?.invoke_async(&mut self.connection()?).await?
+        };
+        Ok(exchange.outcome(reply))
+    }
+
+    /// Records of an index with a score from `min` to `max`, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`), in order of
+    /// score, then key: the oldest jobs first. The limit counts those that pass the filters. Needs Holdfast.
+    ///
+    /// ```no_run
+    /// # async fn example(store: holdfast_client::Store, long_ago_ms: u64) -> Result<(), holdfast_client::Error> {
+    /// use holdfast_client::Filter;
+    ///
+    /// let open = [Filter::not_in("state", ["completed", "failed", "cancelled"])];
+    /// let stuck = store.range(b"idx:updated_at", "-inf", &format!("({long_ago_ms}"), &open, Some(100)).await?;
+    /// # let _ = stuck;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn range(
+        &self,
+        index: &[u8],
+        min: &str,
+        max: &str,
+        filters: &[Filter],
+        limit: Option<usize>,
+    ) -> Result<Vec<Indexed>, Error> {
+        self.needs("idx.range")?;
+        let mut range = cmd("IDX.RANGE");
+        range.arg(index).arg(min).arg(max);
+        filters.iter().for_each(|filter| filter.write(&mut range));
+        limit.iter().for_each(|limit| _ = range.arg("LIMIT").arg(limit));
+        self.ask(&range).await
+    }
+
+    /// Gives overdue records back, with a bound on how often; which ones, and what became of each. Needs Holdfast.
+    pub async fn sweep(&self, sweep: &Sweep) -> Result<Vec<(Vec<u8>, Fate)>, Error> {
+        self.needs("sweep")?;
+        self.ask(&sweep.command()).await
+    }
+
+    fn knows(&self, command: &str) -> bool {
+        self.knows.contains(&command)
+    }
+
+    fn needs(&self, command: &'static str) -> Result<(), Error> {
+        self.knows(command).then_some(()).ok_or(Error::NeedsHoldfast(command))
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        Ok(command.query_async(&mut self.connection()?).await?)
+    }
+
+    async fn write(&self, key: &[u8], fields: &Fields, ttl: Option<Duration>) -> Result<(), Error> {
+        if fields.is_empty() {
+            return Err(Error::NoFields);
+        }
+        match ttl {
+            None => self.ask(cmd("HSET").arg(key).arg(&**fields)).await,
+            Some(ttl) if self.knows("hput") => {
+                let mut hput = cmd("HPUT");
+                hput.arg(key).arg("PX").arg(ttl_ms(ttl)?).arg("FIELDS").arg(fields.len()).arg(&**fields);
+                self.ask(&hput).await
+            }
+            // HSET and PEXPIRE in a MULTI were rejected: on a key of another type the first fails and the second
+            // still gives that key a lifetime.
+            Some(ttl) => {
+                let put = Exchange { set: fields.clone(), ttl: Some(ttl), ..Exchange::new() };
+                self.exchange(key, &put).await.map(drop)
+            }
+        }
+    }
+
+    async fn find(&self, query: &Query, cursor: Option<&[u8]>, most: usize) -> Result<Page, Error> {
+        let mut hfind = cmd("HFIND");
+        hfind.arg(&query.prefix);
+        query.filters.iter().for_each(|filter| filter.write(&mut hfind));
+        hfind.arg("CURSOR").arg(cursor.unwrap_or(b"0")).arg("LIMIT").arg(most.min(PAGE));
+        if let Some(fields) = &query.fields {
+            hfind.arg("FIELDS").arg(fields.len()).arg(fields);
+        }
+        let (next, records) = self.ask(&hfind).await?;
+        Ok(Page { next: next_cursor(next), records })
+    }
+
+    async fn find_by_scan(&self, query: &Query, cursor: Option<&[u8]>) -> Result<Page, Error> {
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor.unwrap_or(b"0")).arg("MATCH").arg(glob(&query.prefix)).arg("COUNT").arg(PAGE);
+        let (next, keys): (Vec<u8>, Vec<Vec<u8>>) = self.ask(scan.arg("TYPE").arg("hash")).await?;
+        let mut page = Page { next: next_cursor(next), records: Vec::new() };
+        if keys.is_empty() {
+            return Ok(page);
+        }
+        let mut reads = pipe();
+        keys.iter().for_each(|key| _ = reads.cmd("HGETALL").arg(key));
+        let mut connection = self.connection()?;
+        let records: Vec<RedisResult<Fields>> = reads.ignore_errors().query_async(&mut connection).await?;
+        for (key, fields) in keys.into_iter().zip(records) {
+            let fields = match fields.map_err(Error::from) {
+                Ok(fields) if fields.is_empty() => continue, // deleted since SCAN named it
+                Ok(fields) => fields,
+                Err(Error::WrongType(_)) => continue, // another value has taken its place since
+                Err(error) => return Err(error),
+            };
+            if query.filters.iter().all(|filter| filter.passes(&fields)) {
+                page.records.push((key, query.wanted(fields)));
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl StateStore for Store {
+    fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>> {
+        Box::pin(async move {
+            let mut read = pipe();
+            read.atomic().cmd("HGETALL").arg(key).cmd("PTTL").arg(key);
+            let (fields, ttl_ms): (Fields, i64) = read.query_async(&mut self.connection()?).await?;
+            let ttl = u64::try_from(ttl_ms).ok().map(Duration::from_millis);
+            Ok((!fields.is_empty()).then_some(Record { fields, ttl }))
+        })
+    }
+
+    fn put<'a>(&'a self, key: &'a [u8], fields: &'a Fields, ttl: Option<Duration>) -> Answer<'a, ()> {
+        Box::pin(self.write(key, fields, ttl))
+    }
+
+    fn delete<'a>(&'a self, key: &'a [u8]) -> Answer<'a, bool> {
+        Box::pin(async move { self.ask(cmd("DEL").arg(key)).await })
+    }
+
+    fn get_field<'a>(&'a self, key: &'a [u8], field: &'a [u8]) -> Answer<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.ask(cmd("HGET").arg(key).arg(field)).await })
+    }
+
+    fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: &'a [u8]) -> Answer<'a, ()> {
+        Box::pin(async move { self.ask(cmd("HSET").arg(key).arg(field).arg(value)).await })
+    }
+
+    fn set_fields<'a>(&'a self, key: &'a [u8], fields: &'a Fields) -> Answer<'a, ()> {
+        Box::pin(self.write(key, fields, None))
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a [u8],
+        field: &'a [u8],
+        expected: &'a [u8],
+        new: &'a [u8],
+    ) -> Answer<'a, bool> {
+        static SWAP: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("compare_and_swap.lua")));
+        Box::pin(async move {
+            if self.knows("hcas") {
+                return self.ask(cmd("HCAS").arg(key).arg(field).arg(expected).arg(new)).await;
+            }
+            let mut connection = self.connection()?;
+            Ok(SWAP.key(key).arg(field).arg(expected).arg(new).invoke_async(&mut connection).await?)
+        })
+    }
+
+    fn scan(&self, query: Query) -> Scan<'_> {
+        Scan::new(self, query)
+    }
+
+    fn page<'a>(&'a self, query: &'a Query, cursor: Option<&'a [u8]>, most: usize) -> Answer<'a, Page> {
+        if self.knows("hfind") {
+            Box::pin(self.find(query, cursor, most))
+        } else {
+            Box::pin(self.find_by_scan(query, cursor))
+        }
+    }
+
+    fn ping(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async move { self.ask::<String>(&cmd("PING")).await.is_ok_and(|reply| reply == "PONG") })
+    }
+
+    fn close(&self) {
+        self.connection.write().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+fn next_cursor(cursor: Vec<u8>) -> Option<Vec<u8>> {
+    (cursor != b"0").then_some(cursor)
+}
+
+/// A pattern for the keys that begin so, whatever bytes the prefix is made of.
+fn glob(prefix: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(prefix.len() + 1);
+    for byte in prefix {
+        if matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\') {
+            pattern.push(b'\\');
+        }
+        pattern.push(*byte);
+    }
+    pattern.push(b'*');
+    pattern
+}

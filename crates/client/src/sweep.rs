@@ -1,0 +1,81 @@
+//! The sweep of overdue records, over an index that the server keeps. Holdfast only.
+
+use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
+
+use crate::record::Fields;
+
+/// Gives back what is overdue: each record of an index whose score is below a bound gets other values, with a bound on
+/// how often. Checked and written in one step for each record, so one that finishes in between is left alone.
+/// In values, `NOW` and `NOW+ms` stand for the server's time.
+///
+/// ```
+/// use holdfast_client::{Fields, Sweep};
+///
+/// let sweep = Sweep {
+///     index: "idx:timeout_at".into(),
+///     before_ms: 1_760_000_000_000,
+///     only: Some(("state".into(), vec!["claimed".into(), "running".into()])),
+///     retry: Some(("attempt".into(), 3, Fields::new().with("state", "failed"))),
+///     set: Fields::new().with("state", "pending").with("updated_at", "NOW"),
+///     ..Sweep::default()
+/// };
+/// # let _ = sweep;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// The index.
+    pub index: Vec<u8>,
+    /// Records with a score below it are overdue.
+    pub before_ms: u64,
+    /// A field, and the values of which it must hold one.
+    pub only: Option<(Vec<u8>, Vec<Vec<u8>>)>,
+    /// The field that counts how often a record was given back, how far it may grow, and what is written to a record
+    /// that has got there. `None` gives records back for ever.
+    pub retry: Option<(Vec<u8>, u64, Fields)>,
+    /// What is written.
+    pub set: Fields,
+    /// How many records at most; `None` leaves it to the server.
+    pub limit: Option<usize>,
+    /// The channel on which the keys are published.
+    pub publish: Option<Vec<u8>>,
+}
+
+/// What a sweep has written to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The values for another try.
+    Requeued,
+    /// The values for one that has used up its retries.
+    Exhausted,
+}
+
+impl FromRedisValue for Fate {
+    fn from_redis_value(reply: Value) -> Result<Fate, ParsingError> {
+        match String::from_redis_value(reply)?.as_str() {
+            "requeued" => Ok(Fate::Requeued),
+            "exhausted" => Ok(Fate::Exhausted),
+            other => Err(format!("a record was neither requeued nor exhausted but {other:?}").into()),
+        }
+    }
+}
+
+impl Sweep {
+    pub(crate) fn command(&self) -> Cmd {
+        let mut command = cmd("SWEEP");
+        command.arg(&self.index).arg("BEFORE").arg(self.before_ms);
+        if let Some((field, values)) = &self.only {
+            command.arg("WHERE").arg(field).arg(values.len()).arg(values);
+        }
+        if let Some((field, max, exhausted)) = &self.retry {
+            command.arg("RETRY").arg(field).arg(max).arg("ELSE").arg(exhausted.len()).arg(&**exhausted);
+        }
+        command.arg("SET").arg(self.set.len()).arg(&*self.set);
+        if let Some(limit) = self.limit {
+            command.arg("LIMIT").arg(limit);
+        }
+        if let Some(channel) = &self.publish {
+            command.arg("PUBLISH").arg(channel);
+        }
+        command
+    }
+}
