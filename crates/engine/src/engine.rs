@@ -72,6 +72,8 @@ pub struct Engine {
     pub(crate) restrictions: AtomicU8,
     /// Why writes are refused, if they are.
     pub(crate) refusal: Mutex<String>,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call what is not for them.
+    pub scripts_call_anything: AtomicBool,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expiry: AtomicBool,
     /// The most memory seen in use, and what was in use before there was any data.
@@ -204,6 +206,7 @@ impl Engine {
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
             refusal: Mutex::default(),
+            scripts_call_anything: AtomicBool::new(false),
             active_expiry: AtomicBool::new(true),
             peak_memory: AtomicU64::new(0),
             startup_memory: AtomicU64::new(0),
@@ -337,12 +340,16 @@ impl Engine {
                 self.fail(worker, client, out, reply_at, error);
             }
         }
-        if client.caching && client.transaction.is_none() && !found.is_ok_and(is_about_clients) {
+        if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
             // It was for this command, or for this transaction.
             client.caching = false;
         }
         match client.reply_mode {
             ReplyMode::On => {}
+            // What tells of subscriptions is no reply, whatever it looks like in RESP2.
+            ReplyMode::Off | ReplyMode::Skipping
+                if found.as_ref().is_ok_and(|row| row.full_name.ends_with("subscribe"))
+                    && out.get(reply_at).is_none_or(|byte| *byte != b'-') => {}
             ReplyMode::Off => silence(out, reply_at, &mut after),
             ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
             ReplyMode::Skipping => {

@@ -252,3 +252,28 @@ fn many_messages_come_in_their_order_and_before_the_end() {
     }
     assert_eq!(listener.read().to_string(), r#"["unsubscribe", "c", :0]"#);
 }
+
+/// What tells of subscriptions and messages is no reply.
+#[test]
+fn a_client_without_replies_hears_of_its_subscriptions() {
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let push = if hello.ends_with('3') { "push" } else { "" };
+        check(&format!(
+            r##"
+            > {hello}
+            *
+            > CLIENT REPLY OFF
+            > SUBSCRIBE news
+            {push}["subscribe", "news", :1]
+            2> PUBLISH news hello
+            :1
+            1< {push}["message", "news", "hello"]
+            > UNSUBSCRIBE news
+            {push}["unsubscribe", "news", :0]
+            > SUBSCRIBE
+            > CLIENT REPLY ON
+            +OK
+            "##
+        ));
+    }
+}

@@ -117,6 +117,13 @@ fn set_active_expire(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
+fn set_disable_deny_scripts(cx: &mut WriteCx<'_>) -> CommandResult {
+    let on = parse_i64(cx.args.bytes()?).unwrap_or(0) != 0;
+    cx.engine.scripts_call_anything.store(on, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
 /// Makes every key anew from the form in which a snapshot keeps it, as a restart would.
 fn reload(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.rest().all(|word| ["MERGE", "NOFLUSH", "NOSAVE"].iter().any(|known| is_word(word, known))) {
@@ -460,7 +467,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sub("sdslen", 1..=1, sdslen),
     sub("segfault", 0..=0, refuse),
     sub("set-active-expire", 1..=1, set_active_expire),
-    sub("set-disable-deny-scripts", 1..=1, accept),
+    sub("set-disable-deny-scripts", 1..=1, set_disable_deny_scripts),
     sub("set-skip-checksum-validation", 1..=1, accept),
     sub("sleep", 1..=1, sleep),
     sub("stringmatch-len", 2..=2, stringmatch_len),
