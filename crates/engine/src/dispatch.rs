@@ -115,6 +115,12 @@ impl Engine {
     ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
+        let only_key = match registered.command.keys {
+            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
+                Some((usize::from(first), Key::new(request.arg(usize::from(first)))))
+            }
+            _ => None,
+        };
         let result = match registered.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
@@ -123,12 +129,16 @@ impl Engine {
                 let held = Some(locked.lend());
                 self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
             }
-            _ if self.meets_index(locked, client.db, registered, request, None) => {
+            _ if self.meets_index(locked, client.db, registered, request, only_key) => {
                 self.run_on_index_under(worker, client, registered, request, reply.lend(), locked.lend())
             }
             _ => {
+                let lent = match only_key {
+                    Some((_, key)) => locked.lend_key(key),
+                    None => locked.lend(),
+                };
                 let (result, garbage) =
-                    self.run_under(worker, client, registered, request, reply.lend(), locked.lend(), None, false);
+                    self.run_under(worker, client, registered, request, reply.lend(), lent, only_key, false);
                 locked.free_later(garbage);
                 result
             }

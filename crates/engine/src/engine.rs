@@ -324,6 +324,7 @@ impl Engine {
         let mut after = After::Continue;
         match found {
             Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {
+                client.last_command = Some(registered);
                 self.queue(worker, client, registered, request, out);
             }
             Ok(registered) => {

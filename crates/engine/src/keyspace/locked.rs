@@ -294,6 +294,16 @@ impl<'a> Locked<'a> {
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
+    /// The lock of one key's shard, for a command that has no other.
+    #[inline]
+    pub fn lend_key(&mut self, key: Key<'_>) -> Locked<'_> {
+        let shard = key.shard(self.shard_count);
+        let index = self.index_of(shard);
+        let mut guards = SmallVec::new();
+        guards.push((shard, Guard::Lent(&mut self.guards[index].1)));
+        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
+    }
+
     /// True when the shard of a key is locked.
     pub fn holds(&self, key: Key<'_>) -> bool {
         let shard = key.shard(self.shard_count);

@@ -85,7 +85,7 @@ pub struct Scripts {
 
 #[derive(Default)]
 struct Kept {
-    by_sha: HashMap<Sha, Arc<Script>>,
+    by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::RandomState>,
     /// Digests of those that only EVAL has brought, oldest first.
     evaluated: VecDeque<Sha>,
     bytes: usize,
