@@ -464,6 +464,15 @@ impl<'a> Recorder<'a> {
 
     /// The same in another database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        let applied = self.record_alone(db, effect);
+        if self.engine.stamps.load(Relaxed) && !applied.emptied {
+            self.stamp(db, effect);
+        }
+        applied
+    }
+
+    /// Makes an effect true without what it entails.
+    fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.tell_watchers(db, effect);
@@ -501,9 +510,6 @@ impl<'a> Recorder<'a> {
                 self.view.notify_in(db, events::GENERIC, "del", key);
             }
         }
-        if self.engine.stamps.load(Relaxed) && !applied.emptied {
-            self.stamp(db, effect);
-        }
         if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
@@ -513,19 +519,18 @@ impl<'a> Recorder<'a> {
     /// A record that was written has the time of the write in it, where an index asks for that.
     #[cold]
     fn stamp(&mut self, db: usize, effect: &Effect<'_>) {
-        let (key, written): (Key<'_>, SmallVec<[&[u8]; 8]>) = match *effect {
-            Effect::HashSet { key, fields, .. } => (key, fields.iter().map(|(field, _)| *field).collect()),
-            Effect::HashDelete { key, fields, cause: Cause::Deleted } => (key, fields.iter().copied().collect()),
+        let (key, set): (Key<'_>, &[(&[u8], &[u8])]) = match *effect {
+            Effect::HashSet { key, fields, .. } => (key, fields),
+            Effect::HashDelete { key, cause: Cause::Deleted, .. } => (key, &[]),
             _ => return,
         };
-        let indexes = self.view.locked.db(db, key).indexes().clone();
+        let (indexes, now) = (self.view.locked.db(db, key).indexes().clone(), self.view.now_ms.to_string());
         let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
-        for definition in stamping.filter(|definition| definition.covers(key.name)) {
-            if !written.contains(&definition.field.as_slice()) {
-                let now = self.view.now_ms.to_string();
-                let fields = [(definition.field.as_slice(), now.as_bytes())];
-                self.record_in(db, &Effect::HashSet { key, fields: &fields, keep_deadlines: true });
-            }
+        let stamping = stamping.filter(|definition| definition.covers(key.name));
+        let stamps = stamping.filter(|definition| !set.iter().any(|(field, _)| *field == definition.field));
+        let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
+        if !stamps.is_empty() {
+            self.record_alone(db, &Effect::HashSet { key, fields: &stamps, keep_deadlines: true });
         }
     }
 

@@ -10,6 +10,7 @@ use crate::command::{Handler, Keys, Registered};
 use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
+use crate::keyspace::db::Db;
 use crate::keyspace::index::{Definition, Index, Indexes};
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Effect, Key, Locked, Usage};
@@ -44,7 +45,7 @@ impl Engine {
             let key = Key::new(&name);
             match definition {
                 _ if indexes.position(&name).is_some() => failures.push(format!("there are two definitions of {said}")),
-                _ if (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some()) => {
+                _ if self.any_has(&locked, key) => {
                     failures.push(format!("there is a key named {said}"));
                 }
                 None => failures.push(format!("the definition of {said} is of another version")),
@@ -59,6 +60,12 @@ impl Engine {
         *self.indexes.write() = indexes;
         self.note_stamping();
         failures
+    }
+
+    /// True when a key is there in any database.
+    fn any_has(&self, locked: &Locked<'_>, key: Key<'_>) -> bool {
+        let now_ms = self.clock.unix_us() / 1000;
+        (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some_and(|entry| !Db::is_overdue(entry, now_ms)))
     }
 
     /// Notes whether writes have to look for records to stamp.
@@ -77,10 +84,10 @@ impl Engine {
         let (indexes, key) = (self.indexes(), Key::new(name));
         let taken = match indexes.position(name).is_some() {
             true => Some("an index"),
-            false => (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some()).then_some("a key"),
+            false => self.any_has(locked, key).then_some("a key"),
         };
         if let Some(taken) = taken {
-            let name = String::from_utf8_lossy(name).into_owned();
+            let name = name.escape_ascii();
             return Err(CommandError::said(format!("ERR the name '{name}' is taken by {taken}")));
         }
         let index = Arc::new(Index::new(name, definition));
@@ -93,10 +100,15 @@ impl Engine {
 
     /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
     pub(crate) fn fill_index(&self, worker: &mut Worker, index: &Arc<Index>) -> Result<u64, CommandError> {
-        for shard in 0..self.keyspace.shard_count() {
+        // IMPORTANT: from the last shard to the first. Whoever locks everything begins at the first, and would otherwise
+        // follow us from shard to shard, holding all those behind.
+        for shard in (0..self.keyspace.shard_count()).rev() {
             let mut from = Some(0);
             while let Some(position) = from {
-                from = self.keyspace.lock_shard(shard).index_some(position, RECORDS_PER_LOCK);
+                let mut locked = self.keyspace.lock_shard(shard);
+                from = locked.index_some(position, RECORDS_PER_LOCK);
+                // Those who wait come first.
+                locked.release_fairly();
             }
         }
         let locked = self.keyspace.lock_all();
@@ -184,7 +196,7 @@ impl Engine {
             return Err(is_index(&index.name));
         }
         if let Some((_, index)) = met().find(|(_, index)| !index.is_built()) {
-            let name = String::from_utf8_lossy(&index.name).into_owned();
+            let name = index.name.escape_ascii();
             return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
         }
         if !locked.holds_all() {
@@ -217,7 +229,7 @@ impl Engine {
 
 /// Said to those who would change an index.
 pub(crate) fn is_index(name: &[u8]) -> CommandError {
-    let name = String::from_utf8_lossy(name).into_owned();
+    let name = name.escape_ascii();
     CommandError::said(format!(
         "ERR '{name}' is an index: it changes with its records, and no command changes or watches it"
     ))

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, bail};
 use engine::chores::Sweeper;
 use engine::keyspace::index::{Condition, Definition};
+use engine::keyspace::shard::DATABASES;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -104,8 +105,16 @@ fn index(table: IndexTable) -> Result<(Vec<u8>, Definition)> {
 }
 
 fn sweeper(table: SweeperTable) -> Result<Sweeper> {
-    if table.every_ms == 0 {
-        bail!("the sweeper of {} has every-ms = 0: it would do nothing else", table.index);
+    const EVERY_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
+    if !(1..=EVERY_MS_MAX).contains(&table.every_ms) {
+        let (index, given) = (table.index, table.every_ms);
+        bail!("the sweeper of {index} has every-ms = {given}: from 1 to {EVERY_MS_MAX} make sense");
+    }
+    if table.db >= DATABASES {
+        bail!("the sweeper of {} has db = {}: databases are 0 to {}", table.index, table.db, DATABASES - 1);
+    }
+    if table.limit == Some(0) {
+        bail!("the sweeper of {} has limit = 0: it would never change anything", table.index);
     }
     if table.set.is_empty() {
         bail!("the sweeper of {} sets nothing", table.index);

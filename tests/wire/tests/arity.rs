@@ -1,6 +1,6 @@
 //! The number of arguments of every command, counted as Redis does: the command's name is one of them.
 
-use wire::Session;
+use wire::{Product, Session};
 
 /// How many arguments a command takes.
 enum Arity {
@@ -114,6 +114,19 @@ const COMMANDS_7_4: &[(&str, Arity)] = &[
 
 const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtLeast(5)), ("hsetex", AtLeast(6))];
 
+/// Those that only Holdfast has.
+const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
+    ("hcas", AtLeast(4)),
+    ("hfind", AtLeast(2)),
+    ("hput", AtLeast(6)),
+    ("idx.create", AtLeast(6)),
+    ("idx.drop", Exactly(2)),
+    ("idx.info", Exactly(2)),
+    ("idx.list", Exactly(1)),
+    ("idx.range", AtLeast(4)),
+    ("sweep", AtLeast(7)),
+];
+
 #[test]
 fn too_few_and_too_many_arguments_are_refused() {
     let session = Session::start();
@@ -127,13 +140,17 @@ fn too_few_and_too_many_arguments_are_refused() {
     if session.has_redis("8.0") {
         refuse(&session, COMMANDS_8_0);
     }
+    if session.product() == Product::Holdfast {
+        refuse(&session, COMMANDS_HOLDFAST);
+    }
 }
 
 #[test]
 fn command_info_tells_the_same_numbers() {
     let session = Session::start();
     let mut connection = session.connect();
-    for (name, arity) in COMMANDS {
+    let own = if session.product() == Product::Holdfast { COMMANDS_HOLDFAST } else { &[] };
+    for (name, arity) in COMMANDS.iter().chain(own) {
         let info = connection.run(&format!("COMMAND INFO {name}"));
         let told = info.items()[0].items()[1].integer();
         let expected = match arity {

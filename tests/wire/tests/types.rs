@@ -1,6 +1,6 @@
 //! Every command against a value of every type: a command that is meant for another type refuses, and changes nothing.
 
-use wire::{Connection, Reply, Session};
+use wire::{Connection, Product, Reply, Session};
 
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
@@ -94,6 +94,32 @@ const HASH_COMMANDS_7_4: &[&str] = &[
 const HASH_COMMANDS_8_0: &[&str] =
     &["HGETEX k FIELDS 1 f", "HGETEX k EX 10 FIELDS 1 f", "HSETEX k FIELDS 1 f v", "HGETDEL k FIELDS 1 f"];
 
+/// Those that only Holdfast has.
+const HASH_COMMANDS_HOLDFAST: &[&str] = &[
+    "HCAS k f 5 6",
+    "HCAS k nosuch 5 6",
+    "HCAS k IF 1 f 5 SET 1 f 6",
+    "HCAS k ABSENT 1 f PX 100",
+    "HCAS k DEL 1 f WITHCURRENT",
+    "HPUT k FIELDS 1 f v",
+    "HPUT k REPLACE PX 100 FIELDS 1 f v",
+];
+
+/// Commands that pass over what is no record, with the index `i` there, and their reply for any type but a hash.
+const PASSED_OVER: &[(&str, &str)] = &[
+    ("HFIND k", "[\"0\", []]"),
+    ("HFIND k FILTER f ne 1 KEYS", "[\"0\", []]"),
+    ("HFIND \"\" FILTER f eq 5", "[\"0\", []]"),
+    ("ZCARD i", ":0"),
+    ("IDX.RANGE i -inf +inf", "[]"),
+    ("SWEEP i BEFORE 100 SET 1 f 9", "[]"),
+    ("IDX.CREATE k PREFIX 1 x FIELD f", "-ERR the name 'k' is taken by a key"),
+    ("IDX.DROP k", ":0"),
+    ("IDX.INFO k", "-ERR there is no index 'k'"),
+    ("IDX.RANGE k 0 1", "-ERR there is no index 'k'"),
+    ("SWEEP k BEFORE 100 SET 1 f 9", "-ERR there is no index 'k'"),
+];
+
 /// Commands that take a key of any type, and their reply whatever the type.
 const ANY_TYPE: &[(&str, &str)] = &[
     ("EXISTS k", ":1"),
@@ -146,6 +172,31 @@ fn hash_commands_refuse_other_types() {
     if session.has_redis("8.0") {
         refuse(&session, "hash", HASH_COMMANDS_8_0);
     }
+    if session.product() == Product::Holdfast {
+        refuse(&session, "hash", HASH_COMMANDS_HOLDFAST);
+    }
+}
+
+#[test]
+fn indexes_and_searches_pass_over_other_types() {
+    let session = Session::start();
+    if session.product() != Product::Holdfast {
+        return;
+    }
+    session.connect().run("IDX.CREATE i PREFIX 1 k FIELD f");
+    for_each_kind(&session, |connection, kind| {
+        if kind.name == "hash" {
+            assert_eq!(connection.run("ZRANGE i 0 -1 WITHSCORES").to_string(), "[\"k\", \"5\"]");
+            return;
+        }
+        let before = connection.run(kind.show);
+        for (command, reply) in PASSED_OVER {
+            assert_eq!(connection.run(command).to_string(), *reply, "{command} of a {}", kind.name);
+        }
+        assert_eq!(connection.run(kind.show), before, "a {} changed", kind.name);
+        assert_eq!(connection.run("DBSIZE").integer(), 1);
+    });
+    assert_eq!(session.connect().run("IDX.DROP i").integer(), 1);
 }
 
 #[test]

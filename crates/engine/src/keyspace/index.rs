@@ -15,6 +15,7 @@ use super::table::{NameHash, Table};
 use crate::pure::ranked::Ranked;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -238,8 +239,8 @@ pub(super) struct Parts {
 #[derive(Default)]
 pub(super) struct Part {
     items: Ranked<Item>,
-    /// Records that would be in it if their field were a number.
-    odd: usize,
+    /// Hashes of the names of records that would be in it if their field were a number.
+    odd: HashSet<u64, foldhash::fast::FixedState>,
 }
 
 impl Parts {
@@ -291,7 +292,7 @@ impl Parts {
 
     /// True when every record that it covers and that has the field is in it.
     pub(super) fn has_all(&self, index: usize) -> bool {
-        self.parts.get(index).is_none_or(|part| part.odd == 0)
+        self.parts.get(index).is_none_or(|part| part.odd.is_empty())
     }
 
     /// The scores that an entry has.
@@ -315,9 +316,12 @@ impl Parts {
                 self.parts.resize_with(self.indexes.0.len(), Part::default);
             }
             let Part { items: part, odd } = &mut self.parts[at];
-            *odd += usize::from(after.is_some_and(f64::is_nan));
-            // While the index is being built, it may have been seen by nobody.
-            *odd = odd.saturating_sub(usize::from(before.is_some_and(f64::is_nan)));
+            // While the index is being built, it may have been seen by nobody, or by both who meet it.
+            if after.is_some_and(f64::is_nan) {
+                odd.insert(hash.get());
+            } else if before.is_some_and(f64::is_nan) {
+                odd.remove(&hash.get());
+            }
             let number = |score: Option<f64>| score.filter(|score| !score.is_nan());
             let (before, after) = (number(*before), number(*after));
             if let Some(score) = before {
@@ -340,15 +344,17 @@ impl Parts {
     pub(super) fn build(&mut self, index: usize, table: &Table, shapes: &Shapes) {
         let definition = &self.indexes.0[index].definition;
         let mut items: Vec<(f64, &[u8], NameHash)> = Vec::new();
-        let mut odd = 0;
+        let mut odd = HashSet::default();
         for entry in table.iter().filter(|entry| definition.covers(entry.name())) {
             match hash_of(entry, shapes).and_then(|hash| definition.score_or_nan(hash)) {
-                Some(score) if score.is_nan() => odd += 1,
+                Some(score) if score.is_nan() => {
+                    odd.insert(NameHash::of(entry.name()).get());
+                }
                 Some(score) => items.push((score, entry.name(), NameHash::of(entry.name()))),
                 None => {}
             }
         }
-        if items.is_empty() && odd == 0 && self.parts.is_empty() {
+        if items.is_empty() && odd.is_empty() && self.parts.is_empty() {
             return;
         }
         items.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
@@ -358,7 +364,7 @@ impl Parts {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.items.heap_bytes()).sum()
+        self.parts.iter().map(|part| part.items.heap_bytes() + part.odd.capacity() * 9).sum()
     }
 }
 

@@ -378,6 +378,15 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Releases the locks, to those who wait for them if anybody does.
+    pub fn release_fairly(self) {
+        for (_, guard) in self.guards {
+            if let Guard::Own(guard) = guard {
+                MutexGuard::unlock_fair(guard);
+            }
+        }
+    }
+
     /// How many shards are locked.
     pub(super) fn len(&self) -> usize {
         self.guards.len()

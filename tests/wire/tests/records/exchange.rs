@@ -1,6 +1,6 @@
 //! HCAS and HPUT: records that change only if they hold what is expected. Holdfast's own commands; Redis has none like them.
 
-use wire::check;
+use crate::support::check;
 
 #[test]
 fn a_field_is_swapped_if_it_holds_what_is_expected() {

@@ -1,0 +1,422 @@
+//! IDX.CREATE, IDX.DROP, IDX.LIST and IDX.INFO: indexes come, are told of and go.
+
+use crate::support::check;
+
+#[test]
+fn an_index_has_the_records_that_it_is_made_for() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:1 at 5 state running
+        :2
+        > HSET job:2 at 3 state done
+        :2
+        > HSET job:3 at 4
+        :1
+        > HSET run:1 at 1 state running
+        :2
+        > HSET other:1 at 0
+        :1
+        > HSET job:without state running
+        :1
+        // No record, whatever its name.
+        > SET job:text 5
+        +OK
+        > ZADD job:sorted 5 at
+        :1
+        > IDX.CREATE all PREFIX 1 "" FIELD at
+        +OK
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        // Options come in any order, and in small letters too.
+        > idx.create both exclude state 2 done failed field at prefix 2 job: run:
+        +OK
+        > IDX.CREATE running FIELD at ONLY state 1 running PREFIX 2 job: run:
+        +OK
+        > IDX.CREATE overlapping PREFIX 3 job: job:1 job: FIELD at
+        +OK
+        // None of no values is none; all but none is all.
+        > IDX.CREATE none ONLY state 0 PREFIX 1 job: FIELD at
+        +OK
+        > IDX.CREATE everything EXCLUDE state 0 PREFIX 1 job: FIELD at
+        +OK
+        // The field itself may be the condition.
+        > IDX.CREATE fives PREFIX 1 "" FIELD at ONLY at 1 5
+        +OK
+        > ZRANGE all 0 -1 WITHSCORES
+        ["other:1", "0", "run:1", "1", "job:2", "3", "job:3", "4", "job:1", "5"]
+        > ZRANGE jobs 0 -1 WITHSCORES
+        ["job:2", "3", "job:3", "4", "job:1", "5"]
+        > ZRANGE both 0 -1 WITHSCORES
+        ["run:1", "1", "job:3", "4", "job:1", "5"]
+        > ZRANGE running 0 -1 WITHSCORES
+        ["run:1", "1", "job:1", "5"]
+        > ZRANGE overlapping 0 -1 WITHSCORES
+        ["job:2", "3", "job:3", "4", "job:1", "5"]
+        > ZRANGE none 0 -1 WITHSCORES
+        []
+        > ZRANGE everything 0 -1 WITHSCORES
+        ["job:2", "3", "job:3", "4", "job:1", "5"]
+        > ZRANGE fives 0 -1 WITHSCORES
+        ["job:1", "5"]
+        > IDX.LIST
+        ["all", "jobs", "both", "running", "overlapping", "none", "everything", "fives"]
+        "##,
+    );
+}
+
+#[test]
+fn an_index_tells_what_it_is() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:1 at 5 state running
+        :2
+        > IDX.CREATE plain PREFIX 1 "" FIELD at
+        +OK
+        > IDX.CREATE without PREFIX 2 job: run: FIELD at EXCLUDE state 2 done failed STAMP
+        +OK
+        > IDX.CREATE only PREFIX 1 job: FIELD at ONLY state 1 done
+        +OK
+        > IDX.CREATE none PREFIX 1 job: FIELD at ONLY state 0
+        +OK
+        > IDX.INFO plain
+        ["prefixes", [""], "field", "at", "only", (nil), "exclude", (nil), "stamp", :0, "entries", :1, "bytes", :1..]
+        > IDX.INFO without
+        ["prefixes", ["job:", "run:"], "field", "at", "only", (nil), "exclude", ["state", "done", "failed"], "stamp", :1,
+         "entries", :1, "bytes", :1..]
+        > IDX.INFO only
+        ["prefixes", ["job:"], "field", "at", "only", ["state", "done"], "exclude", (nil), "stamp", :0, "entries", :0,
+         "bytes", :0..]
+        > IDX.INFO none
+        ["prefixes", ["job:"], "field", "at", "only", ["state"], "exclude", (nil), "stamp", :0, "entries", :0, "bytes", :0..]
+        > HELLO 3
+        *
+        > IDX.INFO without
+        {"prefixes" => ["job:", "run:"], "field" => "at", "only" => _, "exclude" => ["state", "done", "failed"],
+         "stamp" => :1, "entries" => :1, "bytes" => :1..}
+        > IDX.INFO only
+        {"prefixes" => ["job:"], "field" => "at", "only" => ["state", "done"], "exclude" => _, "stamp" => :0,
+         "entries" => :0, "bytes" => :0..}
+        > IDX.LIST
+        ["plain", "without", "only", "none"]
+        // Each database has its own records.
+        > SELECT 5
+        +OK
+        > IDX.INFO plain
+        {"prefixes" => [""], "field" => "at", "only" => _, "exclude" => _, "stamp" => :0, "entries" => :0, "bytes" => :0..}
+        > IDX.INFO nosuch
+        -ERR there is no index 'nosuch'
+        > IDX.INFO job:1
+        -ERR there is no index 'job:1'
+        > IDX.INFO "\r\n\xff"
+        -ERR there is no index '\r\n\xff'
+        "##,
+    );
+}
+
+#[test]
+fn an_index_that_is_dropped_is_gone_and_its_name_is_free() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:1 at 5
+        :1
+        > IDX.DROP jobs
+        :0
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        > IDX.CREATE others PREFIX 1 job: FIELD at
+        +OK
+        > IDX.DROP jobs
+        :1
+        > IDX.DROP jobs
+        :0
+        > IDX.LIST
+        ["others"]
+        > TYPE jobs
+        +none
+        > ZCARD jobs
+        :0
+        > IDX.RANGE jobs 0 9
+        -ERR there is no index 'jobs'
+        > IDX.INFO jobs
+        -ERR there is no index 'jobs'
+        > SWEEP jobs BEFORE 9 SET 1 a b
+        -ERR there is no index 'jobs'
+        > HSET job:2 at 6
+        :1
+        > ZRANGE others 0 -1
+        ["job:1", "job:2"]
+        > SET jobs x
+        +OK
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        -ERR the name 'jobs' is taken by a key
+        > GET jobs
+        "x"
+        > DEL jobs
+        :1
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        > ZRANGE jobs 0 -1
+        ["job:1", "job:2"]
+        // A key is no index, and stays.
+        > IDX.DROP job:1
+        :0
+        > HGETALL job:1
+        ["at", "5"]
+        "##,
+    );
+}
+
+#[test]
+fn a_name_is_free_in_every_database_or_it_is_taken() {
+    check(
+        r##"
+        # holdfast only
+        > SELECT 3
+        +OK
+        > SET text x
+        +OK
+        > HSET job:9 at 1
+        :1
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        > ZRANGE jobs 0 -1
+        ["job:9"]
+        > SELECT 0
+        +OK
+        > ZRANGE jobs 0 -1
+        []
+        > IDX.CREATE text PREFIX 1 job: FIELD at
+        -ERR the name 'text' is taken by a key
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        -ERR the name 'jobs' is taken by an index
+        > IDX.CREATE jobs PREFIX 1 other: FIELD other STAMP
+        -ERR the name 'jobs' is taken by an index
+        > IDX.LIST
+        ["jobs"]
+        // One that has expired is none, whether or not anybody has noticed.
+        > DEBUG SET-ACTIVE-EXPIRE 0
+        +OK
+        > SET fading x PX 1
+        +OK
+        # sleep 5ms
+        > IDX.CREATE fading PREFIX 1 job: FIELD at
+        +OK
+        > DEBUG SET-ACTIVE-EXPIRE 1
+        +OK
+        > IDX.LIST
+        ["jobs", "fading"]
+        "##,
+    );
+}
+
+#[test]
+fn an_index_that_is_wrong_is_not_made() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE x PREFIX 1 x FIELD
+        -ERR the field behind FIELD is missing
+        > IDX.CREATE x PREFIX 1 x FOO at
+        -ERR unknown option 'FOO'
+        > IDX.CREATE x PREFIX 2 x FIELD at
+        -ERR unknown option 'at'
+        > IDX.CREATE x PREFIX 0 FIELD at STAMP
+        -ERR PREFIX must name at least one prefix; the empty one is all names
+        > IDX.CREATE x PREFIX x y FIELD at
+        -ERR the count behind PREFIX must be a whole number not below 0, not 'x'
+        > IDX.CREATE x PREFIX -1 y FIELD at
+        -ERR the count behind PREFIX must be a whole number not below 0, not '-1'
+        > IDX.CREATE x PREFIX 1.0 y FIELD at
+        -ERR the count behind PREFIX must be a whole number not below 0, not '1.0'
+        > IDX.CREATE x PREFIX 4 y FIELD at
+        -ERR PREFIX counts 4 items of 1, but 3 arguments follow
+        > IDX.CREATE x PREFIX 9223372036854775807 y FIELD at
+        -ERR PREFIX counts 9223372036854775807 items of 1, but 3 arguments follow
+        > IDX.CREATE x PREFIX 9223372036854775808 y FIELD at
+        -ERR the count behind PREFIX must be a whole number not below 0, not '9223372036854775808'
+        > IDX.CREATE x FIELD at STAMP PREFIX
+        -ERR the count behind PREFIX is missing
+        > IDX.CREATE x PREFIX 1 a STAMP STAMP
+        -ERR STAMP is given twice
+        > IDX.CREATE x PREFIX 1 a STAMP ONLY a 0
+        -ERR FIELD is missing: which field is the score
+        > IDX.CREATE x FIELD at STAMP ONLY a 0
+        -ERR PREFIX is missing: which records are in the index
+        > IDX.CREATE x PREFIX 1 a PREFIX 1 b FIELD at
+        -ERR PREFIX is given twice
+        > IDX.CREATE x PREFIX 1 a FIELD b FIELD at
+        -ERR FIELD is given twice
+        > IDX.CREATE x PREFIX 1 a FIELD at ONLY s 1 a EXCLUDE s 1 b
+        -ERR ONLY or EXCLUDE is given twice
+        > IDX.CREATE x PREFIX 1 a FIELD at ONLY s 1 a ONLY s 1 b
+        -ERR ONLY or EXCLUDE is given twice
+        > IDX.CREATE x PREFIX 1 a FIELD at ONLY s 2 a
+        -ERR ONLY counts 2 items of 1, but 1 arguments follow
+        > IDX.CREATE x PREFIX 1 a FIELD at exclude s x a
+        -ERR the count behind EXCLUDE must be a whole number not below 0, not 'x'
+        > IDX.CREATE x PREFIX 1 a FIELD at ONLY s
+        -ERR the count behind ONLY is missing
+        > IDX.CREATE x PREFIX 1 a FIELD at ONLY
+        -ERR the field behind ONLY is missing
+        > IDX.CREATE x PREFIX 1 a FIELD at more
+        -ERR unknown option 'more'
+        > IDX.CREATE x PREFIX 1 a FIELD at "\x00\r\n"
+        -ERR unknown option '\x00\r\n'
+        > IDX.LIST
+        []
+        > TYPE x
+        +none
+        > HSET a1 b 1
+        :1
+        > HGETALL a1
+        ["b", "1"]
+        "##,
+    );
+}
+
+#[test]
+fn names_fields_and_values_are_any_bytes() {
+    check(
+        r##"
+        # holdfast only
+        > HSET "\xff\x00:1" "\r\n" 1 "" "\x80"
+        :2
+        > HSET "\xff\x00:2" "\r\n" 2 "" x
+        :2
+        > HSET "\xff\x01:3" "\r\n" 3 "" "\x80"
+        :2
+        > IDX.CREATE "i\r\n\xfe" PREFIX 1 "\xff\x00" FIELD "\r\n" ONLY "" 1 "\x80"
+        +OK
+        > IDX.CREATE "" PREFIX 1 "\xff" FIELD "\r\n"
+        +OK
+        > IDX.LIST
+        ["i\r\n\xfe", ""]
+        > ZRANGE "i\r\n\xfe" 0 -1 WITHSCORES
+        ["\xff\x00:1", "1"]
+        > ZRANGE "" 0 -1 WITHSCORES
+        ["\xff\x00:1", "1", "\xff\x00:2", "2", "\xff\x01:3", "3"]
+        > IDX.INFO "i\r\n\xfe"
+        ["prefixes", ["\xff\x00"], "field", "\r\n", "only", ["", "\x80"], "exclude", (nil), "stamp", :0, "entries", :1, "bytes", :1..]
+        > IDX.RANGE "" 1 2 FIELDS 1 ""
+        [["\xff\x00:1", "1", ["", "\x80"]], ["\xff\x00:2", "2", ["", "x"]]]
+        > HFIND "\xff\x01" FILTER "" eq "\x80" FIELDS 1 "\r\n"
+        ["0", [["\xff\x01:3", ["\r\n", "3"]]]]
+        > SWEEP "i\r\n\xfe" BEFORE 9 WHERE "" 1 "\x80" SET 2 "" "\x00" "\r\n" 7
+        [["\xff\x00:1", "requeued"]]
+        > HGETALL "\xff\x00:1"
+        ["\r\n", "7", "", "\x00"]
+        > ZADD "i\r\n\xfe" 1 x
+        ~-ERR * is an index: it changes with its records, and no command changes or watches it
+        > IDX.CREATE "i\r\n\xfe" PREFIX 1 "" FIELD a
+        ~-ERR the name * is taken by an index
+        > IDX.DROP "i\r\n\xfe"
+        :1
+        > IDX.DROP ""
+        :1
+        > IDX.LIST
+        []
+        "##,
+    );
+}
+
+#[test]
+fn a_stamped_record_has_the_time_of_its_last_write() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job:old state new
+        :1
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at EXCLUDE state 1 done STAMP
+        +OK
+        // It stamps what is written from now on, and nothing before.
+        > ZCARD jobs
+        :0
+        > HSET job:1 state new
+        :1
+        > HGET job:1 at
+        ~"17*"
+        > HSET job:1 at 5
+        :0
+        > ZRANGE jobs 0 -1 WITHSCORES
+        ["job:1", "5"]
+        > HSET job:1 state running at 6
+        :0
+        > ZSCORE jobs job:1
+        "6"
+        // Reading stamps nothing, nor does a command that changes nothing.
+        > HCAS job:1 state nosuch x
+        :0
+        > HSETNX job:1 state x
+        :0
+        > HDEL job:1 nosuch
+        :0
+        > EXPIRE job:1 100
+        :1
+        > ZSCORE jobs job:1
+        "6"
+        > HCAS job:1 state running stopped
+        :1
+        > HGET job:1 at
+        ~"17*"
+        > HSET job:1 at 5
+        :0
+        > HINCRBY job:1 tries 1
+        :1
+        > HGET job:1 at
+        ~"17*"
+        > HSET job:1 at 5
+        :0
+        > HDEL job:1 tries
+        :1
+        > HGET job:1 at
+        ~"17*"
+        > HPUT job:1 REPLACE FIELDS 1 state new
+        :0
+        > HGET job:1 at
+        ~"17*"
+        // Whoever deletes the field does not set it, and writes to the record.
+        > HDEL job:1 at
+        :1
+        > HGET job:1 at
+        ~"17*"
+        > HSET job:1 state done
+        :0
+        > HGET job:1 at
+        ~"17*"
+        > ZCARD jobs
+        :0
+        > HSET other:1 state new
+        :1
+        > HGETALL other:1
+        ["state", "new"]
+        // The last field takes the record with it.
+        > HSET job:2 a 1 at 2
+        :2
+        > HDEL job:2 a at
+        :2
+        > EXISTS job:2
+        :0
+        > MULTI
+        +OK
+        > HSET job:3 a 1
+        +QUEUED
+        > EXEC
+        [:1]
+        > HGET job:3 at
+        ~"17*"
+        > EVAL "return redis.call('HSET', KEYS[1], 'a', 1)" 1 job:4
+        :1
+        > HGET job:4 at
+        ~"17*"
+        > IDX.DROP jobs
+        :1
+        > HSET job:5 a 1
+        :1
+        > HGETALL job:5
+        ["a", "1"]
+        "##,
+    );
+}
