@@ -688,3 +688,26 @@ fn read_into(cache: &mut HashMap<String, Reply>, reader: &mut Connection, key: &
         }
     }
 }
+
+/// Nobody hears when an index changes: what was read of one is never kept for long.
+#[test]
+fn what_was_read_of_an_index_is_stale_at_once() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        > HSET job:1 at 5
+        :1
+        > HELLO 3
+        *
+        > CLIENT TRACKING ON
+        +OK
+        > ZCARD jobs
+        :1
+        push["invalidate", ["jobs"]]
+        > IDX.DROP jobs
+        :1
+        "##,
+    );
+}
