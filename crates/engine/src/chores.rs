@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::{Engine, Flow, Worker};
 use crate::keyspace::index::Index;
-use crate::script::Ticket;
+use crate::waiting::Ticket;
 use parking_lot::{Condvar, Mutex};
 use resp::{OwnedRequest, Protocol, Reply};
 use std::collections::VecDeque;
@@ -96,7 +96,7 @@ impl Engine {
                         0
                     }
                 };
-                filling.ticket.put(reply, sequence, sequence);
+                filling.ticket.put_done(reply, sequence);
                 filling.handle.wake();
             }
             for (sweeper, due) in sweepers.iter().zip(&mut due).filter(|(_, due)| **due <= now_ns()) {

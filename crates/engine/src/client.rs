@@ -1,5 +1,6 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
+use crate::blocking::Turn;
 use crate::clients::ClientHandle;
 use crate::command::Registered;
 use crate::pubsub::Subscriptions;
@@ -50,6 +51,8 @@ pub struct Client {
     pub depends_on: u64,
     /// The newest batch of its own.
     pub last_batch: u64,
+    /// Whether it waits for a key.
+    pub(crate) turn: Turn,
     /// The row of the last command: pipelines repeat themselves.
     pub(crate) last_command: Option<&'static Registered>,
 }
@@ -75,6 +78,7 @@ impl Client {
             durability: None,
             depends_on: 0,
             last_batch: 0,
+            turn: Turn::None,
             last_command: None,
         }
     }

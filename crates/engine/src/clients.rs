@@ -1,6 +1,7 @@
 //! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
 //! sockets: whoever owns one is woken.
 
+use crate::waiting::WaitState;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +12,10 @@ pub type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// How a blocked client was told to stop waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Unblock {
-    No = 0,
-    Timeout = 1,
-    Error = 2,
+    No,
+    Timeout,
+    Error,
 }
 
 /// The part of a client that others may look at or act on.
@@ -40,7 +40,6 @@ pub struct ClientHandle {
     pub monitoring: AtomicBool,
     pub no_evict: AtomicBool,
     pub no_touch: AtomicBool,
-    pub blocked: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
     /// Channels, patterns and shard channels subscribed to.
@@ -51,7 +50,8 @@ pub struct ClientHandle {
     pub(crate) paused: AtomicBool,
     killed: AtomicBool,
     overflowed: AtomicBool,
-    unblock: AtomicU8,
+    /// A command of its own waits for something.
+    pub(crate) wait_state: WaitState,
     outbox: Mutex<Outbox>,
     outbox_filled: AtomicBool,
     wake: Wake,
@@ -101,14 +101,13 @@ impl ClientHandle {
             monitoring: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
-            blocked: AtomicBool::new(false),
             queued: AtomicI32::new(-1),
             subscriptions: Default::default(),
             watching: AtomicU32::new(0),
             paused: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
-            unblock: AtomicU8::new(Unblock::No as u8),
+            wait_state: WaitState::default(),
             outbox: Mutex::default(),
             outbox_filled: AtomicBool::new(false),
             wake,
@@ -133,6 +132,8 @@ impl ClientHandle {
     /// Tells the connection to close.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
+        // Nobody serves it any more.
+        self.wait_state.end();
         self.wake();
     }
 
@@ -204,26 +205,36 @@ impl ClientHandle {
 
     /// True when a command of this client waits, for whatever reason.
     pub fn is_waiting(&self) -> bool {
-        self.blocked.load(Relaxed) || self.paused.load(Relaxed)
+        self.is_blocked() || self.paused.load(Relaxed)
+    }
+
+    /// True when a command of this client waits for something to happen.
+    pub fn is_blocked(&self) -> bool {
+        self.wait_state.is_waiting()
+    }
+
+    /// The client's wait of that number is about to be served. False when it has ended, or its connection is about to.
+    pub(crate) fn claim(&self, wait: u64) -> bool {
+        !self.is_killed() && self.wait_state.claim(wait)
+    }
+
+    /// The client waits no longer. False when it is being served, or has been and has yet to see it.
+    pub fn end_wait(&self) -> bool {
+        self.wait_state.end()
     }
 
     /// Ends a blocked client's waiting; false when it is not blocked.
     pub fn unblock(&self, how: Unblock) -> bool {
-        if !self.blocked.load(Relaxed) {
-            return false;
+        let unblocked = self.wait_state.unblock(how);
+        if unblocked {
+            self.wake();
         }
-        self.unblock.store(how as u8, Relaxed);
-        self.wake();
-        true
+        unblocked
     }
 
     /// How the client was unblocked since the last call.
-    pub fn take_unblock(&self) -> Unblock {
-        match self.unblock.swap(Unblock::No as u8, Relaxed) {
-            1 => Unblock::Timeout,
-            2 => Unblock::Error,
-            _ => Unblock::No,
-        }
+    pub(crate) fn take_unblock(&self) -> Unblock {
+        self.wait_state.take_unblock()
     }
 
     /// What the client calls itself.
@@ -391,9 +402,19 @@ mod tests {
     fn only_a_blocked_client_can_be_unblocked() {
         let handle = handle(1);
         assert!(!handle.unblock(Unblock::Error));
-        handle.blocked.store(true, Relaxed);
-        assert!(handle.unblock(Unblock::Error));
+        handle.wait_state.begin(0);
+        assert!(handle.is_blocked() && handle.unblock(Unblock::Error) && !handle.is_blocked());
         assert_eq!((handle.take_unblock(), handle.take_unblock()), (Unblock::Error, Unblock::No));
+    }
+
+    #[test]
+    fn a_killed_client_is_served_by_nobody() {
+        let (before, after) = (handle(1), handle(2));
+        before.wait_state.begin(1);
+        before.kill();
+        after.kill();
+        after.wait_state.begin(2);
+        assert!(!before.claim(1) && !after.claim(2));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a handler works with: its arguments, its reply, the keys it locked. A read context has no way to write.
 
 use crate::args::Args;
+use crate::blocking;
 use crate::client::Client;
 use crate::command::Registered;
 use crate::engine::{Engine, Worker};
@@ -484,6 +485,11 @@ impl<'a> Recorder<'a> {
             self.note_stale(effect);
         }
         let applied = self.view.locked.apply(db, effect, self.thresholds);
+        if self.engine.blocking.any()
+            && let Some(news) = self.view.news
+        {
+            blocking::note_ready(news, &self.view.locked, db, effect);
+        }
         if let Some(batch) = &mut self.effects {
             match *effect {
                 Effect::Rename { to, .. } if self.engine.is_walked() && self.view.locked.is_large(db, to) => {

@@ -2,6 +2,7 @@
 //! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
 
 use crate::args::Args;
+use crate::blocking::Turn;
 use crate::client::Client;
 use crate::command::{Flags, Handler, Keys, Registered};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
@@ -55,9 +56,16 @@ impl Engine {
         if self.meets_index(&locked, client.db, registered, request, first_key) {
             drop(locked);
             ahead.release();
+            let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
             return self.run_on_index(worker, client, registered, request, reply);
         }
-        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked, first_key, false);
+        let (result, garbage) = match self.blocking.any() || command.flags.has(Flags::BLOCKING) {
+            false => {
+                let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+                self.run_under(worker, client, registered, request, reply, locked, first_key, false)
+            }
+            true => self.run_among_waiters(worker, client, registered, request, out, locked, first_key, after),
+        };
         ahead.free_later(garbage);
         result
     }
@@ -143,6 +151,8 @@ impl Engine {
                 result
             }
         };
+        // Nor does anybody wait for a key: the reply of one whose time is up stands.
+        client.turn = Turn::None;
         self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
             worker.books.stats.commands[registered.index].failed.add(1);
@@ -154,7 +164,7 @@ impl Engine {
         let after = match after {
             // Nobody waits in the middle of a transaction.
             After::Block(blocked) => {
-                reply.raw(&self.outcome(client, &blocked.event, true).unwrap_or_default());
+                reply.raw(&self.outcome(worker, client, &blocked.event, true).unwrap_or_default());
                 After::Continue
             }
             after => after,
@@ -166,7 +176,8 @@ impl Engine {
         after
     }
 
-    /// Hands the effects that were gathered to the journal, as one batch, and tells what has happened.
+    /// Hands the effects that were gathered to the journal, as one batch, tells what has happened, and serves who has
+    /// waited for it.
     pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
         let mut sequence = 0;
         if !worker.effects.is_empty() {
@@ -175,6 +186,7 @@ impl Engine {
             client.depends_on = client.depends_on.max(sequence);
         }
         self.tell(&worker.news, sequence, client.id());
+        self.serve_ready(worker, locked);
     }
 
     /// Runs the handler of a command under locks. Returns what it has left to be freed.

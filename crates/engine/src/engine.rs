@@ -1,6 +1,7 @@
 //! Executes requests: finds the row, passes the gates, has it dispatched, keeps the books. Knows nothing of sockets;
 //! whoever owns one calls `execute`.
 
+use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
@@ -24,7 +25,7 @@ use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
-use crate::waiting::Blocked;
+use crate::waiting::{Blocked, Event};
 use parking_lot::{Mutex, RwLock};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
@@ -64,6 +65,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
+    /// Who waits for keys.
+    pub(crate) blocking: Blocking,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
     /// How often what walks had gathered became of no use.
@@ -202,6 +205,7 @@ impl Engine {
             persistence: Arc::new(Forgetful),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
+            blocking: Blocking::default(),
             walks: AtomicUsize::new(0),
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
@@ -255,6 +259,7 @@ impl Engine {
     /// Notes how much has been done and how much memory is in use. Called about ten times a second.
     pub fn sample(&self) {
         self.remove_left_watches();
+        self.leave_left_lines();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
@@ -361,7 +366,13 @@ impl Engine {
         match after {
             After::Continue => Flow::Continue,
             After::Close => Flow::Close,
-            After::Block(blocked) => Flow::Block(blocked),
+            After::Block(blocked) => {
+                // Nothing that CLIENT UNBLOCK could end: its script runs. One who waits for a key has begun under its locks.
+                if !matches!(blocked.event, Event::Apart(_) | Event::Value) {
+                    client.handle.wait_state.begin(0);
+                }
+                Flow::Block(blocked)
+            }
         }
     }
 

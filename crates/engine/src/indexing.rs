@@ -173,8 +173,10 @@ impl Engine {
         request: Request<'_>,
         reply: Reply<'_>,
     ) -> CommandResult {
-        let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
-        self.run_on_index_under(worker, client, registered, request, reply, locked)
+        let mut locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
+        let result = self.run_on_index_under(worker, client, registered, request, reply, locked.lend());
+        self.serve_ready(worker, &mut locked);
+        result
     }
 
     /// The same under locks that there are.

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod args;
+mod blocking;
 pub mod chores;
 pub mod client;
 pub mod clients;

@@ -19,6 +19,8 @@ struct Gathered {
     happenings: Vec<Happening>,
     /// The names of their keys, one behind the other.
     names: Vec<u8>,
+    /// Keys that have got a value for which somebody waits, and the order in which they did.
+    ready: BTreeMap<(usize, Box<[u8]>), usize>,
 }
 
 struct Happening {
@@ -58,8 +60,29 @@ impl News {
         self.add(What::AllStale, b"");
     }
 
+    /// Notes that a key has got a value for which somebody waits.
+    pub(crate) fn ready(&self, db: usize, name: &[u8]) {
+        let ready = &mut self.0.borrow_mut().ready;
+        let order = ready.len();
+        ready.entry((db, name.into())).or_insert(order);
+    }
+
+    /// True when there is such a key.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.0.borrow().ready.is_empty()
+    }
+
+    /// Takes those keys, each once, in the order in which they got a value.
+    pub(crate) fn take_ready(&self) -> Vec<(usize, Box<[u8]>)> {
+        let ready = std::mem::take(&mut self.0.borrow_mut().ready);
+        let mut in_order: Vec<_> = ready.into_iter().collect();
+        in_order.sort_unstable_by_key(|(_, order)| *order);
+        in_order.into_iter().map(|(key, _)| key).collect()
+    }
+
     fn add(&self, what: What, name: &[u8]) {
-        let Gathered { happenings, names } = &mut *self.0.borrow_mut();
+        let Gathered { happenings, names, .. } = &mut *self.0.borrow_mut();
         names.extend_from_slice(name);
         happenings.push(Happening { what, name_end: names.len() });
     }
@@ -144,6 +167,17 @@ mod tests {
         assert!(!news.is_empty());
         news.0.borrow_mut().clear();
         assert!(news.is_empty());
+    }
+
+    #[test]
+    fn keys_are_ready_in_the_order_in_which_they_got_a_value() {
+        let news = News::default();
+        for (db, name) in [(0, "b"), (1, "a"), (0, "a"), (0, "b")] {
+            news.ready(db, name.as_bytes());
+        }
+        let ready: Vec<_> = news.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect();
+        assert_eq!(ready, [(0, b'b'), (1, b'a'), (0, b'a')]);
+        assert!(!news.has_ready() && news.take_ready().is_empty());
     }
 
     #[test]

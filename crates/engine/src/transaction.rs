@@ -109,6 +109,7 @@ enum Need {
 impl Engine {
     /// Forgets what others are to tell a client: its connection ends or begins anew.
     pub fn forget(&self, client: &mut Client) {
+        self.stop_waiting(client);
         self.unwatch(client);
         self.tracking.stop(client);
         self.pubsub.unsubscribe_all(&mut client.subscriptions, &client.handle);

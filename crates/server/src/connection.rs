@@ -5,7 +5,6 @@
 //! worker's pool once it is sent. Only an unfinished request or unsent output stays with it.
 
 use crate::worker::{Arrival, Local, try_with_local, with_local};
-use engine::clients::Unblock;
 use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
@@ -386,7 +385,7 @@ impl Peer {
             self.poll_waiting(local, cx);
             let io = &mut local.ios[self.io];
             if io.given_up {
-                self.state = State::Closing;
+                self.begin_closing(&local.engine);
             }
             // Whatever has come, even half a request: while output is held, perhaps nothing more is read.
             if io.held && !self.input.is_empty() {
@@ -409,8 +408,11 @@ impl Peer {
                 }
                 // A script that runs apart is in flight: its client hears how it ends.
                 State::Blocked(Blocked { event: Event::Apart(_), .. }, _) if local.stopping_since.is_some() => {}
+                // What it waited for is being taken for it: it hears that too.
+                State::Blocked(Blocked { event: Event::Value, .. }, _)
+                    if local.stopping_since.is_some() && !self.client.handle.end_wait() => {}
                 State::Blocked(..) | State::Paused(_) if local.stopping_since.is_some() => {
-                    self.state = State::Closing;
+                    self.begin_closing(&local.engine);
                     continue;
                 }
                 State::Blocked(..) | State::Paused(_) if self.input.len() > INPUT_WHILE_WAITING => {
@@ -428,18 +430,24 @@ impl Peer {
                     }
                 }
                 // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
-                Poll::Ready(false) => self.state = State::Closing,
+                Poll::Ready(false) => self.begin_closing(&local.engine),
                 Poll::Pending if held && local.stopping_since.is_some() => {
                     // There may be more to execute once what is held is sent.
                     local.ios[self.io].wake_when_released = true;
                     return Poll::Pending;
                 }
                 Poll::Pending => match local.stopping_since {
-                    Some(since) if self.poll_farewell(since, cx).is_ready() => self.state = State::Closing,
+                    Some(since) if self.poll_farewell(since, cx).is_ready() => self.begin_closing(&local.engine),
                     _ => return Poll::Pending,
                 },
             }
         }
+    }
+
+    /// Sends what is left, then closes. IMPORTANT: whatever it waited for, nothing is taken for it from now on.
+    fn begin_closing(&mut self, engine: &Engine) {
+        engine.stop_waiting(&mut self.client);
+        self.state = State::Closing;
     }
 
     /// Ready when the server stops and all that this client has sent before is executed, as far as one can know.
@@ -522,19 +530,15 @@ impl Peer {
             State::Blocked(blocked, until) => {
                 let over = until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready());
                 let io = &mut local.ios[self.io];
-                let reply = match io.handle.take_unblock() {
-                    Unblock::Error => Some(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec()),
-                    Unblock::Timeout => local.engine.outcome(&mut self.client, &blocked.event, true),
-                    Unblock::No => local.engine.outcome(&mut self.client, &blocked.event, over),
-                };
-                let Some(reply) = reply else { return };
+                let outcome = local.engine.outcome(&local.worker, &mut self.client, &blocked.event, over);
+                let Some(reply) = outcome else { return };
                 if !blocked.silent {
                     io.output.extend_from_slice(&reply);
                 }
-                // IMPORTANT: a script that ran apart has changed things: its reply waits for the journal as any other does.
+                // IMPORTANT: what was done elsewhere on its behalf has changed things: the reply waits for the journal as any
+                // other does.
                 io.depends_on = self.client.depends_on;
                 io.last_batch = self.client.last_batch;
-                io.handle.blocked.store(false, Relaxed);
                 self.state = State::Running;
                 local.flush_later(self.io);
             }
@@ -723,12 +727,8 @@ impl Peer {
                 return Step::End;
             }
             Flow::Block(blocked) => {
-                io.awaits_event = !matches!(blocked.event, Event::Never(_) | Event::Apart(_));
+                io.awaits_event = !matches!(blocked.event, Event::Never(_) | Event::Apart(_) | Event::Value);
                 let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, now_ms));
-                // An UNBLOCK that came too late for the last wait must not end this one.
-                io.handle.take_unblock();
-                // One whose script runs does not wait for anything that CLIENT UNBLOCK could end.
-                io.handle.blocked.store(!matches!(blocked.event, Event::Apart(_)), Relaxed);
                 self.state = State::Blocked(blocked, until);
                 // The timer is not polled yet; a pass through `poll` does that.
                 io.task.wake();

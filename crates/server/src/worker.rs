@@ -133,7 +133,7 @@ impl Local {
     fn wake_waiting(&mut self) {
         let mut any = false;
         for (_, io) in self.ios.iter_mut().filter(|(_, io)| io.awaits_event) {
-            if io.handle.blocked.load(Relaxed) {
+            if io.handle.is_blocked() {
                 any = true;
                 io.wake();
             } else {
@@ -350,7 +350,7 @@ fn give_surplus_away(local: &mut Local) {
     let mut asked = 0;
     for (_, io) in &mut local.ios {
         // One that waits cannot go.
-        let waits = io.paused || io.handle.blocked.load(Relaxed);
+        let waits = io.paused || io.handle.is_blocked();
         io.leave = !waits && asked < surplus;
         if io.leave {
             asked += 1;
@@ -377,8 +377,7 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     let now_s = engine.clock.unix_us() / 1_000_000;
     for (_, io) in &local.ios {
         let handle = &io.handle;
-        let exempt =
-            io.paused || handle.monitoring.load(Relaxed) || handle.blocked.load(Relaxed) || handle.is_subscriber();
+        let exempt = io.paused || handle.monitoring.load(Relaxed) || handle.is_blocked() || handle.is_subscriber();
         if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed)) > timeout_s {
             handle.kill();
         }

@@ -120,6 +120,57 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("SWEEP k BEFORE 100 SET 1 f 9", "-ERR there is no index 'k'"),
 ];
 
+const ZSET_COMMANDS: &[&str] = &[
+    "ZADD k 1 m",
+    "ZADD k XX 1 m",
+    "ZADD k INCR 1 m",
+    "ZINCRBY k 1 m",
+    "ZREM k m",
+    "ZCARD k",
+    "ZSCORE k m",
+    "ZMSCORE k m n",
+    "ZRANK k m",
+    "ZREVRANK k m",
+    "ZCOUNT k -inf +inf",
+    "ZLEXCOUNT k - +",
+    "ZRANGE k 0 -1",
+    "ZRANGE k 0 1 BYSCORE REV LIMIT 0 1",
+    "ZRANGE k - + BYLEX",
+    "ZREVRANGE k 0 -1 WITHSCORES",
+    "ZRANGEBYSCORE k 0 1",
+    "ZREVRANGEBYSCORE k 1 0",
+    "ZRANGEBYLEX k - +",
+    "ZREVRANGEBYLEX k + -",
+    "ZRANGESTORE target k 0 -1",
+    "ZREMRANGEBYRANK k 0 -1",
+    "ZREMRANGEBYSCORE k -inf +inf",
+    "ZREMRANGEBYLEX k - +",
+    "ZPOPMIN k",
+    "ZPOPMAX k 2",
+    "ZMPOP 1 k MIN",
+    "ZMPOP 2 nosuch k MAX COUNT 2",
+    "BZPOPMIN k 0",
+    "BZPOPMAX nosuch k 0",
+    "BZMPOP 0 1 k MIN",
+    "ZRANDMEMBER k",
+    "ZRANDMEMBER k 1",
+    "ZRANDMEMBER k -1 WITHSCORES",
+    "ZSCAN k 0",
+];
+
+/// These take a set too, whose members then have the score 1.
+const ZSET_OR_SET_COMMANDS: &[&str] = &[
+    "ZUNION 1 k",
+    "ZUNION 2 nosuch k WITHSCORES",
+    "ZINTER 2 nosuch k",
+    "ZDIFF 1 k",
+    "ZDIFF 2 nosuch k",
+    "ZINTERCARD 1 k",
+    "ZUNIONSTORE target 1 k",
+    "ZINTERSTORE target 2 nosuch k",
+    "ZDIFFSTORE target 1 k",
+];
+
 /// Commands that take a key of any type, and their reply whatever the type.
 const ANY_TYPE: &[(&str, &str)] = &[
     ("EXISTS k", ":1"),
@@ -159,21 +210,21 @@ const REPLACE: &[&str] =
 
 #[test]
 fn string_commands_refuse_other_types() {
-    refuse(&Session::start(), "string", STRING_COMMANDS);
+    refuse(&Session::start(), &["string"], STRING_COMMANDS);
 }
 
 #[test]
 fn hash_commands_refuse_other_types() {
     let session = Session::start();
-    refuse(&session, "hash", HASH_COMMANDS);
+    refuse(&session, &["hash"], HASH_COMMANDS);
     if session.has_redis("7.4") {
-        refuse(&session, "hash", HASH_COMMANDS_7_4);
+        refuse(&session, &["hash"], HASH_COMMANDS_7_4);
     }
     if session.has_redis("8.0") {
-        refuse(&session, "hash", HASH_COMMANDS_8_0);
+        refuse(&session, &["hash"], HASH_COMMANDS_8_0);
     }
     if session.product() == Product::Holdfast {
-        refuse(&session, "hash", HASH_COMMANDS_HOLDFAST);
+        refuse(&session, &["hash"], HASH_COMMANDS_HOLDFAST);
     }
 }
 
@@ -197,6 +248,13 @@ fn indexes_and_searches_pass_over_other_types() {
         assert_eq!(connection.run("DBSIZE").integer(), 1);
     });
     assert_eq!(session.connect().run("IDX.DROP i").integer(), 1);
+}
+
+#[test]
+fn sorted_set_commands_refuse_other_types() {
+    let session = Session::start();
+    refuse(&session, &["zset"], ZSET_COMMANDS);
+    refuse(&session, &["zset", "set"], ZSET_OR_SET_COMMANDS);
 }
 
 #[test]
@@ -237,10 +295,10 @@ fn mget_and_lcs_have_their_own_answers() {
     });
 }
 
-/// Runs commands meant for one type against a value of each of the others.
-fn refuse(session: &Session, own_kind: &str, commands: &[&str]) {
+/// Runs commands meant for some types against a value of each of the others.
+fn refuse(session: &Session, own_kinds: &[&str], commands: &[&str]) {
     for_each_kind(session, |connection, kind| {
-        if kind.name == own_kind {
+        if own_kinds.contains(&kind.name) {
             return;
         }
         let before = connection.run(kind.show);

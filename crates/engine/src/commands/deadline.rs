@@ -1,8 +1,9 @@
-//! Times in arguments: EX, PX, EXAT, PXAT and their kin, turned into absolute deadlines. Knows units and limits;
-//! refuses to know what will expire.
+//! Times in arguments: EX, PX, EXAT, PXAT and their kin, and how long a client waits, turned into absolute deadlines. Knows
+//! units and limits; refuses to know what will expire.
 
 use crate::args::Args;
 use crate::error::CommandError;
+use crate::pure::long_double::LongDouble;
 
 /// How a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,5 +49,24 @@ impl TimeForm {
             return Err(CommandError::invalid_expire(command));
         }
         self.instant(time, now_ms).map(|instant| instant as u64).ok_or_else(|| CommandError::invalid_expire(command))
+    }
+}
+
+/// Until when a client waits that gives this many seconds, in unix milliseconds; `None` for 0, which is for ever.
+pub(crate) fn timeout(seconds: &[u8], now_ms: u64) -> Result<Option<u64>, CommandError> {
+    const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
+    // Redis took up to 7.0 what is too large for negative.
+    const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR timeout is out of range");
+    let seconds =
+        LongDouble::parse(seconds).ok_or(CommandError::fixed("ERR timeout is not a float or out of range"))?;
+    match seconds.thousandfold_rounded_up() {
+        Some(0) => Ok(None),
+        Some(ms) if ms > 0 => {
+            let until_ms = ms.checked_add_unsigned(now_ms).ok_or(OUT_OF_RANGE)?;
+            Ok(Some(until_ms as u64))
+        }
+        Some(_) => Err(NEGATIVE),
+        None if seconds.is_negative() => Err(NEGATIVE),
+        None => Err(OUT_OF_RANGE),
     }
 }

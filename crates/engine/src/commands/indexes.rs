@@ -13,8 +13,7 @@ use crate::keyspace::index::{Condition, Definition};
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
 use crate::keyspace::{Locked, Value};
-use crate::script::Ticket;
-use crate::waiting::{Blocked, Event};
+use crate::waiting::{Blocked, Event, Ticket};
 use resp::Reply;
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, scri
 use crate::context::{After, ScriptCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::pure::numbers::parse_i64;
-use crate::script::{Job, Program, ProgramKind, Script, Ticket, Unkillable};
-use crate::waiting::{Blocked, Event};
+use crate::script::{Job, Program, ProgramKind, Script, Unkillable};
+use crate::waiting::{Blocked, Event, Ticket};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

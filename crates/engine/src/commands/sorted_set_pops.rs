@@ -1,18 +1,20 @@
-//! Commands that take members from either end of a sorted set.
+//! Commands that take members from either end of a sorted set, at once or when there are some.
 
+use super::deadline::timeout;
 use super::sorted_sets::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
-use crate::command::{Command, Flags, KeySpec, at_least, counted, key, write};
+use crate::blocking::Wait;
+use crate::command::{Command, Flags, KeySpec, at_least, counted, key, keys, write};
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Key;
 use crate::keyspace::sorted_set::Direction;
+use crate::keyspace::{Key, Value};
 use crate::pure::numbers::parse_i64;
 use std::ops::Range;
 
 /// Which end of a set.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+enum End {
     Min,
     Max,
 }
@@ -89,16 +91,66 @@ fn zmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What ZMPOP is asked for.
-pub(super) struct Multi<'a> {
-    pub(super) keys: Vec<Key<'a>>,
-    pub(super) end: End,
-    pub(super) count: usize,
+fn bzpopmin(cx: &mut WriteCx<'_>) -> CommandResult {
+    pop_or_wait(cx, End::Min)
+}
+
+fn bzpopmax(cx: &mut WriteCx<'_>) -> CommandResult {
+    pop_or_wait(cx, End::Max)
+}
+
+fn pop_or_wait(cx: &mut WriteCx<'_>, end: End) -> CommandResult {
+    let (request, names) = (cx.args.request(), cx.args.left() - 1);
+    let until_ms = timeout(request.arg(request.len() - 1), cx.keys.now_ms)?;
+    for _ in 0..names {
+        let key = cx.args.key()?;
+        if !cx.client.is_offered(key) {
+            continue;
+        }
+        let Some(set) = cx.keys.sorted_set_to_change(key)? else { continue };
+        let (ranks, direction) = end.ranks(set.len(), 1);
+        cx.reply.array(3);
+        cx.reply.bulk(key.name);
+        for member in set.members(ranks.clone(), direction) {
+            member.name.reply(&mut cx.reply);
+            reply_score(&mut cx.reply, member.score);
+        }
+        remove_ranks(&mut cx.keys, key, ranks, end.event());
+        return Ok(());
+    }
+    wait_for_members(cx, until_ms);
+    Ok(())
+}
+
+fn bzmpop(cx: &mut WriteCx<'_>) -> CommandResult {
+    let seconds = cx.args.bytes()?;
+    let Multi { keys, end, count } = Multi::take(cx)?;
+    let until_ms = timeout(seconds, cx.keys.now_ms)?;
+    for key in keys {
+        if cx.client.is_offered(key) && pop_several(cx, key, end, count)? {
+            return Ok(());
+        }
+    }
+    wait_for_members(cx, until_ms);
+    Ok(())
+}
+
+/// There is none of the sets: waits until there is.
+fn wait_for_members(cx: &mut WriteCx<'_>, until_ms: Option<u64>) {
+    cx.reply.null_array();
+    cx.client.wait(Wait { until_ms, wants: |value| matches!(value, Value::SortedSet(_)) });
+}
+
+/// What ZMPOP and BZMPOP are asked for.
+struct Multi<'a> {
+    keys: Vec<Key<'a>>,
+    end: End,
+    count: usize,
 }
 
 impl<'a> Multi<'a> {
     /// Reads the arguments from the number of keys on.
-    pub(super) fn take(cx: &mut WriteCx<'a>) -> Result<Multi<'a>, CommandError> {
+    fn take(cx: &mut WriteCx<'a>) -> Result<Multi<'a>, CommandError> {
         let args = &mut cx.args;
         let number =
             parse_i64(args.bytes()?).and_then(|number| usize::try_from(number).ok()).filter(|count| *count > 0);
@@ -129,7 +181,7 @@ impl<'a> Multi<'a> {
 }
 
 /// Takes members from a set and replies them with its name; false when there is no such set.
-pub(super) fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>, end: End, count: usize) -> Result<bool, CommandError> {
+fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>, end: End, count: usize) -> Result<bool, CommandError> {
     let Some(set) = cx.keys.sorted_set_to_change(key)? else { return Ok(false) };
     let (ranks, direction) = end.ranks(set.len(), count);
     cx.reply.array(2);
@@ -144,9 +196,15 @@ pub(super) fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>, end: End, count: u
     Ok(true)
 }
 
+const TAKE_FIRST: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, -2, 1)];
 const TAKE: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, 0, 1)];
 
 pub(super) const COMMANDS: &[Command] = &[
+    write("bzmpop", at_least(5), counted(2), bzmpop)
+        .flag(Flags(Flags::BLOCKING.0 | Flags::MOVABLE_KEYS.0))
+        .specs(&[KeySpec::counted(&["RW", "access", "delete"], 2)]),
+    write("bzpopmax", at_least(3), keys(1, -2, 1), bzpopmax).fast().flag(Flags::BLOCKING).specs(TAKE_FIRST),
+    write("bzpopmin", at_least(3), keys(1, -2, 1), bzpopmin).fast().flag(Flags::BLOCKING).specs(TAKE_FIRST),
     write("zmpop", at_least(4), counted(1), zmpop)
         .flag(Flags::MOVABLE_KEYS)
         .specs(&[KeySpec::counted(&["RW", "access", "delete"], 1)]),

@@ -35,6 +35,8 @@ fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
             count = step_size(cx.args.int()?)?;
         } else if is_word(word, "MATCH") {
             selection = Selection::of(cx.args.bytes()?);
+        } else if is_word(word, "NOVALUES") {
+            return Err(CommandError::fixed("ERR NOVALUES option can only be used in HSCAN"));
         } else {
             return Err(CommandError::Syntax);
         }

@@ -165,8 +165,13 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             return Err(error(format!("there is no index {}", shown(sweep.index))));
         };
         let worker = &mut *cx.worker;
-        let mut view =
-            View::new(locked, cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
+        let mut view = View::new(
+            locked.lend(),
+            cx.client.db,
+            worker.now_ms,
+            engine.usage(&mut worker.random),
+            &worker.books.stats,
+        );
         view.tell_to(&worker.news, crate::settings::events::told(engine.settings.notify_keyspace_events()));
         let mut keys = view.into_recorder(engine, &mut worker.effects);
         let mut changed = Vec::new();
@@ -181,6 +186,7 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         drop(keys);
         if !is_part {
             engine.tell(&worker.news, sequence, cx.client.id());
+            engine.serve_ready(worker, &mut locked);
         }
         if handed_over.is_some() {
             cx.client.last_batch = sequence;

@@ -4,6 +4,31 @@ use super::CommandDoc;
 use super::argument::{Argument, block, double, integer, key, one_of, pattern, string, token};
 
 pub(super) const DOCS: &[CommandDoc] = &[
+    doc("bzmpop", "7.0.0", "Takes members from one end of the first sorted set that is there, or waits until one is.")
+        .complexity("O(K + M*log(N)) for K keys and M members out of N")
+        .arguments(&[
+            double("timeout"),
+            NUMKEYS,
+            key("key", 0).multiple(),
+            one_of("where", &[token("min", "MIN"), token("max", "MAX")]),
+            integer("count").after("COUNT").optional(),
+        ]),
+    doc(
+        "bzpopmax",
+        "5.0.0",
+        "Takes the member with the highest score out of a sorted set, or waits until there is one.",
+    )
+    .complexity("O(log(N)) in a set of N")
+    .history(&[("6.0.0", "Takes a `timeout` with decimals.")])
+    .arguments(&[key("key", 0).multiple(), double("timeout")]),
+    doc(
+        "bzpopmin",
+        "5.0.0",
+        "Takes the member with the lowest score out of a sorted set, or waits until there is one.",
+    )
+    .complexity("O(log(N)) in a set of N")
+    .history(&[("6.0.0", "Takes a `timeout` with decimals.")])
+    .arguments(&[key("key", 0).multiple(), double("timeout")]),
     doc("zadd", "1.2.0", "Gives members of a sorted set scores and replies with how many of them are new.")
         .complexity("O(log(N)) for each member, in a set of N")
         .history(&[

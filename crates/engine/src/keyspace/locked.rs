@@ -1,6 +1,7 @@
 //! The shards and their locks. Knows which keys need which locks and in what order they are taken; refuses to
 //! know what is done under them.
 
+use super::awaited::Awaited;
 use super::codec;
 use super::db::Db;
 use super::definitions::Definitions;
@@ -13,6 +14,7 @@ use super::shard::{DATABASES, Shard};
 use super::tracked::{Readers, Tracked};
 use super::usage::Usage;
 use super::watched::Watched;
+use crate::blocking::Waiter;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -314,6 +316,12 @@ impl<'a> Locked<'a> {
     pub fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.watched
+    }
+
+    /// Who waits for keys in the shard of a key.
+    pub(crate) fn awaited_mut(&mut self, key: Key<'_>) -> &mut Awaited<Waiter> {
+        let index = self.index_of(key.shard(self.shard_count));
+        &mut self.guards[index].1.awaited
     }
 
     /// Who has read keys in the shard of a key and wants to hear of them.

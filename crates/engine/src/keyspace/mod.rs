@@ -5,6 +5,7 @@
 //! it. [`effect::Effect`] is the only way to change any of it.
 
 pub mod apply;
+pub mod awaited;
 pub mod codec;
 pub mod db;
 pub mod definitions;

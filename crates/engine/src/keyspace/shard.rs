@@ -1,11 +1,13 @@
 //! One shard of the keyspace: the part of every database that one lock guards.
 
+use super::awaited::Awaited;
 use super::codec;
 use super::db::Db;
 use super::definitions::Definitions;
 use super::table::NameHash;
 use super::tracked::Tracked;
 use super::watched::Watched;
+use crate::blocking::Waiter;
 
 /// How many databases there are, as in Redis.
 pub const DATABASES: usize = 16;
@@ -21,6 +23,8 @@ pub struct Shard {
     pub(crate) watched: Watched,
     /// Keys that clients have read and want to hear of.
     pub(crate) tracked: Tracked,
+    /// Keys that clients wait for.
+    pub(crate) awaited: Awaited<Waiter>,
 }
 
 impl Default for Shard {
@@ -31,6 +35,7 @@ impl Default for Shard {
             changed_by: 0,
             watched: Watched::default(),
             tracked: Tracked::default(),
+            awaited: Awaited::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The 80-bit floats of INCRBYFLOAT and HINCRBYFLOAT: x87's `long double`, done with integers.
-//! Knows nothing of keys or error replies, and only the one operation Redis needs: read, add, print.
+//! Knows nothing of keys or error replies, and only what Redis needs: read, add, print, and seconds in milliseconds.
 //!
 //! Why not f64: Redis adds with 64 bits of mantissa and prints 17 decimals, so that 0.1 + 0.2 is `0.3`. Stored texts
 //! are results of earlier additions; a different last digit would show up in clients and in replicas that mix servers.
@@ -84,6 +84,28 @@ impl LongDouble {
         // x - x is +0 when rounding to nearest; -0 comes only from -0 + -0.
         let negative = large.2 && (same_sign || significand != 0);
         Self::rounded(negative, Binary { significand, exponent: large.0 - i64::from(SPARE), sticky: false })
+    }
+
+    /// A thousand times the number, rounded up to a whole one: how Redis makes milliseconds of a timeout's seconds. `None`
+    /// when that is no 64-bit integer.
+    pub fn thousandfold_rounded_up(self) -> Option<i64> {
+        let (mantissa, exponent) = self.parts()?;
+        let significand = u128::from(mantissa) * 1000;
+        let (mantissa, exponent) =
+            Self::rounded(self.negative, Binary { significand, exponent, sticky: false }).parts()?;
+        if exponent >= 0 {
+            return None;
+        }
+        let by = u32::try_from(-exponent).ok()?;
+        let whole = mantissa.checked_shr(by).unwrap_or(0);
+        let has_rest = whole.checked_shl(by).unwrap_or(0) != mantissa;
+        // Up is towards zero below it.
+        let whole = i64::try_from(whole + u64::from(has_rest && !self.negative)).ok()?;
+        Some(if self.negative { -whole } else { whole })
+    }
+
+    pub fn is_negative(&self) -> bool {
+        self.negative
     }
 
     pub fn is_nan_or_infinite(&self) -> bool {
@@ -359,6 +381,31 @@ mod tests {
     fn sum(a: &str, b: &str) -> String {
         let [a, b] = [a, b].map(|text| LongDouble::parse(text.as_bytes()).expect(text));
         String::from_utf8(a.add(b).format_human()).unwrap()
+    }
+
+    #[test]
+    fn seconds_in_milliseconds() {
+        for (seconds, ms) in [
+            ("0", Some(0)),
+            ("-0", Some(0)),
+            ("1", Some(1000)),
+            ("0.1", Some(100)),
+            ("0.0001", Some(1)),
+            ("1e-400", Some(1)),
+            ("1.0001", Some(1001)),
+            ("-0.0001", Some(0)),
+            ("-0.0015", Some(-1)),
+            ("-2.5", Some(-2500)),
+            ("0x0.01p0", Some(4)),
+            ("9223372036854775", Some(9_223_372_036_854_775_000)),
+            ("9223372036854776", None),
+            ("1e300", None),
+            ("-1e300", None),
+            ("inf", None),
+        ] {
+            let number = LongDouble::parse(seconds.as_bytes()).expect(seconds);
+            assert_eq!(number.thousandfold_rounded_up(), ms, "{seconds}");
+        }
     }
 
     /// SET the first, INCRBYFLOAT by the second: collected from Redis 7.0.15 and 8.0.2, which agree.

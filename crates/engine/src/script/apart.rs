@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::{Engine, Worker};
 use crate::tracking::Tracker;
+use crate::waiting::Ticket;
 use parking_lot::{Condvar, Mutex};
 use resp::{Protocol, Reply};
 use std::collections::VecDeque;
@@ -27,31 +28,6 @@ pub struct Job {
     pub tracker: Option<Arc<Tracker>>,
     pub caching: bool,
     pub ticket: Arc<Ticket>,
-}
-
-/// Where a client that waits finds the outcome.
-#[derive(Default)]
-pub struct Ticket(Mutex<Option<Outcome>>);
-
-struct Outcome {
-    reply: Vec<u8>,
-    depends_on: u64,
-    last_batch: u64,
-}
-
-impl Ticket {
-    /// Leaves the outcome.
-    pub(crate) fn put(&self, reply: Vec<u8>, depends_on: u64, last_batch: u64) {
-        *self.0.lock() = Some(Outcome { reply, depends_on, last_batch });
-    }
-
-    /// The reply, once there is one. What it tells of is noted with the client.
-    pub fn take(&self, client: &mut Client) -> Option<Vec<u8>> {
-        let outcome = self.0.lock().take()?;
-        client.depends_on = client.depends_on.max(outcome.depends_on);
-        client.last_batch = client.last_batch.max(outcome.last_batch);
-        Some(outcome.reply)
-    }
 }
 
 /// Scripts that run apart.
@@ -213,8 +189,7 @@ impl Engine {
             }
             *self.apart.running.lock() = None;
             self.set_busy(false);
-            let (depends_on, last_batch) = (client.depends_on, client.last_batch);
-            job.ticket.put(reply, depends_on, last_batch);
+            job.ticket.put(reply, &client);
             job.handle.wake();
         }
     }

@@ -12,7 +12,7 @@ mod host;
 mod reading;
 mod run;
 
-pub use apart::{Apart, Job, ProgramKind, RunningFunction, Ticket, Unkillable};
+pub use apart::{Apart, Job, ProgramKind, RunningFunction, Unkillable};
 pub use functions::{Catalogue, Change, Function, Functions, Library};
 pub use reading::Reading;
 

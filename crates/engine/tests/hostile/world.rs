@@ -73,7 +73,7 @@ impl World {
             Flow::Block(blocked) => {
                 let reply = self
                     .engine
-                    .outcome(&mut self.client, &blocked.event, true)
+                    .outcome(&self.worker, &mut self.client, &blocked.event, true)
                     .expect("a wait that is over has a reply");
                 assert_eq!(reply_len(&reply, protocol), Some(reply.len()));
                 assert!(out.is_empty(), "a client that waits has no reply yet: {}", shown(args));

@@ -99,7 +99,7 @@ impl Asker<'_> {
         let mut reply = Vec::new();
         self.engine.begin(&mut self.worker);
         let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut reply);
-        assert!(matches!(flow, Flow::Continue), "only commands that neither wait nor end are asked for");
+        self.settle(flow, &mut reply);
         reply
     }
 
@@ -119,7 +119,21 @@ impl Asker<'_> {
             let mut reply = Vec::new();
             let (worker, client) = (&mut self.worker, &mut self.client);
             let flow = self.engine.execute_ahead(worker, client, request, &mut reply, &mut ahead);
-            assert!(matches!(flow, Flow::Continue));
+            self.settle(flow, &mut reply);
+        }
+    }
+
+    /// Whoever waits waits for no time at all, but as long as it takes when somebody serves it at that moment.
+    fn settle(&mut self, flow: Flow, reply: &mut Vec<u8>) {
+        match flow {
+            Flow::Continue => {}
+            Flow::Block(blocked) => loop {
+                if let Some(outcome) = self.engine.outcome(&self.worker, &mut self.client, &blocked.event, true) {
+                    return reply.extend(outcome);
+                }
+                std::thread::yield_now();
+            },
+            Flow::Close | Flow::Paused(_) => panic!("only commands that do not end the connection are asked for"),
         }
     }
 

@@ -15,6 +15,7 @@ mod snapshot_files;
 mod support;
 mod survival;
 mod sync_failure;
+mod waiting;
 mod without_journal;
 
 #[path = "../process/support.rs"]

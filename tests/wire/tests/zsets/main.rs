@@ -1,0 +1,40 @@
+//! Sorted set commands.
+
+mod add;
+mod agreement;
+mod blocking;
+mod blocking_clients;
+mod blocking_wakes;
+mod combine;
+mod combine_store;
+mod commands;
+mod dump;
+mod encoding;
+mod keyspace;
+mod members;
+mod model;
+mod notifications;
+mod numbers;
+mod pop;
+mod randmember;
+mod range;
+mod range_by;
+mod range_store;
+mod rank;
+mod remove_range;
+mod scan;
+mod transactions;
+
+use wire::{Product, Session};
+
+/// Runs a transcript of what changed after Redis 7.0, and where this server does as 7.0 did: how scores are printed, how
+/// bounds are read. A newer Redis is left out.
+#[track_caller]
+fn check_as_redis_7_0(transcript: &str) {
+    let session = Session::start();
+    if session.product() != Product::Holdfast && session.has_redis("7.2") {
+        println!("left out on {}", session.product());
+        return;
+    }
+    session.check(transcript);
+}
