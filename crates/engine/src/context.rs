@@ -14,6 +14,7 @@ use crate::keyspace::index::Indexes;
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
+use crate::keyspace::packed::Pair;
 use crate::keyspace::shard::Shard;
 use crate::keyspace::sorted_set::Form;
 use crate::keyspace::tracked::Readers;
@@ -525,7 +526,7 @@ impl<'a> Recorder<'a> {
     /// A record that was written has the time of the write in it, where an index asks for that.
     #[cold]
     fn stamp(&mut self, db: usize, effect: &Effect<'_>) {
-        let (key, set): (Key<'_>, &[(&[u8], &[u8])]) = match *effect {
+        let (key, set): (Key<'_>, &[Pair<'_>]) = match *effect {
             Effect::HashSet { key, fields, .. } => (key, fields),
             Effect::HashDelete { key, cause: Cause::Deleted, .. } => (key, &[]),
             _ => return,
