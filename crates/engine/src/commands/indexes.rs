@@ -197,12 +197,13 @@ fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         let now_ms = cx.worker.now_ms;
         let ended = with_index(cx, name, |index, reply| {
             let mut members = remaining(index, &wanted, direction, last.as_ref());
+            let mut latest = None;
             for _ in 0..RECORDS_PER_LOCK {
                 if found == limit {
                     return true;
                 }
                 let Some((db, entry, score)) = members.next_entry() else { return true };
-                last = Some((score, entry.name().to_vec()));
+                latest = Some((score, entry.name()));
                 let Value::Hash(hash) = db.value(entry, now_ms) else { continue };
                 if !pass(&filters, hash) {
                     continue;
@@ -217,6 +218,7 @@ fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
                 reply_score(reply, score);
                 asked.reply(hash, reply);
             }
+            last = latest.map(|(score, name)| (score, name.to_vec()));
             false
         })?;
         if ended {

@@ -61,6 +61,12 @@ impl Db {
         self.table.get(key.hash, key.name)
     }
 
+    /// Has the CPU fetch the entry of a record in an index, without waiting for it.
+    #[inline]
+    pub(crate) fn prefetch_indexed(&self, item: Item) {
+        self.table.prefetch(NameHash::from_raw(item.1));
+    }
+
     /// Has the CPU fetch the entry of a key, without waiting for it.
     #[inline]
     pub fn prefetch(&self, key: Key<'_>) {
@@ -175,8 +181,8 @@ impl Db {
         let mut seen = 0;
         table.visit_range(from, to, |entry| {
             let scores = parts.scores(entry, shapes);
-            let none = std::iter::repeat_n(None, scores.len()).collect();
-            parts.move_record(table, entry.name(), NameHash::of(entry.name()), &none, &scores);
+            let before = parts.in_built(&scores);
+            parts.move_record(table, entry.name(), NameHash::of(entry.name()), &before, &scores);
             seen += 1;
         });
         seen
@@ -218,15 +224,19 @@ impl Db {
         if self.parts.is_idle() {
             return self.change_unindexed(key, change);
         }
-        let before = self.parts.scores(self.table.get(key.hash, key.name)?, &self.shapes);
-        let result = self.change_unindexed(key, change);
-        if let Some(entry) = self.table.get(key.hash, key.name) {
-            let after = self.parts.scores(entry, &self.shapes);
-            if before != after {
-                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
-            }
+        let entry = self.table.get_mut(key.hash, key.name)?;
+        let before = (entry.deadline(), field_deadline(entry));
+        let scores_before = self.parts.scores(entry, &self.shapes);
+        let result = change(entry, &mut self.shapes);
+        let scores_after = self.parts.scores(entry, &self.shapes);
+        let after = (entry.deadline(), field_deadline(entry));
+        if scores_before != scores_after {
+            self.parts.move_record(&self.table, key.name, key.hash, &scores_before, &scores_after);
         }
-        result
+        if before != after {
+            self.move_deadlines(key.hash, before, after);
+        }
+        Some(result)
     }
 
     fn change_unindexed<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
@@ -235,10 +245,15 @@ impl Db {
         let result = change(entry, &mut self.shapes);
         let after = (entry.deadline(), field_deadline(entry));
         if before != after {
-            self.move_deadline(key.hash, before.0, after.0);
-            reindex(&mut self.field_deadlines, key.hash, before.1, after.1);
+            self.move_deadlines(key.hash, before, after);
         }
         Some(result)
+    }
+
+    /// Notes that the deadlines of a key, or of its fields, have changed.
+    fn move_deadlines(&mut self, hash: NameHash, before: Deadlines, after: Deadlines) {
+        self.move_deadline(hash, before.0, after.0);
+        reindex(&mut self.field_deadlines, hash, before.1, after.1);
     }
 
     /// Notes that a key's deadline has changed.
@@ -322,6 +337,9 @@ impl Db {
         self.insert(key, entry);
     }
 }
+
+/// Of a key, and the soonest of its fields.
+type Deadlines = (Option<u64>, Option<u64>);
 
 /// The soonest field deadline of a hash.
 fn field_deadline(entry: &Entry) -> Option<u64> {

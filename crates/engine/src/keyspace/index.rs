@@ -306,6 +306,12 @@ impl Parts {
         self.indexes.0.iter().map(score).collect()
     }
 
+    /// Of the scores of a record, those in indexes that have every record.
+    pub(super) fn in_built(&self, scores: &Scores) -> Scores {
+        let indexes = self.indexes.0.iter();
+        indexes.zip(scores).map(|(index, score)| if index.is_built() { *score } else { None }).collect()
+    }
+
     /// A record's scores have changed, or it has come or goes. Its entry is in the table.
     pub(super) fn move_record(&mut self, table: &Table, name: &[u8], hash: NameHash, before: &Scores, after: &Scores) {
         for (at, (before, after)) in before.iter().zip(after).enumerate() {
@@ -327,13 +333,12 @@ impl Parts {
             if let Some(score) = before {
                 let place = |item: &Item| is_before(table, item, score, name, hash);
                 // Not there yet when the index is being built and has not come to it.
-                if part.find(place).is_some_and(|found| found == (score, hash.get())) {
-                    part.remove(place);
-                }
+                part.remove_if(place, |item| *item == (score, hash.get()));
             }
             if let Some(score) = after {
                 let place = |item: &Item| is_before(table, item, score, name, hash);
-                if part.find(place) != Some((score, hash.get())) {
+                // Only while the index is being built, it may be there already.
+                if self.indexes.0[at].is_built() || part.find(place) != Some((score, hash.get())) {
                     part.insert((score, hash.get()), place);
                 }
             }

@@ -14,6 +14,7 @@ use super::value::Value;
 use crate::pure::ranked::{self, Ranked};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 /// An index to be read.
@@ -211,8 +212,13 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 pub struct IndexMembers<'a> {
     parts: Vec<(&'a Db, ranked::Iter<'a, Item>)>,
     heads: BinaryHeap<Head<'a>>,
+    /// The next ones in reverse order, which are fetched together: one after the other, each would be waited for.
+    ahead: Vec<(&'a Db, Item)>,
     direction: Direction,
 }
+
+/// Records that are fetched together.
+const AHEAD: usize = 32;
 
 /// The next record of a part.
 struct Head<'a> {
@@ -226,34 +232,57 @@ impl<'a> IndexMembers<'a> {
     fn new(index: IndexRef<'a>, start: &[usize], end: &[usize], direction: Direction) -> IndexMembers<'a> {
         let ranges = start.iter().zip(end);
         let parts = index.parts().zip(ranges).map(|((db, part), (start, end))| (db, part.range(*start..*end)));
-        let mut members = IndexMembers { parts: parts.collect(), heads: BinaryHeap::new(), direction };
+        let mut members =
+            IndexMembers { parts: parts.collect(), heads: BinaryHeap::new(), ahead: Vec::new(), direction };
         for part in 0..members.parts.len() {
-            members.advance(part);
+            let head = next_head(&mut members.parts, part, direction);
+            members.heads.extend(head);
         }
         members
     }
 
-    fn advance(&mut self, part: usize) {
-        let (db, items) = &mut self.parts[part];
-        let item = match self.direction {
-            Direction::Ascending => items.next(),
-            Direction::Descending => items.next_back(),
-        };
-        if let Some(item) = item {
-            self.heads.push(Head { item, part, db, direction: self.direction });
+    fn look_ahead(&mut self) {
+        while self.ahead.len() < AHEAD
+            && let Some(mut first) = self.heads.peek_mut()
+        {
+            let Head { item, part, db, .. } = *first;
+            self.ahead.push((db, item));
+            // In its place, so that the heap is put in order once.
+            match next_head(&mut self.parts, part, self.direction) {
+                Some(next) => *first = next,
+                None => drop(PeekMut::pop(first)),
+            }
         }
+        self.ahead.reverse();
+        self.ahead.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
     }
 
     /// The next record: where it is kept, and what it holds.
     pub fn next_entry(&mut self) -> Option<(&'a Db, &'a Entry, f64)> {
         loop {
-            let Head { item, part, db, .. } = self.heads.pop()?;
-            self.advance(part);
+            if self.ahead.is_empty() {
+                self.look_ahead();
+            }
+            let (db, item) = self.ahead.pop()?;
             if let Some(entry) = db.indexed(item) {
                 return Some((db, entry, item.0));
             }
         }
     }
+}
+
+/// The next record of a part.
+fn next_head<'a>(
+    parts: &mut [(&'a Db, ranked::Iter<'a, Item>)],
+    part: usize,
+    direction: Direction,
+) -> Option<Head<'a>> {
+    let (db, items) = &mut parts[part];
+    let item = match direction {
+        Direction::Ascending => items.next(),
+        Direction::Descending => items.next_back(),
+    }?;
+    Some(Head { item, part, db, direction })
 }
 
 impl<'a> Iterator for IndexMembers<'a> {

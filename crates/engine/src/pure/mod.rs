@@ -14,6 +14,8 @@ mod lzf;
 mod natural;
 pub mod numbers;
 mod packed;
+#[allow(unsafe_code, reason = "there is no safe way to ask for it")]
+mod prefetch;
 pub mod ranked;
 pub mod rdb;
 pub mod rdb_file;

@@ -13,6 +13,7 @@
 //! An inner node repeats items that are in the tree, and no others: an item that was removed is never shown to a
 //! closure again, so an item may be a reference to something that ceases to be with it.
 
+use super::prefetch::prefetch;
 use std::ops::Range;
 
 /// Most items of a leaf, and most children of an inner node.
@@ -113,9 +114,9 @@ impl<T: Copy> Ranked<T> {
 
     /// Adds an item behind those that come before it.
     pub fn insert(&mut self, item: T, before: impl Fn(&T) -> bool) {
-        let place = match (self.root.first(), self.root.last()) {
-            (_, Some(last)) if before(&last) => Place::Last,
-            (Some(first), _) if !before(&first) => Place::First,
+        let place = match self.root.first() {
+            Some(first) if !before(&first) => Place::First,
+            _ if self.root.ends_before(&before) => Place::Last,
             _ => Place::Middle,
         };
         if self.root.len() == NODE_MAX {
@@ -130,7 +131,12 @@ impl<T: Copy> Ranked<T> {
 
     /// Removes the first item that does not come before a place.
     pub fn remove(&mut self, before: impl Fn(&T) -> bool) -> Option<T> {
-        let removed = self.root.remove(&before);
+        self.remove_if(before, |_| true)
+    }
+
+    /// The same, if that item is the one that is wanted.
+    pub fn remove_if(&mut self, before: impl Fn(&T) -> bool, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let removed = self.root.remove(&before, &is_wanted);
         self.lower_root();
         removed
     }
@@ -241,10 +247,15 @@ impl<T: Copy> Node<T> {
         }
     }
 
-    fn last(&self) -> Option<T> {
+    /// True when all items come before a place. Goes down only as far as that is possible: the last leaf would be
+    /// fetched for nothing.
+    fn ends_before(&self, before: &impl Fn(&T) -> bool) -> bool {
         match self {
-            Node::Leaf(items) => items.last().copied(),
-            Node::Inner(inner) => inner.children.last()?.last(),
+            Node::Leaf(items) => items.last().is_some_and(before),
+            Node::Inner(inner) => {
+                inner.firsts.last().is_some_and(before)
+                    && inner.children.last().is_some_and(|child| child.ends_before(before))
+            }
         }
     }
 
@@ -252,6 +263,9 @@ impl<T: Copy> Node<T> {
     fn insert(&mut self, item: T, place: Place, before: &impl Fn(&T) -> bool) {
         match self {
             Node::Leaf(items) => {
+                if place == Place::Middle {
+                    prefetch(items);
+                }
                 let at = match place {
                     Place::First => 0,
                     Place::Middle => items.partition_point(before),
@@ -271,24 +285,30 @@ impl<T: Copy> Node<T> {
                     at = child(inner);
                 }
                 inner.children[at].insert(item, place, before);
-                inner.note(at);
+                inner.counts[at] += 1;
+                // In any other child, the place is behind the first item.
+                if at == 0 {
+                    inner.firsts[0] = inner.children[0].first().expect("a child has items");
+                }
             }
         }
     }
 
-    fn remove(&mut self, before: &impl Fn(&T) -> bool) -> Option<T> {
+    fn remove(&mut self, before: &impl Fn(&T) -> bool, is_wanted: &impl Fn(&T) -> bool) -> Option<T> {
         match self {
             Node::Leaf(items) => {
+                prefetch(items);
                 let at = items.partition_point(before);
-                (at < items.len()).then(|| items.remove(at))
+                items.get(at).is_some_and(is_wanted).then(|| items.remove(at))
             }
             Node::Inner(inner) => {
                 let at = inner.child_of(before);
+                let is_first = !before(&inner.firsts[at]);
                 // If all of that child comes before the place, the item is the first of the next one.
-                let found = inner.children[at].remove(before).map(|item| (at, item));
-                let next = || inner.children.get_mut(at + 1)?.remove(before).map(|item| (at + 1, item));
-                let (at, item) = found.or_else(next)?;
-                inner.mend(at);
+                let found = inner.children[at].remove(before, is_wanted).map(|item| (at, is_first, item));
+                let next = || Some((at + 1, true, inner.children.get_mut(at + 1)?.remove(before, is_wanted)?));
+                let (at, was_first, item) = found.or_else(next)?;
+                inner.lost_one(at, was_first);
                 Some(item)
             }
         }
@@ -440,6 +460,23 @@ impl<T: Copy> Inner<T> {
             return self.remove(at);
         }
         self.note(at);
+        self.balance(at);
+    }
+
+    /// After a child has lost a single item: as `mend`, without looking at the rest of the child.
+    fn lost_one(&mut self, at: usize, was_first: bool) {
+        if self.children[at].len() == 0 {
+            return self.remove(at);
+        }
+        self.counts[at] -= 1;
+        if was_first {
+            self.firsts[at] = self.children[at].first().expect("a child has items");
+        }
+        self.balance(at);
+    }
+
+    /// Sees to it that a child has enough.
+    fn balance(&mut self, at: usize) {
         if self.children[at].len() >= NODE_MIN || self.children.len() < 2 {
             return;
         }
