@@ -254,7 +254,11 @@ impl Engine {
                 break;
             }
             for (db, name) in ready {
-                self.serve_key(worker, locked, db, Key::new(&name));
+                let key = Key::new(&name);
+                debug_assert!(locked.holds(key), "whoever makes keys ready serves them under the same locks");
+                if locked.holds(key) {
+                    self.serve_key(worker, locked, db, key);
+                }
             }
         }
         // It is not the time of the command that has made the keys ready.
@@ -289,7 +293,7 @@ impl Engine {
         let reply = Reply::new(&mut out, waiter.protocol).limited(waiter.output_bytes_max);
         let request = waiter.request.as_request();
         let (result, garbage) =
-            self.run_under(worker, &mut client, waiter.command, request, reply, locked.lend(), None, false);
+            self.run_under(worker, &mut client, waiter.command, request, reply, locked.lend_key(key), None, false);
         locked.free_later(garbage);
         if matches!(client.turn, Turn::Asks(_)) {
             return false;

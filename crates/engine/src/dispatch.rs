@@ -59,7 +59,8 @@ impl Engine {
             let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
             return self.run_on_index(worker, client, registered, request, reply);
         }
-        let (result, garbage) = match self.blocking.any() || command.flags.has(Flags::BLOCKING) {
+        let may_serve = matches!(command.handler, Handler::Write(_)) && self.blocking.any();
+        let (result, garbage) = match may_serve || command.flags.has(Flags::BLOCKING) {
             false => {
                 let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
                 self.run_under(worker, client, registered, request, reply, locked, first_key, false)

@@ -71,6 +71,25 @@ fn who_no_longer_waits_takes_nothing() {
     }
 }
 
+/// Commands that see to their locks themselves serve as well: SWEEP, and those that read an index.
+#[test]
+fn commands_about_indexes_serve_too() {
+    let place = Place::new(8, 1, &[]);
+    let (mut giver, mut waiting) = (Peer::new(&place, 0, 1), Peer::new(&place, 0, 2));
+    giver.ask("HSET job:1 state running updated_at 5");
+    giver.ask("IDX.CREATE idx PREFIX 1 job: FIELD updated_at");
+    // One waits for a record to become a sorted set, which a sweep does not make of it.
+    giver.ask("RENAME job:1 elsewhere");
+    let Flow::Block(blocked) = waiting.execute("BZPOPMIN job:1 z 0", &mut Vec::new()) else { panic!("it waits") };
+    giver.ask("RENAME elsewhere job:1");
+    giver.ask("SWEEP idx BEFORE 10 WHERE state 1 running RETRY retries 3 ELSE 1 state failed SET 1 state pending");
+    assert_eq!(giver.ask("HGET job:1 state"), b"$7\r\npending\r\n");
+    assert!(place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false).is_none());
+    assert_eq!(giver.ask("ZUNIONSTORE z 1 idx"), b":1\r\n");
+    let reply = place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false);
+    assert_eq!(reply.expect("it was served"), b"*3\r\n$1\r\nz\r\n$5\r\njob:1\r\n$1\r\n5\r\n");
+}
+
 /// Who is served finds the reply with the number of the batch that took the member: it waits for the journal.
 #[test]
 fn a_reply_depends_on_the_batch_that_took_the_member() {

@@ -69,7 +69,11 @@ fn ended_while_clients_are_served() {
             let givers: Vec<_> = (0..GIVERS).map(|giver| give_until_the_end(&server, round, giver)).collect();
             let takers: Vec<_> = (0..TAKERS).map(|_| take_until_the_end(&server)).collect();
             let mut asker = server.connect();
-            eventually("all are at work", || asker.run("GET taken").to_string().len() > "\"100\"".len());
+            eventually("all are at work", || {
+                let reply = asker.run("GET taken");
+                assert_ne!(reply, Reply::Closed, "the server has ended: {}", home.stderr());
+                !reply.is_nil() && reply.text().parse::<u64>().is_ok_and(|taken| taken > 500)
+            });
             assert_eq!(asker.run("DEL taken").integer(), 1);
             end.of(server);
             givers.into_iter().for_each(|giver| added.extend(giver.join().expect("a giver failed")));
