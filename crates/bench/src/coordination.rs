@@ -18,11 +18,24 @@ const COMPARE_AND_SWAP: &str = include_str!("compare_and_swap.lua");
 
 /// EVALSHA of a compare-and-swap on random job records.
 pub(crate) fn evalsha(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
-    let sha = match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
-        Reply::Bulk(Some(sha)) => String::from_utf8(sha)?,
+    let sha = load_compare_and_swap(server)?;
+    swaps(server, pipeline, operations, &["EVALSHA", &sha, "1"])
+}
+
+/// The same by HCAS, a command of its own, where the server has it, and by the script elsewhere.
+pub(crate) fn claim(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+    match server.knows("HCAS")? {
+        true => swaps(server, pipeline, operations, &["HCAS"]),
+        false => evalsha(server, pipeline, operations),
+    }
+}
+
+/// Has the script remembered, and returns what it is called by.
+pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
+    match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
+        Reply::Bulk(Some(sha)) => Ok(String::from_utf8(sha)?),
         other => bail!("SCRIPT LOAD answered {other:?}"),
-    };
-    swaps(server, pipeline, operations, ["EVALSHA", &sha])
+    }
 }
 
 /// The same as a function: the server's own, if it has one of this name, or else a library of the same script.
@@ -41,7 +54,7 @@ pub(crate) fn fcall(server: &Server, pipeline: u32, operations: u64) -> Result<S
         }
         other => bail!("FCALL {FUNCTION} answered {other:?}"),
     }
-    swaps(server, pipeline, operations, ["FCALL", FUNCTION])
+    swaps(server, pipeline, operations, &["FCALL", FUNCTION, "1"])
 }
 
 const FUNCTION: &str = "compare_and_swap";
@@ -68,7 +81,7 @@ const SUBSCRIBERS: usize = 50;
 const PUBLISHERS: usize = 10;
 
 /// A run of swaps, after which exactly as many records are claimed as the answers say.
-fn swaps(server: &Server, pipeline: u32, operations: u64, call: [&str; 2]) -> Result<Sample> {
+fn swaps(server: &Server, pipeline: u32, operations: u64, call: &[&str]) -> Result<Sample> {
     release_all(server)?;
     let connections = Connections::new(server)?.askers(CLIENTS as usize)?;
     let mut swaps = Swaps::new(call);
@@ -94,9 +107,9 @@ enum Swap {
 }
 
 impl Swaps {
-    fn new(call: [&str; 2]) -> Self {
-        let [command, script] = call;
-        let template = |from, to| Template::new(&[command, script, "1", JOB_KEY, "state", from, to]);
+    /// `call` is what stands before the key.
+    fn new(call: &[&str]) -> Self {
+        let template = |from, to| Template::new(&[call, &[JOB_KEY, "state", from, to]].concat());
         Swaps {
             dice: Dice(0),
             templates: [template(PENDING, CLAIMED), template(CLAIMED, PENDING)],
@@ -305,7 +318,7 @@ mod tests {
 
     #[test]
     fn swaps_are_counted_by_what_they_were() {
-        let mut swaps = Swaps::new(["FCALL", FUNCTION]);
+        let mut swaps = Swaps::new(&["FCALL", FUNCTION, "1"]);
         let requests: Vec<_> = (0..1_000).map(|_| asked(&mut swaps, 3)).collect();
         let claims = requests.iter().filter(|request| request.ends_with("pending\r\n$7\r\nclaimed\r\n")).count() as u64;
         assert!((400..600).contains(&claims));
@@ -321,7 +334,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_a_swap_may_be_unfinished_but_not_an_error() {
-        let mut swaps = Swaps::new(["FCALL", FUNCTION]);
+        let mut swaps = Swaps::new(&["FCALL", FUNCTION, "1"]);
         asked(&mut swaps, 0);
         for unfinished in ["", ":", ":1", ":0\r"] {
             assert_eq!(swaps.hear(0, unfinished.as_bytes()).unwrap(), None);
@@ -334,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_run_is_judged_by_the_records_and_by_its_share_of_swaps() {
-        let mut swaps = Swaps::new(["FCALL", FUNCTION]);
+        let mut swaps = Swaps::new(&["FCALL", FUNCTION, "1"]);
         swaps.swapped = [260, 240];
         assert!(swaps.check(1_000, 20).is_ok());
         let error = swaps.check(1_000, 21).unwrap_err().to_string();

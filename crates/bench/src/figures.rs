@@ -75,6 +75,24 @@ pub(crate) enum Metric {
     /// Pages made dirty, so that many small writes to one page may count once.
     #[serde(rename = "disk_bytes_per_item")]
     DiskPerItem,
+    /// As `ServerCpu`, of the server without the index.
+    #[serde(rename = "unindexed_server_cpu_us_per_op")]
+    UnindexedCpu,
+    /// Of the throughput of writes to an indexed field, what the index takes, when each writes the time it is.
+    #[serde(rename = "index_loss")]
+    IndexLoss,
+    /// The same when each writes a random time.
+    #[serde(rename = "index_loss_at_random")]
+    IndexLossAtRandom,
+    /// Resident memory that a server with the index has more than one without.
+    #[serde(rename = "index_rss_bytes_per_item")]
+    IndexRss,
+    /// The same by the server's account of all its memory.
+    #[serde(rename = "index_used_memory_bytes_per_item")]
+    IndexUsedMemory,
+    /// By the server's account of the index.
+    #[serde(rename = "index_bytes_per_item")]
+    IndexBytes,
 }
 
 #[derive(Serialize, Clone, Debug, PartialEq)]
@@ -236,28 +254,53 @@ impl Metric {
             Metric::RssGrowth => "RSS growth",
             Metric::ChildShare => "child's own",
             Metric::DiskPerItem => "disk each",
+            Metric::UnindexedCpu => "CPU/op without",
+            Metric::IndexLoss => "index's share",
+            Metric::IndexLossAtRandom => "at random",
+            Metric::IndexRss => "index RSS",
+            Metric::IndexUsedMemory => "used_memory",
+            Metric::IndexBytes => "IDX.INFO",
         }
     }
 
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
+            Metric::Throughput if value < 100.0 => format!("{value:.2}/s"),
             Metric::Throughput => format!("{}/s", thousands(value)),
             Metric::LatencyP50
             | Metric::LatencyP99
             | Metric::LatencyP999
             | Metric::LatencyMax
             | Metric::LatencyP999Before => format!("{value:.3} ms"),
-            Metric::ServerCpu => format!("{value:.2} us"),
+            Metric::ServerCpu | Metric::UnindexedCpu => format!("{value:.2} us"),
             Metric::LoadBusy => format!("{:.0}%", value * 100.0),
-            Metric::RssPerItem | Metric::UsedMemoryPerItem | Metric::DiskPerItem => format!("{} B", thousands(value)),
+            Metric::RssPerItem
+            | Metric::UsedMemoryPerItem
+            | Metric::DiskPerItem
+            | Metric::IndexRss
+            | Metric::IndexUsedMemory
+            | Metric::IndexBytes => format!("{} B", thousands(value)),
             Metric::StartTime | Metric::SnapshotTime => format!("{value:.2} s"),
-            Metric::RssGrowth | Metric::ChildShare => format!("{:.1}%", value * 100.0),
+            Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexLossAtRandom => {
+                format!("{:.1}%", value * 100.0)
+            }
         }
     }
 
     /// Whether a ratio between servers says something about the servers.
     fn is_comparable(self) -> bool {
-        !matches!(self, Metric::LoadBusy | Metric::RssGrowth | Metric::ChildShare)
+        !matches!(
+            self,
+            Metric::LoadBusy
+                | Metric::RssGrowth
+                | Metric::ChildShare
+                | Metric::UnindexedCpu
+                | Metric::IndexLoss
+                | Metric::IndexLossAtRandom
+                | Metric::IndexRss
+                | Metric::IndexUsedMemory
+                | Metric::IndexBytes
+        )
     }
 }
 

@@ -8,8 +8,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::figures::{Metric, Sample};
 use crate::proc_stat;
-use crate::records::{FIELDS, job_key, job_record};
+use crate::records::{Backlog, FIELDS, backlog_record, job_key, job_record};
 use crate::servers::Server;
+use crate::sorted_sets;
+use crate::stuck;
 use crate::wire::{Connection, Reply};
 use crate::workloads::{KEYS, Setup};
 
@@ -52,13 +54,15 @@ pub(crate) fn redis_benchmark_version() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Fills a server with the keys a workload expects.
-pub(crate) fn preload(server: &Server, setup: Setup) -> Result<()> {
+/// Fills a server with what a workload expects, `size` of it.
+pub(crate) fn preload(server: &Server, setup: Setup, size: u64) -> Result<()> {
     if setup == Setup::Nothing {
         return Ok(());
     }
+    let by_hand = setup == Setup::Backlog && !server.knows("IDX.RANGE")?;
+    let backlog = Backlog { records: size };
     let mut loader = Loader::new(server)?;
-    for number in 0..KEYS {
+    for number in 0..size {
         let key = setup.key(number);
         match setup {
             Setup::Nothing => {}
@@ -67,7 +71,19 @@ pub(crate) fn preload(server: &Server, setup: Setup) -> Result<()> {
                 let fields = ["HSET", &key, "state", "pending", "updated_at", &format!("{number:012}")];
                 loader.send(&fields, Reply::Integer(2))?
             }
-            Setup::JobRecords => loader.send_job_record(&key, number)?,
+            Setup::JobRecords => loader.send_job_record(&key, job_record(number, task_id(&key)))?,
+            Setup::Backlog => {
+                let values = backlog_record(backlog, number, task_id(&key));
+                if by_hand {
+                    loader.send(&stuck::index_by_hand(&key, &values), Reply::Integer(1))?;
+                }
+                loader.send_job_record(&key, values)?;
+            }
+            Setup::Scores => {
+                // Not in the order of their scores: nobody's members come so.
+                let number = sorted_sets::shuffled(number, size);
+                loader.send(&["ZADD", sorted_sets::KEY, &number.to_string(), &setup.key(number)], Reply::Integer(1))?
+            }
         }
     }
     loader.finish()
@@ -77,9 +93,15 @@ pub(crate) fn preload(server: &Server, setup: Setup) -> Result<()> {
 pub(crate) fn fill_with_job_records(server: &Server, records: u64) -> Result<()> {
     let mut loader = Loader::new(server)?;
     for number in 0..records {
-        loader.send_job_record(&job_key(number), number)?;
+        let key = job_key(number);
+        loader.send_job_record(&key, job_record(number, task_id(&key)))?;
     }
     loader.finish()
+}
+
+/// The id of a task whose record has this key.
+fn task_id(key: &str) -> &str {
+    key.rsplit(':').next().unwrap_or(key)
 }
 
 /// Sends requests in large batches and checks every reply.
@@ -97,10 +119,8 @@ impl Loader {
         Ok(Loader { connection: server.connect()?, expected: Vec::with_capacity(BATCH) })
     }
 
-    /// A new job record under a key that ends in its task's id.
-    fn send_job_record(&mut self, key: &str, number: u64) -> Result<()> {
-        let task_id = key.rsplit(':').next().unwrap_or(key);
-        let values = job_record(number, task_id);
+    /// A new job record.
+    fn send_job_record(&mut self, key: &str, values: [String; 12]) -> Result<()> {
         let mut request = vec!["HSET", key];
         for (field, value) in FIELDS.iter().zip(&values) {
             request.extend([field, value.as_str()]);

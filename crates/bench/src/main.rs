@@ -1,8 +1,8 @@
 //! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
 //!
 //! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
-//! contenders, `load`, `coordination`, `memory` and `durability` drive them, `figures` turns rounds into medians, ratios
-//! and verdicts, and `report` and `chart` write them down.
+//! contenders, `load`, `coordination`, `stuck`, `lives`, `index_cost`, `sorted_sets`, `memory` and `durability` drive
+//! them, `figures` turns rounds into medians, ratios and verdicts, and `report` and `chart` write them down.
 #![forbid(unsafe_code)]
 
 mod chart;
@@ -11,6 +11,8 @@ mod disk;
 mod durability;
 mod exchange;
 mod figures;
+mod index_cost;
+mod lives;
 mod load;
 mod machine;
 mod memory;
@@ -20,6 +22,8 @@ mod records;
 mod report;
 mod run;
 mod servers;
+mod sorted_sets;
+mod stuck;
 mod wire;
 mod workloads;
 
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
 #[command(name = "scripts/bench")]
 struct Args {
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions, messages)
+    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 

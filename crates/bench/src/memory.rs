@@ -38,19 +38,19 @@ pub(crate) fn idle_connections(server: &mut Server, connections: u64) -> Result<
 }
 
 /// Time to finish what loading set off, such as freeing the loader's buffers.
-const SETTLE: Duration = Duration::from_secs(1);
+pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 
 /// Redis takes back the buffers of a client that has been idle for two seconds; give every server that chance.
 const IDLE: Duration = Duration::from_secs(3);
 
-struct Footprint {
+pub(crate) struct Footprint {
     resident_bytes: u64,
     /// By the server's own account; not every server gives one.
     used_memory_bytes: Option<u64>,
 }
 
 impl Footprint {
-    fn measure(server: &Server, control: &mut Connection) -> Result<Self> {
+    pub(crate) fn measure(server: &Server, control: &mut Connection) -> Result<Self> {
         let info = info(control, "memory")?;
         Ok(Footprint {
             resident_bytes: proc_stat::resident_bytes(server.pid)?,
@@ -58,7 +58,7 @@ impl Footprint {
         })
     }
 
-    fn since(&self, before: &Footprint, items: u64) -> Sample {
+    pub(crate) fn since(&self, before: &Footprint, items: u64) -> Sample {
         let each = |after: u64, before: u64| (after as f64 - before as f64) / items as f64;
         let mut sample = Sample::from([(Metric::RssPerItem, each(self.resident_bytes, before.resident_bytes))]);
         if let (Some(after), Some(before)) = (self.used_memory_bytes, before.used_memory_bytes) {

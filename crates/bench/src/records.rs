@@ -60,6 +60,66 @@ pub(crate) fn job_record(number: u64, task_id: &str) -> [String; 12] {
     ]
 }
 
+/// The same, but for a hundred jobs in every backlog that have been running for too long, and for those that are as old
+/// as they and long done: see `Backlog`.
+pub(crate) fn backlog_record(backlog: Backlog, number: u64, task_id: &str) -> [String; 12] {
+    let mut values = job_record(number, task_id);
+    let state = match backlog.part(number) {
+        Part::Stuck => STUCK_STATE,
+        Part::Done => "completed",
+        Part::Young => return values,
+    };
+    values[position("state")] = state.to_string();
+    values[position("updated_at")] = (FIRST_JOB_MS - 1 - Dice(number).below(DAY_MS)).to_string();
+    values
+}
+
+/// A large set of job records, in which someone looks for those that are stuck.
+#[derive(Clone, Copy)]
+pub(crate) struct Backlog {
+    pub(crate) records: u64,
+}
+
+#[derive(PartialEq)]
+enum Part {
+    Stuck,
+    Done,
+    Young,
+}
+
+impl Backlog {
+    pub(crate) const STUCK: u64 = 100;
+    /// Others that changed last at such a time, for each stuck one: an index by time alone has them all.
+    const DONE_EACH: u64 = 100;
+
+    /// The numbers of the stuck jobs.
+    pub(crate) fn stuck(self) -> impl Iterator<Item = u64> {
+        (0..self.records).filter(move |number| self.part(*number) == Part::Stuck)
+    }
+
+    fn part(self, number: u64) -> Part {
+        let stretch = self.records / Self::STUCK;
+        assert!(stretch > Self::DONE_EACH, "a backlog too small for its old jobs");
+        match number % stretch {
+            0 => Part::Stuck,
+            1..=Self::DONE_EACH => Part::Done,
+            _ => Part::Young,
+        }
+    }
+}
+
+/// The state of the stuck jobs, and of many others.
+pub(crate) const STUCK_STATE: &str = "running";
+
+/// Those that changed last before this are old.
+pub(crate) const OLD_BEFORE_MS: u64 = FIRST_JOB_MS;
+
+const DAY_MS: u64 = 86_400_000;
+
+fn position(field: &str) -> usize {
+    FIELDS.iter().position(|name| *name == field).expect("a field of every record")
+}
+
 /// The key of job `number` in the large data sets.
 pub(crate) fn job_key(number: u64) -> String {
     format!("gbe:state:tasks:{TASK_TYPE}:job_{number:06}")
@@ -125,6 +185,18 @@ mod tests {
         assert!((400..800).contains(&count("state", "failed")));
         assert!(count("error", "") > 9_000);
         assert!((1..200).contains(&count("worker", "worker-007")));
+    }
+
+    #[test]
+    fn a_backlog_has_a_hundred_stuck_jobs_among_ten_thousand_that_are_as_old() {
+        let backlog = Backlog { records: 20_000 };
+        let records: Vec<_> = (0..backlog.records).map(|number| backlog_record(backlog, number, "job")).collect();
+        let old = |record: &[String; 12]| record[position("updated_at")].parse::<u64>().unwrap() < OLD_BEFORE_MS;
+        let stuck = |record: &[String; 12]| old(record) && record[position("state")] == STUCK_STATE;
+        assert_eq!(records.iter().filter(|record| old(record)).count(), 10_100);
+        let found: Vec<_> = (0..backlog.records).filter(|number| stuck(&records[*number as usize])).collect();
+        assert_eq!(found, backlog.stuck().collect::<Vec<_>>());
+        assert_eq!(found.len(), 100);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::load;
 use crate::machine::Machine;
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, KEYS, Workload};
+use crate::workloads::{Driver, KEYS, Setup, Workload};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -42,9 +42,11 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         notes: Vec::new(),
     };
     print!("{}", report::heading(&report));
+    let mut kept = None;
     for workload in &plan.workloads {
         let mut notes = Vec::new();
-        let lines = measure(plan, workload, &mut notes).with_context(|| format!("workload `{}`", workload.name))?;
+        let lines =
+            measure(plan, workload, &mut kept, &mut notes).with_context(|| format!("workload `{}`", workload.name))?;
         for note in notes {
             print!("\n{note}\n");
             report.notes.push(note);
@@ -82,8 +84,19 @@ fn contenders(plan: &Plan) -> Result<Vec<Contender>> {
         .collect()
 }
 
+/// Servers that the next workload may find as it needs them.
+struct Kept {
+    setup: Setup,
+    servers: Vec<Server>,
+}
+
 /// The lines of a workload, or a note why there are none.
-fn measure(plan: &Plan, workload: &Workload, notes: &mut Vec<String>) -> Result<Vec<Line>> {
+fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mut Vec<String>) -> Result<Vec<Line>> {
+    if let Driver::Search { run } = workload.driver {
+        return Ok(vec![measure_search(plan, workload, kept, run)?]);
+    }
+    // Whoever is measured next has the machine, and its memory, without them.
+    *kept = None;
     match workload.driver {
         Driver::RedisBenchmark { command, .. } => {
             let run = |server: &Server, pipeline, requests| load::redis_benchmark(server, command, pipeline, requests);
@@ -100,6 +113,12 @@ fn measure(plan: &Plan, workload: &Workload, notes: &mut Vec<String>) -> Result<
             measure_in_turns(plan, workload, &servers, run)
         }
         Driver::Custom { run, .. } => Ok(vec![measure_alone(plan, workload, run)?]),
+        Driver::Own { run, .. } => {
+            let amount = workload.amount(None, plan.quick);
+            let samples = (0..plan.rounds).map(|_| run(&plan.subject, amount)).collect::<Result<_>>()?;
+            Ok(vec![line(plan, workload, None, vec![samples])])
+        }
+        Driver::Search { .. } => unreachable!("it was measured above"),
     }
 }
 
@@ -114,9 +133,7 @@ fn measure_in_turns(
     servers: &[Server],
     run: impl Fn(&Server, u32, u64) -> Result<Sample>,
 ) -> Result<Vec<Line>> {
-    for server in servers {
-        load::preload(server, workload.setup).with_context(|| format!("server `{}`", server.name))?;
-    }
+    preload_all(plan, workload, servers)?;
     if workload.persistence != Persistence::Off {
         durability::settle();
     }
@@ -139,6 +156,39 @@ fn measure_in_turns(
     Ok(lines)
 }
 
+fn preload_all(plan: &Plan, workload: &Workload, servers: &[Server]) -> Result<()> {
+    let size = workload.setup.size(plan.quick);
+    for server in servers {
+        load::preload(server, workload.setup, size).with_context(|| format!("server `{}`", server.name))?;
+    }
+    Ok(())
+}
+
+/// As `measure_in_turns`, on servers that were kept, if they hold the right thing.
+fn measure_search(
+    plan: &Plan,
+    workload: &Workload,
+    kept: &mut Option<Kept>,
+    run: fn(&Server, u64) -> Result<Sample>,
+) -> Result<Line> {
+    if kept.as_ref().is_none_or(|kept| kept.setup != workload.setup) {
+        *kept = None;
+        let servers = start_all(plan, workload)?;
+        preload_all(plan, workload, &servers)?;
+        *kept = Some(Kept { setup: workload.setup, servers });
+    }
+    let servers = kept.as_ref().map_or(&[][..], |kept| &kept.servers);
+    let amount = workload.amount(None, plan.quick);
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
+    for round in 0..plan.rounds {
+        for turn in turns(round, servers.len()) {
+            let server = &servers[turn];
+            samples[turn].push(run(server, amount).with_context(|| format!("server `{}`", server.name))?);
+        }
+    }
+    Ok(line(plan, workload, None, samples))
+}
+
 /// A fresh server for every round, with no other beside it: memory freed by an earlier round would hide growth.
 fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> Result<Sample>) -> Result<Line> {
     let amount = workload.amount(None, plan.quick);
@@ -148,7 +198,8 @@ fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> 
         for turn in turns(round, specs.len()) {
             let spec = specs[turn];
             let mut server = Server::start(spec, workload.persistence)?;
-            load::preload(&server, workload.setup).with_context(|| format!("server `{}`", spec.name))?;
+            load::preload(&server, workload.setup, workload.setup.size(plan.quick))
+                .with_context(|| format!("server `{}`", spec.name))?;
             samples[turn].push(run(&mut server, amount).with_context(|| format!("server `{}`", spec.name))?);
         }
     }

@@ -10,6 +10,8 @@ pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
     /// Requests not yet sent.
     pending: Vec<u8>,
+    /// Room for the first line of a reply.
+    line: Vec<u8>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -18,6 +20,7 @@ pub(crate) enum Reply {
     Error(String),
     Integer(i64),
     Bulk(Option<Vec<u8>>),
+    Array(Vec<Reply>),
 }
 
 /// A server silent for longer than this has hung.
@@ -29,7 +32,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        Ok(Connection { stream: BufReader::new(stream), pending: Vec::new() })
+        Ok(Connection { stream: BufReader::new(stream), pending: Vec::new(), line: Vec::new() })
     }
 
     /// Sends one request and waits for its reply.
@@ -44,6 +47,11 @@ impl Connection {
         write_request(&mut self.pending, args);
     }
 
+    /// Adds requests that are put together already.
+    pub(crate) fn push_written(&mut self, requests: &[u8]) {
+        self.pending.extend_from_slice(requests);
+    }
+
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.stream.get_mut().write_all(&self.pending).context("cannot send to the server")?;
         self.pending.clear();
@@ -51,7 +59,17 @@ impl Connection {
     }
 
     pub(crate) fn read_reply(&mut self) -> Result<Reply> {
-        read_reply(&mut self.stream).context("cannot read the server's reply")
+        read_reply(&mut self.stream, &mut self.line).context("cannot read the server's reply")
+    }
+}
+
+impl Reply {
+    /// The text of a string, as far as it is UTF-8.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Reply::Bulk(Some(bytes)) => str::from_utf8(bytes).ok(),
+            _ => None,
+        }
     }
 }
 
@@ -63,11 +81,11 @@ pub(crate) fn write_request(buffer: &mut Vec<u8>, args: &[&str]) {
     }
 }
 
-fn read_reply(stream: &mut impl BufRead) -> Result<Reply> {
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    let Some(line) = line.strip_suffix("\r\n") else { bail!("the connection was closed") };
-    let (kind, rest) = line.split_at_checked(1).context("an empty line is not a reply")?;
+fn read_reply(stream: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Reply> {
+    line.clear();
+    stream.read_until(b'\n', line)?;
+    let Some(head) = line.strip_suffix(b"\r\n") else { bail!("the connection was closed") };
+    let (kind, rest) = str::from_utf8(head)?.split_at_checked(1).context("an empty line is not a reply")?;
     Ok(match kind {
         "+" => Reply::Simple(rest.to_string()),
         "-" => Reply::Error(rest.to_string()),
@@ -79,7 +97,11 @@ fn read_reply(stream: &mut impl BufRead) -> Result<Reply> {
             bytes.truncate(bytes.len() - 2);
             Reply::Bulk(Some(bytes))
         }
-        _ => bail!("this client does not read replies such as {line:?}"),
+        "*" => {
+            let count: usize = rest.parse()?;
+            Reply::Array((0..count).map(|_| read_reply(stream, line)).collect::<Result<_>>()?)
+        }
+        _ => bail!("this client does not read replies such as {:?}", String::from_utf8_lossy(head)),
     })
 }
 
@@ -96,13 +118,15 @@ mod tests {
 
     #[test]
     fn replies_are_read_one_by_one() {
-        let mut stream = "+PONG\r\n-ERR no\r\n:12\r\n$5\r\na\r\nbc\r\n$-1\r\n".as_bytes();
-        let mut next = || read_reply(&mut stream).unwrap();
+        let mut stream = "+PONG\r\n-ERR no\r\n:12\r\n$5\r\na\r\nbc\r\n$-1\r\n*2\r\n*0\r\n:1\r\n".as_bytes();
+        let mut line = Vec::new();
+        let mut next = || read_reply(&mut stream, &mut line).unwrap();
         assert_eq!(next(), Reply::Simple("PONG".into()));
         assert_eq!(next(), Reply::Error("ERR no".into()));
         assert_eq!(next(), Reply::Integer(12));
         assert_eq!(next(), Reply::Bulk(Some(b"a\r\nbc".to_vec())));
         assert_eq!(next(), Reply::Bulk(None));
-        assert_eq!(read_reply(&mut stream).unwrap_err().to_string(), "the connection was closed");
+        assert_eq!(next(), Reply::Array(vec![Reply::Array(Vec::new()), Reply::Integer(1)]));
+        assert_eq!(read_reply(&mut stream, &mut line).unwrap_err().to_string(), "the connection was closed");
     }
 }

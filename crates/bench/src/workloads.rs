@@ -1,7 +1,7 @@
 //! The table of what is measured and what we promise. Knows no server's name, pid or speed.
 //!
 //! To add a workload, add a row. A command that redis-benchmark can send needs nothing else; load that it cannot send is
-//! a `Driver::Clients`, and anything more involved a `Driver::Custom`: functions that drive one running server and
+//! a `Driver::Clients`, and anything more involved one of the others: functions that drive one running server and
 //! return its figures.
 
 use anyhow::{Result, bail};
@@ -9,8 +9,12 @@ use anyhow::{Result, bail};
 use crate::coordination;
 use crate::durability;
 use crate::figures::{Bound, Metric, Sample, Target};
+use crate::index_cost;
+use crate::lives;
 use crate::memory;
-use crate::servers::{Persistence, Server};
+use crate::servers::{Persistence, Server, ServerSpec};
+use crate::sorted_sets;
+use crate::stuck;
 
 /// Keys in the preloaded data sets, and the range of redis-benchmark's random numbers.
 pub(crate) const KEYS: u64 = 100_000;
@@ -104,6 +108,90 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         ],
     },
     Workload {
+        name: "records-stuck-range",
+        about: "IDX.RANGE, SCAN",
+        persistence: Persistence::Off,
+        setup: Setup::Backlog,
+        driver: Driver::Search { run: stuck::range_or_scan },
+        targets: &[Target { pipeline: None, metric: Metric::Throughput, bound: Bound::AtLeast(1_000.0) }],
+    },
+    Workload {
+        name: "records-stuck-hfind",
+        about: "HFIND, SCAN",
+        persistence: Persistence::Off,
+        setup: Setup::Backlog,
+        driver: Driver::Search { run: stuck::find_or_scan },
+        targets: &[],
+    },
+    Workload {
+        name: "records-stuck-by-hand",
+        about: "IDX.RANGE, own ZSET",
+        persistence: Persistence::Off,
+        setup: Setup::Backlog,
+        driver: Driver::Search { run: stuck::range_or_by_hand },
+        targets: &[Target { pipeline: None, metric: Metric::Throughput, bound: Bound::AtLeast(2.0) }],
+    },
+    Workload {
+        name: "records-life",
+        about: "A job's life, indexed",
+        persistence: Persistence::Off,
+        setup: Setup::Nothing,
+        driver: Driver::Clients { run: lives::lives, amounts: LIVES, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+        ],
+    },
+    Workload {
+        name: "records-claim",
+        about: "HCAS, EVALSHA",
+        persistence: Persistence::Off,
+        setup: Setup::JobRecords,
+        driver: Driver::Clients { run: coordination::claim, amounts: SCRIPTED, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.1) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(3.0) },
+        ],
+    },
+    Workload {
+        name: "records-index",
+        about: "HSET, cost of the index",
+        persistence: Persistence::Off,
+        setup: Setup::Nothing,
+        driver: Driver::Own { run: index_cost::index_cost, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[
+            Target { pipeline: None, metric: Metric::IndexLoss, bound: Bound::AtMost(0.2) },
+            Target { pipeline: None, metric: Metric::IndexLossAtRandom, bound: Bound::AtMost(0.2) },
+            Target { pipeline: None, metric: Metric::IndexRss, bound: Bound::AtMost(48.0) },
+            Target { pipeline: None, metric: Metric::IndexUsedMemory, bound: Bound::AtMost(48.0) },
+            Target { pipeline: None, metric: Metric::IndexBytes, bound: Bound::AtMost(48.0) },
+        ],
+    },
+    Workload {
+        name: "sorted-sets-zadd",
+        about: "ZADD, new score",
+        persistence: Persistence::Off,
+        setup: Setup::Scores,
+        driver: Driver::Clients { run: sorted_sets::zadd, amounts: MEDIUM, needs: "ZADD" },
+        targets: SORTED_SET_TARGETS,
+    },
+    Workload {
+        name: "sorted-sets-zrangebyscore",
+        about: "ZRANGEBYSCORE, 10 of 1 M",
+        persistence: Persistence::Off,
+        setup: Setup::Scores,
+        driver: Driver::Clients { run: sorted_sets::zrangebyscore, amounts: HEAVY, needs: "ZRANGEBYSCORE" },
+        targets: SORTED_SET_TARGETS,
+    },
+    Workload {
+        name: "sorted-sets-zincrby",
+        about: "ZINCRBY",
+        persistence: Persistence::Off,
+        setup: Setup::Scores,
+        driver: Driver::Clients { run: sorted_sets::zincrby, amounts: MEDIUM, needs: "ZINCRBY" },
+        targets: SORTED_SET_TARGETS,
+    },
+    Workload {
         name: "memory-records",
         about: "Memory per job record",
         persistence: Persistence::Off,
@@ -175,7 +263,7 @@ pub(crate) struct Workload {
     pub(crate) targets: &'static [Target],
 }
 
-/// Every preloaded set has `KEYS` keys, numbered as redis-benchmark numbers them.
+/// What is in a preloaded set, numbered as redis-benchmark numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Setup {
     Nothing,
@@ -185,6 +273,10 @@ pub(crate) enum Setup {
     Pairs,
     /// `JOB_KEY`: job records of twelve fields.
     JobRecords,
+    /// `JOB_KEY`: many job records, some of them stuck; and, for a server that keeps no index, one kept by hand.
+    Backlog,
+    /// A sorted set, of which these are the members.
+    Scores,
 }
 
 pub(crate) enum Driver {
@@ -196,6 +288,11 @@ pub(crate) enum Driver {
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
     /// of work (records, connections, messages), which is smaller with `--quick`.
     Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+    /// Reads from a large data set; the servers take turns. They are kept, with what they hold, for the next workload
+    /// of this kind.
+    Search { run: fn(&Server, u64) -> Result<Sample> },
+    /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
+    Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
 }
 
 /// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
@@ -215,6 +312,12 @@ const SCRIPTED: RequestCounts = &[(1, 250_000), (8, 600_000), (32, 600_000)];
 const TRANSACTIONS: RequestCounts = &[(1, 180_000), (8, 250_000), (32, 250_000)];
 /// Each is delivered fifty times.
 const PUBLISHED: RequestCounts = &[(1, 70_000), (8, 200_000), (32, 200_000)];
+
+/// Six of them are one job's life.
+const LIVES: RequestCounts = &[(1, 240_000), (8, 480_000), (32, 480_000)];
+
+const SORTED_SET_TARGETS: &[Target] =
+    &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }];
 
 const LOAD_TARGETS: &[Target] = &[
     Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
@@ -241,7 +344,8 @@ impl Workload {
                 let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
                 if quick { count / 6 } else { *count }
             }
-            Driver::Custom { amount, amount_quick, .. } => {
+            Driver::Search { .. } => self.setup.size(quick),
+            Driver::Custom { amount, amount_quick, .. } | Driver::Own { amount, amount_quick, .. } => {
                 if quick {
                     amount_quick
                 } else {
@@ -259,14 +363,26 @@ impl Setup {
             Setup::Nothing => "",
             Setup::Strings => STRING_KEY,
             Setup::Pairs => PAIR_KEY,
-            Setup::JobRecords => JOB_KEY,
+            Setup::JobRecords | Setup::Backlog => JOB_KEY,
+            Setup::Scores => sorted_sets::MEMBER,
         };
         template.replace("__rand_int__", &format!("{number:012}"))
+    }
+
+    /// How many there are in this set.
+    pub(crate) fn size(self, quick: bool) -> u64 {
+        match self {
+            Setup::Nothing => 0,
+            Setup::Strings | Setup::Pairs | Setup::JobRecords => KEYS,
+            Setup::Backlog | Setup::Scores if quick => KEYS,
+            Setup::Backlog | Setup::Scores => 1_000_000,
+        }
     }
 }
 
 /// All workloads, or those the patterns name. A pattern that is a whole name means only that one, so that `hget`
-/// does not drag `hgetall` along; otherwise it matches any part of a name.
+/// does not drag `hgetall` along; the beginning of names, up to a `-`, means that group; otherwise it matches any part
+/// of a name.
 pub(crate) fn select(patterns: &[String]) -> Result<Vec<&'static Workload>> {
     for pattern in patterns {
         if !WORKLOADS.iter().any(|workload| matches(pattern, workload.name)) {
@@ -279,8 +395,14 @@ pub(crate) fn select(patterns: &[String]) -> Result<Vec<&'static Workload>> {
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    let whole_name = WORKLOADS.iter().any(|workload| workload.name == pattern);
-    if whole_name { name == pattern } else { name.contains(pattern) }
+    let in_group = |name: &str| name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('-'));
+    if WORKLOADS.iter().any(|workload| workload.name == pattern) {
+        name == pattern
+    } else if WORKLOADS.iter().any(|workload| in_group(workload.name)) {
+        in_group(name)
+    } else {
+        name.contains(pattern)
+    }
 }
 
 #[cfg(test)]
@@ -333,6 +455,8 @@ mod tests {
     fn a_whole_name_selects_one_and_a_part_selects_many() {
         assert_eq!(selected(&["hget"]), ["hget"]);
         assert_eq!(selected(&["memory"]), ["memory-records", "memory-idle"]);
+        assert_eq!(selected(&["-idle"]), ["memory-idle"]);
+        assert!(selected(&["records"]).iter().all(|name| name.starts_with("records-")));
         assert_eq!(selected(&["hget", "set"]), ["set", "hget"]);
         assert_eq!(selected(&[]).len(), WORKLOADS.len());
     }
@@ -344,9 +468,10 @@ mod tests {
     }
 
     #[test]
-    fn the_coordination_group_is_the_workloads_with_clients_of_our_own() {
+    fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = WORKLOADS.iter().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        assert_eq!(selected(&["coordination"]), ours.map(|workload| workload.name).collect::<Vec<_>>());
+        let groups = selected(&["coordination", "records", "sorted-sets"]);
+        assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 
     #[test]
