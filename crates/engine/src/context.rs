@@ -96,6 +96,26 @@ impl ReadCx<'_> {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))
     }
 
+    /// The same with the database's part of every index up to date.
+    pub fn settled_shard<T>(&mut self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
+        let db = self.keys.db;
+        if self.keys.locked.shards().next().is_some() {
+            self.keys.locked.settle(db);
+            return self.shard(index, look);
+        }
+        match self.engine.keyspace.lock_shard_unless_busy(index) {
+            Some(mut locked) => {
+                locked.settle(db);
+                let (_, shard) = locked.shards().next().expect("the shard was just locked");
+                look(shard.db(db))
+            }
+            None => {
+                self.keys.met_busy.set(true);
+                look(Shard::default().db(db))
+            }
+        }
+    }
+
     /// The same with the shard's part of every database.
     pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
         match self.keys.locked.shards().find(|(number, _)| *number == index) {

@@ -210,10 +210,10 @@ impl Engine {
         result
     }
 
-    /// Removes what is past its time, so that no index has it. Everything is locked.
+    /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
     pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
         if self.is_restricted() {
-            return;
+            return locked.settle(db);
         }
         let events = self.events_told(Handler::Container);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
@@ -225,7 +225,10 @@ impl Engine {
             let sequence = keys.hand_over().unwrap_or(0);
             drop(keys);
             self.tell(&worker.news, sequence, 0);
+        } else {
+            drop(keys);
         }
+        locked.settle(db);
     }
 }
 

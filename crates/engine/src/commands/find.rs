@@ -49,7 +49,7 @@ fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let shard_count = cx.engine.keyspace.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
-        let next = cx.shard(place.shard, |db| {
+        let next = cx.settled_shard(place.shard, |db| {
             let show = |found: &mut Found, entry: &Entry, hash: HashRef<'_>| {
                 let mut reply = Reply::new(&mut found.bytes, protocol);
                 found.count += 1;

@@ -154,7 +154,13 @@ impl Db {
         self.parts.set_indexes(indexes)
     }
 
-    /// Its records in one of the indexes, in their order.
+    /// Brings its parts of the indexes up to date, to be read.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        self.parts.settle(&self.table);
+    }
+
+    /// Its records in one of the indexes, in their order. They have been brought up to date.
     pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
         self.parts.part(index)
     }

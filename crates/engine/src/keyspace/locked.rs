@@ -395,6 +395,11 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Brings the indexes of database `db` up to date, as far as it is locked: to be read.
+    pub fn settle(&mut self, db: usize) {
+        self.shards_mut().for_each(|shard| shard.dbs[db].settle());
+    }
+
     /// How many shards are locked.
     pub(super) fn len(&self) -> usize {
         self.guards.len()

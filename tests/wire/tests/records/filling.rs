@@ -140,7 +140,7 @@ fn a_shard_is_filled_in_steps() {
         assert_eq!(found, BTreeSet::from([format!("r:odd:{stays}")]));
         assert_eq!(connection.run("IDX.DROP plain").integer(), 1);
     }
-    assert!(turns >= 5 * ATTEMPTS, "others had {turns} turns in {ATTEMPTS} fillings");
+    assert!(turns > ATTEMPTS, "others had {turns} turns in {ATTEMPTS} fillings");
 }
 
 #[test]
