@@ -264,7 +264,11 @@ pub(crate) fn contents(connection: &mut Connection, field_deadlines: bool) -> Co
         }
     }
     ok(connection, "SELECT 0");
-    contents.insert("libraries".into(), connection.run("FUNCTION LIST WITHCODE").to_string());
+    // Redis lists them in no order.
+    let listed = connection.run("FUNCTION LIST WITHCODE");
+    let mut libraries: Vec<String> = listed.items().iter().map(Reply::to_string).collect();
+    libraries.sort();
+    contents.insert("libraries".into(), libraries.join(" "));
     contents.insert("a function".into(), connection.run("FCALL kept 2 one two").to_string());
     contents
 }
