@@ -418,9 +418,12 @@ impl Part {
             if sum == 0 {
                 continue;
             }
-            let hash = NameHash::from_raw(item.1);
-            let name = name_of(table, item.1).unwrap_or_default();
-            let place = |other: &Item| is_before(table, other, item.0, name, hash);
+            // Names are looked up where scores are equal, and only there: each is a place in memory that is cold by now.
+            let place = |other: &Item| match other.0.total_cmp(&item.0) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => other.1 != item.1 && name_of(table, other.1) < name_of(table, item.1),
+            };
             match sum > 0 {
                 true => self.items.insert(item, place),
                 false => drop(self.items.remove_if(place, |found| *found == item)),
