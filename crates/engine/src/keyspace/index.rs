@@ -401,8 +401,8 @@ impl Parts {
     }
 }
 
-/// Changes that wait to be made together: some dozen microseconds' worth.
-const MOVED_MAX: usize = 256;
+/// Changes that wait to be made together: a tenth of a millisecond's worth.
+const MOVED_MAX: usize = 1024;
 
 impl Part {
     /// Makes the changes that were noted.
