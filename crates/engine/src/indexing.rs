@@ -21,6 +21,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Records looked at under one lock while an index is filled: a hundred microseconds or so.
 const RECORDS_PER_LOCK: usize = 256;
 
+/// Most indexes that clients can make: every write of a record looks at each.
+const INDEXES_MAX: usize = 64;
+
 impl Engine {
     /// All indexes that there are now.
     pub fn indexes(&self) -> Indexes {
@@ -89,6 +92,10 @@ impl Engine {
         if let Some(taken) = taken {
             let name = name.escape_ascii();
             return Err(CommandError::said(format!("ERR the name '{name}' is taken by {taken}")));
+        }
+        if indexes.iter().len() >= INDEXES_MAX {
+            let text = format!("ERR there are {INDEXES_MAX} indexes, and every write looks at each: drop one first");
+            return Err(CommandError::said(text));
         }
         let index = Arc::new(Index::new(name, definition));
         let indexes = indexes.with(index.clone());

@@ -113,19 +113,25 @@ fn hrandfield(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// HRANDFIELD with a count: that many different fields, or, if it is negative, that many whether different or not.
-fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
-    let count = cx.args.int()?;
+/// How many random elements are wanted, and whether with what this word asks for: `-5 WITHVALUES`.
+pub(super) fn random_count(args: &mut Args<'_>, with: &str) -> Result<(i64, bool), CommandError> {
+    let count = args.int()?;
     if count == i64::MIN {
         return Err(CommandError::fixed(
             "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
         ));
     }
-    let values = cx.args.take_word("WITHVALUES");
-    cx.args.finish()?;
-    if values && count.unsigned_abs() > i64::MAX as u64 / 2 {
-        return Err(OUT_OF_RANGE);
+    let is_with = args.take_word(with);
+    args.finish()?;
+    match is_with && count.unsigned_abs() > i64::MAX as u64 / 2 {
+        true => Err(OUT_OF_RANGE),
+        false => Ok((count, is_with)),
     }
+}
+
+/// HRANDFIELD with a count: that many different fields, or, if it is negative, that many whether different or not.
+fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
+    let (count, values) = random_count(&mut cx.args, "WITHVALUES")?;
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
     let Some(hash) = hash else {

@@ -1,6 +1,6 @@
 //! Commands that look at some members of a sorted set: ZSCAN step by step, ZRANDMEMBER at random.
 
-use super::hash_scan::{OUT_OF_RANGE, REPEATED_BYTES_MAX, parse_cursor};
+use super::hash_scan::{OUT_OF_RANGE, REPEATED_BYTES_MAX, parse_cursor, random_count};
 use super::scan::{Selection, step_size};
 use super::sorted_sets::Answer;
 use crate::args::is_word;
@@ -82,17 +82,7 @@ fn zrandmember(cx: &mut ReadCx<'_>) -> CommandResult {
 
 /// ZRANDMEMBER with a count: that many different members, or, if it is negative, that many whether different or not.
 fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
-    let count = cx.args.int()?;
-    if count == i64::MIN {
-        return Err(CommandError::fixed(
-            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-        ));
-    }
-    let scores = cx.args.take_word("WITHSCORES");
-    cx.args.finish()?;
-    if scores && count.unsigned_abs() > i64::MAX as u64 / 2 {
-        return Err(OUT_OF_RANGE);
-    }
+    let (count, scores) = random_count(&mut cx.args, "WITHSCORES")?;
     let set = cx.keys.sorted_set(key)?;
     cx.keys.looked_up(key, set.is_some());
     let Some(set) = set else {

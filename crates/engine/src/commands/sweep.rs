@@ -143,7 +143,7 @@ fn at_time(value: &[u8], now_ms: u64) -> Vec<u8> {
 fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let sweep = Sweep::take(&mut cx.args)?;
     let open = cx.reply.open_array();
-    let (mut swept, mut last) = (HashSet::new(), None);
+    let (mut swept, mut last, mut has_begun) = (HashSet::new(), None, false);
     let range = ScoreRange {
         min: ScoreBound { score: f64::NEG_INFINITY, excluded: false },
         max: ScoreBound { score: sweep.before as f64, excluded: true },
@@ -156,14 +156,24 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         let mut locked = match &mut cx.held {
             Some(held) => held.lend(),
             None => {
-                own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+                own = match engine.keyspace.lock_all_unless_busy() {
+                    Some(all) => all,
+                    // What has been swept has been swept, and is told.
+                    None if has_begun => break,
+                    None => return Err(engine.busy()),
+                };
                 own.lend()
             }
         };
         engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
         let Some(stuck) = find(&sweep, &locked, cx.client.db, &range, &mut last, &swept, cx.worker.now_ms) else {
-            return Err(error(format!("there is no index {}", shown(sweep.index))));
+            match has_begun {
+                // Somebody has dropped it meanwhile.
+                true => break,
+                false => return Err(error(format!("there is no index {}", shown(sweep.index)))),
+            }
         };
+        has_begun = true;
         let worker = &mut *cx.worker;
         let mut view = View::new(
             locked.lend(),

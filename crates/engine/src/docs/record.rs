@@ -26,7 +26,7 @@ pub(super) const DOCS: &[CommandDoc] = &[
                 ],
             ),
         ]),
-    doc("hfind", "Finds records under a prefix that pass filters, a few at a time.")
+    doc("hfind", "Finds records under a prefix that pass filters, up to LIMIT (1000) at a time.")
         .complexity("O(N) for N keys looked at; with an index of a filtered field, for N records in its range")
         .arguments(&[
             string("prefix"),
@@ -72,7 +72,7 @@ pub(super) const DOCS: &[CommandDoc] = &[
             integer("limit").after("LIMIT").optional(),
             SHOWN,
         ]),
-    doc("sweep", "Changes records that nobody has touched for long, each in the step in which it is judged.")
+    doc("sweep", "Changes up to LIMIT (1000) old records, each in the step in which it is judged.")
         .complexity("O(log(N)+M) for M records looked at")
         .arguments(&[
             string("index"),

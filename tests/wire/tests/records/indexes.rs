@@ -1,6 +1,6 @@
 //! IDX.CREATE, IDX.DROP, IDX.LIST and IDX.INFO: indexes come, are told of and go.
 
-use crate::support::check;
+use crate::support::{check, start};
 
 #[test]
 fn an_index_has_the_records_that_it_is_made_for() {
@@ -419,4 +419,24 @@ fn a_stamped_record_has_the_time_of_its_last_write() {
         ["a", "1"]
         "##,
     );
+}
+
+/// Every write looks at every index: nobody makes the server slow with thousands of them.
+#[test]
+fn there_are_not_too_many() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    let create = |number: usize| format!("IDX.CREATE many:{number} PREFIX 1 r: FIELD n");
+    let before = connection.run("IDX.LIST").items().len();
+    for number in before..64 {
+        assert_eq!(connection.run(&create(number)).to_string(), "+OK");
+    }
+    let refused = "-ERR there are 64 indexes, and every write looks at each: drop one first";
+    assert_eq!(connection.run(&create(64)).to_string(), refused);
+    assert_eq!(connection.run("IDX.DROP many:63").integer(), 1);
+    assert_eq!(connection.run(&create(64)).to_string(), "+OK");
+    for number in before..=64 {
+        connection.run(&format!("IDX.DROP many:{number}"));
+    }
+    assert_eq!(connection.run("IDX.LIST").items().len(), before);
 }
