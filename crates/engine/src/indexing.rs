@@ -11,7 +11,7 @@ use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::db::Db;
-use crate::keyspace::index::{Definition, Index, Indexes};
+use crate::keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Effect, Key, Locked, Usage};
 use resp::{Reply, Request};
@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Records looked at under one lock while an index is filled: a hundred microseconds or so.
 const RECORDS_PER_LOCK: usize = 256;
 
-/// Most indexes that clients can make: every write of a record looks at each.
-const INDEXES_MAX: usize = 64;
+/// Changes of indexes that are made while everything is locked: half a millisecond or so.
+const SETTLED_AT_ONCE: usize = 2048;
 
 impl Engine {
     /// All indexes that there are now.
@@ -52,6 +52,9 @@ impl Engine {
                     failures.push(format!("there is a key named {said}"));
                 }
                 None => failures.push(format!("the definition of {said} is of another version")),
+                _ if indexes.iter().len() >= INDEXES_MAX => {
+                    failures.push(format!("{said} is one more than {INDEXES_MAX}"))
+                }
                 Some(definition) => indexes = indexes.with(Arc::new(Index::new(&name, definition))),
             }
         }
@@ -180,7 +183,7 @@ impl Engine {
         request: Request<'_>,
         reply: Reply<'_>,
     ) -> CommandResult {
-        let mut locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
+        let mut locked = self.lock_for_index(client.db).ok_or_else(|| self.busy())?;
         let result = self.run_on_index_under(worker, client, registered, request, reply, locked.lend());
         self.serve_ready(worker, &mut locked);
         result
@@ -215,6 +218,23 @@ impl Engine {
         let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked.lend(), None, true);
         drop(garbage);
         result
+    }
+
+    /// Locks everything, to read an index; `None` when that would take long. If much has been written since one was read,
+    /// each shard brings its part up to date by itself first, and others go on meanwhile.
+    pub(crate) fn lock_for_index(&self, db: usize) -> Option<Locked<'_>> {
+        let locked = self.keyspace.lock_all_unless_busy()?;
+        if locked.unsettled(db) <= SETTLED_AT_ONCE {
+            return Some(locked);
+        }
+        drop(locked);
+        // From the last to the first, for the same reason as in `fill_index`.
+        for shard in (0..self.keyspace.shard_count()).rev() {
+            let mut locked = self.keyspace.lock_shard_unless_busy(shard)?;
+            locked.settle(db);
+            locked.release_fairly();
+        }
+        self.keyspace.lock_all_unless_busy()
     }
 
     /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.

@@ -6,6 +6,8 @@
 
 #[path = "replay/damage.rs"]
 mod damage;
+#[path = "replay/indexes.rs"]
+mod indexes;
 #[path = "replay/place.rs"]
 mod place;
 #[path = "replay/requests.rs"]

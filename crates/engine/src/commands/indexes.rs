@@ -122,7 +122,7 @@ fn with_index<T>(
     let mut locked = match held {
         Some(held) => held.lend(),
         None => {
-            own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+            own = engine.lock_for_index(client.db).ok_or_else(|| engine.busy())?;
             own.lend()
         }
     };

@@ -156,7 +156,7 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         let mut locked = match &mut cx.held {
             Some(held) => held.lend(),
             None => {
-                own = match engine.keyspace.lock_all_unless_busy() {
+                own = match engine.lock_for_index(cx.client.db) {
                     Some(all) => all,
                     // What has been swept has been swept, and is told.
                     None if has_begun => break,

@@ -57,9 +57,9 @@ impl Locked<'_> {
             Effect::SortedSetAdd { key, members } => self.sorted_set_add(db, key, members, thresholds),
             Effect::SortedSetRemove { key, members } => return self.sorted_set_remove(db, key, members),
             Effect::Delete { key, cause: _ } => self.delete(db, key),
-            Effect::Deadline { key, deadline } => {
-                usize::from(self.db_mut(db, key).change(key, |entry, _| entry.set_deadline(deadline)).is_some())
-            }
+            Effect::Deadline { key, deadline } => usize::from(
+                self.db_mut(db, key).change_unscored(key, |entry, _| entry.set_deadline(deadline)).is_some(),
+            ),
             Effect::Rename { from, to } => match self.db_mut(db, from).take_loose(from) {
                 Some((loose, deadline)) => self.put(db, to, loose, deadline),
                 None => 0,
@@ -283,7 +283,7 @@ impl Locked<'_> {
         let longest = fields.iter().map(|(field, value)| field.len().max(value.len())).max().unwrap_or(0);
         let too_long = longest > thresholds.hash_value_bytes_max;
         let packable = longest <= PACKED_BYTES_MAX;
-        let changed = db.change_fields(key, fields.iter().map(|(field, _)| *field), |entry, shapes| {
+        let changed = db.change_set(key, fields, |entry, shapes| {
             if entry.kind() == Kind::PackedHash {
                 let count_max = packed::Packed::new(entry.body(), shapes).len() + fields.len();
                 if packable && !too_long && count_max <= thresholds.hash_entries_max.min(PACKED_FIELDS_MAX) {

@@ -2,10 +2,11 @@
 
 use super::entry::{Entry, Kind};
 use super::footprint::DEADLINE_BYTES;
-use super::index::{Indexes, Item, Part, Parts};
+use super::index::Indexes;
+use super::index_parts::{Item, Part, Parts, Places, Standings};
 use super::key::Key;
 use super::object::Object;
-use super::packed;
+use super::packed::{self, Pair};
 use super::shapes::Shapes;
 use super::table::{NameHash, Table};
 use super::value::{Loose, Value};
@@ -71,6 +72,13 @@ impl Db {
     #[inline]
     pub fn prefetch(&self, key: Key<'_>) {
         self.table.prefetch(key.hash);
+        self.parts.prefetch_notes();
+    }
+
+    /// Has the CPU fetch what [`Db::prefetch`] looks at.
+    #[inline]
+    pub(super) fn prefetch_self(&self) {
+        self.parts.prefetch();
     }
 
     /// What an entry of this database holds.
@@ -160,9 +168,19 @@ impl Db {
         self.parts.settle(&self.table);
     }
 
+    /// How much there is to bring up to date.
+    pub(super) fn unsettled(&self) -> usize {
+        self.parts.unsettled()
+    }
+
     /// Its records in one of the indexes, in their order. They have been brought up to date.
     pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
         self.parts.part(index)
+    }
+
+    /// Heap bytes of its part of one of the indexes.
+    pub fn part_bytes(&self, index: usize) -> usize {
+        self.parts.part_bytes(index)
     }
 
     /// True when every record here that an index covers and that has its field is in the index.
@@ -186,9 +204,7 @@ impl Db {
         let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
         let mut seen = 0;
         table.visit_range(from, to, |entry| {
-            let scores = parts.scores(entry, shapes);
-            let before = parts.in_built(&scores);
-            parts.move_record(table, entry.name(), NameHash::of(entry.name()), &before, &scores);
+            parts.add_to_unfilled(table, entry, shapes);
             seen += 1;
         });
         seen
@@ -210,7 +226,21 @@ impl Db {
         std::mem::replace(self, empty)
     }
 
-    /// Changes fields of a hash in place, as [`Db::change`] does.
+    /// Sets fields of a hash in place, as [`Db::change`] does.
+    #[inline]
+    pub(super) fn change_set<T>(
+        &mut self,
+        key: Key<'_>,
+        fields: &[Pair<'_>],
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+    ) -> Option<T> {
+        let places = self.parts.concerned(key.name, fields.iter().map(|(field, _)| *field));
+        self.change_scored(key, places, change, |parts, entry, shapes, out| {
+            parts.standings_set(places, fields, entry, shapes, out);
+        })
+    }
+
+    /// Changes fields of a hash in any other way.
     #[inline]
     pub(super) fn change_fields<'f, T>(
         &mut self,
@@ -218,38 +248,54 @@ impl Db {
         fields: impl Iterator<Item = &'f [u8]> + Clone,
         change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
     ) -> Option<T> {
-        match self.parts.concern(fields) {
-            true => self.change(key, change),
-            false => self.change_unindexed(key, change),
-        }
+        let places = self.parts.concerned(key.name, fields);
+        self.change_scored(key, places, change, |parts, entry, shapes, out| parts.standings(places, entry, shapes, out))
     }
 
     /// Changes an entry in place and keeps deadlines and indexes in step. `None` when there is no such key.
     #[inline]
     pub(super) fn change<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
-        if self.parts.is_idle() {
-            return self.change_unindexed(key, change);
-        }
+        let places = self.parts.covering(key.name);
+        self.change_scored(key, places, change, |parts, entry, shapes, out| parts.standings(places, entry, shapes, out))
+    }
+
+    /// The same for a change that is no other record for an index.
+    #[inline]
+    pub(super) fn change_unscored<T>(
+        &mut self,
+        key: Key<'_>,
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+    ) -> Option<T> {
         let entry = self.table.get_mut(key.hash, key.name)?;
         let before = (entry.deadline(), field_deadline(entry));
-        let scores_before = self.parts.scores(entry, &self.shapes);
         let result = change(entry, &mut self.shapes);
-        let scores_after = self.parts.scores(entry, &self.shapes);
         let after = (entry.deadline(), field_deadline(entry));
-        if scores_before != scores_after {
-            self.parts.move_record(&self.table, key.name, key.hash, &scores_before, &scores_after);
-        }
         if before != after {
             self.move_deadlines(key.hash, before, after);
         }
         Some(result)
     }
 
-    fn change_unindexed<T>(&mut self, key: Key<'_>, change: impl FnOnce(&mut Entry, &mut Shapes) -> T) -> Option<T> {
+    /// The same for a change after which a record can be something else to some indexes: what, `standings` tells.
+    #[inline]
+    fn change_scored<T>(
+        &mut self,
+        key: Key<'_>,
+        places: Places,
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+        standings: impl FnOnce(&Parts, &Entry, &Shapes, &mut Standings),
+    ) -> Option<T> {
+        if places.is_empty() {
+            return self.change_unscored(key, change);
+        }
         let entry = self.table.get_mut(key.hash, key.name)?;
         let before = (entry.deadline(), field_deadline(entry));
+        let (mut was, mut is) = (Standings::new(), Standings::new());
+        self.parts.standings(places, entry, &self.shapes, &mut was);
         let result = change(entry, &mut self.shapes);
+        standings(&self.parts, entry, &self.shapes, &mut is);
         let after = (entry.deadline(), field_deadline(entry));
+        self.parts.move_record(&self.table, key.name, key.hash, places, (&was, &is));
         if before != after {
             self.move_deadlines(key.hash, before, after);
         }
@@ -275,23 +321,21 @@ impl Db {
         reindex(&mut self.field_deadlines, key.hash, None, field_deadline(&entry));
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
-        if !self.parts.is_idle() {
-            let after = self.parts.scores(entry, &self.shapes);
-            if after.iter().any(Option::is_some) {
-                let before = std::iter::repeat_n(None, after.len()).collect();
-                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
-            }
+        let places = self.parts.covering(key.name);
+        if !places.is_empty() {
+            let mut standings = Standings::new();
+            self.parts.standings(places, entry, &self.shapes, &mut standings);
+            self.parts.add_record(&self.table, key.name, key.hash, places, &standings);
         }
     }
 
     /// Takes an entry out; its body may still name a shape, which the caller gives back.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
-        if !self.parts.is_idle() {
-            let before = self.parts.scores(self.table.get(key.hash, key.name)?, &self.shapes);
-            if before.iter().any(Option::is_some) {
-                let after = std::iter::repeat_n(None, before.len()).collect();
-                self.parts.move_record(&self.table, key.name, key.hash, &before, &after);
-            }
+        let places = self.parts.covering(key.name);
+        if !places.is_empty() {
+            let mut standings = Standings::new();
+            self.parts.standings(places, self.table.get(key.hash, key.name)?, &self.shapes, &mut standings);
+            self.parts.remove_record(&self.table, key.name, key.hash, places, &standings);
         }
         let entry = self.table.remove(key.hash, key.name)?;
         self.move_deadline(key.hash, entry.deadline(), None);

@@ -3,7 +3,8 @@
 
 use super::db::Db;
 use super::entry::Entry;
-use super::index::{Index, Item, is_before};
+use super::index::Index;
+use super::index_parts::{Item, is_before};
 use super::key::Key;
 use super::locked::Locked;
 use super::scalar::Scalar;
@@ -82,7 +83,7 @@ impl<'a> IndexRef<'a> {
 
     /// Heap bytes of all parts.
     pub fn heap_bytes(&self) -> usize {
-        self.parts().map(|(_, part)| part.heap_bytes()).sum()
+        self.parts().map(|(db, _)| db.part_bytes(self.at)).sum()
     }
 
     /// The score of a record.

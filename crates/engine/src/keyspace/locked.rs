@@ -234,6 +234,7 @@ impl Keyspace {
                 continue;
             }
             if let Some(guard) = self.shards[number].0.try_lock() {
+                guard.db(db).prefetch_self();
                 batch.guards.push((number, guard));
             }
         }
@@ -398,6 +399,11 @@ impl<'a> Locked<'a> {
     /// Brings the indexes of database `db` up to date, as far as it is locked: to be read.
     pub fn settle(&mut self, db: usize) {
         self.shards_mut().for_each(|shard| shard.dbs[db].settle());
+    }
+
+    /// How many changes that would make.
+    pub fn unsettled(&self, db: usize) -> usize {
+        self.shards().map(|(_, shard)| shard.db(db).unsettled()).sum()
     }
 
     /// How many shards are locked.

@@ -14,6 +14,7 @@ pub mod entry;
 pub mod footprint;
 pub mod hash;
 pub mod index;
+mod index_parts;
 pub mod index_set;
 mod item;
 pub mod key;

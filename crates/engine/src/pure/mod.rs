@@ -15,7 +15,7 @@ mod natural;
 pub mod numbers;
 mod packed;
 #[allow(unsafe_code, reason = "there is no safe way to ask for it")]
-mod prefetch;
+pub(crate) mod prefetch;
 pub mod ranked;
 pub mod rdb;
 pub mod rdb_file;

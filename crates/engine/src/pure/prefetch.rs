@@ -6,13 +6,19 @@ const LINE_BYTES: usize = 64;
 /// Has the CPU fetch all of a slice, without waiting for any of it. A search in it that jumps about would wait for each
 /// line it comes to.
 #[inline]
-pub(super) fn prefetch<T>(items: &[T]) {
+pub(crate) fn prefetch<T>(items: &[T]) {
+    prefetch_at(items.as_ptr(), items.len());
+}
+
+/// The same for `count` items that begin at an address, whether there is anything yet or not.
+#[inline]
+pub(crate) fn prefetch_at<T>(first: *const T, count: usize) {
     #[cfg(target_arch = "x86_64")]
-    for offset in (0..size_of_val(items)).step_by(LINE_BYTES) {
+    for offset in (0..count * size_of::<T>()).step_by(LINE_BYTES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching has no effect that a program can see, whatever the address; this one lies in the slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().cast::<i8>().wrapping_add(offset)) };
+        // SAFETY: prefetching has no effect that a program can see, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.cast::<i8>().wrapping_add(offset)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = items;
+    let _ = (first, count);
 }

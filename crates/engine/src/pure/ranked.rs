@@ -16,6 +16,10 @@
 use super::prefetch::prefetch;
 use std::ops::Range;
 
+mod together;
+
+pub use together::Change;
+
 /// Most items of a leaf, and most children of an inner node.
 const NODE_MAX: usize = 64;
 /// A node with fewer is evened out with a neighbour or becomes part of it.
@@ -64,7 +68,7 @@ impl<T: Copy> Ranked<T> {
             let mut children = level.into_iter().peekable();
             level = Vec::new();
             while children.peek().is_some() {
-                let mut inner = Inner { firsts: room(), counts: room(), children: room() };
+                let mut inner = Inner::empty();
                 children.by_ref().take(NODE_MAX).for_each(|child| inner.push(child));
                 level.push(Node::Inner(Box::new(inner)));
             }
@@ -121,7 +125,7 @@ impl<T: Copy> Ranked<T> {
         };
         if self.root.len() == NODE_MAX {
             let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
-            let mut inner = Inner { firsts: room(), counts: room(), children: room() };
+            let mut inner = Inner::empty();
             inner.push(root);
             inner.split(0, place);
             self.root = Node::Inner(Box::new(inner));
@@ -379,6 +383,10 @@ fn level<X>(left: &mut Vec<X>, right: &mut Vec<X>, len: usize) {
 }
 
 impl<T: Copy> Inner<T> {
+    fn empty() -> Inner<T> {
+        Inner { firsts: room(), counts: room(), children: room() }
+    }
+
     fn push(&mut self, child: Node<T>) {
         self.insert(self.children.len(), child);
     }
@@ -438,7 +446,7 @@ impl<T: Copy> Inner<T> {
         };
         let mut right = match child {
             Node::Leaf(_) => Node::Leaf(room()),
-            Node::Inner(_) => Node::Inner(Box::new(Inner { firsts: room(), counts: room(), children: room() })),
+            Node::Inner(_) => Node::Inner(Box::new(Inner::empty())),
         };
         child.level(&mut right, len);
         self.note(at);

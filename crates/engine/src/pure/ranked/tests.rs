@@ -2,6 +2,7 @@
 
 use super::super::test_random::Random;
 use super::*;
+use std::collections::HashSet;
 
 /// A score, what stands for a name, and a slot that is no part of the order.
 type Item = (u32, u32, u32);
@@ -110,6 +111,76 @@ fn random_changes_agree_with_a_sorted_list() {
             assert_eq!(first, model.remove(0));
         }
         assert!(tree.is_empty() && model.is_empty());
+    }
+}
+
+#[test]
+fn changes_together_agree_with_a_sorted_list() {
+    let mut random = Random::new();
+    for scores in [1, 50, 1_000_000] {
+        let (mut tree, mut model): (Ranked<Item>, Vec<Item>) = (Ranked::default(), Vec::new());
+        for round in 0..300_u32 {
+            // Few and many, that grow and shrink it, all over and in one place.
+            let count = [1, 3, 40, 400, 5_000][random.below(5)];
+            let percent_coming = [0, 20, 50, 80, 100][random.below(5)];
+            let narrow = random.below(3) == 0;
+            let mut changes: Vec<Change<Item>> = Vec::new();
+            for number in 0..count {
+                let comes = random.below(100) < percent_coming && model.len() < 30_000;
+                let item = match comes {
+                    true if narrow => (scores as u32 / 2, round * 10_000 + number, 0),
+                    true => (random.below(scores) as u32, round * 10_000 + number, 0),
+                    false if random.below(50) == 0 => (random.below(scores) as u32, u32::MAX - number, 0),
+                    false if model.is_empty() => continue,
+                    false => *random.pick(&model),
+                };
+                changes.push(Change { item, comes });
+            }
+            changes.sort_by_key(|change| key(&change.item));
+            changes.dedup_by_key(|change| key(&change.item));
+            tree.change_all(&changes, |one, other| key(one) < key(other));
+            let gone: HashSet<Item> = changes.iter().filter(|change| !change.comes).map(|change| change.item).collect();
+            model.retain(|item| !gone.contains(item));
+            model.extend(changes.iter().filter(|change| change.comes).map(|change| change.item));
+            model.sort_by_key(key);
+            tree.check();
+            assert!(tree.iter().eq(model.iter().copied()));
+            // What has been changed together can still be changed alone.
+            let score = random.below(scores) as u32;
+            add(&mut tree, &mut model, (score, round * 10_000 + 9_999, 0));
+            look(&tree, &model, &mut random, score);
+        }
+        tree.change_all(
+            &model.iter().map(|item| Change { item: *item, comes: false }).collect::<Vec<_>>(),
+            |one, other| key(one) < key(other),
+        );
+        assert!(tree.is_empty());
+        tree.check();
+    }
+}
+
+#[test]
+fn leaves_that_change_together_are_full_enough() {
+    let mut random = Random::new();
+    let mut tree: Ranked<(u64, u32)> = Ranked::from_sorted((0..20_000).map(|number| (u64::from(number) << 40, number)));
+    // Items get another place, all over or at the end, a tenth of them at a time.
+    for at_end in [false, true] {
+        for round in 0..60_u64 {
+            let (mut changes, mut moved) = (Vec::new(), HashSet::new());
+            for number in 0..2_000 {
+                let place = if at_end { (1 << 62) + (round << 20) + number } else { random.next() >> 2 };
+                let item = tree.get(random.below(tree.len())).unwrap();
+                if moved.insert(item.1) {
+                    changes.push(Change { item, comes: false });
+                    changes.push(Change { item: (place, item.1), comes: true });
+                }
+            }
+            changes.sort_by_key(|change| change.item);
+            tree.change_all(&changes, |one, other| one < other);
+        }
+        tree.check();
+        assert_eq!(tree.len(), 20_000);
+        assert!(fill_percent(&tree) >= 55, "{} %, at the end: {at_end}", fill_percent(&tree));
     }
 }
 

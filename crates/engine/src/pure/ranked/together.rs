@@ -1,0 +1,165 @@
+//! Many changes of a tree in one walk. Each leaf in which something changes is fetched and written once, however much
+//! changes in it; a change that came alone would look for its leaf from the root.
+
+use super::super::prefetch::prefetch;
+use super::{Inner, NODE_MAX, NODE_MIN, Node, Ranked, room};
+
+/// An item that comes or goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<T> {
+    pub item: T,
+    pub comes: bool,
+}
+
+impl<T: Copy + PartialEq> Ranked<T> {
+    /// Makes changes that are in the order of their items, of which no two are the same. `before` tells whether the first
+    /// of two items comes before the other; unlike elsewhere, it is shown items that are going. One that goes and is not
+    /// there is passed over.
+    pub fn change_all(&mut self, changes: &[Change<T>], before: impl Fn(&T, &T) -> bool) {
+        let mut walk = Walk { before, merged: Vec::with_capacity(2 * NODE_MAX) };
+        let mut level = walk.change(&mut self.root, changes);
+        while !level.is_empty() {
+            // What was the root has become several nodes.
+            let mut inner = Inner::empty();
+            inner.push(std::mem::replace(&mut self.root, Node::Leaf(Vec::new())));
+            level.into_iter().for_each(|node| inner.push(node));
+            level = inner.split_evenly();
+            self.root = Node::Inner(Box::new(inner));
+        }
+        self.lower_root();
+    }
+}
+
+struct Walk<T, F> {
+    before: F,
+    /// What becomes of a leaf.
+    merged: Vec<T>,
+}
+
+impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
+    /// Makes changes below a node. If it becomes too large, it keeps its first part, and the others are handed out.
+    fn change(&mut self, node: &mut Node<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
+        match node {
+            Node::Leaf(items) => self.change_leaf(items, changes),
+            Node::Inner(inner) => {
+                self.change_children(inner, changes);
+                inner.balance_all();
+                inner.split_evenly()
+            }
+        }
+    }
+
+    fn change_leaf(&mut self, items: &mut Vec<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
+        self.merged.clear();
+        // Where much changes, the next place is near; otherwise it is searched for.
+        let is_near = changes.len() * 8 >= items.len();
+        let mut rest = &items[..];
+        for Change { item, comes } in changes {
+            let at = match comes {
+                true if is_near => rest.iter().take_while(|other| (self.before)(other, item)).count(),
+                true => rest.partition_point(|other| (self.before)(other, item)),
+                // The items of a leaf are soon compared, and their order may be costly to tell.
+                false => match rest.iter().position(|other| other == item) {
+                    Some(at) => at,
+                    None => continue,
+                },
+            };
+            self.merged.extend_from_slice(&rest[..at]);
+            rest = &rest[at + usize::from(!comes)..];
+            if *comes {
+                self.merged.push(*item);
+            }
+        }
+        self.merged.extend_from_slice(rest);
+        let mut pieces = even_pieces(self.merged.len()).scan(0, |start, len| {
+            *start += len;
+            Some(&self.merged[*start - len..*start])
+        });
+        items.clear();
+        if let Some(first) = pieces.next() {
+            if items.capacity() < first.len() {
+                items.reserve_exact(first.len().next_power_of_two());
+            }
+            items.extend_from_slice(first);
+        }
+        let leaf = |piece: &[T]| {
+            let mut leaf = room();
+            leaf.extend_from_slice(piece);
+            Node::Leaf(leaf)
+        };
+        pieces.map(leaf).collect()
+    }
+
+    fn change_children(&mut self, inner: &mut Inner<T>, mut changes: &[Change<T>]) {
+        let mut at = 0;
+        while let Some(change) = changes.first() {
+            // A child has the items from its first one on; those before all are for the first child.
+            let is_up_to = |first: &T, item: &T| first == item || (self.before)(first, item);
+            at += inner.firsts[at..].partition_point(|first| is_up_to(first, &change.item)).saturating_sub(1);
+            let count = match inner.firsts.get(at + 1) {
+                Some(next) => changes.iter().position(|change| is_up_to(next, &change.item)),
+                None => None,
+            };
+            let (below, others) = changes.split_at(count.unwrap_or(changes.len()));
+            if let Some(Node::Leaf(items)) = inner.children.get(at + 1) {
+                prefetch(items);
+            }
+            let more = self.change(&mut inner.children[at], below);
+            changes = others;
+            if inner.children[at].len() == 0 {
+                inner.remove(at);
+                continue;
+            }
+            inner.note(at);
+            for node in more {
+                at += 1;
+                inner.insert(at, node);
+            }
+        }
+    }
+}
+
+impl<T: Copy> Inner<T> {
+    /// Sees to it that every child has enough.
+    fn balance_all(&mut self) {
+        let mut at = 0;
+        while at < self.children.len() {
+            let count = self.children.len();
+            if self.children[at].len() < NODE_MIN && count > 1 {
+                self.balance(at);
+            }
+            // One that has become part of its neighbour is looked at again.
+            match self.children.len() < count {
+                true => at = at.min(self.children.len() - 1),
+                false => at += 1,
+            }
+        }
+    }
+
+    /// Keeps as many children as it may have, and hands out nodes with the others.
+    fn split_evenly(&mut self) -> Vec<Node<T>> {
+        let mut lens = even_pieces(self.children.len());
+        let Some(own) = lens.next().filter(|own| *own < self.children.len()) else { return Vec::new() };
+        let (mut firsts, mut counts) = (self.firsts.drain(own..), self.counts.drain(own..));
+        let mut children = self.children.drain(own..);
+        let piece = |len: usize| {
+            let mut piece = Inner::empty();
+            piece.firsts.extend(firsts.by_ref().take(len));
+            piece.counts.extend(counts.by_ref().take(len));
+            piece.children.extend(children.by_ref().take(len));
+            Node::Inner(Box::new(piece))
+        };
+        let pieces = lens.map(piece).collect();
+        drop((firsts, counts, children));
+        self.firsts.shrink_to(NODE_MAX);
+        self.counts.shrink_to(NODE_MAX);
+        self.children.shrink_to(NODE_MAX);
+        pieces
+    }
+}
+
+/// The sizes of as few nodes as hold so many, as even as can be.
+fn even_pieces(count: usize) -> impl Iterator<Item = usize> {
+    let pieces = count.div_ceil(NODE_MAX);
+    (0..pieces).map(move |piece| count / pieces + usize::from(piece < count % pieces))
+}

@@ -1,0 +1,48 @@
+//! Indexes of many records, whose changes wait to be made together: with scores that are all different and with few,
+//! in one shard and in several, looked at often and seldom.
+
+use crate::place::Place;
+use crate::seed;
+use crate::state::State;
+use fastrand::Rng;
+
+const RECORDS: usize = 4_000;
+const REQUESTS: usize = 30_000;
+
+#[test]
+fn indexes_of_many_records_are_exact() {
+    let mut random = Rng::with_seed(seed());
+    for (shards, scores) in [(1, 3), (1, 1_000_000), (4, 500)] {
+        let place = Place::new(shards, 1, &[]);
+        let mut asker = place.asker(0);
+        let mut looks = 0;
+        for number in 0..REQUESTS {
+            // Names of both indexes and of one, most of them of records that are there.
+            let name = format!("{}{}", ["a", "x"][random.usize(..2)], random.usize(..RECORDS));
+            let score = random.i32(..scores);
+            let request = match random.u8(..100) {
+                // A number for both indexes; in `index:some` it counts unless f2 is v.
+                0..60 => format!("HSET {name} f1 {score} f3 {score}"),
+                60..75 => format!("HSET {name} f1 {number} f3 {}", number / 10),
+                75..80 => format!("HSET {name} f2 {}", random.choice(["v", "w"]).expect("one of two")),
+                80..83 => format!("HSET {name} f1 none f3 {score}"),
+                83..86 => format!("HDEL {name} {}", random.choice(["f1", "f2", "f3"]).expect("one of three")),
+                86..94 => format!("DEL {name}"),
+                94..96 => format!("RENAME {name} a{}", random.usize(..RECORDS)),
+                96 => format!("SET {name} {score}"),
+                97 => format!("ZRANGE index:all {score} +inf BYSCORE LIMIT 0 3"),
+                98 => format!("ZRANK index:some {name}"),
+                _ => format!("HINCRBY {name} f1 {score}"),
+            };
+            asker.say(&request);
+            if random.usize(..REQUESTS / 10) == 0 {
+                // Compares each index with all records.
+                State::of(&place.engine);
+                looks += 1;
+            }
+        }
+        let state = State::of(&place.engine);
+        println!("{shards} shards, {scores} scores: {} keys, {looks} looks", state.0.len());
+        assert!(state.0.len() > RECORDS / 2);
+    }
+}
