@@ -15,7 +15,10 @@ use std::collections::BTreeSet;
 
 /// Entries by name, with an index of deadlines that `apply` keeps in step.
 #[derive(Default)]
+#[repr(C)]
 pub struct Db {
+    /// This database's part of every index; first, as [`Shard`](super::shard::Shard) says.
+    parts: Parts,
     pub(super) table: Table,
     pub(super) shapes: Shapes,
     /// Deadline and hash of each key that has one, soonest first.
@@ -24,8 +27,6 @@ pub struct Db {
     deadline_sum: u128,
     /// The soonest field deadline and hash of each hash that has any.
     field_deadlines: BTreeSet<(u64, u64)>,
-    /// This database's part of every index.
-    parts: Parts,
     /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }

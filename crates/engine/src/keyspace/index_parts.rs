@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// A record in a part: its score, and the hash of its name.
 pub(crate) type Item = (f64, u64);
+
 /// Some of the indexes: a bit for the place of each.
 #[derive(Clone, Copy)]
 pub(super) struct Places(u64);
@@ -52,11 +53,12 @@ impl Places {
 
 /// The parts of all indexes in one database of one shard.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Parts {
-    indexes: Indexes,
     /// In the order of `indexes`. Empty until the first record comes. There is an index by default, and often no other: what
     /// every write to it looks at is at hand then.
     parts: SmallVec<[Part; 1]>,
+    indexes: Indexes,
 }
 
 /// The records of one index in one database of one shard.
@@ -65,10 +67,11 @@ pub(super) struct Parts {
 /// changes in it, instead of once for each change. IMPORTANT: whoever reads settles first, and so does a record that
 /// goes: what is noted, and what is in the tree, has its name in the table.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Part {
-    items: Ranked<Item>,
     /// What has changed since the tree was settled, in the order in which it did.
     noted: Vec<Move>,
+    items: Ranked<Item>,
     /// Hashes of the names of records that would be in it if their field were a number.
     odd: HashSet<u64, foldhash::fast::FixedState>,
 }
@@ -80,6 +83,10 @@ struct Move {
     hash: u64,
 }
 
+/// Parts that are fetched for every request that a connection looks ahead to: with many indexes, few of them are about
+/// one record.
+const FETCHED_AHEAD: usize = 2;
+
 impl Parts {
     pub(super) fn indexes(&self) -> &Indexes {
         &self.indexes
@@ -88,13 +95,13 @@ impl Parts {
     /// Has the CPU fetch what is first looked at when a record changes, without waiting for it.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch(&self.parts);
+        prefetch(&self.parts[..self.parts.len().min(FETCHED_AHEAD)]);
     }
 
     /// The same for where the next changes are noted; the parts themselves have been fetched.
     #[inline]
     pub(super) fn prefetch_notes(&self) {
-        for part in &self.parts {
+        for part in self.parts.iter().take(FETCHED_AHEAD) {
             let spare = part.noted.capacity() - part.noted.len();
             prefetch_at(part.noted.as_ptr().wrapping_add(part.noted.len()), spare.min(2));
         }
@@ -301,7 +308,7 @@ impl Parts {
 /// Most changes that wait to be made together. Fewer, and leaves are fetched more often; more, and others wait longer for
 /// the shard than that saves: this is a fifth of a millisecond's worth.
 const NOTED_MAX: usize = 768;
-/// So many wait in any part. In between, it is one for each eight records: three bytes a record.
+/// So many wait in any part. In between, it is about one for each eight records: a few bytes a record.
 const NOTED_MIN: usize = 16;
 
 impl Part {
@@ -310,7 +317,7 @@ impl Part {
         self.noted.push(Move { before, after, hash: hash.get() });
         if self.noted.len() == self.noted.capacity() {
             self.settle(table);
-            let wait = (self.items.len() / 8).clamp(NOTED_MIN, NOTED_MAX);
+            let wait = (self.items.len() / 8).next_power_of_two().clamp(NOTED_MIN, NOTED_MAX);
             if self.noted.capacity() != wait {
                 self.noted = Vec::with_capacity(wait);
             }
@@ -406,7 +413,7 @@ fn merged(gone: &[Item], come: &[Item], order: impl Fn(&Item, &Item) -> Ordering
 
 /// The order of scores, which are numbers and never minus zero.
 #[inline]
-fn by_score(one: f64, other: f64) -> Ordering {
+pub(crate) fn by_score(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 

@@ -4,7 +4,7 @@
 use super::db::Db;
 use super::entry::Entry;
 use super::index::Index;
-use super::index_parts::{Item, is_before};
+use super::index_parts::{Item, by_score, is_before};
 use super::key::Key;
 use super::locked::Locked;
 use super::scalar::Scalar;
@@ -12,10 +12,8 @@ use super::shard::Shard;
 use super::sorted_set::{Direction, Member, Name, NameRange, ScoreRange};
 use super::table::NameHash;
 use super::value::Value;
-use crate::pure::ranked::{self, Ranked};
+use crate::pure::ranked::Ranked;
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 /// An index to be read.
@@ -210,80 +208,112 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 }
 
 /// Records of an index in order.
+///
+/// They are gathered by the window: all up to a record that is some places ahead in its part, and no other part is there
+/// sooner. So the records of one part are looked up together, which waits for less memory than one after the other, and to
+/// put a window in order costs each of them less than a heap of all parts' next ones would.
 pub struct IndexMembers<'a> {
-    parts: Vec<(&'a Db, ranked::Iter<'a, Item>)>,
-    heads: BinaryHeap<Head<'a>>,
-    /// The next ones in reverse order, which are fetched together: one after the other, each would be waited for.
-    ahead: Vec<(&'a Db, Item)>,
+    parts: Vec<Rest<'a>>,
+    /// The next ones, in reverse order.
+    window: Vec<Found<'a>>,
+    /// How far ahead the next window looks.
+    width: usize,
     direction: Direction,
 }
 
-/// Records that are fetched together.
-const AHEAD: usize = 32;
-
-/// The next record of a part.
-struct Head<'a> {
-    item: Item,
-    part: usize,
+/// What is left of a part.
+struct Rest<'a> {
     db: &'a Db,
-    direction: Direction,
+    part: &'a Ranked<Item>,
+    ranks: Range<usize>,
 }
+
+/// A record: where it is kept, what it holds, and its score.
+type Found<'a> = (&'a Db, &'a Entry, f64);
+
+/// Who wants few gets by with a small window.
+const WIDTH_MIN: usize = 4;
+const WIDTH_MAX: usize = 32;
 
 impl<'a> IndexMembers<'a> {
     fn new(index: IndexRef<'a>, start: &[usize], end: &[usize], direction: Direction) -> IndexMembers<'a> {
         let ranges = start.iter().zip(end);
-        let parts = index.parts().zip(ranges).map(|((db, part), (start, end))| (db, part.range(*start..*end)));
-        let mut members =
-            IndexMembers { parts: parts.collect(), heads: BinaryHeap::new(), ahead: Vec::new(), direction };
-        for part in 0..members.parts.len() {
-            let head = next_head(&mut members.parts, part, direction);
-            members.heads.extend(head);
-        }
-        members
+        let parts = index.parts().zip(ranges).map(|((db, part), (start, end))| Rest { db, part, ranks: *start..*end });
+        let parts = parts.filter(|rest| !rest.ranks.is_empty()).collect();
+        IndexMembers { parts, window: Vec::new(), width: WIDTH_MIN, direction }
     }
 
-    fn look_ahead(&mut self) {
-        while self.ahead.len() < AHEAD
-            && let Some(mut first) = self.heads.peek_mut()
-        {
-            let Head { item, part, db, .. } = *first;
-            self.ahead.push((db, item));
-            // In its place, so that the heap is put in order once.
-            match next_head(&mut self.parts, part, self.direction) {
-                Some(next) => *first = next,
-                None => drop(PeekMut::pop(first)),
-            }
+    fn fill_window(&mut self) {
+        let (width, direction) = (self.width, self.direction);
+        let ends = self.parts.iter().filter_map(|rest| rest.ahead(width, direction).map(|item| (rest.db, item)));
+        let end = ends.min_by(|one, other| in_order(*one, *other, direction));
+        let mut items = Vec::with_capacity(width);
+        for rest in &mut self.parts {
+            let db = rest.db;
+            rest.take_up_to(end, direction, &mut items);
+            items.iter().for_each(|item| db.prefetch_indexed(*item));
+            self.window.extend(items.drain(..).filter_map(|item| Some((db, db.indexed(item)?, item.0))));
         }
-        self.ahead.reverse();
-        self.ahead.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
+        self.parts.retain(|rest| !rest.ranks.is_empty());
+        // By scores first: looking at names in between would slow every comparison down.
+        self.window.sort_unstable_by(|one, other| by_score(one.2, other.2));
+        for ties in self.window.chunk_by_mut(|one, other| one.2 == other.2).filter(|ties| ties.len() > 1) {
+            ties.sort_unstable_by(|one, other| one.1.name().cmp(other.1.name()));
+        }
+        if direction == Direction::Ascending {
+            self.window.reverse();
+        }
+        self.width = (width * 2).min(WIDTH_MAX);
     }
 
     /// The next record: where it is kept, and what it holds.
     pub fn next_entry(&mut self) -> Option<(&'a Db, &'a Entry, f64)> {
-        loop {
-            if self.ahead.is_empty() {
-                self.look_ahead();
+        if self.window.is_empty() {
+            self.fill_window();
+        }
+        self.window.pop()
+    }
+}
+
+impl Rest<'_> {
+    /// The item that is so many places ahead.
+    fn ahead(&self, width: usize, direction: Direction) -> Option<Item> {
+        let rank = match direction {
+            Direction::Ascending => self.ranks.start + width - 1,
+            Direction::Descending => self.ranks.end.checked_sub(width)?,
+        };
+        self.ranks.contains(&rank).then(|| self.part.get(rank)).flatten()
+    }
+
+    /// Takes the items up to a record of any part, or all.
+    fn take_up_to(&mut self, end: Option<(&Db, Item)>, direction: Direction, out: &mut Vec<Item>) {
+        let db = self.db;
+        let is_within = |item: &Item| end.is_none_or(|end| in_order((db, *item), end, direction).is_le());
+        let items = self.part.range(self.ranks.clone());
+        match direction {
+            Direction::Ascending => {
+                out.extend(items.take_while(is_within));
+                self.ranks.start += out.len();
             }
-            let (db, item) = self.ahead.pop()?;
-            if let Some(entry) = db.indexed(item) {
-                return Some((db, entry, item.0));
+            Direction::Descending => {
+                out.extend(items.rev().take_while(is_within));
+                self.ranks.end -= out.len();
             }
         }
     }
 }
 
-/// The next record of a part.
-fn next_head<'a>(
-    parts: &mut [(&'a Db, ranked::Iter<'a, Item>)],
-    part: usize,
-    direction: Direction,
-) -> Option<Head<'a>> {
-    let (db, items) = &mut parts[part];
-    let item = match direction {
-        Direction::Ascending => items.next(),
-        Direction::Descending => items.next_back(),
-    }?;
-    Some(Head { item, part, db, direction })
+/// Which of two records comes first, in that direction.
+fn in_order(one: (&Db, Item), other: (&Db, Item), direction: Direction) -> Ordering {
+    let ((db, item), (other_db, other_item)) = (one, other);
+    let ascending = by_score(item.0, other_item.0).then_with(|| match item.1 == other_item.1 {
+        true => Ordering::Equal,
+        false => db.indexed(item).map(Entry::name).cmp(&other_db.indexed(other_item).map(Entry::name)),
+    });
+    match direction {
+        Direction::Ascending => ascending,
+        Direction::Descending => ascending.reverse(),
+    }
 }
 
 impl<'a> Iterator for IndexMembers<'a> {
@@ -294,37 +324,3 @@ impl<'a> Iterator for IndexMembers<'a> {
         Some(member(entry, (score, 0)))
     }
 }
-
-impl Head<'_> {
-    fn name(&self) -> Option<&[u8]> {
-        self.db.indexed(self.item).map(Entry::name)
-    }
-
-    fn in_order(&self, other: &Self) -> Ordering {
-        self.item.0.total_cmp(&other.item.0).then_with(|| self.name().cmp(&other.name()))
-    }
-}
-
-impl Ord for Head<'_> {
-    /// A heap hands out its greatest first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        match self.direction {
-            Direction::Ascending => other.in_order(self),
-            Direction::Descending => self.in_order(other),
-        }
-    }
-}
-
-impl PartialOrd for Head<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Head<'_> {}

@@ -13,12 +13,15 @@ use crate::blocking::Waiter;
 pub const DATABASES: usize = 16;
 
 /// The databases of one shard.
+///
+/// In this order: what every write changes is next to the lock, in one line that goes from core to core with it.
+#[repr(C)]
 pub struct Shard {
+    /// Number of the last batch of effects that changed it; no part of the state.
+    pub(super) changed_by: u64,
     pub(super) dbs: [Db; DATABASES],
     /// What is no key; in the first shard only.
     pub(super) definitions: Definitions,
-    /// Number of the last batch of effects that changed it; no part of the state.
-    pub(super) changed_by: u64,
     /// Keys that clients watch; no part of the state either.
     pub(crate) watched: Watched,
     /// Keys that clients have read and want to hear of.
