@@ -210,16 +210,20 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 /// Records of an index in order.
 ///
 /// They are gathered by the window: all up to a record that is some places ahead in its part, and no other part is there
-/// sooner. So the records of one part are looked up together, which waits for less memory than one after the other, and to
-/// put a window in order costs each of them less than a heap of all parts' next ones would.
+/// sooner. To put a window in order costs each of its records less than a heap of all parts' next ones would.
 pub struct IndexMembers<'a> {
     parts: Vec<Rest<'a>>,
     /// The next ones, in reverse order.
-    window: Vec<Found<'a>>,
+    window: Vec<Place<'a>>,
+    /// So many of them have been fetched: one after the other, each would be waited for.
+    fetched: usize,
     /// How far ahead the next window looks.
     width: usize,
     direction: Direction,
 }
+
+/// Where a record is.
+type Place<'a> = (&'a Db, Item);
 
 /// What is left of a part.
 struct Rest<'a> {
@@ -228,9 +232,8 @@ struct Rest<'a> {
     ranks: Range<usize>,
 }
 
-/// A record: where it is kept, what it holds, and its score.
-type Found<'a> = (&'a Db, &'a Entry, f64);
-
+/// Records that are fetched together.
+const FETCHED: usize = 32;
 /// Who wants few gets by with a small window.
 const WIDTH_MIN: usize = 4;
 const WIDTH_MAX: usize = 32;
@@ -240,25 +243,23 @@ impl<'a> IndexMembers<'a> {
         let ranges = start.iter().zip(end);
         let parts = index.parts().zip(ranges).map(|((db, part), (start, end))| Rest { db, part, ranks: *start..*end });
         let parts = parts.filter(|rest| !rest.ranks.is_empty()).collect();
-        IndexMembers { parts, window: Vec::new(), width: WIDTH_MIN, direction }
+        IndexMembers { parts, window: Vec::new(), fetched: 0, width: WIDTH_MIN, direction }
     }
 
     fn fill_window(&mut self) {
         let (width, direction) = (self.width, self.direction);
         let ends = self.parts.iter().filter_map(|rest| rest.ahead(width, direction).map(|item| (rest.db, item)));
         let end = ends.min_by(|one, other| in_order(*one, *other, direction));
-        let mut items = Vec::with_capacity(width);
         for rest in &mut self.parts {
-            let db = rest.db;
-            rest.take_up_to(end, direction, &mut items);
-            items.iter().for_each(|item| db.prefetch_indexed(*item));
-            self.window.extend(items.drain(..).filter_map(|item| Some((db, db.indexed(item)?, item.0))));
+            rest.take_up_to(end, direction, &mut self.window);
         }
         self.parts.retain(|rest| !rest.ranks.is_empty());
-        // By scores first: looking at names in between would slow every comparison down.
-        self.window.sort_unstable_by(|one, other| by_score(one.2, other.2));
-        for ties in self.window.chunk_by_mut(|one, other| one.2 == other.2).filter(|ties| ties.len() > 1) {
-            ties.sort_unstable_by(|one, other| one.1.name().cmp(other.1.name()));
+        // By scores first: looking names up in between would slow every comparison down.
+        self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
+        let is_tie = |one: &Place<'_>, other: &Place<'_>| one.1.0 == other.1.0;
+        self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
+        for ties in self.window.chunk_by_mut(is_tie).filter(|ties| ties.len() > 1) {
+            ties.sort_unstable_by(|one, other| in_order(*one, *other, Direction::Ascending));
         }
         if direction == Direction::Ascending {
             self.window.reverse();
@@ -268,14 +269,29 @@ impl<'a> IndexMembers<'a> {
 
     /// The next record: where it is kept, and what it holds.
     pub fn next_entry(&mut self) -> Option<(&'a Db, &'a Entry, f64)> {
-        if self.window.is_empty() {
-            self.fill_window();
+        loop {
+            if self.window.is_empty() {
+                self.fill_window();
+            }
+            if self.fetched == 0 {
+                self.fetched = self.window.len().min(FETCHED);
+                fetch(&self.window[self.window.len() - self.fetched..]);
+            }
+            let (db, item) = self.window.pop()?;
+            self.fetched -= 1;
+            if let Some(entry) = db.indexed(item) {
+                return Some((db, entry, item.0));
+            }
         }
-        self.window.pop()
     }
 }
 
-impl Rest<'_> {
+/// Has the CPU fetch records, the last first, without waiting for them.
+fn fetch(records: &[Place<'_>]) {
+    records.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
+}
+
+impl<'a> Rest<'a> {
     /// The item that is so many places ahead.
     fn ahead(&self, width: usize, direction: Direction) -> Option<Item> {
         let rank = match direction {
@@ -286,25 +302,25 @@ impl Rest<'_> {
     }
 
     /// Takes the items up to a record of any part, or all.
-    fn take_up_to(&mut self, end: Option<(&Db, Item)>, direction: Direction, out: &mut Vec<Item>) {
-        let db = self.db;
+    fn take_up_to(&mut self, end: Option<Place<'_>>, direction: Direction, out: &mut Vec<Place<'a>>) {
+        let (db, taken_before) = (self.db, out.len());
         let is_within = |item: &Item| end.is_none_or(|end| in_order((db, *item), end, direction).is_le());
         let items = self.part.range(self.ranks.clone());
         match direction {
             Direction::Ascending => {
-                out.extend(items.take_while(is_within));
-                self.ranks.start += out.len();
+                out.extend(items.take_while(is_within).map(|item| (db, item)));
+                self.ranks.start += out.len() - taken_before;
             }
             Direction::Descending => {
-                out.extend(items.rev().take_while(is_within));
-                self.ranks.end -= out.len();
+                out.extend(items.rev().take_while(is_within).map(|item| (db, item)));
+                self.ranks.end -= out.len() - taken_before;
             }
         }
     }
 }
 
 /// Which of two records comes first, in that direction.
-fn in_order(one: (&Db, Item), other: (&Db, Item), direction: Direction) -> Ordering {
+fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
     let ascending = by_score(item.0, other_item.0).then_with(|| match item.1 == other_item.1 {
         true => Ordering::Equal,
