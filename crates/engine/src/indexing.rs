@@ -53,7 +53,7 @@ impl Engine {
                 }
                 None => failures.push(format!("the definition of {said} is of another version")),
                 _ if indexes.iter().len() >= INDEXES_MAX => {
-                    failures.push(format!("{said} is one more than {INDEXES_MAX}"))
+                    failures.push(format!("with {said} there would be more than {INDEXES_MAX} indexes"))
                 }
                 Some(definition) => indexes = indexes.with(Arc::new(Index::new(&name, definition))),
             }

@@ -347,7 +347,9 @@ impl Part {
         let is_before = |one: &Item, other: &Item| in_order(table, one, other) == Ordering::Less;
         match &changes[..] {
             [Change { item, comes: true }] => self.items.insert(*item, |other| is_before(other, item)),
-            [Change { item, comes: false }] => drop(self.items.remove(|other| is_before(other, item))),
+            [Change { item, comes: false }] => {
+                self.items.remove_if(|other| is_before(other, item), |found| found == item);
+            }
             changes => self.items.change_all(changes, is_before),
         }
     }

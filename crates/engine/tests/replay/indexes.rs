@@ -4,6 +4,7 @@
 use crate::place::Place;
 use crate::seed;
 use crate::state::State;
+use engine::keyspace::index::{Definition, INDEXES_MAX};
 use fastrand::Rng;
 
 const RECORDS: usize = 4_000;
@@ -45,4 +46,37 @@ fn indexes_of_many_records_are_exact() {
         println!("{shards} shards, {scores} scores: {} keys, {looks} looks", state.0.len());
         assert!(state.0.len() > RECORDS / 2);
     }
+}
+
+/// So much that not all of it is made good while everything is locked.
+#[test]
+fn an_index_is_whole_after_much_has_been_written() {
+    const MANY: usize = 50_000;
+    let place = Place::new(8, 1, &[]);
+    let mut asker = place.asker(0);
+    for number in 0..MANY {
+        asker.say(&format!("HSET x{number} f1 {}", number % 900));
+    }
+    let unsettled = || place.engine.keyspace.lock_all().unsettled(0);
+    let mut written = 0;
+    while unsettled() <= 2_048 {
+        assert!(written < MANY, "no more than {} changes wait", unsettled());
+        asker.say(&format!("HSET x{written} f1 1000"));
+        written += 1;
+    }
+    assert_eq!(asker.say("ZCOUNT index:all 1000 1000"), format!(":{written}\r\n").into_bytes());
+    assert_eq!(unsettled(), 0);
+    State::of(&place.engine);
+}
+
+#[test]
+fn a_start_takes_no_more_indexes_than_there_may_be() {
+    let place = Place::new(1, 1, &[]);
+    let definition = Definition { prefixes: vec![b"r:".to_vec()], field: b"n".to_vec(), ..Definition::default() };
+    let configured: Vec<_> =
+        (0..=INDEXES_MAX).map(|number| (format!("i{number}").into_bytes(), definition.clone())).collect();
+    assert_eq!(place.engine.revive_indexes(&configured), ["with i64 there would be more than 64 indexes"]);
+    assert_eq!(place.engine.indexes().iter().len(), INDEXES_MAX);
+    place.asker(0).say("HSET r:1 n 5");
+    assert_eq!(place.asker(0).say("ZCARD i63"), b":1\r\n");
 }
