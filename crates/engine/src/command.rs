@@ -3,10 +3,12 @@
 
 use crate::commands;
 use crate::context::{ReadCx, ScriptCx, ServerCx, WriteCx};
+use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::keyspace::Key;
 use crate::pure::numbers::parse_i64;
 use hashbrown::HashTable;
+use lua::ScriptFlags;
 use resp::Request;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
@@ -26,6 +28,10 @@ pub struct Command {
     pub tips: &'static [&'static str],
     /// ACL categories beyond those that follow from the family and the flags.
     pub categories: &'static [&'static str],
+    /// True for a request that only removes: it is not refused when memory is short, though others of the command are.
+    pub only_removes: Option<fn(Request<'_>) -> bool>,
+    /// What the script or function that argument 1 stands for says of itself.
+    pub declared: Option<fn(&Engine, &[u8]) -> Option<ScriptFlags>>,
 }
 
 /// How many arguments a command takes, its name (and its container's) included.
@@ -139,6 +145,13 @@ impl Flags {
     /// It may be given no key at all.
     pub const NO_MANDATORY_KEYS: Flags = Flags(1 << 21);
 
+    /// Executes what MULTI has queued. Refused, it ends the transaction.
+    pub const ENDS_QUEUE: Flags = Flags(1 << 22);
+
+    /// Has effects outside the keyspace, or may have some in it: read-only scripts may not call it, and CLIENT PAUSE WRITE
+    /// holds it back.
+    pub const MAY_REPLICATE: Flags = Flags(1 << 23);
+
     /// In the order of COMMAND INFO; flags without a name there are ours alone.
     pub const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),
@@ -185,7 +198,19 @@ pub enum Handler {
 }
 
 const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler: Handler) -> Command {
-    Command { name, arity, keys, flags, handler, subcommands: &[], key_specs: &[], tips: &[], categories: &[] }
+    Command {
+        name,
+        arity,
+        keys,
+        flags,
+        handler,
+        subcommands: &[],
+        key_specs: &[],
+        tips: &[],
+        categories: &[],
+        only_removes: None,
+        declared: None,
+    }
 }
 
 /// A command that only looks at keys.
@@ -256,6 +281,18 @@ impl Command {
     /// Refused when memory is short.
     pub const fn grows_memory(self) -> Command {
         self.flag(Flags::DENYOOM)
+    }
+
+    /// But not a request for which this holds.
+    pub const fn unless(mut self, only_removes: fn(Request<'_>) -> bool) -> Command {
+        self.only_removes = Some(only_removes);
+        self
+    }
+
+    /// Runs a script or function, of which this tells what it says of itself.
+    pub const fn declares(mut self, declared: fn(&Engine, &[u8]) -> Option<ScriptFlags>) -> Command {
+        self.declared = Some(declared);
+        self
     }
 
     /// Neither reads nor writes keys although its kind would say so: INFO, DEBUG…
@@ -408,6 +445,12 @@ impl Registered {
     /// The subcommand of that name, in any case.
     pub fn subcommand(&self, name: &[u8]) -> Option<&'static Registered> {
         self.subcommands.iter().copied().find(|row| name.eq_ignore_ascii_case(row.command.name.as_bytes()))
+    }
+
+    /// True when a request only removes: see [`Command::only_removes`].
+    #[cold]
+    pub fn only_removes(&self, request: Request<'_>) -> bool {
+        self.command.only_removes.is_some_and(|holds| holds(request))
     }
 
     /// True when a request of `count` arguments has the right number.

@@ -10,7 +10,7 @@ use crate::keyspace::apply::Thresholds;
 use crate::keyspace::codec::{self, BadEffect};
 use crate::keyspace::db::Db;
 use crate::keyspace::entry::{Entry, Kind};
-use crate::keyspace::index::Indexes;
+use crate::keyspace::index::{Definition, Indexes};
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::object::Object;
@@ -318,18 +318,21 @@ impl<'a> View<'a> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: Key<'_>) -> Option<Value<'_>> {
-        if self.reads_index
-            && let Some(index) = self.index(key.name)
-        {
+        if let Some(index) = self.index_at(key) {
             return Some(Value::SortedSet(SortedSetRef::Index(index)));
         }
         let entry = self.entry(key)?;
         Some(self.value_of(self.db, key, entry))
     }
 
+    /// The index that a key of this command is.
+    pub fn index_at(&self, key: Key<'_>) -> Option<IndexRef<'_>> {
+        if self.reads_index { self.index(key.name) } else { None }
+    }
+
     /// True when the key is there.
     pub fn exists(&self, key: Key<'_>) -> bool {
-        self.reads_index && self.index(key.name).is_some() || self.entry(key).is_some()
+        self.index_at(key).is_some() || self.entry(key).is_some()
     }
 
     /// The string at a key.
@@ -357,6 +360,8 @@ impl<'a> View<'a> {
     pub fn sorted_set(&self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
         match self.get(key) {
             None => Ok(None),
+            // An index is there even if no record is in it; no other sorted set is empty, and no handler expects one.
+            Some(Value::SortedSet(SortedSetRef::Index(index))) if index.is_empty() => Ok(None),
             Some(Value::SortedSet(set)) => Ok(Some(set)),
             Some(_) => Err(CommandError::WrongType),
         }
@@ -364,6 +369,10 @@ impl<'a> View<'a> {
 
     /// The deadline of a key: `None` when there is no such key.
     pub fn deadline(&self, key: Key<'_>) -> Option<Option<u64>> {
+        if self.index_at(key).is_some() {
+            // An index lasts until it is dropped.
+            return Some(None);
+        }
         self.entry(key).map(Entry::deadline)
     }
 
@@ -424,7 +433,7 @@ impl<'a> View<'a> {
 
     pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
         let effects = engine.persistence.is_recording().then_some(effects);
-        Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0 }
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
     }
 
     /// True when a shard could not be locked: what was found is not all there is.
@@ -466,6 +475,15 @@ pub struct Recorder<'a> {
     effects: Option<&'a mut Vec<u8>>,
     /// Effects recorded.
     pub(crate) changes: u64,
+    /// Records written by the command, while an index stamps records.
+    written: Vec<Written>,
+}
+
+/// A record that a command has written, and which stamped fields it has set itself.
+struct Written {
+    db: usize,
+    name: Vec<u8>,
+    set: Vec<Vec<u8>>,
 }
 
 impl<'a> std::ops::Deref for Recorder<'a> {
@@ -486,18 +504,17 @@ impl<'a> Recorder<'a> {
 
     /// The same in another database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
-        let applied = self.record_alone(db, effect);
-        if self.engine.stamps.load(Relaxed) && !applied.emptied {
-            self.stamp(db, effect);
+        if self.engine.stamps.load(Relaxed) {
+            self.note_written(db, effect);
         }
-        applied
+        self.record_alone(db, effect)
     }
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
-            self.view.locked.tell_watchers(db, effect);
+            self.view.locked.tell_watchers(db, effect, self.view.now_ms);
         }
         if self.view.events != 0 {
             self.view.foretell(db, effect);
@@ -543,21 +560,55 @@ impl<'a> Recorder<'a> {
         applied
     }
 
-    /// A record that was written has the time of the write in it, where an index asks for that.
+    /// Notes which fields a command sets in a record, for [`Recorder::stamp_written`].
     #[cold]
-    fn stamp(&mut self, db: usize, effect: &Effect<'_>) {
+    fn note_written(&mut self, db: usize, effect: &Effect<'_>) {
         let (key, set): (Key<'_>, &[Pair<'_>]) = match *effect {
             Effect::HashSet { key, fields, .. } => (key, fields),
             Effect::HashDelete { key, cause: Cause::Deleted, .. } => (key, &[]),
             _ => return,
         };
-        let (indexes, now) = (self.view.locked.db(db, key).indexes().clone(), self.view.now_ms.to_string());
-        let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
-        let stamping = stamping.filter(|definition| definition.covers(key.name));
-        let stamps = stamping.filter(|definition| !set.iter().any(|(field, _)| *field == definition.field));
-        let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
-        if !stamps.is_empty() {
-            self.record_alone(db, &Effect::HashSet { key, fields: &stamps, keep_deadlines: true });
+        let at = match self.written.iter().position(|record| record.db == db && record.name == key.name) {
+            Some(at) => at,
+            None => {
+                self.written.push(Written { db, name: key.name.to_vec(), set: Vec::new() });
+                self.written.len() - 1
+            }
+        };
+        let indexes = self.view.locked.db(db, key).indexes();
+        let stamps = |definition: &Definition, field: &[u8]| definition.stamp && definition.field == field;
+        let stamped = |field: &[u8]| indexes.iter().any(|index| stamps(&index.definition, field));
+        let set = set.iter().map(|(field, _)| *field).filter(|field| stamped(field)).map(<[u8]>::to_vec);
+        self.written[at].set.extend(set);
+    }
+
+    /// The records that the command has written have the time of the write in them, where an index asks for that and the
+    /// command itself has not set the field. Called when a command has recorded everything else.
+    #[inline]
+    pub(crate) fn stamp_written(&mut self) {
+        if !self.written.is_empty() {
+            self.stamp_all();
+        }
+    }
+
+    #[cold]
+    fn stamp_all(&mut self) {
+        let now = self.view.now_ms.to_string();
+        for Written { db, name, set } in std::mem::take(&mut self.written) {
+            let key = Key::new(&name);
+            let within = self.view.locked.db(db, key);
+            let is_hash = |entry: &Entry| matches!(within.value(entry, self.view.now_ms), Value::Hash(_));
+            if !within.entry(key).is_some_and(is_hash) {
+                continue;
+            }
+            let indexes = within.indexes().clone();
+            let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
+            let stamping = stamping.filter(|definition| definition.covers(&name));
+            let stamps = stamping.filter(|definition| !set.contains(&definition.field));
+            let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
+            if !stamps.is_empty() {
+                self.record_alone(db, &Effect::HashSet { key, fields: &stamps, keep_deadlines: true });
+            }
         }
     }
 

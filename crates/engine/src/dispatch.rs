@@ -208,7 +208,7 @@ impl Engine {
         let (now_ms, gathering) = (worker.now_ms, worker.gathering);
         let stats = &worker.books.stats;
         let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
-        view.tell_to(&worker.news, self.events_told(command.handler));
+        view.tell_to(&worker.news, self.events_told(command.handler, now_ms));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
@@ -230,7 +230,7 @@ impl Engine {
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);
                 let (mut keys, mut handed_over) = (cx.keys, None);
-                if keys.has_overdue() && !self.is_restricted() {
+                if keys.has_overdue() && self.may_expire(now_ms) {
                     let mut recorder = keys.into_recorder(self, &mut worker.effects);
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);
@@ -257,6 +257,7 @@ impl Engine {
                 let keys = view.into_recorder(self, &mut worker.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
                 let result = handler(&mut cx);
+                cx.keys.stamp_written();
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }

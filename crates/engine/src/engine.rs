@@ -29,6 +29,7 @@ use crate::waiting::{Blocked, Event};
 use parking_lot::{Mutex, RwLock};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -44,6 +45,8 @@ pub struct Engine {
     pub functions: Functions,
     /// Indexes of records.
     pub(crate) indexes: RwLock<Indexes>,
+    /// Names of the indexes that the configuration asks for.
+    pub(crate) configured_indexes: RwLock<BTreeSet<Vec<u8>>>,
     /// What no worker is kept waiting for.
     pub chores: Chores,
     /// One of them stamps records.
@@ -116,6 +119,8 @@ pub struct Worker {
     pub(crate) script_request: OwnedRequest,
     /// The effects of several commands are gathered into one batch.
     pub(crate) gathering: bool,
+    /// A script runs: what is executed is what it calls.
+    pub(crate) in_script: bool,
     /// When the last command ended: where the next one's time begins.
     pub(crate) last_ns: u64,
     /// How far unix time is ahead of the monotonic clock, in nanoseconds.
@@ -191,6 +196,7 @@ impl Engine {
             scripts: Scripts::default(),
             functions: Functions::default(),
             indexes: RwLock::default(),
+            configured_indexes: RwLock::default(),
             chores: Chores::default(),
             stamps: AtomicBool::new(false),
             apart: Apart::default(),
@@ -241,6 +247,7 @@ impl Engine {
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
             gathering: false,
+            in_script: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
         }
@@ -317,9 +324,9 @@ impl Engine {
         let reply_at = out.len();
         let found = self.find(client, request);
         if let Ok(registered) = found
-            && let Some(until_ms) = self.pause.holds(registered.command.flags.has(Flags::WRITE), worker.now_ms)
+            && let Some(until_ms) = self.pause.holds(|| self.may_write(client, registered, request), worker.now_ms)
             && !is_exempt_from_pause(registered)
-            && self.gates(client, registered).is_ok()
+            && self.gates(client, registered, request).is_ok()
         {
             client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
             self.pause.wait(&client.handle);
@@ -339,11 +346,19 @@ impl Engine {
             }
             Err(_) if is_http(request) => after = After::Close,
             Err(ref error) => {
-                if let Some(transaction) = &mut client.transaction {
-                    transaction.failed = true;
-                }
                 count_rejected(worker, request);
-                self.fail(worker, client, out, reply_at, error);
+                let ends_queue = |row: &Registered| row.command.flags.has(Flags::ENDS_QUEUE);
+                if registry().find(request.arg(0)).is_some_and(ends_queue) {
+                    // IMPORTANT: it takes locks.
+                    ahead.release();
+                    let error = self.abandon(client, error);
+                    self.fail(worker, client, out, reply_at, &error);
+                } else {
+                    if let Some(transaction) = &mut client.transaction {
+                        transaction.failed = true;
+                    }
+                    self.fail(worker, client, out, reply_at, error);
+                }
             }
         }
         if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
@@ -385,7 +400,7 @@ impl Engine {
         request: Request<'_>,
         out: &mut Vec<u8>,
     ) {
-        let refused = match self.gates(client, registered) {
+        let refused = match self.gates(client, registered, request) {
             Ok(()) if registered.command.flags.has(Flags::NO_MULTI) => {
                 Some(CommandError::fixed("ERR Command not allowed inside a transaction"))
             }
@@ -441,9 +456,16 @@ impl Engine {
     ) {
         let reply_at = out.len();
         let counters_at = registered.index;
-        if let Err(error) = self.gates(client, registered) {
+        if let Err(error) = self.gates(client, registered, request) {
             worker.books.stats.commands[counters_at].rejected.add(1);
-            let error = if registered.full_name == "exec" { self.abandon(client, &error) } else { error };
+            let error = match registered.command.flags.has(Flags::ENDS_QUEUE) {
+                // IMPORTANT: it takes locks.
+                true => {
+                    ahead.release();
+                    self.abandon(client, &error)
+                }
+                false => error,
+            };
             return self.fail(worker, client, out, reply_at, &error);
         }
         worker.secrets.clear();
@@ -487,11 +509,11 @@ impl Engine {
 
     /// Which events somebody may want to hear of when a command is run: bits of `settings::events`.
     #[inline]
-    pub(crate) fn events_told(&self, handler: Handler) -> u32 {
+    pub(crate) fn events_told(&self, handler: Handler, now_ms: u64) -> u32 {
         match events::told(self.settings.notify_keyspace_events()) {
             0 => 0,
             // What is past its time is absent then, but it is not removed.
-            told if matches!(handler, Handler::Read(_)) && self.is_restricted() => told & events::KEY_MISS,
+            told if matches!(handler, Handler::Read(_)) && !self.may_expire(now_ms) => told & events::KEY_MISS,
             told => told,
         }
     }
@@ -542,10 +564,11 @@ impl Engine {
     }
 
     #[cold]
-    fn feed_monitors(&self, worker: &Worker, client: &Client, request: Request<'_>) {
+    pub(crate) fn feed_monitors(&self, worker: &Worker, client: &Client, request: Request<'_>) {
         let limit = self.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes;
         let shown = without_secrets(worker, request);
-        self.monitors.feed(self.clock.unix_us(), client.db, &client.handle.address, shown, limit);
+        let origin = if worker.in_script { "lua" } else { &*client.handle.address };
+        self.monitors.feed(self.clock.unix_us(), client.db, origin, shown, limit);
     }
 
     #[cold]

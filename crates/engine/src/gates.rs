@@ -2,10 +2,11 @@
 //! refuse; refuses to know what a command does.
 
 use crate::client::Client;
-use crate::command::{Flags, Registered};
+use crate::command::{Command, Flags, Registered};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::script::ProgramKind;
+use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Reasons for which the gates are narrower than usual.
@@ -75,7 +76,12 @@ impl Engine {
 
     /// The gates: what every command has to pass before it may run.
     #[inline]
-    pub(crate) fn gates(&self, client: &Client, registered: &'static Registered) -> CommandResult {
+    pub(crate) fn gates(
+        &self,
+        client: &Client,
+        registered: &'static Registered,
+        request: Request<'_>,
+    ) -> CommandResult {
         let flags = registered.command.flags;
         if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
             return Err(CommandError::NoAuth);
@@ -92,11 +98,35 @@ impl Engine {
         }
         if flags.has(Flags::DENYOOM) {
             let limit = self.settings.maxmemory();
-            if limit > 0 && self.host.used_memory() > limit {
+            if limit > 0 && self.host.used_memory() > limit && !registered.only_removes(request) {
                 return Err(CommandError::OutOfMemory);
             }
         }
         Ok(())
+    }
+
+    /// True when what has expired may be removed. While writes are refused or clients are paused it is absent for
+    /// readers, and stays where it is.
+    #[inline]
+    pub(crate) fn may_expire(&self, now_ms: u64) -> bool {
+        !self.is_restricted() && !self.pause.is_on(now_ms)
+    }
+
+    /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.
+    #[cold]
+    pub(crate) fn may_write(&self, client: &Client, registered: &'static Registered, request: Request<'_>) -> bool {
+        match &client.transaction {
+            Some(transaction) if registered.command.flags.has(Flags::ENDS_QUEUE) => {
+                transaction.commands().any(|(row, request)| self.may_write_alone(row, request))
+            }
+            _ => self.may_write_alone(registered, request),
+        }
+    }
+
+    fn may_write_alone(&self, registered: &'static Registered, request: Request<'_>) -> bool {
+        let Command { flags, declared, .. } = registered.command;
+        let promises_not_to = || declared.and_then(|of| of(self, request.arg(1))).is_some_and(|flags| flags.no_writes);
+        flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
     }
 
     #[cold]

@@ -15,6 +15,7 @@ use crate::keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
 use crate::keyspace::shard::DATABASES;
 use crate::keyspace::{Effect, Key, Locked, Usage};
 use resp::{Reply, Request};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,6 +24,17 @@ const RECORDS_PER_LOCK: usize = 256;
 
 /// Changes of indexes that are made while everything is locked: half a millisecond or so.
 const SETTLED_AT_ONCE: usize = 2048;
+
+/// What a start has to tell of indexes.
+#[derive(Debug, Default)]
+pub struct RevivedIndexes {
+    /// Indexes of the configuration that a client has dropped.
+    pub notes: Vec<String>,
+    /// Indexes that the configuration defines in another way than a client has.
+    pub conflicts: Vec<String>,
+    /// Which cannot be made.
+    pub failures: Vec<String>,
+}
 
 impl Engine {
     /// All indexes that there are now.
@@ -36,26 +48,49 @@ impl Engine {
         !indexes.is_empty() && names.any(|name| indexes.position(name).is_some())
     }
 
-    /// After a start: the indexes that are kept, and those that the configuration asks for, made from the records that are
-    /// there. Those that cannot be made are told of.
-    pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> Vec<String> {
+    /// After a start: the indexes that clients have made, and those of the configuration about whose names no client has
+    /// decided, made from the records that are there.
+    ///
+    /// What was acknowledged holds: a client's definition wins over the configuration, and so does a drop.
+    pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> RevivedIndexes {
         let mut locked = self.keyspace.lock_all();
-        let (mut indexes, mut failures) = (Indexes::default(), Vec::new());
-        let kept = locked.definitions().indexes().map(|(name, bytes)| (name.to_vec(), Definition::decode(bytes)));
-        let configured = configured.iter().map(|(name, definition)| (name.clone(), Some(definition.clone())));
-        for (name, definition) in configured.chain(kept.collect::<Vec<_>>()) {
-            let said = String::from_utf8_lossy(&name).into_owned();
-            let key = Key::new(&name);
-            match definition {
-                _ if indexes.position(&name).is_some() => failures.push(format!("there are two definitions of {said}")),
-                _ if self.any_has(&locked, key) => {
-                    failures.push(format!("there is a key named {said}"));
+        let (mut indexes, mut revived) = (Indexes::default(), RevivedIndexes::default());
+        let decided: BTreeMap<Vec<u8>, Option<Vec<u8>>> = locked
+            .definitions()
+            .indexes()
+            .map(|(name, definition)| (name.to_vec(), definition.map(<[u8]>::to_vec)))
+            .collect();
+        for (name, definition) in &decided {
+            let Some(bytes) = definition else { continue };
+            let said = name.escape_ascii();
+            match Definition::decode(bytes) {
+                None => revived.failures.push(format!("the definition of the index '{said}' is of another version")),
+                Some(definition) => indexes = indexes.with(Arc::new(Index::new(name, definition))),
+            }
+        }
+        for (name, definition) in configured {
+            let said = name.escape_ascii();
+            match decided.get(name) {
+                Some(None) => revived.notes.push(format!(
+                    "the index '{said}' of the configuration is not made: a client has dropped it with IDX.DROP"
+                )),
+                Some(Some(bytes)) => {
+                    if Definition::decode(bytes).is_some_and(|kept| kept != *definition) {
+                        let kept = indexes.find(name).map(|index| index.definition.to_string()).unwrap_or_default();
+                        revived.conflicts.push(format!(
+                            "the index '{said}' has two definitions: a client has made it with {kept}, which holds; the \
+                             configuration says {definition}. To have the latter, drop the index, or change the \
+                             configuration"
+                        ));
+                    }
                 }
-                None => failures.push(format!("the definition of {said} is of another version")),
-                _ if indexes.iter().len() >= INDEXES_MAX => {
-                    failures.push(format!("with {said} there would be more than {INDEXES_MAX} indexes"))
-                }
-                Some(definition) => indexes = indexes.with(Arc::new(Index::new(&name, definition))),
+                None if self.any_has(&locked, Key::new(name)) => revived.failures.push(format!(
+                    "the index '{said}' of the configuration cannot be made: there is a key of that name"
+                )),
+                None if indexes.iter().len() >= INDEXES_MAX => revived.failures.push(format!(
+                    "the index '{said}' of the configuration cannot be made: there are {INDEXES_MAX} others"
+                )),
+                None => indexes = indexes.with(Arc::new(Index::new(name, definition.clone()))),
             }
         }
         locked.set_indexes(&indexes);
@@ -64,8 +99,9 @@ impl Engine {
             index.set_built();
         }
         *self.indexes.write() = indexes;
+        *self.configured_indexes.write() = configured.iter().map(|(name, _)| name.clone()).collect();
         self.note_stamping();
-        failures
+        revived
     }
 
     /// True when a key is there in any database.
@@ -144,7 +180,11 @@ impl Engine {
         if indexes.position(name).is_none() {
             return false;
         }
-        keys.record(&Effect::IndexDelete { name });
+        match self.configured_indexes.read().contains(name) {
+            // Or the next start would make it again.
+            true => keys.record(&Effect::IndexSet { name, definition: b"" }),
+            false => keys.record(&Effect::IndexDelete { name }),
+        };
         let indexes = indexes.without(name);
         keys.set_indexes(&indexes);
         *self.indexes.write() = indexes;
@@ -239,10 +279,10 @@ impl Engine {
 
     /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
     pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
-        if self.is_restricted() {
+        if !self.may_expire(worker.now_ms) {
             return locked.settle(db);
         }
-        let events = self.events_told(Handler::Container);
+        let events = self.events_told(Handler::Container, worker.now_ms);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
         view.tell_to(&worker.news, events);
         let mut keys = view.into_recorder(self, &mut worker.effects);

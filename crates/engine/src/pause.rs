@@ -56,11 +56,11 @@ impl Pause {
 
     /// Until when a command has to wait; `None` when it need not.
     #[inline]
-    pub fn holds(&self, is_write: bool, now_ms: u64) -> Option<u64> {
-        if self.until_ms.load(Relaxed) == 0 { None } else { self.holds_now(is_write, now_ms) }
+    pub fn holds(&self, may_write: impl FnOnce() -> bool, now_ms: u64) -> Option<u64> {
+        if self.until_ms.load(Relaxed) == 0 { None } else { self.holds_now(may_write(), now_ms) }
     }
 
-    fn holds_now(&self, is_write: bool, now_ms: u64) -> Option<u64> {
+    fn holds_now(&self, may_write: bool, now_ms: u64) -> Option<u64> {
         let mut state = self.state.lock();
         // Read again: until the lock was taken, the pause may have ended or another one begun.
         let until_ms = self.until_ms.load(Relaxed);
@@ -68,7 +68,7 @@ impl Pause {
             self.end_under(&mut state);
             return None;
         }
-        let held = state.mode == Some(PauseMode::All) || state.mode == Some(PauseMode::Writes) && is_write;
+        let held = state.mode == Some(PauseMode::All) || state.mode == Some(PauseMode::Writes) && may_write;
         held.then_some(until_ms)
     }
 
@@ -103,8 +103,8 @@ mod tests {
         let pause = Pause::default();
         pause.begin(0, 200, PauseMode::All);
         pause.begin(10, 30, PauseMode::Writes);
-        assert_eq!((pause.holds(false, 50), pause.holds(true, 50)), (Some(200), Some(200)));
-        assert_eq!(pause.holds(true, 200), None);
+        assert_eq!((pause.holds(|| false, 50), pause.holds(|| true, 50)), (Some(200), Some(200)));
+        assert_eq!(pause.holds(|| true, 200), None);
     }
 
     #[test]
@@ -112,10 +112,10 @@ mod tests {
         let pause = Pause::default();
         pause.begin(0, 100, PauseMode::All);
         pause.begin(150, 300, PauseMode::Writes);
-        assert_eq!((pause.holds(false, 200), pause.holds(true, 200)), (None, Some(300)));
+        assert_eq!((pause.holds(|| false, 200), pause.holds(|| true, 200)), (None, Some(300)));
         pause.end();
-        assert_eq!(pause.holds(true, 200), None);
+        assert_eq!(pause.holds(|| true, 200), None);
         pause.begin(200, 0, PauseMode::All);
-        assert_eq!(pause.holds(true, 200), None);
+        assert_eq!(pause.holds(|| true, 200), None);
     }
 }

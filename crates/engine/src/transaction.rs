@@ -115,12 +115,19 @@ impl Engine {
         self.pubsub.unsubscribe_all(&mut client.subscriptions, &client.handle);
     }
 
-    /// Watches nothing any more.
+    /// Watches nothing any more. IMPORTANT: the caller holds no locks of shards.
     pub fn unwatch(&self, client: &mut Client) {
-        let Some(list) = client.watches.0.take() else { return };
+        if let Some(list) = self.take_watches(client) {
+            self.remove_watches(*list);
+        }
+    }
+
+    /// Takes a client's watches, which are still in the tables of their shards.
+    fn take_watches(&self, client: &mut Client) -> Option<Box<WatchList>> {
+        let list = client.watches.0.take()?;
         self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
-        self.remove_watches(*list);
+        Some(list)
     }
 
     /// Removes watches that could not be removed while a script held the locks.
@@ -149,6 +156,8 @@ impl Engine {
         client.transaction = None;
         client.handle.note_queued(None);
         self.unwatch(client);
+        let why = why.to_string();
+        let why = why.strip_prefix("ERR ").unwrap_or(&why);
         CommandError::said(format!("EXECABORT Transaction discarded because of: {why}"))
     }
 
@@ -171,6 +180,8 @@ impl Engine {
             reply.null_array();
             return Ok(After::Continue);
         }
+        // Before the commands run, as in Redis: UNWATCH among them has nothing to do, and so takes no lock.
+        let watches = self.take_watches(client);
         // Their waits for memory overlap.
         for (registered, request) in transaction.commands() {
             registered.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key));
@@ -187,8 +198,9 @@ impl Engine {
         worker.gathering = false;
         self.hand_over(worker, client, &mut locked);
         drop(locked);
-        // Its own changes have set the flag; that is of no interest any more.
-        self.unwatch(client);
+        if let Some(list) = watches {
+            self.remove_watches(*list);
+        }
         Ok(after)
     }
 

@@ -3,9 +3,9 @@
 
 use crate::keeper::Keeper;
 use crate::server::unix_s;
+use crate::tables::ConfiguredIndexes;
 use anyhow::{Context, Result, anyhow};
 use engine::Engine;
-use engine::keyspace::index::Definition;
 use engine::persistence::Loading;
 use engine::replay::Replay;
 use engine::walk::{Part, Placement};
@@ -19,11 +19,17 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: u64 = 256;
 
 /// Reads everything into the engine, and then opens the journal for what comes next.
-pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &[(Vec<u8>, Definition)]) -> Result<()> {
+pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &ConfiguredIndexes) -> Result<()> {
     let recovery = Recovery::open(keeper.storage.clone()).context("the data directory cannot be read")?;
     let (recovery, keys) = replay(recovery, engine, |loading| keeper.set_loading(loading))?;
-    for failure in engine.revive_indexes(indexes) {
-        tracing::warn!("an index cannot be kept: {failure}");
+    let revived = engine.revive_indexes(&indexes.definitions);
+    revived.notes.iter().for_each(|note| tracing::info!("{note}"));
+    revived.conflicts.iter().for_each(|conflict| tracing::error!("{conflict}"));
+    for failure in &revived.failures {
+        // A configuration that cannot work is an error. An index that nobody has asked for is no reason to refuse data that
+        // came from elsewhere.
+        anyhow::ensure!(indexes.are_defaults, "{failure}");
+        tracing::warn!("{failure}");
     }
     let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
     let journal: FileJournal =

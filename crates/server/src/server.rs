@@ -8,11 +8,11 @@ use crate::keeper::Keeper;
 use crate::load;
 use crate::log::{self, LogLevelHandle};
 use crate::process::Process;
+use crate::tables::ConfiguredIndexes;
 use crate::worker::{self, Arrival, Member, Start, Team};
 use anyhow::{Context, Result, anyhow};
 use engine::chores::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
-use engine::keyspace::index::Definition;
 use engine::{Engine, Settings};
 use journal::{Directory, DirectoryLock};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
@@ -79,7 +79,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
 fn load_in_background(
     keeper: Arc<Keeper>,
     engine: Arc<Engine>,
-    indexes: Vec<(Vec<u8>, Definition)>,
+    indexes: ConfiguredIndexes,
 ) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {

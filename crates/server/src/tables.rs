@@ -11,8 +11,21 @@ use std::time::Duration;
 
 /// What the tables ask for.
 pub(crate) struct Tables {
-    pub(crate) indexes: Vec<(Vec<u8>, Definition)>,
+    pub(crate) indexes: ConfiguredIndexes,
     pub(crate) sweepers: Vec<Sweeper>,
+}
+
+/// The indexes that are to be there unless a client has decided otherwise.
+pub(crate) struct ConfiguredIndexes {
+    pub(crate) definitions: Vec<(Vec<u8>, Definition)>,
+    /// The configuration has no word about indexes.
+    pub(crate) are_defaults: bool,
+}
+
+impl ConfiguredIndexes {
+    pub(crate) fn none() -> ConfiguredIndexes {
+        ConfiguredIndexes { definitions: Vec::new(), are_defaults: false }
+    }
 }
 
 impl Default for Tables {
@@ -20,7 +33,8 @@ impl Default for Tables {
     fn default() -> Tables {
         let definition =
             Definition { prefixes: vec![Vec::new()], field: b"updated_at".to_vec(), condition: None, stamp: false };
-        Tables { indexes: vec![(b"idx:updated_at".to_vec(), definition)], sweepers: Vec::new() }
+        let definitions = vec![(b"idx:updated_at".to_vec(), definition)];
+        Tables { indexes: ConfiguredIndexes { definitions, are_defaults: true }, sweepers: Vec::new() }
     }
 }
 
@@ -77,7 +91,8 @@ impl Tables {
         let mut tables = Tables::default();
         if let Some(value) = file.remove("index") {
             let indexes: Vec<IndexTable> = value.try_into().context("a table [[index]]")?;
-            tables.indexes = indexes.into_iter().map(index).collect::<Result<_>>()?;
+            let definitions = indexes.into_iter().map(index).collect::<Result<_>>()?;
+            tables.indexes = ConfiguredIndexes { definitions, are_defaults: false };
         }
         if let Some(value) = file.remove("sweeper") {
             let sweepers: Vec<SweeperTable> = value.try_into().context("a table [[sweeper]]")?;
@@ -160,9 +175,9 @@ mod tests {
     #[test]
     fn without_tables_there_is_one_index() {
         let tables = tables("").unwrap();
-        assert_eq!(tables.indexes.len(), 1);
-        assert_eq!(tables.indexes[0].0, b"idx:updated_at");
-        assert_eq!(self::tables("index = []").unwrap().indexes, vec![]);
+        assert_eq!(tables.indexes.definitions.len(), 1);
+        assert_eq!(tables.indexes.definitions[0].0, b"idx:updated_at");
+        assert_eq!(self::tables("index = []").unwrap().indexes.definitions, vec![]);
     }
 
     #[test]
@@ -191,8 +206,8 @@ mod tests {
             "WHERE state 2 running claimed RETRY tries 3 ELSE 1 state failed SET 2 state pending updated_at NOW \
              LIMIT 10 PUBLISH requeued"
         );
-        assert_eq!(tables.indexes[0].1.condition.as_ref().map(|condition| condition.only), Some(false));
-        assert!(tables.indexes[0].1.stamp);
+        assert_eq!(tables.indexes.definitions[0].1.condition.as_ref().map(|condition| condition.only), Some(false));
+        assert!(tables.indexes.definitions[0].1.stamp);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::config::{Loaded, Tool};
 use crate::keeper::Keeper;
 use crate::log::{self, LogLevelHandle};
+use crate::tables::ConfiguredIndexes;
 use crate::{import, load, server};
 use anyhow::{Context, Result};
 use engine::keyspace::shard::DATABASES;
@@ -191,7 +192,7 @@ fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()>
     let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
     let _lock = DirectoryLock::acquire(dir)?;
     let (engine, keeper) = offline(dir, storage, log_level)?;
-    load::load(&keeper, &engine, &[])?;
+    load::load(&keeper, &engine, &ConfiguredIndexes::none())?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

@@ -389,3 +389,18 @@ fn a_transaction_that_meets_a_busy_server_is_over() {
         "##,
     );
 }
+
+/// What is published is told to others: a script that promises to change nothing may not.
+#[test]
+fn read_only_scripts_do_not_publish() {
+    check(
+        r##"
+        > EVAL_RO "return redis.call('PUBLISH', 'ch', 'm')" 0
+        ~-ERR Write commands are not allowed from read-only scripts.*
+        > EVAL "#!lua flags=no-writes\nreturn redis.call('SPUBLISH', 'ch', 'm')" 0
+        ~-ERR Write commands are not allowed from read-only scripts.*
+        > EVAL "return redis.call('PUBLISH', 'ch', 'm')" 0
+        :0
+        "##,
+    );
+}

@@ -505,3 +505,157 @@ fn it_speaks_resp3() {
         "#,
     );
 }
+
+#[test]
+fn unwatch_is_queued_and_has_nothing_to_do() {
+    check(
+        r#"
+        > SET k 1
+        +OK
+        > WATCH k
+        +OK
+        > MULTI
+        +OK
+        > UNWATCH
+        +QUEUED
+        > GET k
+        +QUEUED
+        > EXEC
+        [+OK, "1"]
+        // The shards of those keys are free again.
+        2> SET k 2
+        +OK
+        > WATCH k
+        +OK
+        2> SET k 3
+        +OK
+        > MULTI
+        +OK
+        > UNWATCH
+        +QUEUED
+        > EXEC
+        (nil array)
+        "#,
+    );
+}
+
+#[test]
+fn exec_that_is_refused_in_a_pipeline_of_one_key_ends_the_transaction() {
+    // Requests of a pipeline that touch one key are looked at ahead, with their shards locked.
+    check(
+        r#"
+        > WATCH k
+        +OK
+        > SUBSCRIBE ch
+        ["subscribe", "ch", :1]
+        > GET k
+        > GET k
+        > EXEC
+        ~-ERR Can't execute 'get': *
+        ~-ERR Can't execute 'get': *
+        -EXECABORT Transaction discarded because of: Can't execute 'exec': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context
+        2> SET k 1
+        +OK
+        "#,
+    );
+}
+
+#[test]
+fn exec_with_an_argument_ends_the_transaction() {
+    check(
+        r#"
+        > WATCH k
+        +OK
+        > MULTI
+        +OK
+        > SET k 1
+        +QUEUED
+        > EXEC now
+        -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+        > GET k
+        (nil)
+        > EXEC
+        -ERR EXEC without MULTI
+        > EXEC now
+        -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+        > GET k
+        > GET k
+        > EXEC now
+        (nil)
+        (nil)
+        -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command
+        // DISCARD is another matter.
+        > MULTI
+        +OK
+        > DISCARD now
+        -ERR wrong number of arguments for 'discard' command
+        > EXEC
+        -EXECABORT Transaction discarded because of previous errors.
+        "#,
+    );
+}
+
+#[test]
+fn a_key_that_had_expired_when_it_was_watched_may_go() {
+    check(
+        r#"
+        > DEBUG SET-ACTIVE-EXPIRE 0
+        +OK
+        > SET flushed 1 PX 1
+        +OK
+        > SET swapped 1 PX 1
+        +OK
+        # eventually
+        2> PTTL flushed
+        :-2
+        > SET flushed 1 PX 1
+        +OK
+        > SET swapped 1 PX 1
+        +OK
+        # sleep 10ms
+        > WATCH flushed swapped
+        +OK
+        2> FLUSHDB
+        +OK
+        > MULTI
+        +OK
+        > PING
+        +QUEUED
+        > EXEC
+        [+PONG]
+        > SET swapped 1 PX 1
+        +OK
+        # sleep 10ms
+        > WATCH swapped
+        +OK
+        2> SWAPDB 0 1
+        +OK
+        > MULTI
+        +OK
+        > PING
+        +QUEUED
+        > EXEC
+        [+PONG]
+        > SELECT 1
+        +OK
+        > WATCH swapped
+        +OK
+        2> SELECT 1
+        +OK
+        2> SET swapped 2
+        +OK
+        > MULTI
+        +OK
+        > PING
+        +QUEUED
+        > EXEC
+        (nil array)
+        2> FLUSHALL
+        +OK
+        2> SELECT 0
+        +OK
+        2> DEBUG SET-ACTIVE-EXPIRE 1
+        +OK
+        "#,
+    );
+}

@@ -100,7 +100,7 @@ fn object(cx: &mut WriteCx<'_>) -> CommandResult {
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
         entry.name().as_ptr(),
-        object::encoding_name(entry, value),
+        object::encoding_name(entry.is_marked(), value),
         dump::payload(value).len() - DUMP_FRAME_BYTES,
         entry.used_at(),
         idle_s(entry.used_at(), cx.keys.now_ms)

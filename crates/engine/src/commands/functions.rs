@@ -6,12 +6,14 @@ use super::scripting::{ANYTHING, LOOKED_AT, READS, RUNS, not_killed, run};
 use crate::args::is_word;
 use crate::command::{Command, Flags, at_least, container, definition, exactly, script, server};
 use crate::context::{ScriptCx, ServerCx, View};
+use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::Effect;
 use crate::pure::glob;
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb;
 use crate::script::{Catalogue, Change, Library, ProgramKind};
+use lua::ScriptFlags;
 use std::sync::Arc;
 
 fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -27,6 +29,10 @@ fn call(cx: &mut ScriptCx<'_, '_>, read_only: bool) -> CommandResult {
     let program = cx.engine.functions.find(name).ok_or(CommandError::fixed("ERR Function not found"))?;
     let count = parse_i64(cx.args.bytes()?).ok_or(CommandError::fixed("ERR Bad number of keys provided"))?;
     run(cx, &program, name, count, read_only)
+}
+
+fn of_function(engine: &Engine, name: &[u8]) -> Option<ScriptFlags> {
+    engine.functions.find(name)?.flags()
 }
 
 fn load(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -301,7 +307,7 @@ fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
 const EVERYWHERE: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 
 pub(super) const COMMANDS: &[Command] = &[
-    script("fcall", at_least(3), fcall).flag(RUNS).specs(ANYTHING),
+    script("fcall", at_least(3), fcall).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_function).specs(ANYTHING),
     script("fcall_ro", at_least(3), fcall_ro).flag(READS).specs(LOOKED_AT),
     container(
         "function",

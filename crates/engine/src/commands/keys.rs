@@ -66,11 +66,12 @@ fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
         let entry = cx.keys.entry(key);
-        cx.keys.looked_up(key, entry.is_some());
+        let found = entry.is_some() || cx.keys.index_at(key).is_some();
+        cx.keys.looked_up(key, found);
+        touched += i64::from(found);
         if let Some(entry) = entry {
             // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
             cx.keys.use_entry(entry);
-            touched += 1;
         }
     }
     cx.reply.integer(touched);

@@ -125,8 +125,12 @@ fn usage(cx: &mut ReadCx<'_>) -> CommandResult {
         samples = usize::try_from(cx.args.int()?).map_err(|_| CommandError::Syntax)?;
     }
     let samples = if samples == 0 { usize::MAX } else { samples };
-    match cx.keys.entry(key) {
-        Some(entry) => cx.reply.integer(footprint::bytes_of(entry, samples) as i64),
+    let bytes = match cx.keys.index_at(key) {
+        Some(index) => Some(index.heap_bytes()),
+        None => cx.keys.entry(key).map(|entry| footprint::bytes_of(entry, samples)),
+    };
+    match bytes {
+        Some(bytes) => cx.reply.integer(bytes as i64),
         None => cx.reply.null(),
     }
     Ok(())

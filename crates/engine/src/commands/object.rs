@@ -6,19 +6,28 @@ use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{Entry, idle_s};
 use crate::keyspace::usage::frequency;
-use crate::keyspace::{Key, Scalar, Value};
+use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
 
-/// The entry of a key with its value, counted as a look-up.
-fn find<'a>(keys: &'a View<'_>, key: Key<'_>) -> Option<(&'a Entry, Value<'a>)> {
-    let entry = keys.entry(key);
-    keys.count(entry.is_some());
-    entry.map(|entry| (entry, keys.value_of(keys.db(), key, entry)))
+/// A value, and how its entry keeps it; an index has none.
+type Found<'a> = (Option<&'a Entry>, Value<'a>);
+
+/// The value of a key, counted as a look-up.
+fn find<'a>(keys: &'a View<'_>, key: Key<'_>) -> Option<Found<'a>> {
+    let found = match keys.index_at(key) {
+        Some(index) => Some((None, Value::SortedSet(SortedSetRef::Index(index)))),
+        None => keys.entry(key).map(|entry| (Some(entry), keys.value_of(keys.db(), key, entry))),
+    };
+    keys.count(found.is_some());
+    found
 }
 
 fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     match find(&cx.keys, key) {
-        Some((entry, value)) => cx.reply.bulk(encoding_name(entry, value).as_bytes()),
+        Some((entry, value)) => {
+            let is_marked = entry.is_some_and(Entry::is_marked);
+            cx.reply.bulk(encoding_name(is_marked, value).as_bytes());
+        }
         None => cx.reply.null(),
     }
     Ok(())
@@ -28,11 +37,12 @@ fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
 const EMBEDDED_BYTES_MAX: usize = 44;
 
 /// What Redis would call the form of such a value. Ours differ; programs that ask know Redis's names.
-pub(super) fn encoding_name(entry: &Entry, value: Value<'_>) -> &'static str {
+///
+/// A string that is marked was changed in place, which Redis does not do to embedded ones.
+pub(super) fn encoding_name(is_marked: bool, value: Value<'_>) -> &'static str {
     match value {
         Value::String(Scalar::Number(_)) => "int",
-        // The mark says that the string was changed in place, which Redis does not do to embedded ones.
-        Value::String(Scalar::Bytes(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX && !entry.is_marked() => "embstr",
+        Value::String(Scalar::Bytes(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX && !is_marked => "embstr",
         Value::String(_) => "raw",
         Value::Hash(hash) => hash.encoding(),
         Value::SortedSet(set) => set.encoding(),
@@ -67,7 +77,8 @@ fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
              policies at runtime LRU and LFU data will take some time to adjust.",
         ));
     }
-    cx.reply.integer(i64::from(idle_s(entry.used_at(), cx.keys.now_ms)));
+    // An index is always in use.
+    cx.reply.integer(entry.map_or(0, |entry| i64::from(idle_s(entry.used_at(), cx.keys.now_ms))));
     Ok(())
 }
 
@@ -84,7 +95,8 @@ fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
         ));
     }
     let decay_minutes = cx.engine.settings.lfu_decay_time();
-    cx.reply.integer(i64::from(frequency(entry.used_at(), cx.keys.now_ms, decay_minutes)));
+    let of_entry = |entry: &Entry| frequency(entry.used_at(), cx.keys.now_ms, decay_minutes);
+    cx.reply.integer(entry.map_or(0, |entry| i64::from(of_entry(entry))));
     Ok(())
 }
 

@@ -140,7 +140,7 @@ const NOT_KEYS: KeySpec = KeySpec::range(&["not_key"], 1, -1, 1);
 
 pub(super) const COMMANDS: &[Command] = &[
     server("psubscribe", at_least(2), psubscribe).flag(SUBSCRIBING),
-    server("publish", exactly(3), publish).fast().flag(ANYTIME),
+    server("publish", exactly(3), publish).fast().flag(ANYTIME).flag(Flags::MAY_REPLICATE),
     server("punsubscribe", at_least(1), punsubscribe).flag(SUBSCRIBING),
     container(
         "pubsub",
@@ -153,7 +153,11 @@ pub(super) const COMMANDS: &[Command] = &[
             server("shardnumsub", at_least(2), shardnumsub).flag(ANYTIME),
         ],
     ),
-    server("spublish", exactly(3), spublish).fast().flag(ANYTIME).channels(key(1), &[NOT_A_KEY]),
+    server("spublish", exactly(3), spublish)
+        .fast()
+        .flag(ANYTIME)
+        .flag(Flags::MAY_REPLICATE)
+        .channels(key(1), &[NOT_A_KEY]),
     server("ssubscribe", at_least(2), ssubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),
     server("subscribe", at_least(2), subscribe).flag(SUBSCRIBING),
     server("sunsubscribe", at_least(1), sunsubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),

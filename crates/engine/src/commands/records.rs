@@ -10,6 +10,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, HashRef, Key};
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use resp::Request;
 
 /// What is to become of a record's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,13 @@ fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
         }
     }
     Ok(())
+}
+
+/// True for a request that sets no field.
+fn only_removes(request: Request<'_>) -> bool {
+    let mut args = Args::new(request, 1, None);
+    let is_long = args.key().is_ok() && args.left() != 3;
+    is_long && Exchange::take(&mut args, 0).is_ok_and(|asked| asked.set.is_empty())
 }
 
 fn swap(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
@@ -159,6 +167,8 @@ pub(super) fn change(
             Lifetime::Forever | Lifetime::Kept => {}
         }
     }
+    // What is replied tells of the record as it is after the command.
+    keys.stamp_written();
     created
 }
 
@@ -204,6 +214,6 @@ fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
 const CHANGE: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
 
 pub(super) const COMMANDS: &[Command] = &[
-    write("hcas", at_least(4), key(1), hcas).fast().grows_memory().specs(CHANGE),
+    write("hcas", at_least(4), key(1), hcas).fast().grows_memory().unless(only_removes).specs(CHANGE),
     write("hput", at_least(6), key(1), hput).fast().grows_memory().specs(CHANGE),
 ];

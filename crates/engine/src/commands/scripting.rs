@@ -5,10 +5,12 @@ use super::manual;
 use crate::args::is_word;
 use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, script, server};
 use crate::context::{After, ScriptCx, ServerCx};
+use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::pure::numbers::parse_i64;
 use crate::script::{Job, Program, ProgramKind, Script, Unkillable};
 use crate::waiting::{Blocked, Event, Ticket};
+use lua::{ScriptFlags, Shebang};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -62,6 +64,10 @@ pub(super) fn run(
     }
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
+    // Before what it calls, as in Redis.
+    if cx.engine.monitors.any() {
+        cx.engine.feed_monitors(cx.worker, cx.client, cx.args.request());
+    }
     let held = cx.held.take();
     if held.is_none() && !program.reading().is_brief && cx.engine.apart.is_served() {
         let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
@@ -83,6 +89,14 @@ pub(super) fn run(
         return Ok(());
     }
     cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)
+}
+
+fn of_source(_: &Engine, source: &[u8]) -> Option<ScriptFlags> {
+    Shebang::of_script(source).ok()?.flags
+}
+
+fn of_digest(engine: &Engine, sha: &[u8]) -> Option<ScriptFlags> {
+    engine.scripts.find(sha)?.flags
 }
 
 fn load(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -155,9 +169,9 @@ pub(super) const ANYTHING: &[KeySpec] = &[KeySpec::counted(&["RW", "access", "up
 pub(super) const LOOKED_AT: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 2)];
 
 pub(super) const COMMANDS: &[Command] = &[
-    script("eval", at_least(3), eval).flag(RUNS).specs(ANYTHING),
+    script("eval", at_least(3), eval).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_source).specs(ANYTHING),
     script("eval_ro", at_least(3), eval_ro).flag(READS).specs(LOOKED_AT),
-    script("evalsha", at_least(3), evalsha).flag(RUNS).specs(ANYTHING),
+    script("evalsha", at_least(3), evalsha).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_digest).specs(ANYTHING),
     script("evalsha_ro", at_least(3), evalsha_ro).flag(READS).specs(LOOKED_AT),
     container(
         "script",

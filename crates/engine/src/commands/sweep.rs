@@ -12,10 +12,14 @@ use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
 use crate::keyspace::{HashRef, Key, Locked, Scalar, Value};
 use crate::pure::numbers::parse_i64;
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// How many records one sweep changes unless it is told.
 const LIMIT_DEFAULT: usize = 1000;
+
+/// Fields to set, with times in place of `NOW`.
+type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
 
 /// `SWEEP index BEFORE ms …`
 struct Sweep<'a> {
@@ -23,7 +27,7 @@ struct Sweep<'a> {
     before: i64,
     condition: Option<(&'a [u8], Names<'a>)>,
     retry: Option<Retry<'a>>,
-    set: Pairs<'a>,
+    set: Settings<'a>,
     limit: usize,
     channel: Option<&'a [u8]>,
 }
@@ -32,11 +36,11 @@ struct Sweep<'a> {
 struct Retry<'a> {
     field: &'a [u8],
     max: i64,
-    otherwise: Pairs<'a>,
+    otherwise: Settings<'a>,
 }
 
 impl<'a> Sweep<'a> {
-    fn take(args: &mut Args<'a>) -> Result<Sweep<'a>, CommandError> {
+    fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Sweep<'a>, CommandError> {
         let index = argument(args, "the name of the index")?;
         let (mut before, mut condition, mut retry, mut otherwise) = (None, None, None, None);
         let (mut set, mut limit, mut channel) = (None, None, None);
@@ -50,9 +54,9 @@ impl<'a> Sweep<'a> {
                 let field = argument(args, "the field behind RETRY")?;
                 once(&mut retry, (field, number(args, "the maximum behind RETRY", 0, i64::MAX)?), "RETRY")?;
             } else if is_word(word, "ELSE") {
-                once(&mut otherwise, pairs(args, "ELSE")?, "ELSE")?;
+                once(&mut otherwise, at_times(pairs(args, "ELSE")?, now_ms)?, "ELSE")?;
             } else if is_word(word, "SET") {
-                once(&mut set, pairs(args, "SET")?, "SET")?;
+                once(&mut set, at_times(pairs(args, "SET")?, now_ms)?, "SET")?;
             } else if is_word(word, "LIMIT") {
                 once(&mut limit, number(args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
             } else if is_word(word, "PUBLISH") {
@@ -99,22 +103,21 @@ impl<'a> Sweep<'a> {
             Some(Scalar::Number(tries)) => Some(tries),
             Some(Scalar::Bytes(text)) => parse_i64(text),
         });
-        let now_ms = keys.now_ms;
+        let mut count = None;
         let (fields, outcome) = match (&self.retry, tries) {
             // A counter that is none has been spoiled: it does not count for ever.
             (Some(retry), Some(tries)) => match tries.filter(|tries| *tries < retry.max) {
                 None => (&retry.otherwise, Outcome::Exhausted),
                 Some(tries) => {
-                    let count = (tries + 1).to_string();
-                    change(keys, key, &[(retry.field, count.as_bytes())], &[], Lifetime::Kept);
+                    count = Some((retry.field, (tries + 1).to_string()));
                     (&self.set, Outcome::Requeued)
                 }
             },
             _ => (&self.set, Outcome::Requeued),
         };
-        let values: Vec<Vec<u8>> = fields.iter().map(|(_, value)| at_time(value, now_ms)).collect();
-        let fields: Pairs<'_> =
-            fields.iter().zip(&values).map(|((field, _), value)| (*field, value.as_slice())).collect();
+        // The counter first: SET may set it to something else.
+        let count = count.iter().map(|(field, count)| (*field, count.as_bytes()));
+        let fields: Pairs<'_> = count.chain(fields.iter().map(|(field, value)| (*field, &**value))).collect();
         change(keys, key, &fields, &[], Lifetime::Kept);
         Some(outcome)
     }
@@ -127,21 +130,27 @@ enum Outcome {
     Exhausted,
 }
 
-/// A value with `NOW` and `NOW+ms` replaced by the time.
-fn at_time(value: &[u8], now_ms: u64) -> Vec<u8> {
-    let later = match value.strip_prefix(b"NOW") {
+/// Fields and values with `NOW`, `NOW+ms` and `NOW-ms` replaced by the time.
+fn at_times<'a>(fields: Pairs<'a>, now_ms: u64) -> Result<Settings<'a>, CommandError> {
+    fields.into_iter().map(|(field, value)| Ok((field, at_time(value, now_ms)?))).collect()
+}
+
+fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
+    let offset = match value.strip_prefix(b"NOW") {
         Some(b"") => Some(0),
         Some([b'+', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0),
-        _ => None,
+        Some([b'-', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0).map(|ms| -ms),
+        _ => return Ok(Cow::Borrowed(value)),
     };
-    match later.and_then(|ms| now_ms.checked_add(ms as u64)) {
-        Some(time) => time.to_string().into_bytes(),
-        None => value.to_vec(),
+    let time = offset.and_then(|offset| i64::try_from(now_ms).ok()?.checked_add(offset)).filter(|time| *time >= 0);
+    match time {
+        Some(time) => Ok(Cow::Owned(time.to_string().into_bytes())),
+        None => Err(error(format!("{} must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1", shown(value)))),
     }
 }
 
 fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let sweep = Sweep::take(&mut cx.args)?;
+    let sweep = Sweep::take(&mut cx.args, cx.worker.now_ms)?;
     let open = cx.reply.open_array();
     let (mut swept, mut last, mut has_begun) = (HashSet::new(), None, false);
     let range = ScoreRange {
@@ -271,14 +280,23 @@ mod tests {
             ("NOW", "1000"),
             ("NOW+5", "1005"),
             ("NOW+0", "1000"),
-            ("NOW+", "NOW+"),
-            ("NOW-5", "NOW-5"),
-            ("NOW+-5", "NOW+-5"),
+            ("NOW-5", "995"),
+            ("NOW-1000", "0"),
+            ("NOW+9223372036854774807", "9223372036854775807"),
             ("now", "now"),
             ("NOWHERE", "NOWHERE"),
             ("", ""),
         ] {
-            assert_eq!(at_time(value.as_bytes(), 1000), expected.as_bytes(), "{value}");
+            assert_eq!(*at_time(value.as_bytes(), 1000).unwrap(), *expected.as_bytes(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_refused() {
+        for value in
+            ["NOW+", "NOW-", "NOW+-5", "NOW+x", "NOW-1001", "NOW+9223372036854774808", "NOW+9223372036854775807"]
+        {
+            assert!(at_time(value.as_bytes(), 1000).is_err(), "{value}");
         }
     }
 }

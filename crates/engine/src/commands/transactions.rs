@@ -22,7 +22,8 @@ fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.unwatch(cx.client);
         return Err(CommandError::fixed("EXECABORT Transaction discarded because of previous errors."));
     }
-    let refused = transaction.commands().find_map(|(registered, _)| cx.engine.gates(cx.client, registered).err());
+    let refused =
+        transaction.commands().find_map(|(registered, request)| cx.engine.gates(cx.client, registered, request).err());
     if let Some(error) = refused {
         return Err(cx.engine.abandon(cx.client, &error));
     }
@@ -75,7 +76,7 @@ const AT_ONCE: Flags = Flags::NOT_QUEUED;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("discard", exactly(1), discard).flag(FAST).flag(AT_ONCE),
-    server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE),
+    server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE).flag(Flags::ENDS_QUEUE),
     server("multi", exactly(1), multi).flag(FAST).flag(AT_ONCE),
     server("unwatch", exactly(1), unwatch).flag(FAST),
     write("watch", at_least(2), keys(1, -1, 1), watch).not_data().flag(FAST).flag(AT_ONCE).specs(&[KeySpec::range(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Definitions {
     /// The code of each library, by name.
     libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// What each index is of, by name.
+    /// What each index is of, by name; nothing for one of the configuration that a client has dropped.
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -37,9 +37,12 @@ impl Definitions {
         self.libraries.remove(name).is_some()
     }
 
-    /// All indexes, by name, as [`Definition`](super::index::Definition) reads them.
-    pub fn indexes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.indexes.iter().map(|(name, definition)| (name.as_slice(), definition.as_slice()))
+    /// All names that clients have decided about, with the definition as [`Definition`](super::index::Definition) reads it;
+    /// `None` when there is to be no index of that name.
+    pub fn indexes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.indexes.iter().map(|(name, definition)| {
+            (name.as_slice(), Some(definition.as_slice()).filter(|definition| !definition.is_empty()))
+        })
     }
 
     pub(super) fn set_index(&mut self, name: &[u8], definition: &[u8]) {
@@ -55,7 +58,7 @@ impl Definitions {
         for (name, code) in self.libraries() {
             codec::encode(0, &Effect::LibrarySet { name, code }, out);
         }
-        for (name, definition) in self.indexes() {
+        for (name, definition) in &self.indexes {
             codec::encode(0, &Effect::IndexSet { name, definition }, out);
         }
     }

@@ -50,9 +50,10 @@ pub enum Effect<'a> {
     LibrarySet { name: &'a [u8], code: &'a [u8] },
     /// There is no library of that name.
     LibraryDelete { name: &'a [u8] },
-    /// There is an index of that name, defined so (see [`Definition`](super::index::Definition)).
+    /// There is an index of that name, defined so (see [`Definition`](super::index::Definition)); with an empty definition
+    /// there is none, whatever the configuration says.
     IndexSet { name: &'a [u8], definition: &'a [u8] },
-    /// There is no index of that name.
+    /// No client has decided about an index of that name.
     IndexDelete { name: &'a [u8] },
 }
 

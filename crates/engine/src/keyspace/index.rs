@@ -132,6 +132,25 @@ impl Condition {
     }
 }
 
+impl std::fmt::Display for Definition {
+    /// As IDX.CREATE is told it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |f: &mut std::fmt::Formatter<'_>, items: &[Vec<u8>]| {
+            write!(f, " {}", items.len())?;
+            items.iter().try_for_each(|item| write!(f, " '{}'", item.escape_ascii()))
+        };
+        f.write_str("PREFIX")?;
+        list(f, &self.prefixes)?;
+        write!(f, " FIELD '{}'", self.field.escape_ascii())?;
+        if let Some(condition) = &self.condition {
+            let word = if condition.only { "ONLY" } else { "EXCLUDE" };
+            write!(f, " {word} '{}'", condition.field.escape_ascii())?;
+            list(f, &condition.values)?;
+        }
+        if self.stamp { f.write_str(" STAMP") } else { Ok(()) }
+    }
+}
+
 /// The first byte of an encoded definition.
 const FORMAT: u8 = 1;
 const STAMPS: u8 = 1;

@@ -7,13 +7,14 @@ use super::db::Db;
 use super::definitions::Definitions;
 use super::effect::{Cause, Effect};
 use super::entry::Entry;
+use super::held::Held;
 use super::index::Indexes;
 use super::key::Key;
 use super::object::Object;
 use super::shard::{DATABASES, Shard};
 use super::tracked::{Readers, Tracked};
 use super::usage::Usage;
-use super::watched::Watched;
+use super::watched::{KeyState, Watched};
 use crate::blocking::Waiter;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -33,8 +34,21 @@ struct Padded(Mutex<Shard>);
 
 /// A locked shard: by a lock of its own, or lent by a [`Batch`] that holds it.
 enum Guard<'a> {
-    Own(MutexGuard<'a, Shard>),
+    Own(OwnGuard<'a>),
     Lent(&'a mut Shard),
+}
+
+/// A lock of a shard. Debug builds count it for its thread.
+struct OwnGuard<'a> {
+    guard: MutexGuard<'a, Shard>,
+    _held: Held,
+}
+
+impl<'a> OwnGuard<'a> {
+    #[inline]
+    fn new(guard: MutexGuard<'a, Shard>) -> OwnGuard<'a> {
+        OwnGuard { guard, _held: Held::new() }
+    }
 }
 
 impl std::ops::Deref for Guard<'_> {
@@ -43,7 +57,7 @@ impl std::ops::Deref for Guard<'_> {
     #[inline]
     fn deref(&self) -> &Shard {
         match self {
-            Guard::Own(guard) => guard,
+            Guard::Own(own) => &own.guard,
             Guard::Lent(shard) => shard,
         }
     }
@@ -53,7 +67,7 @@ impl std::ops::DerefMut for Guard<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Shard {
         match self {
-            Guard::Own(guard) => guard,
+            Guard::Own(own) => &mut own.guard,
             Guard::Lent(shard) => shard,
         }
     }
@@ -65,7 +79,7 @@ impl std::ops::DerefMut for Guard<'_> {
 /// other, each command would wait for memory alone. The locks are only tried for: whoever holds some must not wait
 /// for another.
 pub struct Batch<'a> {
-    guards: SmallVec<[(usize, MutexGuard<'a, Shard>); BATCH_MAX]>,
+    guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
     /// As in [`Locked`]: dropped after the locks.
     pub garbage: Garbage,
@@ -89,7 +103,7 @@ impl Batch<'_> {
         let guard = self.guards.iter_mut().find(|(index, _)| *index == number);
         let (_, guard) = guard.expect("only what is held can be lent");
         let mut guards = SmallVec::new();
-        guards.push((number, Guard::Lent(guard)));
+        guards.push((number, Guard::Lent(&mut guard.guard)));
         Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Vec::new() }
     }
 }
@@ -121,6 +135,7 @@ impl Keyspace {
 
     /// How many keys there are in all databases, a shard after the other.
     pub fn keys(&self) -> u64 {
+        Held::assert_none();
         let count = |shard: &Padded| shard.0.lock().dbs.iter().map(|db| db.len() as u64).sum::<u64>();
         self.shards.iter().map(count).sum()
     }
@@ -135,7 +150,7 @@ impl Keyspace {
     fn acquire(&self, shard: usize) -> Option<Guard<'_>> {
         let mutex = &self.shards[shard].0;
         match mutex.try_lock() {
-            Some(guard) => Some(Guard::Own(guard)),
+            Some(guard) => Some(Guard::Own(OwnGuard::new(guard))),
             None => self.acquire_slowly(mutex),
         }
     }
@@ -144,7 +159,7 @@ impl Keyspace {
     fn acquire_slowly<'k>(&self, mutex: &'k Mutex<Shard>) -> Option<Guard<'k>> {
         loop {
             if let Some(guard) = mutex.try_lock_for(BUSY_LOOK_EVERY) {
-                return Some(Guard::Own(guard));
+                return Some(Guard::Own(OwnGuard::new(guard)));
             }
             if self.busy.load(Relaxed) {
                 return None;
@@ -161,6 +176,7 @@ impl Keyspace {
     /// Locks one shard by number; `None` when that would take long.
     #[inline]
     pub fn lock_shard_unless_busy(&self, shard: usize) -> Option<Locked<'_>> {
+        Held::assert_none();
         let mut guards = SmallVec::new();
         guards.push((shard, self.acquire(shard)?));
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
@@ -173,6 +189,7 @@ impl Keyspace {
 
     /// Locks shards by their numbers; `None` when that would take long.
     pub fn lock_shards_unless_busy(&self, mut shards: SmallVec<[usize; 16]>) -> Option<Locked<'_>> {
+        Held::assert_none();
         // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
         shards.sort_unstable();
         shards.dedup();
@@ -182,6 +199,7 @@ impl Keyspace {
 
     /// Locks everything; `None` when that would take long.
     pub fn lock_all_unless_busy(&self) -> Option<Locked<'_>> {
+        Held::assert_none();
         let guards = (0..self.shards.len()).map(|shard| Some((shard, self.acquire(shard)?))).collect::<Option<_>>()?;
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
@@ -201,8 +219,9 @@ impl Keyspace {
     /// Locks one shard by number.
     #[inline]
     pub fn lock_shard(&self, shard: usize) -> Locked<'_> {
+        Held::assert_none();
         let mut guards = SmallVec::new();
-        guards.push((shard, Guard::Own(self.shards[shard].0.lock())));
+        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].0.lock()))));
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
@@ -218,15 +237,18 @@ impl Keyspace {
 
     /// Locks shards by their numbers.
     pub fn lock_shards(&self, mut shards: SmallVec<[usize; 16]>) -> Locked<'_> {
+        Held::assert_none();
         // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
         shards.sort_unstable();
         shards.dedup();
-        let guards = shards.into_iter().map(|shard| (shard, Guard::Own(self.shards[shard].0.lock()))).collect();
+        let lock = |shard: usize| (shard, Guard::Own(OwnGuard::new(self.shards[shard].0.lock())));
+        let guards = shards.into_iter().map(lock).collect();
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
     /// Locks the shards of keys of database `db` that are free, and has the CPU fetch the keys' entries.
     pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
+        Held::assert_none();
         let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len(), garbage: Vec::new() };
         for key in keys {
             let number = key.shard(self.shards.len());
@@ -235,13 +257,13 @@ impl Keyspace {
             }
             if let Some(guard) = self.shards[number].0.try_lock() {
                 guard.db(db).prefetch_self();
-                batch.guards.push((number, guard));
+                batch.guards.push((number, OwnGuard::new(guard)));
             }
         }
         for key in keys {
             let number = key.shard(self.shards.len());
             if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                shard.db(db).prefetch(*key);
+                shard.guard.db(db).prefetch(*key);
             }
         }
         batch
@@ -249,7 +271,8 @@ impl Keyspace {
 
     /// Locks everything.
     pub fn lock_all(&self) -> Locked<'_> {
-        let guards = self.shards.iter().map(|shard| Guard::Own(shard.0.lock())).enumerate().collect();
+        Held::assert_none();
+        let guards = self.shards.iter().map(|shard| Guard::Own(OwnGuard::new(shard.0.lock()))).enumerate().collect();
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 }
@@ -343,8 +366,15 @@ impl<'a> Locked<'a> {
 
     /// Tells those who watch keys that an effect in database `db` is about to change. Called before it is applied: for
     /// a whole database, only keys that are there change.
-    pub(crate) fn tell_watchers(&mut self, db: usize, effect: &Effect<'_>) {
-        let expired = matches!(effect, Effect::Delete { cause: Cause::Expired, .. });
+    pub(crate) fn tell_watchers(&mut self, db: usize, effect: &Effect<'_>, now_ms: u64) {
+        let expired = match *effect {
+            Effect::Delete { cause: Cause::Expired, .. } => true,
+            // Fields of a hash that has expired as a whole.
+            Effect::HashDelete { key, cause: Cause::Expired, .. } => {
+                self.db(db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, now_ms))
+            }
+            _ => false,
+        };
         match *effect {
             Effect::StringSet { key, .. }
             | Effect::StringWrite { key, .. }
@@ -365,9 +395,12 @@ impl<'a> Locked<'a> {
                 self.watched_mut(key).changed(db, key.name, false);
                 self.watched_mut(key).changed(to_db, key.name, false);
             }
-            Effect::FlushDb => self.tell_of_databases(&[db]),
-            Effect::FlushAll => self.tell_of_databases(&std::array::from_fn::<usize, DATABASES, _>(|db| db)),
-            Effect::SwapDb { a, b } => self.tell_of_databases(&[a, b]),
+            Effect::FlushDb => self.tell_of_replaced(db, None, now_ms),
+            Effect::FlushAll => (0..DATABASES).for_each(|db| self.tell_of_replaced(db, None, now_ms)),
+            Effect::SwapDb { a, b } => {
+                self.tell_of_replaced(a, Some(b), now_ms);
+                self.tell_of_replaced(b, Some(a), now_ms);
+            }
             Effect::LibrarySet { .. }
             | Effect::LibraryDelete { .. }
             | Effect::IndexSet { .. }
@@ -375,23 +408,24 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Tells those who watch keys of these databases that are there in any of them.
-    fn tell_of_databases(&self, dbs: &[usize]) {
-        for (_, shard) in self.shards() {
-            for db in dbs {
-                // A database that is emptied loses its own keys only; two that are swapped get each other's.
-                let others: &[usize] = if dbs.len() == 2 { dbs } else { std::slice::from_ref(db) };
-                let there = |name: &[u8]| others.iter().any(|db| shard.db(*db).entry(Key::new(name)).is_some());
-                shard.watched.all_changed(*db, there);
-            }
+    /// Tells those who watch keys of a database that it is emptied, or gets the keys of another.
+    fn tell_of_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
+        for shard in self.shards_mut() {
+            let Shard { dbs, watched, .. } = shard;
+            let state = |db: usize, name: &[u8]| match dbs[db].entry(Key::new(name)) {
+                None => KeyState::Absent,
+                Some(entry) if Db::is_overdue(entry, now_ms) => KeyState::Expired,
+                Some(_) => KeyState::Present,
+            };
+            watched.all_replaced(db, |name| (state(db, name), by.map_or(KeyState::Absent, |by| state(by, name))));
         }
     }
 
     /// Releases the locks, to those who wait for them if anybody does.
     pub fn release_fairly(self) {
         for (_, guard) in self.guards {
-            if let Guard::Own(guard) = guard {
-                MutexGuard::unlock_fair(guard);
+            if let Guard::Own(own) = guard {
+                MutexGuard::unlock_fair(own.guard);
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod effect;
 pub mod entry;
 pub mod footprint;
 pub mod hash;
+mod held;
 pub mod index;
 mod index_parts;
 pub mod index_set;

@@ -18,9 +18,19 @@ pub struct Watched {
 /// A database and a name.
 type DbKey = (usize, Box<[u8]>);
 
+/// What a key is for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    Absent,
+    /// It is still in the table, though absent for readers.
+    Expired,
+    Present,
+}
+
 struct Watcher {
     flag: ChangeFlag,
-    /// The key's time had come when it was watched: that it is removed then changes nothing.
+    /// The key had expired when it was watched: that it is removed then changes nothing. It stays so: whoever gives the key
+    /// a value sets the flag.
     was_overdue: bool,
 }
 
@@ -51,21 +61,26 @@ impl Watched {
         watchers.into_iter().any(|watcher| watcher.was_overdue && Arc::ptr_eq(&watcher.flag, flag))
     }
 
-    /// The key has changed; or it was removed because its time had come.
+    /// The key has changed; or what had expired of it was removed.
     pub fn changed(&mut self, db: usize, name: &[u8], expired: bool) {
         let Some(watchers) = self.keys.get_mut(&(db, name.into())) else { return };
-        for watcher in watchers {
-            if !(expired && std::mem::take(&mut watcher.was_overdue)) {
-                watcher.flag.store(true, Relaxed);
-            }
+        for watcher in watchers.iter().filter(|watcher| !(expired && watcher.was_overdue)) {
+            watcher.flag.store(true, Relaxed);
         }
     }
 
-    /// Those watched keys of a database have changed for which `test` holds.
-    pub fn all_changed(&self, db: usize, test: impl Fn(&[u8]) -> bool) {
-        for ((_, name), watchers) in self.keys.iter().filter(|((of, _), _)| *of == db) {
-            if test(name) {
-                watchers.iter().for_each(|watcher| watcher.flag.store(true, Relaxed));
+    /// All keys of a database are replaced: `states` tells what each was and is now.
+    pub fn all_replaced(&mut self, db: usize, states: impl Fn(&[u8]) -> (KeyState, KeyState)) {
+        for ((_, name), watchers) in self.keys.iter_mut().filter(|((of, _), _)| *of == db) {
+            let (before, after) = states(name);
+            for watcher in watchers {
+                // One that had expired when it was watched, and has no value now, is as absent as it was.
+                let was_present = before == KeyState::Present || before == KeyState::Expired && !watcher.was_overdue;
+                if was_present || after == KeyState::Present {
+                    watcher.flag.store(true, Relaxed);
+                } else if after == KeyState::Expired {
+                    watcher.was_overdue = true;
+                }
             }
         }
     }

@@ -121,12 +121,12 @@ impl ScriptHost<'_> {
         if flags.has(Flags::NOSCRIPT) && !self.engine.scripts_call_anything.load(Relaxed) {
             return Err(CommandError::fixed("ERR This Redis command is not allowed from script"));
         }
-        if flags.has(Flags::WRITE) && self.read_only {
+        if (flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)) && self.read_only {
             return Err(CommandError::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
         if flags.has(Flags::DENYOOM) && !self.allow_oom && !self.has_written {
             let limit = self.engine.settings.maxmemory();
-            if limit > 0 && self.engine.host.used_memory() > limit {
+            if limit > 0 && self.engine.host.used_memory() > limit && !row.only_removes(request.as_request()) {
                 return Err(CommandError::OutOfMemory);
             }
         }

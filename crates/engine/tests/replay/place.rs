@@ -30,7 +30,7 @@ impl Place {
         let kept = Arc::new(Kept::default());
         let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
         let place = Place { engine: engine.with_persistence(kept.clone()), kept, clock };
-        assert_eq!(place.engine.revive_indexes(&configured()), Vec::<String>::new());
+        assert_eq!(place.engine.revive_indexes(&configured()).failures, Vec::<String>::new());
         place
     }
 

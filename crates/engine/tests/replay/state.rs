@@ -72,7 +72,8 @@ impl State {
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
         }
         for (name, definition) in locked.definitions().indexes() {
-            let content = Content::String { bytes: definition.to_vec(), number: false, marked: false };
+            let bytes = definition.unwrap_or_default().to_vec();
+            let content = Content::String { bytes, number: false, marked: false };
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
         }
         for db in 0..DATABASES {

@@ -1,7 +1,7 @@
 //! CLIENT PAUSE and UNPAUSE, CLIENT UNBLOCK.
 
 use super::eventually;
-use wire::{Session, check};
+use wire::{Connection, Session, check};
 
 #[test]
 fn arguments_are_checked() {
@@ -176,6 +176,78 @@ fn unblock_checks_its_arguments() {
         -ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR
         > CLIENT UNBLOCK 1 ERROR more
         -ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'. Try CLIENT HELP.
+        "#,
+    );
+}
+
+/// Sends these on a second connection while writes are paused, and finds that they wait.
+fn waits_while_writes_are_paused(before: &[&str], held: &str) {
+    let session = Session::start();
+    let (mut operator, mut client) = (session.connect(), session.connect());
+    before.iter().for_each(|command| {
+        client.run(command);
+    });
+    operator.run("CLIENT PAUSE 100000 WRITE");
+    client.queue_line(held);
+    client.flush();
+    let list = |operator: &mut Connection| String::from_utf8_lossy(operator.run("CLIENT LIST").bytes()).into_owned();
+    eventually(|| list(&mut operator).contains(" flags=b ") || list(&mut operator).contains(" flags=xb "));
+    operator.run("CLIENT UNPAUSE");
+    let _ = client.read();
+    assert_eq!(client.run("PING"), operator.run("PING"));
+}
+
+#[test]
+fn whatever_may_write_waits() {
+    waits_while_writes_are_paused(&["MULTI", "GET a", "PUBLISH ch m"], "EXEC");
+    waits_while_writes_are_paused(&["MULTI", "SET a 1"], "EXEC");
+    waits_while_writes_are_paused(&[], "EVAL 'return 1' 0");
+    waits_while_writes_are_paused(&["EVAL 'return 1' 0"], "EVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0");
+    waits_while_writes_are_paused(&[], "PUBLISH ch m");
+    waits_while_writes_are_paused(&[], "SPUBLISH ch m");
+}
+
+#[test]
+fn what_cannot_write_goes_on_while_writes_are_paused() {
+    check(
+        r##"
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        2> MULTI
+        +OK
+        2> GET a
+        +QUEUED
+        2> EXEC
+        [(nil)]
+        2> EVAL_RO "return 1" 0
+        :1
+        2> EVAL "#!lua flags=no-writes\nreturn 2" 0
+        :2
+        > CLIENT UNPAUSE
+        +OK
+        "##,
+    );
+}
+
+#[test]
+fn nothing_expires_during_a_pause() {
+    check(
+        r#"
+        > SET a 1 PX 30
+        +OK
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        # sleep 60ms
+        // It is absent for readers, and still there.
+        > GET a
+        (nil)
+        > DBSIZE
+        :1
+        > CLIENT UNPAUSE
+        +OK
+        # eventually
+        > DBSIZE
+        :0
         "#,
     );
 }

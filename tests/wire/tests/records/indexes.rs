@@ -440,3 +440,130 @@ fn there_are_not_too_many() {
     }
     assert_eq!(connection.run("IDX.LIST").items().len(), before);
 }
+
+/// Whether a write sets the stamped field itself is judged for the command, not for each of its changes.
+#[test]
+fn a_command_that_sets_the_stamped_field_is_not_stamped() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE st PREFIX 1 s: FIELD u STAMP
+        +OK
+        > HSET s:1 a 1 b 2 u 1
+        :3
+        > HCAS s:1 IF 0 SET 1 u 5 DEL 1 b
+        :1
+        > HGETALL s:1
+        ["a", "1", "u", "5"]
+        > HPUT s:1 REPLACE FIELDS 2 u 6 q 1
+        :1
+        > HGETALL s:1
+        ~["q", "1", "u", "6"]
+        > SWEEP st BEFORE 7 RETRY tries 3 ELSE 1 u 9 SET 1 u 8
+        [["s:1", "requeued"]]
+        > HGETALL s:1
+        ~["q", "1", "u", "8", "tries", "1"]
+        // The reply tells of the record as it is after the command.
+        > HCAS s:1 IF 1 u 8 DEL 1 q WITHCURRENT
+        [:1, [~"1????????????"]]
+        > HDEL s:1 tries
+        :1
+        > HGET s:1 u
+        ~"1????????????"
+        "##,
+    );
+}
+
+/// An index is a sorted set without a TTL for every command that asks about a key.
+#[test]
+fn an_index_is_a_key_for_all_who_ask() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        > EXISTS jobs
+        :1
+        > TYPE jobs
+        +zset
+        > TTL jobs
+        :-1
+        > PTTL jobs
+        :-1
+        > EXPIRETIME jobs
+        :-1
+        > OBJECT ENCODING jobs
+        "skiplist"
+        > OBJECT REFCOUNT jobs
+        :1
+        > OBJECT IDLETIME jobs
+        :0
+        > MEMORY USAGE jobs
+        :0..
+        > TOUCH jobs nosuch
+        :1
+        > EXPIRE jobs 10
+        -ERR 'jobs' is an index: it changes with its records, and no command changes or watches it
+        "##,
+    );
+}
+
+/// Of all sorted sets only an index can be empty.
+#[test]
+fn an_empty_index_reads_as_an_absent_sorted_set() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE none PREFIX 1 job: FIELD at
+        +OK
+        > ZRANDMEMBER none
+        (nil)
+        > ZRANDMEMBER none 5
+        []
+        > ZRANDMEMBER none -5 WITHSCORES
+        []
+        > ZCARD none
+        :0
+        > ZRANGE none 0 -1
+        []
+        > ZREVRANGE none 0 -1 WITHSCORES
+        []
+        > ZRANGEBYSCORE none -inf +inf
+        []
+        > ZRANGEBYLEX none - +
+        []
+        > ZLEXCOUNT none - +
+        :0
+        > ZCOUNT none -inf +inf
+        :0
+        > ZSCORE none job:1
+        (nil)
+        > ZMSCORE none job:1
+        [(nil)]
+        > ZRANK none job:1
+        (nil)
+        > ZSCAN none 0
+        ["0", []]
+        > ZUNION 2 none other
+        []
+        > ZINTERCARD 2 none other
+        :0
+        > ZDIFF 2 none other
+        []
+        > ZRANGESTORE copy none 0 -1
+        :0
+        > EXISTS copy none
+        :1
+        > MULTI
+        +OK
+        > ZRANDMEMBER none
+        +QUEUED
+        > ZRANDMEMBER none 3
+        +QUEUED
+        > EXEC
+        [(nil), []]
+        > EVAL "return redis.call('ZRANDMEMBER', KEYS[1], 2)" 1 none
+        []
+        "##,
+    );
+}

@@ -165,7 +165,7 @@ fn an_index_is_not_listed() {
         > TYPE i
         +zset
         > TTL i
-        :-2
+        :-1
         > MGET i
         [(nil)]
         > GET i

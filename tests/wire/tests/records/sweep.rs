@@ -362,8 +362,8 @@ fn values_may_be_the_time() {
     connection.run("IDX.CREATE at PREFIX 1 j: FIELD at");
     connection.run("HSET j:1 at 1 NOW NOW");
     let before = unix_ms(&mut connection);
-    let swept = connection
-        .run("SWEEP at BEFORE 9 SET 7 at NOW later NOW+60000 same NOW+0 small now more NOW+x less NOW-5 NOW NOWHERE");
+    let swept =
+        connection.run("SWEEP at BEFORE 9 SET 6 at NOW later NOW+60000 same NOW+0 small now less NOW-5 NOW NOWHERE");
     let after = unix_ms(&mut connection);
     assert_eq!(swept.to_string(), "[[\"j:1\", \"requeued\"]]");
     let number = |field: &str, connection: &mut wire::Connection| -> u64 {
@@ -373,13 +373,26 @@ fn values_may_be_the_time() {
     assert!((before..=after).contains(&now), "{before} {now} {after}");
     assert_eq!(number("later", &mut connection), now + 60_000);
     assert_eq!(number("same", &mut connection), now);
-    let others = connection.run("HMGET j:1 small more less NOW");
-    assert_eq!(others.to_string(), "[\"now\", \"NOW+x\", \"NOW-5\", \"NOWHERE\"]");
+    assert_eq!(number("less", &mut connection), now - 5);
+    let others = connection.run("HMGET j:1 small NOW");
+    assert_eq!(others.to_string(), "[\"now\", \"NOWHERE\"]");
     assert_eq!(connection.run("ZSCORE at j:1").text(), now.to_string());
     // ELSE knows the time as well, RETRY's field is no value.
     connection.run("HSET j:1 at 1 tries 9");
     connection.run("SWEEP at BEFORE 9 RETRY tries 3 ELSE 2 at NOW+5 late NOW SET 1 at 5");
     assert_eq!(number("at", &mut connection), number("late", &mut connection) + 5);
+    // What looks like a time and is none is refused, and changes nothing.
+    connection.run("HSET j:1 at 1");
+    for value in ["NOW+x", "NOW+", "NOW--1", "NOW+9223372036854775807", "NOW-9223372036854775807"] {
+        for command in [
+            format!("SWEEP at BEFORE 9 SET 1 at {value}"),
+            format!("SWEEP at BEFORE 9 RETRY tries 3 ELSE 1 at {value} SET 1 at NOW"),
+        ] {
+            let expected = format!("-ERR '{value}' must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1");
+            assert_eq!(connection.run(&command).to_string(), expected);
+        }
+    }
+    assert_eq!(number("at", &mut connection), 1);
 }
 
 /// A sweep looks at a few thousand records at a time; each has one turn, and those that it passes over do not stop it.

@@ -83,18 +83,62 @@ fn indexes_of_the_file_meet_data_that_is_there() {
     assert_eq!(connection.run("IDX.LIST").to_string(), "[\"jobs\", \"own\"]");
     assert_eq!(connection.run("ZRANGE jobs 0 -1 WITHSCORES").to_string(), "[\"job:1\", \"5\"]");
     assert_eq!(connection.run("ZRANGE own 0 -1 WITHSCORES").to_string(), "[\"job:1\", \"1\"]");
-    // Dropped it is gone, and with the next start there again: the file says so.
-    assert_eq!(connection.run("IDX.DROP jobs").integer(), 1);
+    // A name that is free again may be a key's.
     connection.run("IDX.DROP own");
     connection.run("SET own text");
     server.kill();
-    // A key has the name of an index: the key stays, and the operator is told.
-    let server = start("[[index]]\nname = 'own'\nfield = 'at'\n[[index]]\nname = 'jobs'\nfield = 'at'\n");
+    // A key has the name of an index that the operator asks for: one of them has to go.
+    let file = config.write("h.toml", "[[index]]\nname = 'own'\nfield = 'at'\n");
+    let failure = fail_to_start(&["--config", &file, "--dir", data.to_str().expect("UTF-8")], &[]);
+    let said = &failure.stderr;
+    assert!(
+        said.contains("the index 'own' of the configuration cannot be made: there is a key of that name"),
+        "{said}"
+    );
+}
+
+/// What a client has decided about an index of the configuration holds through restarts and snapshots.
+#[test]
+fn what_a_client_has_decided_holds() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = Dir::fresh();
+    let data = dir.path().join("data");
+    let start = || Server::start_with(&data, |command| dir.keep_output(command.args(["--appendfsync", "always"])));
+    let server = start();
     let mut connection = server.connect();
-    assert_eq!(connection.run("IDX.LIST").to_string(), "[\"jobs\"]");
-    assert_eq!(connection.run("GET own").to_string(), "\"text\"");
+    connection.run("HSET job:1 updated_at 5 deadline 7");
+    assert_eq!(connection.run("IDX.DROP idx:updated_at").integer(), 1);
+    server.kill();
+    let server = start();
+    let mut connection = server.connect();
+    assert_eq!(connection.run("IDX.LIST").to_string(), "[]");
+    // There may be as many others as ever.
+    for number in 0..64 {
+        let created = connection.run(&format!("IDX.CREATE i{number} PREFIX 1 x{number}: FIELD n"));
+        assert_eq!(created.to_string(), "+OK");
+    }
+    connection.run("SAVE");
+    server.kill();
+    let server = start();
+    let mut connection = server.connect();
+    assert_eq!(connection.run("IDX.LIST").items().len(), 64);
+    connection.run("IDX.DROP i7");
+    connection.run("IDX.CREATE idx:updated_at PREFIX 1 job: FIELD deadline");
+    server.kill();
+    let server = start();
+    let mut connection = server.connect();
+    let range = connection.run("ZRANGE idx:updated_at 0 -1 WITHSCORES");
+    assert_eq!(range.to_string(), "[\"job:1\", \"7\"]");
     let said = dir.read("stderr") + &dir.read("stdout");
-    assert!(said.contains("own"), "{said}");
+    let expected = "a client has made it with PREFIX 1 'job:' FIELD 'deadline', which holds; the configuration says \
+                    PREFIX 1 '' FIELD 'updated_at'";
+    assert!(said.contains(expected), "{said}");
+    // Dropped once more, it stays dropped.
+    assert_eq!(connection.run("IDX.DROP idx:updated_at").integer(), 1);
+    server.kill();
+    assert_eq!(start().connect().run("IDX.LIST").items().len(), 63);
 }
 
 const SWEEPER: &str = "

@@ -65,3 +65,52 @@ fn a_monitor_goes_on_as_a_client() {
         "#,
     );
 }
+
+#[test]
+fn what_a_script_calls_is_told_as_luas() {
+    check(
+        r#"
+        2> MONITOR
+        +OK
+        > EVAL "return redis.call('SET', KEYS[1], ARGV[1])" 1 a 5
+        +OK
+        2< ~+*[0 127.0.0.1:*] "EVAL" "return redis.call('SET', KEYS[1], ARGV[1])" "1" "a" "5"
+        2< ~+*[0 lua] "SET" "a" "5"
+        > EVAL_RO "for i = 1, 2 do redis.call('GET', KEYS[1]) end" 1 a
+        (nil)
+        2< ~+*[0 127.0.0.1:*] "EVAL_RO" "for i = 1, 2 do redis.call('GET', KEYS[1]) end" "1" "a"
+        2< ~+*[0 lua] "GET" "a"
+        2< ~+*[0 lua] "GET" "a"
+        > MULTI
+        +OK
+        > EVAL "return redis.call('GET', KEYS[1])" 1 a
+        +QUEUED
+        > EXEC
+        ["5"]
+        2< ~+*"MULTI"
+        2< ~+*[0 127.0.0.1:*] "EVAL" "return redis.call('GET', KEYS[1])" "1" "a"
+        2< ~+*[0 lua] "GET" "a"
+        2< ~+*"EXEC"
+        "#,
+    );
+}
+
+#[test]
+fn scripts_are_counted() {
+    check(
+        r#"
+        > CONFIG RESETSTAT
+        +OK
+        > EVAL "return 1" 0
+        :1
+        > EVAL "for i = 1, 2 do end return 2" 0
+        :2
+        > EVALSHA_RO e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0
+        :1
+        > INFO commandstats
+        ~"*cmdstat_eval:calls=2,*"
+        > INFO commandstats
+        ~"*cmdstat_evalsha_ro:calls=1,*"
+        "#,
+    );
+}
