@@ -192,7 +192,7 @@ impl Engine {
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         let (result, garbage) =
             self.run_under(worker, client, registered, request, reply, locked.lend(), first_key, false);
-        locked.free_later(garbage);
+        self.free(garbage);
         self.serve_ready(worker, &mut locked);
         if let Turn::Asks(wait) = std::mem::take(&mut client.turn) {
             let nothing = out.split_off(reply_at);
@@ -294,7 +294,7 @@ impl Engine {
         let request = waiter.request.as_request();
         let (result, garbage) =
             self.run_under(worker, &mut client, waiter.command, request, reply, locked.lend_key(key), None, false);
-        locked.free_later(garbage);
+        self.free(garbage);
         if matches!(client.turn, Turn::Asks(_)) {
             return false;
         }

@@ -114,7 +114,7 @@ impl Engine {
         self.begin(worker);
         let mut reply = Vec::new();
         let request = sweeper.request(worker.now_ms);
-        let flow = self.execute(worker, &mut client, request.as_request(), &mut reply);
+        let flow = self.execute_to_end(worker, &mut client, request.as_request(), &mut reply);
         let failed = reply.first() == Some(&b'-') && !reply.starts_with(b"-LOADING") && !reply.starts_with(b"-BUSY");
         if failed || !matches!(flow, Flow::Continue) {
             let said = String::from_utf8_lossy(&reply).trim_end().to_owned();

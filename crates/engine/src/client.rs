@@ -3,6 +3,7 @@
 use crate::blocking::Turn;
 use crate::clients::ClientHandle;
 use crate::command::Registered;
+use crate::commands::Unfinished;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
 use crate::tracking::Tracker;
@@ -53,6 +54,10 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) turn: Turn,
+    /// A command that works in slices and has more to do.
+    pub(crate) unfinished: Option<Box<Unfinished>>,
+    /// What its slices so far took.
+    pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines repeat themselves.
     pub(crate) last_command: Option<&'static Registered>,
 }
@@ -79,6 +84,8 @@ impl Client {
             depends_on: 0,
             last_batch: 0,
             turn: Turn::None,
+            unfinished: None,
+            slices_ns: 0,
             last_command: None,
         }
     }

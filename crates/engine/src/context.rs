@@ -86,6 +86,8 @@ pub enum After {
     Continue,
     Close,
     Block(Blocked),
+    /// There is more to do: the same request is executed again, and goes on, when others have had their turn.
+    Again,
 }
 
 impl ReadCx<'_> {
@@ -658,6 +660,11 @@ impl<'a> Recorder<'a> {
         Some(hand_over(self.engine, batch, &mut self.view.locked))
     }
 
+    /// How long the batch is so far.
+    pub(crate) fn recorded_bytes(&self) -> usize {
+        self.effects.as_ref().map_or(0, |effects| effects.len())
+    }
+
     /// Takes what effects have emptied, to be freed elsewhere.
     pub fn take_garbage(&mut self) -> Garbage {
         self.view.locked.take_garbage()
@@ -742,8 +749,8 @@ impl<'a> Recorder<'a> {
         (!is_small).then_some(Form::Large)
     }
 
-    /// Removes whatever is past its time from the selected database, as far as it is locked: whoever counts must not
-    /// count it.
+    /// Removes whatever has expired from the selected database, as far as it is locked: whoever counts must not count it.
+    /// The caller has seen to it that there is little ([`Engine::lock_for_index`]), or holds the locks for other reasons.
     pub(crate) fn expire_everything(&mut self) {
         let (db, now_ms) = (self.view.db, self.view.now_ms);
         loop {

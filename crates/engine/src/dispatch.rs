@@ -57,7 +57,7 @@ impl Engine {
             drop(locked);
             ahead.release();
             let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-            return self.run_on_index(worker, client, registered, request, reply);
+            return self.run_on_index(worker, client, registered, request, reply, after);
         }
         let may_serve = matches!(command.handler, Handler::Write(_)) && self.blocking.any();
         let (result, garbage) = match may_serve || command.flags.has(Flags::BLOCKING) {
@@ -67,7 +67,7 @@ impl Engine {
             }
             true => self.run_among_waiters(worker, client, registered, request, out, locked, first_key, after),
         };
-        ahead.free_later(garbage);
+        self.free(garbage);
         result
     }
 
@@ -148,7 +148,7 @@ impl Engine {
                 };
                 let (result, garbage) =
                     self.run_under(worker, client, registered, request, reply.lend(), lent, only_key, false);
-                locked.free_later(garbage);
+                self.free(garbage);
                 result
             }
         };

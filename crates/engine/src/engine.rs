@@ -137,6 +137,8 @@ pub enum Flow {
     Block(Blocked),
     /// Leaves the request where it is and tries again at this time (unix ms), or when woken.
     Paused(u64),
+    /// Leaves the request where it is and executes it again, to go on with it, when others have had their turn.
+    Again,
 }
 
 /// Locks taken for requests to come: see [`Engine::look_ahead`].
@@ -161,14 +163,6 @@ impl<'e> Ahead<'e> {
     /// Gives all locks back: before a command that takes others, or that takes long.
     pub(crate) fn release(&mut self) {
         self.batch = None;
-    }
-
-    /// Frees what a command has removed, once no lock is held.
-    #[inline]
-    pub(crate) fn free_later(&mut self, mut garbage: Garbage) {
-        if let (Some(batch), false) = (&mut self.batch, garbage.is_empty()) {
-            batch.garbage.append(&mut garbage);
-        }
     }
 }
 
@@ -305,6 +299,30 @@ impl Engine {
         Ahead { batch: (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys)) }
     }
 
+    /// Leaves what a command has removed to be freed where nobody waits for it.
+    #[inline]
+    pub(crate) fn free(&self, garbage: Garbage) {
+        if !garbage.is_empty() {
+            self.host.discard(Box::new(garbage));
+        }
+    }
+
+    /// Executes one request of a client to its end, however long it takes: for those who serve no others.
+    pub fn execute_to_end(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Flow {
+        loop {
+            match self.execute(worker, client, request, out) {
+                Flow::Again => self.begin(worker),
+                flow => return flow,
+            }
+        }
+    }
+
     /// Executes one request of a client and appends its reply to `out`.
     #[inline]
     pub fn execute(&self, worker: &mut Worker, client: &mut Client, request: Request<'_>, out: &mut Vec<u8>) -> Flow {
@@ -361,6 +379,10 @@ impl Engine {
                 }
             }
         }
+        if matches!(after, After::Again) {
+            out.truncate(reply_at);
+            return Flow::Again;
+        }
         if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
             // It was for this command, or for this transaction.
             client.caching = false;
@@ -381,6 +403,7 @@ impl Engine {
         match after {
             After::Continue => Flow::Continue,
             After::Close => Flow::Close,
+            After::Again => Flow::Again,
             After::Block(blocked) => {
                 // Nothing that CLIENT UNBLOCK could end: its script runs. One who waits for a key has begun under its locks.
                 if !matches!(blocked.event, Event::Apart(_) | Event::Value) {
@@ -456,7 +479,10 @@ impl Engine {
     ) {
         let reply_at = out.len();
         let counters_at = registered.index;
-        if let Err(error) = self.gates(client, registered, request) {
+        // What has begun is not refused: it would have changed something.
+        if client.unfinished.is_none()
+            && let Err(error) = self.gates(client, registered, request)
+        {
             worker.books.stats.commands[counters_at].rejected.add(1);
             let error = match registered.command.flags.has(Flags::ENDS_QUEUE) {
                 // IMPORTANT: it takes locks.
@@ -470,11 +496,23 @@ impl Engine {
         }
         worker.secrets.clear();
         let result = self.dispatch(worker, client, registered, request, out, after, ahead);
+        if matches!(after, After::Again) {
+            return self.note_slice(worker, client);
+        }
+        worker.last_ns = worker.last_ns.saturating_sub(std::mem::take(&mut client.slices_ns));
         self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
             worker.books.stats.commands[counters_at].failed.add(1);
             self.fail(worker, client, out, reply_at, &error);
         }
+    }
+
+    /// Notes what a part of a command took. It counts when the command has ended.
+    #[cold]
+    fn note_slice(&self, worker: &mut Worker, client: &mut Client) {
+        let ended_ns = self.clock.monotonic_ns();
+        client.slices_ns += ended_ns.saturating_sub(worker.last_ns);
+        worker.last_ns = ended_ns;
     }
 
     /// Notes what a command that has just ended took, for those who look.

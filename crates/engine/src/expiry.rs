@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// Removes a few overdue keys and fields of one shard; true when there was any.
-    fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
+    pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
         // Nothing is created or used here: what is remembered of use does not matter.
         let Some(locked) = self.keyspace.lock_shard_unless_busy(shard) else { return false };
@@ -82,6 +82,7 @@ impl Engine {
         }
         stats.changes.add(keys.changes);
         let sequence = keys.hand_over();
+        self.free(keys.take_garbage());
         any |= keys.forget_readers(KEYS_PER_LOCK);
         self.tell(&worker.news, sequence.unwrap_or(0), 0);
         any

@@ -7,7 +7,7 @@
 
 use crate::client::Client;
 use crate::command::{Handler, Keys, Registered};
-use crate::context::{Recorder, View};
+use crate::context::{After, Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::db::Db;
@@ -24,6 +24,10 @@ const RECORDS_PER_LOCK: usize = 256;
 
 /// Changes of indexes that are made while everything is locked: half a millisecond or so.
 const SETTLED_AT_ONCE: usize = 2048;
+/// Expired keys and hashes with expired fields that are removed while everything is locked: as long.
+const EXPIRED_AT_ONCE: usize = 256;
+/// How long a command that works in slices keeps its thread, and the locks, at a time.
+pub(crate) const SLICE_NS: u64 = 500_000;
 
 /// What a start has to tell of indexes.
 #[derive(Debug, Default)]
@@ -222,8 +226,12 @@ impl Engine {
         registered: &'static Registered,
         request: Request<'_>,
         reply: Reply<'_>,
+        after: &mut After,
     ) -> CommandResult {
-        let mut locked = self.lock_for_index(client.db).ok_or_else(|| self.busy())?;
+        let Some(mut locked) = self.lock_for_index(worker, client.db)? else {
+            *after = After::Again;
+            return Ok(());
+        };
         let result = self.run_on_index_under(worker, client, registered, request, reply, locked.lend());
         self.serve_ready(worker, &mut locked);
         result
@@ -256,25 +264,39 @@ impl Engine {
         }
         self.expire_for_index(worker, client.db, &mut locked);
         let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked.lend(), None, true);
-        drop(garbage);
+        self.free(garbage);
         result
     }
 
-    /// Locks everything, to read an index; `None` when that would take long. If much has been written since one was read,
-    /// each shard brings its part up to date by itself first, and others go on meanwhile.
-    pub(crate) fn lock_for_index(&self, db: usize) -> Option<Locked<'_>> {
-        let locked = self.keyspace.lock_all_unless_busy()?;
-        if locked.unsettled(db) <= SETTLED_AT_ONCE {
-            return Some(locked);
+    /// Locks everything, to read an index of a database. If much has expired or been written since one was read, some of
+    /// that is made up for instead, a shard at a time, and the answer is `None`: try again when others have had their
+    /// turn.
+    pub(crate) fn lock_for_index(&self, worker: &mut Worker, db: usize) -> Result<Option<Locked<'_>>, CommandError> {
+        let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
+        let now_ms = worker.now_ms;
+        let overdue = if self.may_expire(now_ms) { locked.overdue_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
+        if locked.unsettled(db) <= SETTLED_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
+            return Ok(Some(locked));
         }
         drop(locked);
+        let until_ns = self.clock.monotonic_ns() + SLICE_NS;
         // From the last to the first, for the same reason as in `fill_index`.
         for shard in (0..self.keyspace.shard_count()).rev() {
-            let mut locked = self.keyspace.lock_shard_unless_busy(shard)?;
+            while overdue > 0 && self.expire_some(shard, worker) && self.clock.monotonic_ns() < until_ns {}
+            let mut locked = self.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| self.busy())?;
             locked.settle(db);
             locked.release_fairly();
+            if self.clock.monotonic_ns() >= until_ns {
+                break;
+            }
         }
-        self.keyspace.lock_all_unless_busy()
+        Ok(None)
+    }
+
+    /// True when a command of several that share their locks, such as those of a transaction, may read indexes of a database
+    /// without a long wait for others: see [`Engine::lock_for_index`].
+    pub(crate) fn is_ready_for_index(&self, worker: &mut Worker, db: usize) -> Result<bool, CommandError> {
+        Ok(self.lock_for_index(worker, db)?.is_some())
     }
 
     /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
@@ -288,6 +310,7 @@ impl Engine {
         let mut keys = view.into_recorder(self, &mut worker.effects);
         keys.expire_everything();
         worker.books.stats.changes.add(keys.changes);
+        self.free(keys.take_garbage());
         if !worker.gathering {
             let sequence = keys.hand_over().unwrap_or(0);
             drop(keys);

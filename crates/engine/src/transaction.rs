@@ -204,6 +204,14 @@ impl Engine {
         Ok(after)
     }
 
+    /// True when one of the commands has an index among its keys.
+    pub(crate) fn reads_index(&self, transaction: &Transaction) -> bool {
+        let named = |(registered, request): (&'static Registered, Request<'_>)| {
+            self.any_is_index(registered.key_positions(request).map(|at| request.arg(at)))
+        };
+        transaction.commands().any(named)
+    }
+
     /// The locks for all commands of a transaction, and for the keys that are watched.
     fn lock_for(&self, client: &Client, transaction: &Transaction) -> Option<Locked<'_>> {
         let mut need = Need::Some(client.watches.keys().iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());

@@ -87,7 +87,12 @@ fn keys_are_among_the_arguments() {
 }
 
 /// Flags that COMMAND INFO does not tell.
-const OURS: u32 = Flags::DANGEROUS.0 | Flags::NO_TOUCH.0 | Flags::NOT_QUEUED.0 | Flags::WHILE_SUBSCRIBED.0;
+const OURS: u32 = Flags::DANGEROUS.0
+    | Flags::NO_TOUCH.0
+    | Flags::NOT_QUEUED.0
+    | Flags::WHILE_SUBSCRIBED.0
+    | Flags::ENDS_QUEUE.0
+    | Flags::MAY_REPLICATE.0;
 
 #[test]
 fn flags_agree_with_what_the_handler_can_do() {

@@ -205,6 +205,8 @@ enum State {
     Blocked(Blocked, Option<Pin<Box<Sleep>>>),
     /// CLIENT PAUSE holds the next request back.
     Paused(Pin<Box<Sleep>>),
+    /// The next request goes on when others have had their turn.
+    Yielding(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// Send what is left, then close.
     Closing,
 }
@@ -415,7 +417,9 @@ impl Peer {
                     self.begin_closing(&local.engine);
                     continue;
                 }
-                State::Blocked(..) | State::Paused(_) if self.input.len() > INPUT_WHILE_WAITING => {
+                State::Blocked(..) | State::Paused(_) | State::Yielding(_)
+                    if self.input.len() > INPUT_WHILE_WAITING =>
+                {
                     return Poll::Pending;
                 }
                 _ => {}
@@ -520,6 +524,11 @@ impl Peer {
     fn poll_waiting(&mut self, local: &mut Local, cx: &mut Context<'_>) {
         match &mut self.state {
             State::Running | State::Closing => {}
+            State::Yielding(turn) => {
+                if turn.as_mut().poll(cx).is_ready() {
+                    self.state = State::Running;
+                }
+            }
             State::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
                 if over || !local.engine.pause.is_on(local.engine.clock.unix_us() / 1000) {
@@ -733,6 +742,12 @@ impl Peer {
                 // The timer is not polled yet; a pass through `poll` does that.
                 io.task.wake();
                 return Step::Stop;
+            }
+            Flow::Again => {
+                // Ready once the runtime has looked for what others have sent: waking the task by itself would not do.
+                self.state = State::Yielding(Box::pin(tokio::task::yield_now()));
+                io.task.wake();
+                return Step::Again;
             }
             Flow::Paused(until_ms) => {
                 io.paused = true;

@@ -209,10 +209,10 @@ impl Player {
     /// Executes a command; the text of its error, if it was refused.
     fn execute(&mut self, import: &mut Import<'_>, request: Request<'_>) -> Result<Option<String>> {
         self.out.clear();
-        match import.engine.execute(&mut import.worker, &mut self.client, request, &mut self.out) {
+        match import.engine.execute_to_end(&mut import.worker, &mut self.client, request, &mut self.out) {
             Flow::Continue | Flow::Close => {}
             Flow::Block(_) => self.out.extend_from_slice(b"-ERR it waits for something\r\n"),
-            Flow::Paused(_) => bail!("the server is paused"),
+            Flow::Paused(_) | Flow::Again => bail!("the server is paused"),
         }
         let error = self.out.strip_prefix(b"-").map(<[u8]>::trim_ascii_end);
         Ok(error.map(|error| String::from_utf8_lossy(error).into_owned()))

@@ -7,9 +7,11 @@ use crate::log::LogLevelHandle;
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::pause::PauseMode;
 use engine::{Engine, Settings};
+use std::any::Any;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// This process.
@@ -23,6 +25,15 @@ pub(crate) struct Process {
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
     /// An order to stop was given up.
     pub(crate) stop_failed: Arc<AtomicBool>,
+    /// To the thread that frees what takes long to free.
+    pub(crate) discards: OnceLock<Sender<Box<dyn Any + Send>>>,
+}
+
+/// Starts the thread that frees what it is sent.
+fn start_discarding() -> Sender<Box<dyn Any + Send>> {
+    let (send, receive) = std::sync::mpsc::channel();
+    let _ = std::thread::Builder::new().name("discard".into()).spawn(move || receive.into_iter().for_each(drop));
+    send
 }
 
 impl Host for Process {
@@ -107,9 +118,9 @@ impl Host for Process {
         crate::config::rewrite(path, settings).map_err(|error| format!("Rewriting config file: {error:#}"))
     }
 
-    fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {
-        // Should no thread be had, the closure is dropped, and the garbage with it, right here.
-        let _ = std::thread::Builder::new().name("discard".into()).spawn(move || drop(garbage));
+    fn discard(&self, garbage: Box<dyn Any + Send>) {
+        // Should no thread be had, the garbage is dropped right here.
+        let _ = self.discards.get_or_init(start_discarding).send(garbage);
     }
 
     fn log(&self, message: &str) {

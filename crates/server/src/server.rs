@@ -116,6 +116,7 @@ pub(crate) fn engine(
         keeper: keeper.clone(),
         stop: Arc::new(stop),
         stop_failed: Arc::default(),
+        discards: std::sync::OnceLock::new(),
     };
     let clock = Arc::new(SystemClock::new());
     let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);

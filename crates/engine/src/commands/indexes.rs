@@ -1,20 +1,24 @@
 //! IDX.CREATE and its kin: indexes of records. Which there are is the business of `indexing`.
 
+use super::Unfinished;
 use super::filters::{Filter, Filters, Shown, pass};
 use super::options::{argument, error, names, number, once, shown, unknown_option};
 use super::sorted_set_ranges::score_bound;
 use super::sorted_sets::reply_score;
-use crate::args::is_word;
+use crate::args::{Args, is_word};
 use crate::chores::Filling;
 use crate::command::{Command, at_least, definition, exactly, overview, server};
 use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
+use crate::indexing::SLICE_NS;
+use crate::keyspace::db::Db;
 use crate::keyspace::index::{Condition, Definition};
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
 use crate::keyspace::{Locked, Value};
 use crate::waiting::{Blocked, Event, Ticket};
 use resp::Reply;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -98,7 +102,7 @@ fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let garbage = keys.take_garbage();
     drop(keys);
     drop(own);
-    drop(garbage);
+    engine.free(garbage);
     cx.reply.integer(i64::from(dropped));
     Ok(())
 }
@@ -112,32 +116,36 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Hands out an index while everything is locked and nothing in it is past its time.
+/// Hands out an index while everything is locked and nothing in it has expired; `None` when others have to have their turn
+/// first.
 fn with_index<T>(
     cx: &mut ScriptCx<'_, '_>,
     name: &[u8],
     look: impl FnOnce(IndexRef<'_>, &mut Reply<'_>) -> T,
-) -> Result<T, CommandError> {
+) -> Result<Option<T>, CommandError> {
     let ScriptCx { engine, client, worker, reply, held, .. } = cx;
     let mut own;
     let mut locked = match held {
         Some(held) => held.lend(),
-        None => {
-            own = engine.lock_for_index(client.db).ok_or_else(|| engine.busy())?;
-            own.lend()
-        }
+        None => match engine.lock_for_index(worker, client.db)? {
+            Some(all) => {
+                own = all;
+                own.lend()
+            }
+            None => return Ok(None),
+        },
     };
     engine.expire_for_index(worker, client.db, &mut locked);
     client.depends_on = client.depends_on.max(locked.changed_by());
     match IndexRef::find(&locked, client.db, name) {
-        Some(index) => Ok(look(index, reply)),
+        Some(index) => Ok(Some(look(index, reply))),
         None => Err(error(format!("there is no index {}", shown(name)))),
     }
 }
 
 fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
-    with_index(cx, name, |index, reply| {
+    let told = with_index(cx, name, |index, reply| {
         let definition = &index.index().definition;
         reply.map(7);
         reply.bulk(b"prefixes");
@@ -162,71 +170,144 @@ fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         reply.integer(index.len() as i64);
         reply.bulk(b"bytes");
         reply.integer(index.heap_bytes() as i64);
-    })
+    })?;
+    if told.is_none() {
+        cx.after = After::Again;
+    }
+    Ok(())
 }
 
-/// Records looked at while everything is locked.
-pub(super) const RECORDS_PER_LOCK: usize = 2048;
+/// Records looked at between two looks at the clock.
+pub(super) const RECORDS_PER_LOOK: usize = 32;
+
+/// `IDX.RANGE name min max …`
+struct Range<'a> {
+    name: &'a [u8],
+    wanted: ScoreRange,
+    direction: Direction,
+    filters: Filters<'a>,
+    limit: usize,
+    asked: Shown<'a>,
+}
+
+/// How far an IDX.RANGE has come.
+#[derive(Default)]
+pub(crate) struct RangeProgress {
+    found: usize,
+    /// What was found, as it is replied.
+    body: Vec<u8>,
+    /// The last record that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// Names of what was found in slices before: a record whose score changes meanwhile is told once.
+    told: HashSet<Vec<u8>>,
+}
+
+impl<'a> Range<'a> {
+    fn take(args: &mut Args<'a>) -> Result<Range<'a>, CommandError> {
+        let name = argument(args, "the name of the index")?;
+        let mut bound = |what: &str| -> Result<ScoreBound, CommandError> {
+            let text = argument(args, what)?;
+            score_bound(text).ok_or_else(|| {
+                error(format!("{what} must be a score such as 5, (5, -inf or +inf, not {}", shown(text)))
+            })
+        };
+        let wanted = ScoreRange { min: bound("min")?, max: bound("max")? };
+        let (mut reversed, mut limit, mut asked) = (None, None, None);
+        let mut filters = Filters::new();
+        while let Some(word) = args.try_next() {
+            if is_word(word, "REV") {
+                once(&mut reversed, true, "REV")?;
+            } else if is_word(word, "FILTER") {
+                filters.push(Filter::take(args)?);
+            } else if is_word(word, "LIMIT") {
+                once(&mut limit, number(args, "the number behind LIMIT", 0, i64::MAX)? as usize, "LIMIT")?;
+            } else if !Shown::take(&mut asked, word, args)? {
+                return Err(unknown_option(word));
+            }
+        }
+        Ok(Range {
+            name,
+            wanted,
+            direction: if reversed.is_some() { Direction::Descending } else { Direction::Ascending },
+            filters,
+            limit: limit.unwrap_or(usize::MAX),
+            asked: asked.unwrap_or(Shown::Everything),
+        })
+    }
+
+    /// Looks at records until `until_ns`. True when there are no more.
+    fn look(
+        &self,
+        index: IndexRef<'_>,
+        progress: &mut RangeProgress,
+        now_ms: u64,
+        mut reply: Reply<'_>,
+        is_over: impl Fn() -> bool,
+    ) -> bool {
+        let mut members = remaining(index, &self.wanted, self.direction, progress.last.as_ref());
+        let (mut latest, mut found) = (None, Vec::new());
+        let mut looked_at = 0;
+        let ended = loop {
+            if progress.found == self.limit {
+                break true;
+            }
+            if looked_at % RECORDS_PER_LOOK == 0 && looked_at > 0 && is_over() {
+                break false;
+            }
+            let Some((db, entry, score)) = members.next_entry() else { break true };
+            looked_at += 1;
+            latest = Some((score, entry.name()));
+            // Nothing is removed while clients are paused, and then what has expired is still there.
+            let hash = match db.value(entry, now_ms) {
+                Value::Hash(hash) if !Db::is_overdue(entry, now_ms) => hash,
+                _ => continue,
+            };
+            if !pass(&self.filters, hash) || progress.told.contains(entry.name()) {
+                continue;
+            }
+            progress.found += 1;
+            found.push(entry.name());
+            if let Shown::Keys = self.asked {
+                reply.bulk(entry.name());
+                continue;
+            }
+            reply.array(3);
+            reply.bulk(entry.name());
+            reply_score(&mut reply, score);
+            self.asked.reply(hash, &mut reply);
+        };
+        if !ended {
+            progress.told.extend(found.into_iter().map(<[u8]>::to_vec));
+            progress.last = latest.map(|(score, name)| (score, name.to_vec())).or(progress.last.take());
+        }
+        ended
+    }
+}
 
 fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let name = argument(&mut cx.args, "the name of the index")?;
-    let mut bound = |what: &str| -> Result<ScoreBound, CommandError> {
-        let text = argument(&mut cx.args, what)?;
-        score_bound(text)
-            .ok_or_else(|| error(format!("{what} must be a score such as 5, (5, -inf or +inf, not {}", shown(text))))
+    let range = Range::take(&mut cx.args)?;
+    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
+        Some(Unfinished::Range(progress)) => progress,
+        _ => RangeProgress::default(),
     };
-    let wanted = ScoreRange { min: bound("min")?, max: bound("max")? };
-    let (mut reversed, mut limit, mut asked) = (None, None, None);
-    let mut filters = Filters::new();
-    while let Some(word) = cx.args.try_next() {
-        if is_word(word, "REV") {
-            once(&mut reversed, true, "REV")?;
-        } else if is_word(word, "FILTER") {
-            filters.push(Filter::take(&mut cx.args)?);
-        } else if is_word(word, "LIMIT") {
-            once(&mut limit, number(&mut cx.args, "the number behind LIMIT", 0, i64::MAX)? as usize, "LIMIT")?;
-        } else if !Shown::take(&mut asked, word, &mut cx.args)? {
-            return Err(unknown_option(word));
-        }
+    let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
+    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
+    // In a transaction or script others wait for its locks anyway.
+    let is_over = || !is_held && engine.clock.monotonic_ns() >= until_ns;
+    let (now_ms, protocol) = (cx.worker.now_ms, cx.reply.protocol());
+    let mut body = std::mem::take(&mut progress.body);
+    let ended = with_index(cx, range.name, |index, _| {
+        let reply = Reply::new(&mut body, protocol).limited(bytes_max);
+        range.look(index, &mut progress, now_ms, reply, is_over)
+    })?;
+    if ended != Some(true) && body.len() <= bytes_max {
+        progress.body = body;
+        cx.client.unfinished = Some(Box::new(Unfinished::Range(progress)));
+        cx.after = After::Again;
+        return Ok(());
     }
-    let direction = if reversed.is_some() { Direction::Descending } else { Direction::Ascending };
-    let (limit, asked) = (limit.unwrap_or(usize::MAX), asked.unwrap_or(Shown::Everything));
-    let open = cx.reply.open_array();
-    let (mut found, mut last) = (0, None);
-    loop {
-        // A few at a time: others want to get at their keys as well.
-        let now_ms = cx.worker.now_ms;
-        let ended = with_index(cx, name, |index, reply| {
-            let mut members = remaining(index, &wanted, direction, last.as_ref());
-            let mut latest = None;
-            for _ in 0..RECORDS_PER_LOCK {
-                if found == limit {
-                    return true;
-                }
-                let Some((db, entry, score)) = members.next_entry() else { return true };
-                latest = Some((score, entry.name()));
-                let Value::Hash(hash) = db.value(entry, now_ms) else { continue };
-                if !pass(&filters, hash) {
-                    continue;
-                }
-                found += 1;
-                if let Shown::Keys = asked {
-                    reply.bulk(entry.name());
-                    continue;
-                }
-                reply.array(3);
-                reply.bulk(entry.name());
-                reply_score(reply, score);
-                asked.reply(hash, reply);
-            }
-            last = latest.map(|(score, name)| (score, name.to_vec()));
-            false
-        })?;
-        if ended {
-            break;
-        }
-    }
-    cx.reply.close(open, found);
+    cx.reply.array(progress.found);
+    cx.reply.raw(&body);
     Ok(())
 }
 

@@ -11,30 +11,7 @@ use crate::keyspace::{Cause, Effect, Key};
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
 
-/// DEL and UNLINK.
-fn del(cx: &mut WriteCx<'_>) -> CommandResult {
-    delete(cx)?;
-    if cx.engine.settings.lazyfree_lazy_user_del() {
-        discard(cx);
-    }
-    Ok(())
-}
-
-/// DEL, but nobody waits for the memory of large values to be free.
-fn unlink(cx: &mut WriteCx<'_>) -> CommandResult {
-    delete(cx)?;
-    discard(cx);
-    Ok(())
-}
-
-/// Leaves what is to be freed to the host.
-fn discard(cx: &mut WriteCx<'_>) {
-    let garbage = cx.keys.take_garbage();
-    if !garbage.is_empty() {
-        cx.engine.host.discard(Box::new(garbage));
-    }
-}
-
+/// DEL and UNLINK. Nobody waits for the memory of large values to be free, whichever is said.
 fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut deleted = 0;
     while !cx.args.is_empty() {
@@ -216,19 +193,12 @@ fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
     flush(cx, &Effect::FlushAll)
 }
 
-/// SYNC and ASYNC say who waits for the memory to be free: this client, or nobody.
+/// SYNC and ASYNC are the same: nobody waits for the memory to be free.
 fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
-    let in_background = if cx.args.take_word("SYNC") {
-        false
-    } else {
-        cx.args.take_word("ASYNC") || cx.engine.settings.lazyfree_lazy_user_flush()
-    };
+    let _ = cx.args.take_word("SYNC") || cx.args.take_word("ASYNC");
     cx.args.finish()?;
     // Recorded even if nothing is there: whoever follows the effects may hold what this server never had.
     cx.keys.record(effect);
-    if in_background {
-        discard(cx);
-    }
     cx.reply.ok();
     Ok(())
 }
@@ -262,7 +232,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("dbsize", exactly(1), Keys::Everything, dbsize)
         .fast()
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
-    write("del", at_least(2), keys(1, -1, 1), del).specs(&[spec(&["RM", "delete"], 1, -1)]).tips(SUM_OVER_SHARDS),
+    write("del", at_least(2), keys(1, -1, 1), delete).specs(&[spec(&["RM", "delete"], 1, -1)]).tips(SUM_OVER_SHARDS),
     read("exists", at_least(2), keys(1, -1, 1), exists)
         .fast()
         .flag(Flags::NO_TOUCH)
@@ -284,7 +254,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("swapdb", exactly(3), Keys::Everything, swapdb).fast().flag(Flags::DANGEROUS),
     read("touch", at_least(2), keys(1, -1, 1), touch).fast().specs(&[spec(&["RO"], 1, -1)]).tips(SUM_OVER_SHARDS),
     read("type", exactly(2), key(1), type_of).fast().flag(Flags::NO_TOUCH).specs(&[spec(&["RO"], 1, 0)]),
-    write("unlink", at_least(2), keys(1, -1, 1), unlink)
+    write("unlink", at_least(2), keys(1, -1, 1), delete)
         .fast()
         .specs(&[spec(&["RM", "delete"], 1, -1)])
         .tips(SUM_OVER_SHARDS),

@@ -44,6 +44,12 @@ mod transactions;
 
 use crate::command::Family;
 
+/// A command that works in slices, between which others are served, and what it has done so far.
+pub(crate) enum Unfinished {
+    Range(indexes::RangeProgress),
+    Sweep(sweep::SweepProgress),
+}
+
 /// All families. The order is that of COMMAND LIST.
 pub(crate) const FAMILIES: &[Family] = &[
     Family { category: "connection", commands: connection::COMMANDS },

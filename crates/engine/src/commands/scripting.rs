@@ -64,12 +64,21 @@ pub(super) fn run(
     }
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
+    let is_brief = program.reading().is_brief || !cx.engine.apart.is_served();
+    if cx.held.is_none()
+        && is_brief
+        && cx.engine.any_is_index(keys.iter().copied())
+        && !cx.engine.is_ready_for_index(cx.worker, cx.client.db)?
+    {
+        cx.after = After::Again;
+        return Ok(());
+    }
     // Before what it calls, as in Redis.
     if cx.engine.monitors.any() {
         cx.engine.feed_monitors(cx.worker, cx.client, cx.args.request());
     }
     let held = cx.held.take();
-    if held.is_none() && !program.reading().is_brief && cx.engine.apart.is_served() {
+    if held.is_none() && !is_brief {
         let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
         let ticket = Arc::new(Ticket::default());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });

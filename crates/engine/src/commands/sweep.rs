@@ -1,17 +1,20 @@
 //! SWEEP: finds records that nobody has touched for long, and changes each in the same step in which it is judged.
 
-use super::indexes::{RECORDS_PER_LOCK, remaining};
+use super::Unfinished;
+use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use super::pubsub::unread_bytes_max;
 use super::records::{Lifetime, change};
 use crate::args::{Args, is_word};
 use crate::command::{Command, at_least, definition};
-use crate::context::{Recorder, ScriptCx, View};
+use crate::context::{After, Recorder, ScriptCx, View};
 use crate::error::{CommandError, CommandResult};
+use crate::indexing::SLICE_NS;
 use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
 use crate::keyspace::{HashRef, Key, Locked, Scalar, Value};
 use crate::pure::numbers::parse_i64;
+use resp::Reply;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -149,91 +152,128 @@ fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
     }
 }
 
+/// How far a SWEEP has come.
+#[derive(Default)]
+pub(crate) struct SweepProgress {
+    /// What was changed, as it is replied.
+    body: Vec<u8>,
+    /// The last record that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// Names of what was changed: each record has one turn.
+    swept: HashSet<Vec<u8>>,
+    has_begun: bool,
+}
+
 fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let sweep = Sweep::take(&mut cx.args, cx.worker.now_ms)?;
-    let open = cx.reply.open_array();
-    let (mut swept, mut last, mut has_begun) = (HashSet::new(), None, false);
-    let range = ScoreRange {
-        min: ScoreBound { score: f64::NEG_INFINITY, excluded: false },
-        max: ScoreBound { score: sweep.before as f64, excluded: true },
+    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
+        Some(Unfinished::Sweep(progress)) => progress,
+        _ => SweepProgress::default(),
     };
-    let engine = cx.engine;
-    loop {
-        // A few at a time: others want to get at their keys as well. Each record is judged and changed in one step.
-        let is_part = cx.held.is_some();
-        let mut own;
-        let mut locked = match &mut cx.held {
-            Some(held) => held.lend(),
-            None => {
-                own = match engine.lock_for_index(cx.client.db) {
-                    Some(all) => all,
-                    // What has been swept has been swept, and is told.
-                    None if has_begun => break,
-                    None => return Err(engine.busy()),
-                };
-                own.lend()
-            }
-        };
-        engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
-        let Some(stuck) = find(&sweep, &locked, cx.client.db, &range, &mut last, &swept, cx.worker.now_ms) else {
-            match has_begun {
-                // Somebody has dropped it meanwhile.
-                true => break,
-                false => return Err(error(format!("there is no index {}", shown(sweep.index)))),
-            }
-        };
-        has_begun = true;
-        let worker = &mut *cx.worker;
-        let mut view = View::new(
-            locked.lend(),
-            cx.client.db,
-            worker.now_ms,
-            engine.usage(&mut worker.random),
-            &worker.books.stats,
-        );
-        view.tell_to(&worker.news, crate::settings::events::told(engine.settings.notify_keyspace_events()));
-        let mut keys = view.into_recorder(engine, &mut worker.effects);
-        let mut changed = Vec::new();
-        for name in stuck.names {
-            if let Some(outcome) = sweep.change(&mut keys, &name) {
-                changed.push((name, outcome));
-            }
+    let ended = loop {
+        match slice(cx, &sweep, &mut progress) {
+            // What has been swept has been swept, and is told: its index was dropped meanwhile, or the server is busy, or
+            // cannot keep more.
+            Err(_) if progress.has_begun => break true,
+            // In a transaction or script others wait for its locks anyway.
+            Ok(false) if cx.held.is_some() => {}
+            outcome => break outcome?,
         }
-        worker.books.stats.changes.add(keys.changes);
-        let handed_over = if is_part { None } else { keys.hand_over() };
-        let sequence = handed_over.unwrap_or(0);
-        drop(keys);
-        if !is_part {
-            engine.tell(&worker.news, sequence, cx.client.id());
-            engine.serve_ready(worker, &mut locked);
-        }
-        if handed_over.is_some() {
-            cx.client.last_batch = sequence;
-        }
-        cx.client.depends_on = cx.client.depends_on.max(sequence).max(engine.persistence.tail());
-        for (name, outcome) in changed {
-            if let Some(channel) = sweep.channel {
-                engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
-            }
-            cx.reply.array(2);
-            cx.reply.bulk(&name);
-            cx.reply.bulk(match outcome {
-                Outcome::Requeued => b"requeued",
-                Outcome::Exhausted => b"exhausted",
-            });
-            swept.insert(name);
-        }
-        if stuck.ended || swept.len() >= sweep.limit {
-            break;
-        }
+    };
+    if !ended {
+        cx.client.unfinished = Some(Box::new(Unfinished::Sweep(progress)));
+        cx.after = After::Again;
+        return Ok(());
     }
-    cx.reply.close(open, swept.len());
+    cx.reply.array(progress.swept.len());
+    cx.reply.raw(&progress.body);
     Ok(())
 }
 
+/// Sweeps some records, judging and changing each in one step, and all of them as one batch. True when there are no more.
+fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgress) -> Result<bool, CommandError> {
+    let engine = cx.engine;
+    let is_part = cx.held.is_some();
+    if progress.has_begun && !is_part {
+        engine.pass_write_restrictions()?;
+    }
+    let mut own;
+    let mut locked = match &mut cx.held {
+        Some(held) => held.lend(),
+        None => match engine.lock_for_index(cx.worker, cx.client.db)? {
+            Some(all) => {
+                own = all;
+                own.lend()
+            }
+            None => return Ok(false),
+        },
+    };
+    engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
+    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
+    let is_over = || !is_part && engine.clock.monotonic_ns() >= until_ns;
+    let stuck = find(sweep, &locked, cx.client.db, progress, cx.worker.now_ms, is_over)
+        .ok_or_else(|| error(format!("there is no index {}", shown(sweep.index))))?;
+    progress.has_begun = true;
+    let worker = &mut *cx.worker;
+    let mut view =
+        View::new(locked.lend(), cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
+    view.tell_to(&worker.news, crate::settings::events::told(engine.settings.notify_keyspace_events()));
+    let mut keys = view.into_recorder(engine, &mut worker.effects);
+    let (mut changed, mut cut_short) = (Vec::new(), false);
+    for (score, name) in stuck.records {
+        let is_long = changed.len() >= CHANGES_MIN && is_over() || keys.recorded_bytes() >= SLICE_BYTES;
+        if !changed.is_empty() && !is_part && is_long {
+            cut_short = true;
+            break;
+        }
+        if let Some(outcome) = sweep.change(&mut keys, &name) {
+            changed.push((name.clone(), outcome));
+        }
+        progress.last = Some((score, name));
+    }
+    if !cut_short {
+        progress.last = stuck.last.or(progress.last.take());
+    }
+    worker.books.stats.changes.add(keys.changes);
+    let handed_over = if is_part { None } else { keys.hand_over() };
+    let sequence = handed_over.unwrap_or(0);
+    drop(keys);
+    if !is_part {
+        engine.tell(&worker.news, sequence, cx.client.id());
+        engine.serve_ready(worker, &mut locked);
+    }
+    if handed_over.is_some() {
+        cx.client.last_batch = sequence;
+    }
+    cx.client.depends_on = cx.client.depends_on.max(sequence).max(engine.persistence.tail());
+    let mut reply = Reply::new(&mut progress.body, cx.reply.protocol()).limited(cx.client.output_bytes_max);
+    for (name, outcome) in changed {
+        if let Some(channel) = sweep.channel {
+            engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
+        }
+        reply.array(2);
+        reply.bulk(&name);
+        reply.bulk(match outcome {
+            Outcome::Requeued => b"requeued",
+            Outcome::Exhausted => b"exhausted",
+        });
+        progress.swept.insert(name);
+    }
+    Ok(!cut_short && stuck.ended || progress.swept.len() >= sweep.limit)
+}
+
+/// Effects that one slice of a sweep records, about: they are one batch of the journal.
+const SLICE_BYTES: usize = 1024 * 1024;
+/// Records that one slice changes, at the most, and as far as there are any at the least: to find where to go on takes as
+/// long as a few dozen changes.
+const CHANGES_MAX: usize = 256;
+const CHANGES_MIN: usize = 64;
+
 /// Records that are to be changed.
 struct Stuck {
-    names: Vec<Vec<u8>>,
+    records: Vec<(f64, Vec<u8>)>,
+    /// The last one that was looked at.
+    last: Option<(f64, Vec<u8>)>,
     /// There are no more.
     ended: bool,
 }
@@ -243,29 +283,39 @@ fn find(
     sweep: &Sweep<'_>,
     locked: &Locked<'_>,
     db: usize,
-    range: &ScoreRange,
-    last: &mut Option<(f64, Vec<u8>)>,
-    swept: &HashSet<Vec<u8>>,
+    progress: &SweepProgress,
     now_ms: u64,
+    is_over: impl Fn() -> bool,
 ) -> Option<Stuck> {
+    let range = ScoreRange {
+        min: ScoreBound { score: f64::NEG_INFINITY, excluded: false },
+        max: ScoreBound { score: sweep.before as f64, excluded: true },
+    };
     let index = IndexRef::find(locked, db, sweep.index)?;
-    let mut records = remaining(index, range, Direction::Ascending, last.as_ref());
-    let mut names = Vec::new();
-    for _ in 0..RECORDS_PER_LOCK {
-        if swept.len() + names.len() >= sweep.limit {
-            return Some(Stuck { names, ended: true });
+    let mut records = remaining(index, &range, Direction::Ascending, progress.last.as_ref());
+    let mut stuck = Stuck { records: Vec::new(), last: None, ended: false };
+    for looked_at in 1.. {
+        if progress.swept.len() + stuck.records.len() >= sweep.limit {
+            stuck.ended = true;
+            break;
         }
-        let Some((db, entry, score)) = records.next_entry() else { return Some(Stuck { names, ended: true }) };
-        *last = Some((score, entry.name().to_vec()));
+        if stuck.records.len() == CHANGES_MAX || looked_at % RECORDS_PER_LOOK == 0 && is_over() {
+            break;
+        }
+        let Some((db, entry, score)) = records.next_entry() else {
+            stuck.ended = true;
+            break;
+        };
+        stuck.last = Some((score, entry.name().to_vec()));
         // One that was changed and is still old, or old again, has had its turn.
         if let Value::Hash(hash) = db.value(entry, now_ms)
             && sweep.concerns(hash)
-            && !swept.contains(entry.name())
+            && !progress.swept.contains(entry.name())
         {
-            names.push(entry.name().to_vec());
+            stuck.records.push((score, entry.name().to_vec()));
         }
     }
-    Some(Stuck { names, ended: false })
+    Some(stuck)
 }
 
 pub(super) const COMMANDS: &[Command] = &[definition("sweep", at_least(7), sweep).grows_memory()];

@@ -1,7 +1,7 @@
 //! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
 
 use crate::command::{Command, Flags, KeySpec, at_least, exactly, keys, server, write};
-use crate::context::{ServerCx, WriteCx};
+use crate::context::{After, ServerCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::transaction::Transaction;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,6 +17,13 @@ fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
+    let reads_index = |transaction: &Transaction| cx.engine.reads_index(transaction);
+    if cx.client.transaction.as_deref().is_some_and(reads_index)
+        && !cx.engine.is_ready_for_index(cx.worker, cx.client.db).unwrap_or(true)
+    {
+        cx.after = After::Again;
+        return Ok(());
+    }
     let Some(transaction) = end(cx) else { return Err(CommandError::fixed("ERR EXEC without MULTI")) };
     if transaction.failed {
         cx.engine.unwatch(cx.client);

@@ -372,12 +372,15 @@ impl Locked<'_> {
 
 /// Values with more elements than this are not freed while locks are held.
 const FREED_AT_ONCE_MAX: usize = 1024;
+/// The operating system takes long to take back what is longer.
+const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
 
 fn is_freed_later(entry: &Entry) -> bool {
     match entry.object() {
         Some(Object::Hash(table)) => table.len() > FREED_AT_ONCE_MAX,
         Some(Object::SortedSet(set)) => set.len() > FREED_AT_ONCE_MAX,
-        Some(Object::Bytes(_)) | None => false,
+        Some(Object::Bytes(bytes)) => bytes.len() > FREED_AT_ONCE_BYTES_MAX,
+        None => false,
     }
 }
 

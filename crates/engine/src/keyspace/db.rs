@@ -125,6 +125,13 @@ impl Db {
         self.table.random(random)
     }
 
+    /// How many keys have expired, or have fields that have; no more than `max`.
+    pub(super) fn overdue_up_to(&self, now_ms: u64, max: usize) -> usize {
+        let due = |index: &BTreeSet<(u64, u64)>, max: usize| index.range(..=(now_ms, u64::MAX)).take(max).count();
+        let keys = due(&self.deadlines, max);
+        keys + due(&self.field_deadlines, max - keys)
+    }
+
     /// Names of keys whose time has come, soonest first, `count` at the most.
     pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, u64::MAX)).take(count);

@@ -81,8 +81,6 @@ impl std::ops::DerefMut for Guard<'_> {
 pub struct Batch<'a> {
     guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
-    /// As in [`Locked`]: dropped after the locks.
-    pub garbage: Garbage,
 }
 
 /// Most keys of a batch. More would hold too many locks at once for the other workers.
@@ -249,7 +247,7 @@ impl Keyspace {
     /// Locks the shards of keys of database `db` that are free, and has the CPU fetch the keys' entries.
     pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
         Held::assert_none();
-        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len(), garbage: Vec::new() };
+        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
         for key in keys {
             let number = key.shard(self.shards.len());
             if batch.guards.iter().any(|(index, _)| *index == number) {
@@ -435,6 +433,18 @@ impl<'a> Locked<'a> {
         self.shards_mut().for_each(|shard| shard.dbs[db].settle());
     }
 
+    /// How many keys of database `db` have expired, or have fields that have, as far as it is locked; no more than `max`.
+    pub fn overdue_up_to(&self, db: usize, now_ms: u64, max: usize) -> usize {
+        let mut count = 0;
+        for (_, shard) in self.shards() {
+            count += shard.db(db).overdue_up_to(now_ms, max - count);
+            if count >= max {
+                break;
+            }
+        }
+        count
+    }
+
     /// How many changes that would make.
     pub fn unsettled(&self, db: usize) -> usize {
         self.shards().map(|(_, shard)| shard.db(db).unsettled()).sum()
@@ -512,11 +522,6 @@ impl<'a> Locked<'a> {
         if let Some(entry) = within.entry(key) {
             codec::encode_entry(db, within, entry, out);
         }
-    }
-
-    /// Frees something once the locks are released.
-    pub fn free_later(&mut self, mut garbage: Garbage) {
-        self.garbage.append(&mut garbage);
     }
 
     /// True when the value of a key is too large to be written as a whole without making others wait.

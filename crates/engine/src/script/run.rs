@@ -83,7 +83,7 @@ impl Engine {
             self.hand_over(worker, client, &mut locked);
             drop(locked);
         }
-        drop(garbage);
+        self.free(garbage);
         reply.raw(&out);
         if out.first() == Some(&b'-') {
             let text = String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned();

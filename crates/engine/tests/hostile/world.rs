@@ -56,7 +56,7 @@ impl World {
         }
         let request: OwnedRequest = args.iter().map(Vec::as_slice).collect();
         let mut out = Vec::new();
-        let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut out);
+        let flow = self.engine.execute_to_end(&mut self.worker, &mut self.client, request.as_request(), &mut out);
         let protocol = self.client.protocol;
         let is_silent = std::mem::replace(&mut self.client.reply_mode, ReplyMode::On) != ReplyMode::On;
         self.client.handle.drain_outbox(&mut Vec::new());
@@ -79,6 +79,7 @@ impl World {
                 assert!(out.is_empty(), "a client that waits has no reply yet: {}", shown(args));
                 true
             }
+            Flow::Again => panic!("it was executed to its end"),
             Flow::Paused(_) => {
                 assert!(out.is_empty(), "a request that was held has no reply: {}", shown(args));
                 self.engine.pause.end();

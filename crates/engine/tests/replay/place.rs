@@ -99,7 +99,7 @@ impl Asker<'_> {
         let mut reply = Vec::new();
         self.engine.begin(&mut self.worker);
         let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut reply);
-        self.settle(flow, &mut reply);
+        self.settle(flow, request.as_request(), &mut reply);
         reply
     }
 
@@ -119,13 +119,18 @@ impl Asker<'_> {
             let mut reply = Vec::new();
             let (worker, client) = (&mut self.worker, &mut self.client);
             let flow = self.engine.execute_ahead(worker, client, request, &mut reply, &mut ahead);
-            self.settle(flow, &mut reply);
+            self.settle(flow, request, &mut reply);
         }
     }
 
     /// Whoever waits waits for no time at all, but as long as it takes when somebody serves it at that moment.
-    fn settle(&mut self, flow: Flow, reply: &mut Vec<u8>) {
+    fn settle(&mut self, flow: Flow, request: Request<'_>, reply: &mut Vec<u8>) {
         match flow {
+            Flow::Again => {
+                let (worker, client) = (&mut self.worker, &mut self.client);
+                let flow = self.engine.execute_to_end(worker, client, request, reply);
+                self.settle(flow, request, reply);
+            }
             Flow::Continue => {}
             Flow::Block(blocked) => loop {
                 if let Some(outcome) = self.engine.outcome(&self.worker, &mut self.client, &blocked.event, true) {
