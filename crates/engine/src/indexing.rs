@@ -58,45 +58,53 @@ impl Engine {
     /// What was acknowledged holds: a client's definition wins over the configuration, and so does a drop.
     pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> RevivedIndexes {
         let mut locked = self.keyspace.lock_all();
-        let (mut indexes, mut revived) = (Indexes::default(), RevivedIndexes::default());
+        let mut revived = RevivedIndexes::default();
         let decided: BTreeMap<Vec<u8>, Option<Vec<u8>>> = locked
             .definitions()
             .indexes()
             .map(|(name, definition)| (name.to_vec(), definition.map(<[u8]>::to_vec)))
             .collect();
+        let mut made: Vec<(Vec<u8>, Definition)> = Vec::new();
         for (name, definition) in &decided {
             let Some(bytes) = definition else { continue };
-            let said = name.escape_ascii();
             match Definition::decode(bytes) {
-                None => revived.failures.push(format!("the definition of the index '{said}' is of another version")),
-                Some(definition) => indexes = indexes.with(Arc::new(Index::new(name, definition))),
+                Some(definition) => made.push((name.clone(), definition)),
+                None => revived
+                    .failures
+                    .push(format!("the definition of the index '{}' is of another version", name.escape_ascii())),
             }
         }
+        let decided_count = made.len();
         for (name, definition) in configured {
             let said = name.escape_ascii();
             match decided.get(name) {
                 Some(None) => revived.notes.push(format!(
                     "the index '{said}' of the configuration is not made: a client has dropped it with IDX.DROP"
                 )),
-                Some(Some(bytes)) => {
-                    if Definition::decode(bytes).is_some_and(|kept| kept != *definition) {
-                        let kept = indexes.find(name).map(|index| index.definition.to_string()).unwrap_or_default();
-                        revived.conflicts.push(format!(
+                Some(Some(_)) => {
+                    let kept = made.iter().find(|(other, kept)| other == name && kept != definition);
+                    revived.conflicts.extend(kept.map(|(_, kept)| {
+                        format!(
                             "the index '{said}' has two definitions: a client has made it with {kept}, which holds; the \
                              configuration says {definition}. To have the latter, drop the index, or change the \
                              configuration"
-                        ));
-                    }
+                        )
+                    }));
                 }
                 None if self.any_has(&locked, Key::new(name)) => revived.failures.push(format!(
                     "the index '{said}' of the configuration cannot be made: there is a key of that name"
                 )),
-                None if indexes.iter().len() >= INDEXES_MAX => revived.failures.push(format!(
+                None if made.len() >= INDEXES_MAX => revived.failures.push(format!(
                     "the index '{said}' of the configuration cannot be made: there are {INDEXES_MAX} others"
                 )),
-                None => indexes = indexes.with(Arc::new(Index::new(name, definition.clone()))),
+                None => made.push((name.clone(), definition.clone())),
             }
         }
+        // Those of the configuration are listed first.
+        made.rotate_left(decided_count);
+        let indexes = made.into_iter().fold(Indexes::default(), |indexes, (name, definition)| {
+            indexes.with(Arc::new(Index::new(&name, definition)))
+        });
         locked.set_indexes(&indexes);
         for (at, index) in indexes.iter().enumerate() {
             locked.build_index(at);
@@ -282,11 +290,19 @@ impl Engine {
         let until_ns = self.clock.monotonic_ns() + SLICE_NS;
         // From the last to the first, for the same reason as in `fill_index`.
         for shard in (0..self.keyspace.shard_count()).rev() {
-            while overdue > 0 && self.expire_some(shard, worker) && self.clock.monotonic_ns() < until_ns {}
+            let mut is_over = false;
+            while overdue > 0 && !is_over && self.expire_some(shard, worker) {
+                is_over = self.clock.monotonic_ns() >= until_ns;
+            }
             let mut locked = self.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| self.busy())?;
-            locked.settle(db);
-            locked.release_fairly();
-            if self.clock.monotonic_ns() >= until_ns {
+            // IMPORTANT: only what was worth something takes from the slice, or a slice could end before it gets to where there
+            // is something to do.
+            if locked.unsettled(db) > 0 {
+                locked.settle(db);
+                locked.release_fairly();
+                is_over |= self.clock.monotonic_ns() >= until_ns;
+            }
+            if is_over {
                 break;
             }
         }

@@ -51,13 +51,14 @@ const RECORDS: usize = 20_000;
 /// A server with an index `i` over records `r:n` whose scores are their numbers.
 fn filled() -> Place {
     let place = Place::new(16, 2, &[]);
-    place.engine.revive_indexes(&[]);
     let mut peer = Peer::new(&place, 0);
     assert_eq!(peer.say("IDX.CREATE i PREFIX 1 r: FIELD n"), "+OK\r\n");
     for number in 0..RECORDS {
         peer.say(&format!("HSET r:{number:05} n {number} state old"));
     }
     drop(peer);
+    // A slice is over after a few looks at the clock.
+    place.set_look_ns(50_000);
     place
 }
 
@@ -69,7 +70,7 @@ fn a_range_over_everything_lets_others_in() {
         other.say("SET k v");
     });
     assert_eq!(reply, "*0\r\n");
-    assert!(slices > 1, "{RECORDS} records were looked at in one slice");
+    assert!(slices > 10, "{RECORDS} records were looked at in one slice");
     // All there are, each once, in their order, though others write meanwhile.
     let mut moved = 0;
     let (reply, _) = reader.ask("IDX.RANGE i -inf +inf KEYS", || {
@@ -110,7 +111,7 @@ fn what_expires_together_is_removed_in_slices_before_an_index_is_read() {
         for number in 0..RECORDS - 1 {
             reader.say(&format!("PEXPIRE r:{number:05} 1"));
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        place.pass_ms(1000);
         if command == "EXEC" {
             reader.say("MULTI");
             reader.say("ZCARD i");
@@ -118,7 +119,7 @@ fn what_expires_together_is_removed_in_slices_before_an_index_is_read() {
         let (reply, slices) = reader.ask(command, || {
             other.say("SET k v");
         });
-        assert!(slices > 1, "{command}: {slices}");
+        assert!(slices > 10, "{command}: {slices}");
         match command {
             "ZCARD i" => assert_eq!(reply, ":1\r\n"),
             "EXEC" => assert_eq!(reply, "*1\r\n:1\r\n"),

@@ -109,10 +109,9 @@ fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
 
 fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     let indexes = cx.engine.indexes();
-    let mut names: Vec<&[u8]> = indexes.iter().filter(|index| index.is_built()).map(|index| &*index.name).collect();
-    names.sort_unstable();
-    cx.reply.array(names.len());
-    names.iter().for_each(|name| cx.reply.bulk(name));
+    let complete = || indexes.iter().filter(|index| index.is_built());
+    cx.reply.array(complete().count());
+    complete().for_each(|index| cx.reply.bulk(&index.name));
     Ok(())
 }
 

@@ -26,7 +26,11 @@ impl Place {
 
     /// The same with settings that may be shared.
     pub(crate) fn with(shards: usize, workers: usize, settings: Arc<Settings>) -> Place {
-        let clock = Arc::new(ToldClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
+        let clock = Arc::new(ToldClock {
+            unix_us: AtomicU64::new(1_763_172_000_000_000),
+            look_ns: AtomicU64::new(0),
+            looked_ns: AtomicU64::new(0),
+        });
         let kept = Arc::new(Kept::default());
         let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
         let place = Place { engine: engine.with_persistence(kept.clone()), kept, clock };
@@ -44,6 +48,11 @@ impl Place {
     /// Lets time pass.
     pub(crate) fn pass_ms(&self, ms: u64) {
         self.clock.unix_us.fetch_add(ms * 1000, Relaxed);
+    }
+
+    /// From here on each look at the monotonic clock takes so long by that clock.
+    pub(crate) fn set_look_ns(&self, ns: u64) {
+        self.clock.look_ns.store(ns, Relaxed);
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
@@ -234,6 +243,9 @@ impl Taken {
 
 struct ToldClock {
     unix_us: AtomicU64,
+    /// How long a look at the monotonic clock takes by it, and all looks so far.
+    look_ns: AtomicU64,
+    looked_ns: AtomicU64,
 }
 
 impl Clock for ToldClock {
@@ -242,7 +254,8 @@ impl Clock for ToldClock {
     }
 
     fn monotonic_ns(&self) -> u64 {
-        self.unix_us() * 1000
+        let look_ns = self.look_ns.load(Relaxed);
+        self.unix_us() * 1000 + self.looked_ns.fetch_add(look_ns, Relaxed)
     }
 }
 
