@@ -21,6 +21,7 @@ use crate::keyspace::tracked::Readers;
 use crate::keyspace::watched::Watched;
 use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, SortedSetRef, Usage, Value};
 use crate::news::News;
+use crate::panics;
 use crate::settings::events;
 use crate::stats::WorkerStats;
 use crate::tracking::Reason;
@@ -514,6 +515,7 @@ impl<'a> Recorder<'a> {
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        panics::note_effect();
         self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.tell_watchers(db, effect, self.view.now_ms);

@@ -10,6 +10,7 @@ use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
 use crate::keyspace::locked::Garbage;
 use crate::keyspace::{Key, Locked};
+use crate::panics;
 use resp::{Reply, Request};
 
 impl Engine {
@@ -220,7 +221,7 @@ impl Engine {
         match command.handler {
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
-                let mut result = handler(&mut cx);
+                let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
                 }
@@ -256,7 +257,7 @@ impl Engine {
             Handler::Write(handler) => {
                 let keys = view.into_recorder(self, &mut worker.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
-                let result = handler(&mut cx);
+                let result = panics::catch(|| handler(&mut cx));
                 cx.keys.stamp_written();
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();

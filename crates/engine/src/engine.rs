@@ -16,6 +16,7 @@ use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::news::News;
+use crate::panics;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
@@ -495,7 +496,16 @@ impl Engine {
             return self.fail(worker, client, out, reply_at, &error);
         }
         worker.secrets.clear();
-        let result = self.dispatch(worker, client, registered, request, out, after, ahead);
+        let result = match registered.command.handler {
+            Handler::Server(_) | Handler::Script(_) => {
+                let result = panics::catch(|| self.dispatch(worker, client, registered, request, out, after, ahead));
+                if result == Err(CommandError::Internal) {
+                    forget_command(worker, client, after);
+                }
+                result
+            }
+            _ => self.dispatch(worker, client, registered, request, out, after, ahead),
+        };
         if matches!(after, After::Again) {
             return self.note_slice(worker, client);
         }
@@ -616,6 +626,17 @@ impl Engine {
         let shown = without_secrets(worker, request);
         self.slowlog.add(shown, worker.now_ms / 1000, took_us, &client.handle.address, &name, len_max);
     }
+}
+
+/// Forgets what a command had begun that panicked without having changed a key.
+#[cold]
+fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
+    worker.gathering = false;
+    worker.in_script = false;
+    worker.effects.clear();
+    worker.news = News::default();
+    client.unfinished = None;
+    *after = After::Continue;
 }
 
 /// Takes a reply back, and the one that is still to come if the client waits.

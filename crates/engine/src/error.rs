@@ -18,6 +18,8 @@ pub enum CommandError {
     Busy,
     /// A function has been running for long.
     BusyFunction,
+    /// A handler has panicked before it has changed anything.
+    Internal,
     /// The row's name, `config|get` for a subcommand.
     WrongArity(Cow<'static, str>),
     /// Any other sentence, code first.
@@ -63,6 +65,9 @@ impl fmt::Display for CommandError {
             }
             CommandError::BusyFunction => {
                 "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+            }
+            CommandError::Internal => {
+                "ERR internal error: this command has met a bug and changed nothing; the server's log tells where"
             }
             CommandError::NoAuth => "NOAUTH Authentication required.",
             CommandError::WrongArity(name) => {

@@ -28,6 +28,7 @@ pub mod keyspace;
 pub mod latency;
 pub mod monitor;
 mod news;
+pub mod panics;
 pub mod pause;
 pub mod persistence;
 pub mod pubsub;

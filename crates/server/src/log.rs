@@ -1,7 +1,9 @@
 //! The server's own log, through tracing. Knows formats and levels; refuses to know what is logged.
 
 use engine::settings::LogLevel;
+use std::backtrace::Backtrace;
 use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::prelude::*;
@@ -30,6 +32,22 @@ pub(crate) fn start(level: LogLevel, json: bool) -> LogLevelHandle {
     LogLevelHandle(Arc::new(move |level| {
         let _ = handle.reload(level);
     }))
+}
+
+/// Tells of a panic. Unless it is caught and answered with an error, the process ends here, before anything is unwound: what
+/// is in memory can no longer be trusted.
+pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
+    let backtrace = Backtrace::force_capture();
+    match engine::panics::is_caught() {
+        true => tracing::error!("a command has met a bug and changed nothing: {panic}\n{backtrace}"),
+        false => {
+            tracing::error!("the server has met a bug and ends: {panic}\n{backtrace}");
+            if !tracing::dispatcher::has_been_set() {
+                eprintln!("holdfast has met a bug and ends: {panic}\n{backtrace}");
+            }
+            std::process::abort();
+        }
+    }
 }
 
 /// Redis's levels in tracing's words.

@@ -22,6 +22,7 @@ use config::Invocation;
 static ALLOCATOR: allocator::Counting = allocator::Counting;
 
 fn main() -> std::process::ExitCode {
+    std::panic::set_hook(Box::new(log::panicked));
     let run = |invocation| match invocation {
         Invocation::Serve(loaded) => server::run(loaded),
         Invocation::Use(tool, loaded) => tools::run(tool, &loaded),

@@ -12,7 +12,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{Entry, idle_s};
 use crate::keyspace::object::Object;
 use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, Key, Scalar, Value};
+use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
 use crate::pure::glob;
 use crate::pure::numbers::parse_i64;
 use crate::settings::AllowedFor;
@@ -72,6 +72,18 @@ fn accept(cx: &mut WriteCx<'_>) -> CommandResult {
 /// Nothing a client sends may end the server or make it lose memory, not even in a test.
 fn refuse(_: &mut WriteCx<'_>) -> CommandResult {
     Err(CommandError::fixed("ERR this DEBUG subcommand would harm the server: refused"))
+}
+
+/// Panics as a handler with a bug would, to test what becomes of it: before it has changed anything, or behind that.
+fn panic_on_purpose(cx: &mut WriteCx<'_>) -> CommandResult {
+    match cx.args.bytes()? {
+        word if is_word(word, "BEFORE-EFFECT") => {}
+        word if is_word(word, "AFTER-EFFECT") => {
+            cx.keys.record(&Effect::Delete { key: Key::new(b""), cause: Cause::Deleted });
+        }
+        _ => return Err(CommandError::Syntax),
+    }
+    panic!("DEBUG PANIC");
 }
 
 fn sleep(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -454,6 +466,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sub("object", 1..=1, object),
     sub("oom", 0..=0, refuse),
     sub("panic", 0..=0, refuse),
+    sub("panic", 1..=1, panic_on_purpose),
     sub("pause-cron", 1..=1, accept),
     sub("populate", 1..=3, populate),
     sub("protocol", 1..=1, protocol),

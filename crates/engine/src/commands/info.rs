@@ -312,7 +312,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("tracking_total_keys", tracked_keys);
     lines.add("tracking_total_items", readers);
     lines.add("tracking_total_prefixes", prefixes);
-    lines.add("unexpected_error_replies", 0);
+    lines.add("unexpected_error_replies", crate::panics::caught());
     lines.add("total_error_replies", totals.error_replies);
     lines.add("dump_payload_sanitizations", 0);
     lines.add("total_reads_processed", totals.reads);

@@ -7,6 +7,7 @@ mod hang_ups;
 mod limits;
 mod logs;
 mod memory;
+mod panics;
 mod slow_readers;
 mod start;
 mod stop;
