@@ -26,6 +26,9 @@ fn live(seed: u64) {
                 _ => world.storage.fail_at(number, fault),
             }
         }
+        if faults == 0 && rng.u8(..3) == 0 {
+            world.check_that_loss_is_noticed();
+        }
         match rng.u8(..100) {
             0..40 => {
                 let ballast = if rng.u8(..10) == 0 { rng.usize(..3000) } else { rng.usize(..200) };

@@ -77,7 +77,7 @@ fn a_clock_syncs_without_being_asked() {
 #[test]
 fn segments_end_at_their_limit_and_a_large_batch_makes_a_large_one() {
     let storage = FaultyStorage::new();
-    let journal = open_with(&storage, options(200)).unwrap();
+    let journal = open_with(&storage, options(216)).unwrap();
     for size in [50, 50, 50, 1000, 10, 10] {
         let sequence = journal.append(&vec![b'x'; size]);
         journal.write(sequence).unwrap();
@@ -179,7 +179,7 @@ fn a_snapshot_comes_back_with_the_batches_since() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"about", 77).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"about", 77).unwrap();
     writer.part(stamp(0, journal.tail()), b"shard 0 has 1", 1).unwrap();
     journal.append(b"2");
     writer.part(stamp(1, journal.tail()), &vec![b'y'; 3 * 1024 * 1024], 5).unwrap();
@@ -208,10 +208,10 @@ fn a_snapshot_comes_back_with_the_batches_since() {
 fn snapshots_that_are_not_finished_leave_nothing() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     assert!(storage.names().iter().any(|name| name.ends_with(".tmp")));
     writer.abort();
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     assert!(matches!(writer.finish(&journal), Err(SnapshotError::Empty)));
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
     // One that was left by a process that died goes with the next start.
@@ -290,10 +290,10 @@ fn a_newer_format_is_named_and_left_alone() {
     let storage = FaultyStorage::new();
     open(&storage).append(b"a");
     let name = segments(&storage).pop().unwrap();
-    let mut header = storage.bytes_of(&name).unwrap()[..40].to_vec();
+    let mut header = storage.bytes_of(&name).unwrap()[..56].to_vec();
     header[8] = 2;
-    let crc = crc32c::crc32c(&header[..36]);
-    header[36..40].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..52]);
+    header[52..56].copy_from_slice(&crc.to_le_bytes());
     storage.open(&name).unwrap().write_at(&header, 0).unwrap();
     let error = contents(&storage).unwrap_err().to_string();
     assert_eq!(error, format!("{name} was written by a newer version of Holdfast (format 2)"));
@@ -374,7 +374,7 @@ fn parts_read_before_a_restart_are_refused() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"too early", 1).unwrap();
     journal.restart().unwrap();
     writer.part(stamp(1, journal.tail()), b"in time", 1).unwrap();
@@ -456,7 +456,7 @@ fn a_snapshot_that_outlives_the_restart_it_was_taken_for_is_enough() {
     journal.wait_durable(journal.append(b"before")).unwrap();
     journal.append(b"in memory only");
     journal.restart().unwrap();
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
     // The footer, the sync and the new name succeed; then the directory cannot be synced.
     storage.fail_at(storage.operations() + 3, Fault::Io);
@@ -485,8 +485,8 @@ fn a_torn_tail_is_cut_off_the_file() {
     journal.write(journal.tail()).unwrap();
     drop(journal);
     let name = segments(&storage).pop().unwrap();
-    storage.truncate(&name, 40 + 3 * 34 - 1);
+    storage.truncate(&name, 56 + 3 * 34 - 1);
     drop(open(&storage));
-    assert_eq!(storage.bytes_of(&name).unwrap().len(), 40 + 2 * 34);
+    assert_eq!(storage.bytes_of(&name).unwrap().len(), 56 + 2 * 34);
     assert!(contents(&storage).unwrap().1.is_empty());
 }

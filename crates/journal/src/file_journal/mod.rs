@@ -1,7 +1,7 @@
 //! The journal in segment files. Knows how the tail, the writer and the sync thread work together; refuses to know
 //! what a batch means or how recovery found where to begin.
 //!
-//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments. `append` takes the tail's only,
+//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks. `append` takes the tail's only,
 //! for as long as it takes to copy a batch.
 
 mod progress;
@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::frame;
 use crate::journal::{Batches, Journal};
+use crate::marks::{self, MarksFile};
 use crate::segment;
 use crate::sequence::Sequence;
 use crate::snapshot::SnapshotInfo;
@@ -76,6 +78,8 @@ struct Core {
     wake: Condvar,
     /// Wakes those who wait for a sequence.
     advanced: Condvar,
+    id: DirectoryId,
+    marks: Mutex<MarksFile>,
     /// Ascending; the last one is being written.
     segments: Mutex<Vec<StoredSegment>>,
     watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
@@ -92,13 +96,16 @@ impl FileJournal {
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: JournalOptions,
+        id: DirectoryId,
+        found: &marks::Found,
         reached: Sequence,
         mut segments: Vec<StoredSegment>,
     ) -> Result<FileJournal, Failure> {
-        let mut writer = SegmentWriter::new(storage.clone(), &options);
+        let mut writer = SegmentWriter::new(storage.clone(), &options, id);
         let current = writer.begin_segment(reached.next(), reached, false)?;
         // Nothing would be lost if this were left to the first sync, but a disk that cannot sync is better found now.
         current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
+        let marks = MarksFile::begin(&*storage, found, id, reached, current.first)?;
         storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &current.name, &error))?;
         let replayed_bytes = segments.iter().map(|segment| segment.bytes).sum();
         segments.push(StoredSegment { first: reached.next(), bytes: segment::HEADER_LEN });
@@ -109,6 +116,8 @@ impl FileJournal {
             progress: Mutex::new(Progress::new(reached, current, options.sync_every)),
             wake: Condvar::new(),
             advanced: Condvar::new(),
+            id,
+            marks: Mutex::new(marks),
             segments: Mutex::new(segments),
             watchers: Mutex::new(Vec::new()),
             tail_mark: AtomicU64::new(reached.0),
@@ -248,6 +257,10 @@ impl Core {
 }
 
 impl Journal for FileJournal {
+    fn directory_id(&self) -> DirectoryId {
+        self.core.id
+    }
+
     fn append(&self, batch: &[u8]) -> Sequence {
         let core = &*self.core;
         if batch.len() > frame::BATCH_BYTES_MAX {
@@ -382,6 +395,9 @@ impl Journal for FileJournal {
             Phase::Failed(failure) => return Err(failure.clone()),
             Phase::Restarted => {}
         }
+        // The snapshot is durable, so this is true. Until now a mark for what came after the restart was not. Should
+        // it fail, the next sync makes a newer one.
+        let _ = core.marks.lock().record(progress.synced, progress.current.first);
         progress.phase = Phase::Sound;
         progress.is_news = true;
         core.written_mark.store(progress.handed.0, Ordering::Release);
@@ -461,6 +477,8 @@ impl FileJournal {
             self.wait_durable(self.append(&[]))?;
             writer = self.core.writer.lock();
         }
-        writer.trim()
+        writer.trim()?;
+        let segment = self.core.progress.lock().current.first;
+        self.core.marks.lock().close(self.tail(), segment)
     }
 }

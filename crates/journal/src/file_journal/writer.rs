@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::JournalOptions;
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::segment::{self, SegmentHeader};
 use crate::sequence::Sequence;
@@ -13,6 +14,7 @@ static ZEROS: [u8; 4096] = [0; 4096];
 
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
+    id: DirectoryId,
     segment_bytes_max: u64,
     pub(super) zero_ahead: bool,
     zero_ahead_bytes: usize,
@@ -29,15 +31,17 @@ pub(super) struct SegmentWriter {
 /// A segment as the sync thread needs it.
 #[derive(Clone)]
 pub(super) struct OpenSegment {
+    pub(super) first: Sequence,
     pub(super) name: Arc<str>,
     pub(super) file: Arc<dyn StorageFile>,
     pub(super) data_end: u64,
 }
 
 impl SegmentWriter {
-    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions) -> SegmentWriter {
+    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions, id: DirectoryId) -> SegmentWriter {
         SegmentWriter {
             storage,
+            id,
             segment_bytes_max: options.segment_bytes_max,
             zero_ahead: options.zero_ahead,
             zero_ahead_bytes: options.zero_ahead_bytes,
@@ -71,14 +75,14 @@ impl SegmentWriter {
     ) -> Result<OpenSegment, Failure> {
         let name = segment::file_name(first);
         let file = self.storage.create(&name).map_err(|error| Failure::io(Operation::Create, &name, &error))?;
-        let header = SegmentHeader { first, durable, is_break }.encode();
+        let header = SegmentHeader { id: self.id, first, durable, is_break }.encode();
         write_all_at(&*file, &header, 0).map_err(|error| Failure::io(Operation::Write, &name, &error))?;
         let (name, file): (Arc<str>, Arc<dyn StorageFile>) = (name.into(), file.into());
         self.data_end = segment::HEADER_LEN;
         self.file_end = segment::HEADER_LEN;
         self.handed = first.previous();
         self.file = Some((name.clone(), file.clone()));
-        Ok(OpenSegment { name, file, data_end: self.data_end })
+        Ok(OpenSegment { first, name, file, data_end: self.data_end })
     }
 
     /// Writes `frames`, the last of which is `last`.
