@@ -12,13 +12,19 @@ use crate::storage::{Storage, StorageFile};
 /// A [`Storage`] on a disk.
 pub struct Directory {
     path: PathBuf,
+    /// Kept open, so that a sync needs no descriptor when there are none left.
+    directory: File,
 }
 
 impl Directory {
     /// Opens a directory that exists.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
         let path = path.into();
-        if fs::metadata(&path)?.is_dir() { Ok(Directory { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+        let directory = File::open(&path)?;
+        match directory.metadata()?.is_dir() {
+            true => Ok(Directory { path, directory }),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
     }
 
     /// Opens a directory and makes it, with its parents, if it does not exist.
@@ -79,7 +85,7 @@ impl Storage for Directory {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        self.directory.sync_all()
     }
 }
 
@@ -192,6 +198,15 @@ mod tests {
         assert_eq!(file.len().unwrap(), 4);
         directory.remove("two").unwrap();
         assert_eq!(directory.open("two").err().unwrap().kind(), io::ErrorKind::NotFound);
+    }
+
+    /// Where it lies no longer matters, so nothing is opened for it.
+    #[test]
+    fn a_sync_opens_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path().join("a")).unwrap();
+        fs::rename(scratch.path().join("a"), scratch.path().join("b")).unwrap();
+        directory.sync_directory().unwrap();
     }
 
     #[test]

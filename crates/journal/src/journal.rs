@@ -85,7 +85,8 @@ pub trait Journal: Send + Sync {
     /// The written batches from `from` on, as far as there are any at the time of the call.
     fn read(&self, from: Sequence) -> Batches;
 
-    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day.
+    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day. If it
+    /// cannot be made, the current one goes on, and less can be forgotten.
     fn rotate(&self) -> Result<(), Failure>;
 
     /// Drops batches up to `upto`, as far as whole segments go. For when a durable snapshot holds them. A failure

@@ -28,6 +28,10 @@ pub(crate) fn file_name(first: Sequence) -> String {
     format!("journal-{:020}.seg", first.0)
 }
 
+/// What the next segment is called while it is made. It gets its name once all that it needs is there, so one that
+/// could not be finished is never taken for a segment.
+pub(crate) const TEMPORARY_NAME: &str = "journal-next.tmp";
+
 pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
     let digits = name.strip_prefix("journal-")?.strip_suffix(".seg")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))

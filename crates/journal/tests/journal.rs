@@ -90,6 +90,54 @@ fn segments_end_at_their_limit_and_a_large_batch_makes_a_large_one() {
     assert_eq!(journal.bytes(), on_disk as u64);
 }
 
+/// Without a descriptor, or whatever else is missing, the segment goes on; nothing fails, and nothing is lost.
+#[test]
+fn a_segment_goes_on_while_the_next_cannot_be_made() {
+    for fault in [Fault::NoDescriptors, Fault::NoSpace, Fault::Io] {
+        for step in 0..3 {
+            let storage = FaultyStorage::new();
+            let journal = open_with(&storage, options(200)).unwrap();
+            journal.wait_durable(journal.append(&[b'x'; 100])).unwrap();
+            // Making it, writing its header, giving it its name. Descriptors are needed for the first only.
+            storage.fail_at(storage.operations() + step, fault);
+            let has_failed = step == 0 || fault != Fault::NoDescriptors;
+            journal.write(journal.append(&[b'y'; 100])).unwrap();
+            assert_eq!(segments(&storage).len(), if has_failed { 1 } else { 2 }, "{fault:?} at {step}");
+            journal.wait_durable(journal.append(b"z")).unwrap();
+            assert_eq!(batches(&storage.crash(0)).len(), 3);
+            // A bit later it is tried again.
+            journal.wait_durable(journal.append(&[b'z'; 100])).unwrap();
+            assert!(segments(&storage).len() > 1, "{fault:?} at {step}");
+            assert_eq!((batches(&storage.crash(0)).len(), journal.has_failed()), (4, false));
+            journal.rotate().unwrap();
+            assert!(!storage.names().contains(&"journal-next.tmp".to_owned()));
+            drop(journal);
+            open(&storage).close().unwrap();
+            assert_eq!(batches(&storage.crash(1)).len(), 4);
+        }
+    }
+}
+
+/// Syncs and clean stops need no descriptor either.
+#[test]
+fn nothing_is_opened_once_a_journal_is_open() {
+    let storage = FaultyStorage::new();
+    let journal = open_with(&storage, options(300)).unwrap();
+    journal.wait_durable(journal.append(&[b'x'; 250])).unwrap();
+    journal.write(journal.append(&[b'x'; 250])).unwrap();
+    assert_eq!(segments(&storage).len(), 2);
+    storage.fail_from(storage.operations(), Fault::NoDescriptors);
+    journal.wait_durable(journal.append(b"the directory is synced with this")).unwrap();
+    for _ in 0..10 {
+        journal.wait_durable(journal.append(&[b'x'; 100])).unwrap();
+    }
+    journal.rotate().unwrap();
+    journal.forget(Sequence(1)).unwrap();
+    assert_eq!(segments(&storage).len(), 1);
+    journal.close().unwrap();
+    assert!(!storage.sites().iter().any(|site| site.operation == Operation::Open && site.file.ends_with(".seg")));
+}
+
 #[test]
 fn zeros_ahead_are_not_data_and_are_trimmed() {
     let storage = FaultyStorage::new();

@@ -34,7 +34,7 @@ use writer::SegmentWriter;
 #[derive(Clone, Debug)]
 pub struct JournalOptions {
     /// A segment that would grow beyond this ends, and the next begins. What is written at once is never split, so a
-    /// larger batch makes a larger segment.
+    /// larger batch makes a larger segment; so does a next segment that cannot be made.
     pub segment_bytes_max: u64,
     /// See [`Journal::set_sync_every`].
     pub sync_every: Option<Duration>,
@@ -180,7 +180,7 @@ impl Core {
             return Ok(());
         }
         if writer.is_full() {
-            self.begin_next(writer, durable)?;
+            self.begin_next(writer, durable);
         }
         let bytes = writer.frames.len() as u64;
         writer.write_frames(last).map_err(|failure| self.fail(None, failure))?;
@@ -204,15 +204,23 @@ impl Core {
         Ok(())
     }
 
-    /// Begins the segment after the current one, which is left to the sync thread.
-    fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) -> Result<(), Failure> {
+    /// Begins the segment after the current one, which is left to the sync thread. Without descriptors or space for
+    /// it the current one goes on beyond its limit: nothing is lost by that, and a disk that is broken is found out
+    /// by writing.
+    fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) {
         let first = writer.handed.next();
-        let current = writer.begin_segment(first, durable, false).map_err(|failure| self.fail(None, failure))?;
-        self.segments.lock().push(StoredSegment { first, bytes: segment::HEADER_LEN });
+        let Ok(current) = writer.begin_segment(first, durable, false) else { return writer.go_on() };
+        self.note_segment(first);
         if self.progress.lock().rotate(current) {
             self.wake.notify_one();
         }
-        Ok(())
+    }
+
+    fn note_segment(&self, first: Sequence) {
+        let mut segments = self.segments.lock();
+        // Otherwise it has just taken the place of another, whose name it has.
+        assert!(segments.last().is_none_or(|last| last.first < first), "segment {first} is not the newest");
+        segments.push(StoredSegment { first, bytes: segment::HEADER_LEN });
     }
 
     /// Poisons the journal, unless it is already; the first failure is the one that is told. A failure of the sync
@@ -379,7 +387,7 @@ impl Journal for FileJournal {
         };
         writer.handed = first.previous();
         let current = writer.begin_segment(first, durable, true).map_err(|failure| core.fail(None, failure))?;
-        core.segments.lock().push(StoredSegment { first, bytes: segment::HEADER_LEN });
+        core.note_segment(first);
         core.progress.lock().begin(current);
         Ok(())
     }
@@ -419,7 +427,7 @@ impl Journal for FileJournal {
         let mut writer = core.writer.lock();
         core.write_tail(&mut writer)?;
         if !writer.is_empty() {
-            core.begin_next(&mut writer, core.durable())?;
+            core.begin_next(&mut writer, core.durable());
         }
         Ok(())
     }

@@ -117,7 +117,10 @@ impl Recovery {
             snapshot,
             snapshot_min,
             witness,
-            temporaries: names.into_iter().filter(|name| is_temporary(name)).collect(),
+            temporaries: names
+                .into_iter()
+                .filter(|name| is_temporary(name) || name == segment::TEMPORARY_NAME)
+                .collect(),
             segments,
             start,
             position: start,

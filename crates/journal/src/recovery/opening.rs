@@ -29,7 +29,7 @@ impl Recovery {
         Ok(FileJournal::begin(self.storage.clone(), options, id, &self.marks, reached, stored.collect())?)
     }
 
-    /// Removes segments behind the end, newest first, and snapshots that were never finished. Cuts the last segment.
+    /// Removes segments behind the end, newest first, and files that were never finished. Cuts the last segment.
     fn remove_dropped(&mut self, end: End) -> Result<(), RecoveryError> {
         // A segment without a batch goes as well: the new one may need its name.
         let kept = if end.offset > segment::HEADER_LEN { end.position + 1 } else { end.position };
