@@ -1,7 +1,7 @@
 //! A directory on a disk, and the lock that keeps a second process out of it. Knows nothing of what the files hold.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,19 @@ use crate::storage::{Storage, StorageFile};
 /// A [`Storage`] on a disk.
 pub struct Directory {
     path: PathBuf,
+    /// Kept open, so that a sync needs no descriptor when there are none left.
+    directory: File,
 }
 
 impl Directory {
     /// Opens a directory that exists.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
         let path = path.into();
-        if fs::metadata(&path)?.is_dir() { Ok(Directory { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+        let directory = File::open(&path)?;
+        match directory.metadata()?.is_dir() {
+            true => Ok(Directory { path, directory }),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
     }
 
     /// Opens a directory and makes it, with its parents, if it does not exist.
@@ -79,7 +85,7 @@ impl Storage for Directory {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        self.directory.sync_all()
     }
 }
 
@@ -109,45 +115,63 @@ impl StorageFile for DiskFile {
     }
 }
 
-/// Held for as long as a process uses a data directory. The operating system gives it up when the process dies, so a
-/// `LOCK` file that was left behind locks nobody out.
+/// Held for as long as a process uses a data directory: a lock (`flock`) on the directory itself, which no file in it
+/// can be deleted to get around. The operating system gives it up when the process dies.
 pub struct DirectoryLock {
-    _file: File,
+    _directory: File,
 }
+
+/// Tells who holds the lock; nothing depends on it.
+const HOLDER_FILE: &str = "LOCK";
 
 #[derive(Debug, Error)]
 pub enum LockError {
     #[error("the data directory {} is in use by process {holder}", path.display())]
     InUse { path: PathBuf, holder: String },
+    #[error("the data directory {} is being read by another process (check or export)", path.display())]
+    BeingRead { path: PathBuf },
     #[error("the data directory {} cannot be locked: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
 impl DirectoryLock {
+    /// Keeps every other process out, and leaves this one's id in the file `LOCK`.
     pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
-        let failed = |source| LockError::Io { path: path.to_owned(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path.join("LOCK"))
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let named = file.read_to_string(&mut holder).is_ok() && !holder.trim().is_empty();
-                let holder = if named { holder.trim().to_owned() } else { "(unknown)".to_owned() };
-                return Err(LockError::InUse { path: path.to_owned(), holder });
+        let directory = open_to_lock(path)?;
+        match directory.try_lock() {
+            Ok(()) => {
+                // Without it, or on a disk that is full, a second process only cannot tell who was first.
+                let _ = fs::write(path.join(HOLDER_FILE), format!("{}\n", std::process::id()));
+                Ok(DirectoryLock { _directory: directory })
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            // Readers share the lock and leave no id: that of the last server would be the wrong one.
+            Err(TryLockError::WouldBlock) => match directory.try_lock_shared() {
+                Ok(()) => Err(LockError::BeingRead { path: path.to_owned() }),
+                Err(_) => Err(in_use(path)),
+            },
+            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
         }
-        file.set_len(0).map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        writeln!(file, "{}", std::process::id()).map_err(failed)?;
-        Ok(DirectoryLock { _file: file })
     }
+
+    /// Keeps out processes that write, but not those that read. Writes nothing.
+    pub fn acquire_shared(path: &Path) -> Result<DirectoryLock, LockError> {
+        let directory = open_to_lock(path)?;
+        match directory.try_lock_shared() {
+            Ok(()) => Ok(DirectoryLock { _directory: directory }),
+            Err(TryLockError::WouldBlock) => Err(in_use(path)),
+            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+fn open_to_lock(path: &Path) -> Result<File, LockError> {
+    File::open(path).map_err(|source| LockError::Io { path: path.to_owned(), source })
+}
+
+fn in_use(path: &Path) -> LockError {
+    let holder = fs::read_to_string(path.join(HOLDER_FILE)).unwrap_or_default();
+    let holder = if holder.trim().is_empty() { "(unknown)" } else { holder.trim() };
+    LockError::InUse { path: path.to_owned(), holder: holder.to_owned() }
 }
 
 #[cfg(test)]
@@ -176,6 +200,15 @@ mod tests {
         assert_eq!(directory.open("two").err().unwrap().kind(), io::ErrorKind::NotFound);
     }
 
+    /// Where it lies no longer matters, so nothing is opened for it.
+    #[test]
+    fn a_sync_opens_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path().join("a")).unwrap();
+        fs::rename(scratch.path().join("a"), scratch.path().join("b")).unwrap();
+        directory.sync_directory().unwrap();
+    }
+
     #[test]
     fn a_directory_that_is_in_use_names_the_process() {
         let scratch = tempfile::tempdir().unwrap();
@@ -185,6 +218,32 @@ mod tests {
             format!("the data directory {} is in use by process {}", scratch.path().display(), std::process::id());
         assert_eq!(refused, expected);
         drop(held);
+        DirectoryLock::acquire(scratch.path()).unwrap();
+    }
+
+    #[test]
+    fn the_lock_does_not_depend_on_its_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        let _held = DirectoryLock::acquire(scratch.path()).unwrap();
+        fs::remove_file(scratch.path().join(HOLDER_FILE)).unwrap();
+        for refused in [DirectoryLock::acquire(scratch.path()), DirectoryLock::acquire_shared(scratch.path())] {
+            let refused = refused.err().unwrap().to_string();
+            assert!(refused.ends_with("is in use by process (unknown)"), "{refused}");
+        }
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "one that is refused writes nothing");
+    }
+
+    #[test]
+    fn readers_share_and_keep_writers_out() {
+        let scratch = tempfile::tempdir().unwrap();
+        drop(DirectoryLock::acquire(scratch.path()).unwrap());
+        let before = fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap();
+        let reader = DirectoryLock::acquire_shared(scratch.path()).unwrap();
+        let _another = DirectoryLock::acquire_shared(scratch.path()).unwrap();
+        assert_eq!(fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap(), before);
+        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap();
+        assert!(matches!(refused, LockError::BeingRead { .. }), "{refused}");
+        drop((reader, _another));
         DirectoryLock::acquire(scratch.path()).unwrap();
     }
 }

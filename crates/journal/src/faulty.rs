@@ -26,6 +26,8 @@ pub enum Fault {
     Io,
     /// ENOSPC. A write may have got half way.
     NoSpace,
+    /// EMFILE: nothing can be opened or created. Other operations are not affected.
+    NoDescriptors,
     /// A write takes only part of the bytes, without error; other operations are not affected.
     Short,
 }
@@ -256,8 +258,25 @@ impl Disk {
     fn begin_whole(&mut self, operation: Operation, file: &str) -> io::Result<()> {
         match self.begin(operation, file) {
             Some(fault @ (Fault::Io | Fault::NoSpace)) => Err(fault.error()),
-            Some(Fault::Short) | None => Ok(()),
+            Some(Fault::NoDescriptors) if operation.needs_descriptor() => Err(Fault::NoDescriptors.error()),
+            Some(Fault::Short | Fault::NoDescriptors) | None => Ok(()),
         }
+    }
+
+    /// [`Disk::begin`] for an open file, under the name that it has now.
+    fn begin_in(&mut self, operation: Operation, file: usize) -> Option<Fault> {
+        let name = self.name_of(file);
+        self.begin(operation, &name)
+    }
+
+    fn begin_whole_in(&mut self, operation: Operation, file: usize) -> io::Result<()> {
+        let name = self.name_of(file);
+        self.begin_whole(operation, &name)
+    }
+
+    fn name_of(&self, file: usize) -> String {
+        let named = self.names.iter().find(|(_, named)| **named == file);
+        named.map_or("(removed)", |(name, _)| name.as_str()).to_owned()
     }
 
     fn change(&mut self, file: usize, change: Change) {
@@ -279,11 +298,22 @@ impl Disk {
     }
 }
 
+impl Operation {
+    fn needs_descriptor(self) -> bool {
+        matches!(self, Operation::List | Operation::Create | Operation::Open)
+    }
+}
+
 impl Fault {
     fn error(self) -> io::Error {
         const EIO: i32 = 5;
         const ENOSPC: i32 = 28;
-        io::Error::from_raw_os_error(if self == Fault::NoSpace { ENOSPC } else { EIO })
+        const EMFILE: i32 = 24;
+        io::Error::from_raw_os_error(match self {
+            Fault::NoSpace => ENOSPC,
+            Fault::NoDescriptors => EMFILE,
+            Fault::Io | Fault::Short => EIO,
+        })
     }
 }
 
@@ -303,14 +333,14 @@ impl Storage for FaultyStorage {
         let file = disk.files.len();
         disk.files.push(FileState::default());
         disk.change_names(NameChange::Create { name: name.to_owned(), file });
-        Ok(Box::new(FaultyFile { disk: self.disk.clone(), file, name: name.to_owned() }))
+        Ok(Box::new(FaultyFile { disk: self.disk.clone(), file }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let mut disk = self.disk.lock();
         disk.begin_whole(Operation::Open, name)?;
         let file = disk.find(name)?;
-        Ok(Box::new(FaultyFile { disk: self.disk.clone(), file, name: name.to_owned() }))
+        Ok(Box::new(FaultyFile { disk: self.disk.clone(), file }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -341,18 +371,17 @@ impl Storage for FaultyStorage {
 struct FaultyFile {
     disk: Arc<Mutex<Disk>>,
     file: usize,
-    name: String,
 }
 
 impl StorageFile for FaultyFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut disk = self.disk.lock();
-        let fault = disk.begin(Operation::Write, &self.name);
+        let fault = disk.begin_in(Operation::Write, self.file);
         let grows_by = (offset + bytes.len() as u64).saturating_sub(disk.files[self.file].bytes.len() as u64);
         let room = disk.space_bytes_max.map_or(u64::MAX, |max| max.saturating_sub(disk.space_used_bytes()));
         let fault = if grows_by > room { Some(Fault::NoSpace) } else { fault };
         let taken = match fault {
-            None => bytes.len(),
+            None | Some(Fault::NoDescriptors) => bytes.len(),
             Some(Fault::Short) => bytes.len().div_ceil(2),
             Some(Fault::Io | Fault::NoSpace) => bytes.len() / 2,
         };
@@ -363,13 +392,13 @@ impl StorageFile for FaultyFile {
         }
         match fault {
             Some(fault @ (Fault::Io | Fault::NoSpace)) => Err(fault.error()),
-            Some(Fault::Short) | None => Ok(taken),
+            Some(Fault::Short | Fault::NoDescriptors) | None => Ok(taken),
         }
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut disk = self.disk.lock();
-        disk.begin_whole(Operation::Read, &self.name)?;
+        disk.begin_whole_in(Operation::Read, self.file)?;
         let contents = &disk.files[self.file].bytes;
         let rest = contents.get(offset as usize..).unwrap_or(&[]);
         let read = rest.len().min(bytes.len());
@@ -380,7 +409,7 @@ impl StorageFile for FaultyFile {
     fn sync(&self) -> io::Result<()> {
         let mut disk = self.disk.lock();
         let number = disk.sites.len() as u64;
-        let done = disk.begin_whole(Operation::Sync, &self.name);
+        let done = disk.begin_whole_in(Operation::Sync, self.file);
         let file = &mut disk.files[self.file];
         let pending = std::mem::take(&mut file.pending);
         match done {
@@ -401,7 +430,7 @@ impl StorageFile for FaultyFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut disk = self.disk.lock();
-        disk.begin_whole(Operation::Truncate, &self.name)?;
+        disk.begin_whole_in(Operation::Truncate, self.file)?;
         disk.change(self.file, Change::SetLen(len));
         Ok(())
     }

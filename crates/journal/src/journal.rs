@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::sequence::Sequence;
 use crate::snapshot::SnapshotInfo;
@@ -29,6 +30,9 @@ use crate::snapshot::SnapshotInfo;
 /// - *Restarted*: batches are written to a fresh segment, and the marks still stand still, because what was dropped
 ///   exists in the caller's memory only. Once a snapshot holds it, [`Journal::accept`] makes the journal sound.
 pub trait Journal: Send + Sync {
+    /// The id of the data directory, which its snapshots carry.
+    fn directory_id(&self) -> DirectoryId;
+
     /// Puts a batch at the tail, in memory, and numbers it. Never touches a disk and never fails. An empty batch is a
     /// mark that has a number but that no reader is shown.
     fn append(&self, batch: &[u8]) -> Sequence;
@@ -81,7 +85,8 @@ pub trait Journal: Send + Sync {
     /// The written batches from `from` on, as far as there are any at the time of the call.
     fn read(&self, from: Sequence) -> Batches;
 
-    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day.
+    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day. If it
+    /// cannot be made, the current one goes on, and less can be forgotten.
     fn rotate(&self) -> Result<(), Failure>;
 
     /// Drops batches up to `upto`, as far as whole segments go. For when a durable snapshot holds them. A failure
@@ -94,7 +99,7 @@ pub trait Journal: Send + Sync {
     /// The size of what was written since the last [`Journal::forget`]; after a start, of what was replayed.
     fn bytes_since_forget(&self) -> u64;
 
-    /// Writes, syncs, and marks the end, so that damage to the last batch will not pass for a torn tail. Batches
+    /// Writes, syncs, and marks the end, so that the loss of the last batches will not pass for a torn tail. Batches
     /// appended from then on are numbered and dropped.
     fn close(&self) -> Result<(), Failure>;
 }

@@ -16,11 +16,13 @@
 #![forbid(unsafe_code)]
 
 mod directory;
+mod directory_id;
 mod failure;
 mod faulty;
 mod file_journal;
 mod frame;
 mod journal;
+mod marks;
 mod recovery;
 mod segment;
 mod sequence;
@@ -29,6 +31,7 @@ mod storage;
 mod stored_batches;
 
 pub use directory::{Directory, DirectoryLock, LockError};
+pub use directory_id::DirectoryId;
 pub use failure::{Failure, Operation};
 pub use faulty::{Fault, FaultyStorage, Site};
 pub use file_journal::{FileJournal, JournalOptions};

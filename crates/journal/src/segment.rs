@@ -1,8 +1,8 @@
 //! One segment file: its name, its header, and the frames in it. Knows nothing of the segments beside it.
 //!
 //! ```text
-//!  0           8         12      16        24         32         36      40
-//!  | HFSEGMNT  | version | flags |  first  | durable  | reserved |  crc  |  frames ...
+//!  0           8         12      16        24         32     48         52      56
+//!  | HFSEGMNT  | version | flags |  first  | durable  |  id  | reserved |  crc  |  frames ...
 //! ```
 
 use std::io;
@@ -10,11 +10,12 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use crate::directory_id::DirectoryId;
 use crate::frame::{self, FrameHeader};
 use crate::sequence::Sequence;
 use crate::storage::{StorageFile, read_full_at};
 
-pub(crate) const HEADER_LEN: u64 = 40;
+pub(crate) const HEADER_LEN: u64 = 56;
 const MAGIC: &[u8; 8] = b"HFSEGMNT";
 const VERSION: u32 = 1;
 /// What follows counts only together with a snapshot all of whose parts reach to just before this segment.
@@ -27,6 +28,10 @@ pub(crate) fn file_name(first: Sequence) -> String {
     format!("journal-{:020}.seg", first.0)
 }
 
+/// What the next segment is called while it is made. It gets its name once all that it needs is there, so one that
+/// could not be finished is never taken for a segment.
+pub(crate) const TEMPORARY_NAME: &str = "journal-next.tmp";
+
 pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
     let digits = name.strip_prefix("journal-")?.strip_suffix(".seg")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -36,6 +41,8 @@ pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SegmentHeader {
+    /// The directory it belongs to.
+    pub(crate) id: DirectoryId,
     /// The sequence of the first batch in this segment.
     pub(crate) first: Sequence,
     /// The highest sequence known to be synced when the segment was begun.
@@ -62,8 +69,9 @@ impl SegmentHeader {
         bytes[12..16].copy_from_slice(&(if self.is_break { FLAG_BREAK } else { 0 }).to_le_bytes());
         bytes[16..24].copy_from_slice(&self.first.0.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[..36]);
-        bytes[36..40].copy_from_slice(&crc.to_le_bytes());
+        bytes[32..48].copy_from_slice(&self.id.0);
+        let crc = crc32c::crc32c(&bytes[..52]);
+        bytes[52..56].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -72,7 +80,7 @@ impl SegmentHeader {
         let Some(bytes) = bytes.get(..HEADER_LEN as usize) else { return Err(HeaderError::Short) };
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-        if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..36]) != u32_at(36) {
+        if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..52]) != u32_at(52) {
             return Err(HeaderError::Damaged);
         }
         let (version, flags) = (u32_at(8), u32_at(12));
@@ -83,7 +91,12 @@ impl SegmentHeader {
         if first != named {
             return Err(HeaderError::Damaged);
         }
-        Ok(SegmentHeader { first, durable: Sequence(u64_at(24)), is_break: flags & FLAG_BREAK != 0 })
+        Ok(SegmentHeader {
+            id: DirectoryId::decode(&bytes[32..]),
+            first,
+            durable: Sequence(u64_at(24)),
+            is_break: flags & FLAG_BREAK != 0,
+        })
     }
 }
 
@@ -286,6 +299,8 @@ mod tests {
     use crate::faulty::FaultyStorage;
     use crate::storage::{Storage, write_all_at};
 
+    const ID: DirectoryId = DirectoryId([9; DirectoryId::LEN]);
+
     fn frames(from: u64, count: u64, durable: u64, payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for sequence in from..from + count {
@@ -306,12 +321,13 @@ mod tests {
 
     #[test]
     fn the_header_layout_is_pinned() {
-        let header = SegmentHeader { first: Sequence(258), durable: Sequence(255), is_break: true };
+        let header = SegmentHeader { id: ID, first: Sequence(258), durable: Sequence(255), is_break: true };
         let bytes = header.encode();
-        assert_eq!(bytes[..36], *b"HFSEGMNT\x01\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0\0\0\0\0");
+        assert_eq!(bytes[..32], *b"HFSEGMNT\x01\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0");
+        assert_eq!(bytes[32..52], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]);
         assert_eq!(SegmentHeader::decode(&bytes, Sequence(258)).unwrap(), header);
         assert!(matches!(SegmentHeader::decode(&bytes, Sequence(259)), Err(HeaderError::Damaged)));
-        assert!(matches!(SegmentHeader::decode(&bytes[..39], Sequence(258)), Err(HeaderError::Short)));
+        assert!(matches!(SegmentHeader::decode(&bytes[..55], Sequence(258)), Err(HeaderError::Short)));
     }
 
     #[test]
@@ -319,7 +335,8 @@ mod tests {
         let storage = FaultyStorage::new();
         let file = storage.create("s").unwrap();
         let long = vec![7; WINDOW_BYTES * 2 + 5];
-        let mut bytes = SegmentHeader { first: Sequence(1), durable: Sequence(0), is_break: false }.encode().to_vec();
+        let header = SegmentHeader { id: ID, first: Sequence(1), durable: Sequence(0), is_break: false };
+        let mut bytes = header.encode().to_vec();
         bytes.extend(frames(1, 1, 0, b"a"));
         bytes.extend(frames(2, 2, 0, &long));
         bytes.extend([0; 30]);

@@ -62,7 +62,7 @@ fn every_site_fails(options: JournalOptions) {
     let sites = live_with(&options, usize::MAX, |_| {});
     assert!(sites > 60, "the history has {sites} operations");
     for number in 0..sites {
-        for fault in [Fault::Io, Fault::NoSpace, Fault::Short] {
+        for fault in [Fault::Io, Fault::NoSpace, Fault::NoDescriptors, Fault::Short] {
             live_with(&options, number, |storage| storage.fail_at(number, fault));
         }
         live_with(&options, number, |storage| storage.fail_from(number, Fault::Io));

@@ -18,13 +18,16 @@ fn live(seed: u64) {
     let faults = [0, 0, 1, 4][rng.usize(..4)];
     for _ in 0..rng.usize(20..150) {
         if rng.u8(..40) < faults {
-            let fault = [Fault::Io, Fault::NoSpace, Fault::Short][rng.usize(..3)];
+            let fault = [Fault::Io, Fault::NoSpace, Fault::NoDescriptors, Fault::Short][rng.usize(..4)];
             let number = world.storage.operations() + rng.usize(..6);
             match rng.u8(..4) {
                 0 => world.storage.fail_from(number, fault),
                 1 => world.storage.limit_space(Some(rng.u64(..20_000))),
                 _ => world.storage.fail_at(number, fault),
             }
+        }
+        if faults == 0 && rng.u8(..3) == 0 {
+            world.check_that_loss_is_noticed();
         }
         match rng.u8(..100) {
             0..40 => {

@@ -77,7 +77,7 @@ fn a_clock_syncs_without_being_asked() {
 #[test]
 fn segments_end_at_their_limit_and_a_large_batch_makes_a_large_one() {
     let storage = FaultyStorage::new();
-    let journal = open_with(&storage, options(200)).unwrap();
+    let journal = open_with(&storage, options(216)).unwrap();
     for size in [50, 50, 50, 1000, 10, 10] {
         let sequence = journal.append(&vec![b'x'; size]);
         journal.write(sequence).unwrap();
@@ -88,6 +88,54 @@ fn segments_end_at_their_limit_and_a_large_batch_makes_a_large_one() {
     assert_eq!(batches(&storage.crash(0)).len(), 6);
     let on_disk: usize = segments(&storage).iter().map(|name| storage.bytes_of(name).unwrap().len()).sum();
     assert_eq!(journal.bytes(), on_disk as u64);
+}
+
+/// Without a descriptor, or whatever else is missing, the segment goes on; nothing fails, and nothing is lost.
+#[test]
+fn a_segment_goes_on_while_the_next_cannot_be_made() {
+    for fault in [Fault::NoDescriptors, Fault::NoSpace, Fault::Io] {
+        for step in 0..3 {
+            let storage = FaultyStorage::new();
+            let journal = open_with(&storage, options(200)).unwrap();
+            journal.wait_durable(journal.append(&[b'x'; 100])).unwrap();
+            // Making it, writing its header, giving it its name. Descriptors are needed for the first only.
+            storage.fail_at(storage.operations() + step, fault);
+            let has_failed = step == 0 || fault != Fault::NoDescriptors;
+            journal.write(journal.append(&[b'y'; 100])).unwrap();
+            assert_eq!(segments(&storage).len(), if has_failed { 1 } else { 2 }, "{fault:?} at {step}");
+            journal.wait_durable(journal.append(b"z")).unwrap();
+            assert_eq!(batches(&storage.crash(0)).len(), 3);
+            // A bit later it is tried again.
+            journal.wait_durable(journal.append(&[b'z'; 100])).unwrap();
+            assert!(segments(&storage).len() > 1, "{fault:?} at {step}");
+            assert_eq!((batches(&storage.crash(0)).len(), journal.has_failed()), (4, false));
+            journal.rotate().unwrap();
+            assert!(!storage.names().contains(&"journal-next.tmp".to_owned()));
+            drop(journal);
+            open(&storage).close().unwrap();
+            assert_eq!(batches(&storage.crash(1)).len(), 4);
+        }
+    }
+}
+
+/// Syncs and clean stops need no descriptor either.
+#[test]
+fn nothing_is_opened_once_a_journal_is_open() {
+    let storage = FaultyStorage::new();
+    let journal = open_with(&storage, options(300)).unwrap();
+    journal.wait_durable(journal.append(&[b'x'; 250])).unwrap();
+    journal.write(journal.append(&[b'x'; 250])).unwrap();
+    assert_eq!(segments(&storage).len(), 2);
+    storage.fail_from(storage.operations(), Fault::NoDescriptors);
+    journal.wait_durable(journal.append(b"the directory is synced with this")).unwrap();
+    for _ in 0..10 {
+        journal.wait_durable(journal.append(&[b'x'; 100])).unwrap();
+    }
+    journal.rotate().unwrap();
+    journal.forget(Sequence(1)).unwrap();
+    assert_eq!(segments(&storage).len(), 1);
+    journal.close().unwrap();
+    assert!(!storage.sites().iter().any(|site| site.operation == Operation::Open && site.file.ends_with(".seg")));
 }
 
 #[test]
@@ -179,7 +227,7 @@ fn a_snapshot_comes_back_with_the_batches_since() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"about", 77).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"about", 77).unwrap();
     writer.part(stamp(0, journal.tail()), b"shard 0 has 1", 1).unwrap();
     journal.append(b"2");
     writer.part(stamp(1, journal.tail()), &vec![b'y'; 3 * 1024 * 1024], 5).unwrap();
@@ -208,10 +256,10 @@ fn a_snapshot_comes_back_with_the_batches_since() {
 fn snapshots_that_are_not_finished_leave_nothing() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     assert!(storage.names().iter().any(|name| name.ends_with(".tmp")));
     writer.abort();
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     assert!(matches!(writer.finish(&journal), Err(SnapshotError::Empty)));
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
     // One that was left by a process that died goes with the next start.
@@ -290,10 +338,10 @@ fn a_newer_format_is_named_and_left_alone() {
     let storage = FaultyStorage::new();
     open(&storage).append(b"a");
     let name = segments(&storage).pop().unwrap();
-    let mut header = storage.bytes_of(&name).unwrap()[..40].to_vec();
+    let mut header = storage.bytes_of(&name).unwrap()[..56].to_vec();
     header[8] = 2;
-    let crc = crc32c::crc32c(&header[..36]);
-    header[36..40].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&header[..52]);
+    header[52..56].copy_from_slice(&crc.to_le_bytes());
     storage.open(&name).unwrap().write_at(&header, 0).unwrap();
     let error = contents(&storage).unwrap_err().to_string();
     assert_eq!(error, format!("{name} was written by a newer version of Holdfast (format 2)"));
@@ -374,7 +422,7 @@ fn parts_read_before_a_restart_are_refused() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"too early", 1).unwrap();
     journal.restart().unwrap();
     writer.part(stamp(1, journal.tail()), b"in time", 1).unwrap();
@@ -456,7 +504,7 @@ fn a_snapshot_that_outlives_the_restart_it_was_taken_for_is_enough() {
     journal.wait_durable(journal.append(b"before")).unwrap();
     journal.append(b"in memory only");
     journal.restart().unwrap();
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"", 0).unwrap();
+    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
     // The footer, the sync and the new name succeed; then the directory cannot be synced.
     storage.fail_at(storage.operations() + 3, Fault::Io);
@@ -485,8 +533,8 @@ fn a_torn_tail_is_cut_off_the_file() {
     journal.write(journal.tail()).unwrap();
     drop(journal);
     let name = segments(&storage).pop().unwrap();
-    storage.truncate(&name, 40 + 3 * 34 - 1);
+    storage.truncate(&name, 56 + 3 * 34 - 1);
     drop(open(&storage));
-    assert_eq!(storage.bytes_of(&name).unwrap().len(), 40 + 2 * 34);
+    assert_eq!(storage.bytes_of(&name).unwrap().len(), 56 + 2 * 34);
     assert!(contents(&storage).unwrap().1.is_empty());
 }

@@ -341,7 +341,8 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     progress.keys.store(0, Relaxed);
     let now_ms = engine.clock.unix_us() / 1000;
     let mut writer =
-        SnapshotWriter::create(keeper.storage.clone(), &walk.placement().encode(), now_ms).map_err(said)?;
+        SnapshotWriter::create(keeper.storage.clone(), journal.directory_id(), &walk.placement().encode(), now_ms)
+            .map_err(said)?;
     let mut image = Vec::new();
     let mut pace = Pace { since: Instant::now() };
     let mut log_at = Instant::now() + LOG_EVERY;

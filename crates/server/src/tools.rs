@@ -37,7 +37,8 @@ struct Opened {
 
 fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let storage = Directory::open(dir).with_context(|| format!("cannot open the directory {}", dir.display()))?;
-    let lock = DirectoryLock::acquire(dir)?;
+    // Shared, and so without a file of its own: the directory may be one that cannot be written.
+    let lock = DirectoryLock::acquire_shared(dir)?;
     let (engine, keeper) = offline(dir, storage, log_level)?;
     let recovery = Recovery::open(keeper.storage.clone())?;
     let (recovery, _) = load::replay(recovery, &engine, |_| {})?;

@@ -1,7 +1,7 @@
 //! The journal in segment files. Knows how the tail, the writer and the sync thread work together; refuses to know
 //! what a batch means or how recovery found where to begin.
 //!
-//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments. `append` takes the tail's only,
+//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks. `append` takes the tail's only,
 //! for as long as it takes to copy a batch.
 
 mod progress;
@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::frame;
 use crate::journal::{Batches, Journal};
+use crate::marks::{self, MarksFile};
 use crate::segment;
 use crate::sequence::Sequence;
 use crate::snapshot::SnapshotInfo;
@@ -32,7 +34,7 @@ use writer::SegmentWriter;
 #[derive(Clone, Debug)]
 pub struct JournalOptions {
     /// A segment that would grow beyond this ends, and the next begins. What is written at once is never split, so a
-    /// larger batch makes a larger segment.
+    /// larger batch makes a larger segment; so does a next segment that cannot be made.
     pub segment_bytes_max: u64,
     /// See [`Journal::set_sync_every`].
     pub sync_every: Option<Duration>,
@@ -76,6 +78,8 @@ struct Core {
     wake: Condvar,
     /// Wakes those who wait for a sequence.
     advanced: Condvar,
+    id: DirectoryId,
+    marks: Mutex<MarksFile>,
     /// Ascending; the last one is being written.
     segments: Mutex<Vec<StoredSegment>>,
     watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
@@ -92,13 +96,16 @@ impl FileJournal {
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: JournalOptions,
+        id: DirectoryId,
+        found: &marks::Found,
         reached: Sequence,
         mut segments: Vec<StoredSegment>,
     ) -> Result<FileJournal, Failure> {
-        let mut writer = SegmentWriter::new(storage.clone(), &options);
+        let mut writer = SegmentWriter::new(storage.clone(), &options, id);
         let current = writer.begin_segment(reached.next(), reached, false)?;
         // Nothing would be lost if this were left to the first sync, but a disk that cannot sync is better found now.
         current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
+        let marks = MarksFile::begin(&*storage, found, id, reached, current.first)?;
         storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &current.name, &error))?;
         let replayed_bytes = segments.iter().map(|segment| segment.bytes).sum();
         segments.push(StoredSegment { first: reached.next(), bytes: segment::HEADER_LEN });
@@ -109,6 +116,8 @@ impl FileJournal {
             progress: Mutex::new(Progress::new(reached, current, options.sync_every)),
             wake: Condvar::new(),
             advanced: Condvar::new(),
+            id,
+            marks: Mutex::new(marks),
             segments: Mutex::new(segments),
             watchers: Mutex::new(Vec::new()),
             tail_mark: AtomicU64::new(reached.0),
@@ -171,7 +180,7 @@ impl Core {
             return Ok(());
         }
         if writer.is_full() {
-            self.begin_next(writer, durable)?;
+            self.begin_next(writer, durable);
         }
         let bytes = writer.frames.len() as u64;
         writer.write_frames(last).map_err(|failure| self.fail(None, failure))?;
@@ -195,15 +204,23 @@ impl Core {
         Ok(())
     }
 
-    /// Begins the segment after the current one, which is left to the sync thread.
-    fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) -> Result<(), Failure> {
+    /// Begins the segment after the current one, which is left to the sync thread. Without descriptors or space for
+    /// it the current one goes on beyond its limit: nothing is lost by that, and a disk that is broken is found out
+    /// by writing.
+    fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) {
         let first = writer.handed.next();
-        let current = writer.begin_segment(first, durable, false).map_err(|failure| self.fail(None, failure))?;
-        self.segments.lock().push(StoredSegment { first, bytes: segment::HEADER_LEN });
+        let Ok(current) = writer.begin_segment(first, durable, false) else { return writer.go_on() };
+        self.note_segment(first);
         if self.progress.lock().rotate(current) {
             self.wake.notify_one();
         }
-        Ok(())
+    }
+
+    fn note_segment(&self, first: Sequence) {
+        let mut segments = self.segments.lock();
+        // Otherwise it has just taken the place of another, whose name it has.
+        assert!(segments.last().is_none_or(|last| last.first < first), "segment {first} is not the newest");
+        segments.push(StoredSegment { first, bytes: segment::HEADER_LEN });
     }
 
     /// Poisons the journal, unless it is already; the first failure is the one that is told. A failure of the sync
@@ -248,6 +265,10 @@ impl Core {
 }
 
 impl Journal for FileJournal {
+    fn directory_id(&self) -> DirectoryId {
+        self.core.id
+    }
+
     fn append(&self, batch: &[u8]) -> Sequence {
         let core = &*self.core;
         if batch.len() > frame::BATCH_BYTES_MAX {
@@ -366,7 +387,7 @@ impl Journal for FileJournal {
         };
         writer.handed = first.previous();
         let current = writer.begin_segment(first, durable, true).map_err(|failure| core.fail(None, failure))?;
-        core.segments.lock().push(StoredSegment { first, bytes: segment::HEADER_LEN });
+        core.note_segment(first);
         core.progress.lock().begin(current);
         Ok(())
     }
@@ -382,6 +403,9 @@ impl Journal for FileJournal {
             Phase::Failed(failure) => return Err(failure.clone()),
             Phase::Restarted => {}
         }
+        // The snapshot is durable, so this is true. Until now a mark for what came after the restart was not. Should
+        // it fail, the next sync makes a newer one.
+        let _ = core.marks.lock().record(progress.synced, progress.current.first);
         progress.phase = Phase::Sound;
         progress.is_news = true;
         core.written_mark.store(progress.handed.0, Ordering::Release);
@@ -403,7 +427,7 @@ impl Journal for FileJournal {
         let mut writer = core.writer.lock();
         core.write_tail(&mut writer)?;
         if !writer.is_empty() {
-            core.begin_next(&mut writer, core.durable())?;
+            core.begin_next(&mut writer, core.durable());
         }
         Ok(())
     }
@@ -461,6 +485,8 @@ impl FileJournal {
             self.wait_durable(self.append(&[]))?;
             writer = self.core.writer.lock();
         }
-        writer.trim()
+        writer.trim()?;
+        let segment = self.core.progress.lock().current.first;
+        self.core.marks.lock().close(self.tail(), segment)
     }
 }

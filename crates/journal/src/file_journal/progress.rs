@@ -45,6 +45,8 @@ pub(super) struct Round {
     pub(super) epoch: u64,
     /// Durable once the round has succeeded.
     pub(super) upto: Sequence,
+    /// The journal was sound when the round began. In one that was restarted, what is synced does not count yet.
+    pub(super) is_sound: bool,
     pub(super) retired: Vec<OpenSegment>,
     pub(super) is_directory_dirty: bool,
     pub(super) current: OpenSegment,
@@ -120,6 +122,7 @@ impl Progress {
         Round {
             epoch: self.epoch,
             upto: self.handed,
+            is_sound: matches!(self.phase, Phase::Sound),
             retired: std::mem::take(&mut self.retired),
             is_directory_dirty: std::mem::take(&mut self.is_directory_dirty),
             current: self.current.clone(),

@@ -32,7 +32,10 @@ pub(super) fn run(core: &Core) {
         };
         if let Some(round) = round {
             match sync(&*core.storage, &round) {
-                Ok(()) => finish(core, &round),
+                Ok(()) => {
+                    mark(core, &round);
+                    finish(core, &round);
+                }
                 Err(failure) => {
                     core.fail(Some(round.epoch), failure);
                 }
@@ -59,6 +62,23 @@ fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
         storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, name, &error))?;
     }
     round.current.file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))
+}
+
+/// Leaves a mark of what is durable now, before any client hears of it.
+///
+/// Should the journal have failed or been restarted during the round, the mark is still true. Should the mark itself
+/// fail, nothing is lost but the proof of what this round has synced: the mark before it stays, and the next round
+/// tries again.
+fn mark(core: &Core, round: &Round) {
+    if !round.is_sound {
+        return;
+    }
+    let mut marks = core.marks.lock();
+    let marked = marks.record(round.upto, round.current.first);
+    // Not in every round: what survives the process is enough to notice what happens while the machine runs.
+    if round.is_directory_dirty && marked.is_ok() {
+        let _ = marks.sync();
+    }
 }
 
 fn finish(core: &Core, round: &Round) {

@@ -1,18 +1,24 @@
 //! The segment that is being written. Knows where the data ends in it; never syncs, so that it holds up nobody.
 
+use std::io;
 use std::sync::Arc;
 
 use super::JournalOptions;
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::segment::{self, SegmentHeader};
 use crate::sequence::Sequence;
 use crate::storage::{Storage, StorageFile, write_all_at};
+
+/// How much more is written to a segment that should have ended before the next one is tried for again.
+const TRY_AGAIN_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A page of zeros.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
+    id: DirectoryId,
     segment_bytes_max: u64,
     pub(super) zero_ahead: bool,
     zero_ahead_bytes: usize,
@@ -20,6 +26,8 @@ pub(super) struct SegmentWriter {
     /// Where the data ends, and the zeros behind it.
     data_end: u64,
     file_end: u64,
+    /// Where the segment ends, unless the next one cannot be made: then a bit further on.
+    ends_at: u64,
     /// The last batch in the file.
     pub(super) handed: Sequence,
     /// What is to be written next; kept for its memory.
@@ -29,21 +37,24 @@ pub(super) struct SegmentWriter {
 /// A segment as the sync thread needs it.
 #[derive(Clone)]
 pub(super) struct OpenSegment {
+    pub(super) first: Sequence,
     pub(super) name: Arc<str>,
     pub(super) file: Arc<dyn StorageFile>,
     pub(super) data_end: u64,
 }
 
 impl SegmentWriter {
-    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions) -> SegmentWriter {
+    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions, id: DirectoryId) -> SegmentWriter {
         SegmentWriter {
             storage,
+            id,
             segment_bytes_max: options.segment_bytes_max,
             zero_ahead: options.zero_ahead,
             zero_ahead_bytes: options.zero_ahead_bytes,
             file: None,
             data_end: 0,
             file_end: 0,
+            ends_at: 0,
             handed: Sequence::NONE,
             frames: Vec::new(),
         }
@@ -60,9 +71,15 @@ impl SegmentWriter {
 
     /// The frames at hand belong into the next segment.
     pub(super) fn is_full(&self) -> bool {
-        !self.is_empty() && self.data_end + self.frames.len() as u64 > self.segment_bytes_max
+        !self.is_empty() && self.data_end + self.frames.len() as u64 > self.ends_at
     }
 
+    /// The next segment could not be made: this one goes on.
+    pub(super) fn go_on(&mut self) {
+        self.ends_at = self.data_end + (self.segment_bytes_max / 16).min(TRY_AGAIN_BYTES_MAX);
+    }
+
+    /// Begins a segment. If that fails, nothing has changed, and the one before it can go on.
     pub(super) fn begin_segment(
         &mut self,
         first: Sequence,
@@ -70,15 +87,34 @@ impl SegmentWriter {
         is_break: bool,
     ) -> Result<OpenSegment, Failure> {
         let name = segment::file_name(first);
-        let file = self.storage.create(&name).map_err(|error| Failure::io(Operation::Create, &name, &error))?;
-        let header = SegmentHeader { first, durable, is_break }.encode();
-        write_all_at(&*file, &header, 0).map_err(|error| Failure::io(Operation::Write, &name, &error))?;
+        let header = SegmentHeader { id: self.id, first, durable, is_break };
+        let file = self.make(&name, &header).inspect_err(|_| {
+            // If this fails too, the file stays until the next attempt or the next start.
+            let _ = self.storage.remove(segment::TEMPORARY_NAME);
+        })?;
         let (name, file): (Arc<str>, Arc<dyn StorageFile>) = (name.into(), file.into());
         self.data_end = segment::HEADER_LEN;
         self.file_end = segment::HEADER_LEN;
+        self.ends_at = self.segment_bytes_max;
         self.handed = first.previous();
         self.file = Some((name.clone(), file.clone()));
-        Ok(OpenSegment { name, file, data_end: self.data_end })
+        Ok(OpenSegment { first, name, file, data_end: self.data_end })
+    }
+
+    fn make(&self, name: &str, header: &SegmentHeader) -> Result<Box<dyn StorageFile>, Failure> {
+        let failed = |operation| move |error: io::Error| Failure::io(operation, name, &error);
+        let file = match self.storage.create(segment::TEMPORARY_NAME) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.storage.remove(segment::TEMPORARY_NAME).map_err(failed(Operation::Remove))?;
+                self.storage.create(segment::TEMPORARY_NAME)
+            }
+            created => created,
+        };
+        let file = file.map_err(failed(Operation::Create))?;
+        write_all_at(&*file, &header.encode(), 0).map_err(failed(Operation::Write))?;
+        // IMPORTANT: last. From here on the file counts.
+        self.storage.rename(segment::TEMPORARY_NAME, name).map_err(failed(Operation::Rename))?;
+        Ok(file)
     }
 
     /// Writes `frames`, the last of which is `last`.

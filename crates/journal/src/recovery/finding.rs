@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::snapshot::SnapshotReadError;
 
@@ -19,6 +20,10 @@ pub enum Warning {
     SegmentDropped { file: String, bytes: u64 },
     #[error("{file} is damaged at offset {offset} ({detail}): an older state and the journal since are used instead")]
     SnapshotDamaged { file: String, offset: u64, detail: String },
+    #[error("MARKS is missing: if batches at the end of the journal were lost, that goes unnoticed this time")]
+    MarksMissing,
+    #[error("MARKS cannot be read: if batches at the end of the journal were lost, that goes unnoticed this time")]
+    MarksUnreadable,
 }
 
 /// Why a directory cannot be recovered.
@@ -28,6 +33,10 @@ pub enum RecoveryError {
     Damaged { file: String, offset: u64, detail: String },
     #[error("{file} is damaged at offset {offset}: {detail}; and the journal cannot replace it: {journal}")]
     SnapshotLost { file: String, offset: u64, detail: String, journal: Box<RecoveryError> },
+    #[error("{file} is missing: {detail}")]
+    Missing { file: String, detail: String },
+    #[error("{file} belongs to another data directory: it has the id {id}, but {other_file} has {other_id}")]
+    Foreign { file: String, id: DirectoryId, other_file: String, other_id: DirectoryId },
     #[error("{file} was written by a newer version of Holdfast (format {version})")]
     NewerFormat { file: String, version: u32 },
     #[error("{operation} {file} failed at offset {offset}: {source}")]

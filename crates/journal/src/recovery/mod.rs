@@ -3,7 +3,7 @@
 //!
 //! What decides between a torn tail, which is normal, and damage, which is not: when the next batch is not where it
 //! should be, that batch was lost. If anything on the disk says that it was *durable*, it is damage: a later frame,
-//! the header of a later segment, or the name of a snapshot. If nothing does, nobody was ever promised it, nor
+//! the header of a later segment, the name of a snapshot, or the file `MARKS`. If nothing does, nobody was ever promised it, nor
 //! anything after it.
 
 mod finding;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 pub use finding::{RecoveryError, Warning};
 
+use crate::directory_id::DirectoryId;
 use crate::failure::Operation;
+use crate::marks::{self, Found};
 use crate::segment::{self, HeaderError, Next, SegmentHeader, SegmentReader};
 use crate::sequence::Sequence;
 use crate::snapshot::{Part, SnapshotInfo, SnapshotName, SnapshotReadError, SnapshotReader, is_temporary};
@@ -23,6 +25,9 @@ use crate::storage::Storage;
 pub struct Recovery {
     storage: Arc<dyn Storage>,
     warnings: Vec<Warning>,
+    /// What all files here carry; `None` if there are none.
+    id: Option<DirectoryId>,
+    marks: Found,
     snapshot: Option<SnapshotReader>,
     /// Batches up to here are in every part of the snapshot.
     snapshot_min: Sequence,
@@ -48,6 +53,8 @@ pub struct Recovery {
 struct FoundSegment {
     first: Sequence,
     name: String,
+    /// `None` if its header cannot be read.
+    id: Option<DirectoryId>,
     /// The length of the file, and once it is read, where its batches end.
     bytes: u64,
 }
@@ -78,15 +85,24 @@ impl Recovery {
         let mut segments = Vec::new();
         for first in names.iter().filter_map(|name| segment::parse_file_name(name)) {
             let name = segment::file_name(first);
-            let file = storage.open(&name).map_err(at(Operation::Open, &name, 0))?;
-            let bytes = file.len().map_err(at(Operation::Read, &name, 0))?;
-            segments.push(FoundSegment { first, name, bytes });
+            let (reader, header) = open_segment(&*storage, &name, first)?;
+            segments.push(FoundSegment { first, name, id: header.ok().map(|header| header.id), bytes: reader.len() });
         }
         segments.sort_unstable_by_key(|segment| segment.first);
         let mut snapshots: Vec<SnapshotName> = names.iter().filter_map(|name| SnapshotName::parse(name)).collect();
         snapshots.sort_unstable_by_key(|name| std::cmp::Reverse(name.generation));
 
+        let marks = marks::read(&*storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
+        let marks = marks
+            .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
+        let id = common_id(&*storage, &marks, &snapshots, &segments)?;
+        let has_data = !snapshots.is_empty() || segments.iter().any(|segment| segment.bytes > segment::HEADER_LEN);
         let mut warnings = Vec::new();
+        match marks {
+            Found::Missing if has_data => warnings.push(Warning::MarksMissing),
+            Found::Unreadable if has_data => warnings.push(Warning::MarksUnreadable),
+            Found::Missing | Found::Unreadable | Found::Mark(_) => {}
+        }
         let snapshot = newest_good(&*storage, &snapshots, &segments, &mut warnings)?;
         let snapshot_min = snapshot.as_ref().map_or(Sequence::NONE, |snapshot| snapshot.info().min);
         let joining = segments.partition_point(|segment| segment.first <= snapshot_min.next());
@@ -96,16 +112,23 @@ impl Recovery {
         Ok(Recovery {
             storage,
             warnings,
+            id,
+            marks,
             snapshot,
             snapshot_min,
             witness,
-            temporaries: names.into_iter().filter(|name| is_temporary(name)).collect(),
+            temporaries: names
+                .into_iter()
+                .filter(|name| is_temporary(name) || name == segment::TEMPORARY_NAME)
+                .collect(),
             segments,
             start,
             position: start,
             reader: None,
             expected,
-            proven: witness.map_or(Sequence::NONE, |witness| witness.max),
+            proven: witness
+                .map_or(Sequence::NONE, |witness| witness.max)
+                .max(marks.mark().map_or(Sequence::NONE, |mark| mark.durable)),
             finished_bytes: 0,
             end: None,
             has_failed: false,
@@ -210,7 +233,7 @@ impl Recovery {
             let detail = format!("batches {} to {} are missing", self.expected, segment.first.previous());
             return self.end_at(position, 0, &detail);
         }
-        let (reader, header) = self.open_segment(segment)?;
+        let (reader, header) = open_segment(&*self.storage, &segment.name, segment.first)?;
         let header = match header {
             Ok(header) => header,
             Err(HeaderError::Newer(version)) => {
@@ -227,16 +250,6 @@ impl Recovery {
         Ok(())
     }
 
-    fn open_segment(
-        &self,
-        segment: &FoundSegment,
-    ) -> Result<(SegmentReader, Result<SegmentHeader, HeaderError>), RecoveryError> {
-        let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
-        let mut reader = SegmentReader::new(file).map_err(at(Operation::Read, &segment.name, 0))?;
-        let header = reader.header(segment.first).map_err(at(Operation::Read, &segment.name, 0))?;
-        Ok((reader, header))
-    }
-
     fn leave_segment(&mut self, offset: u64) {
         self.segments[self.position].bytes = offset;
         self.finished_bytes += offset;
@@ -249,7 +262,13 @@ impl Recovery {
         // What every part of the snapshot has is not lost, even if it is not in the journal.
         let lost = self.expected.max(self.snapshot_min.next());
         if let Some(evidence) = self.find_evidence(position, offset, lost)? {
-            return Err(self.damage(position, offset, detail, &evidence));
+            return Err(match self.missing_segment(position, offset, lost)? {
+                Some(file) => {
+                    let detail = format!("the journal ends with batch {}, but {evidence}", self.reached());
+                    self.instead_of_snapshot(RecoveryError::Missing { file, detail })
+                }
+                None => self.damage(position, offset, detail, &evidence),
+            });
         }
         if let Some(segment) = self.segments.get(position).filter(|_| offset > 0) {
             let remains = self.search(segment, offset, lost)?;
@@ -270,13 +289,19 @@ impl Recovery {
 
     /// Whether anything says that `lost`, or a batch after it, was durable.
     fn find_evidence(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
+        if let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) {
+            return Ok(Some(match mark.is_closed {
+                true => format!("MARKS says that the journal ended with {} when the server stopped", mark.durable),
+                false => format!("MARKS says that {} was durable", mark.durable),
+            }));
+        }
         if let Some(witness) = self.witness.filter(|witness| witness.max >= lost) {
             return Ok(Some(format!("{} was made when the journal reached {}", witness.file_name(), witness.max)));
         }
         for (at, segment) in self.segments.iter().enumerate().skip(position) {
             let from = if at == position { offset } else { 0 };
             if from == 0 {
-                let (_, header) = self.open_segment(segment)?;
+                let (_, header) = open_segment(&*self.storage, &segment.name, segment.first)?;
                 if let Some(header) = header.ok().filter(|header| header.durable >= lost) {
                     let Sequence(durable) = header.durable;
                     return Ok(Some(format!("{} was begun when {durable} was durable", segment.name)));
@@ -290,12 +315,34 @@ impl Recovery {
     }
 
     fn search(&self, segment: &FoundSegment, from: u64, lost: Sequence) -> Result<segment::Remains, RecoveryError> {
-        let (reader, _) = self.open_segment(segment)?;
+        let (reader, _) = open_segment(&*self.storage, &segment.name, segment.first)?;
         segment::search_remains(reader.file(), reader.len(), from, segment.first, lost).map_err(at(
             Operation::Read,
             &segment.name,
             from,
         ))
+    }
+
+    /// What to call the segment that is gone, if the marks prove that there was one behind a journal that otherwise
+    /// ends as it should.
+    fn missing_segment(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
+        let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) else { return Ok(None) };
+        if self.segments.iter().any(|found| found.first >= self.expected || found.first == mark.segment) {
+            return Ok(None);
+        }
+        let ends_well = match self.segments.get(position) {
+            None => true,
+            Some(_) if offset == 0 => false,
+            Some(segment) => {
+                let remains = self.search(segment, offset, lost)?;
+                remains.mark_offset.is_none() && remains.data_end == offset
+            }
+        };
+        // The one that was being written is known by name, but it may have been empty.
+        Ok(ends_well.then(|| match mark.segment <= mark.durable {
+            true => segment::file_name(mark.segment),
+            false => format!("the segment with batch {lost}"),
+        }))
     }
 
     fn damage(&self, position: usize, offset: u64, detail: &str, evidence: &str) -> RecoveryError {
@@ -306,10 +353,17 @@ impl Recovery {
             (None, None) => (self.witness.map(|name| name.file_name()).unwrap_or_default(), 0),
         };
         let detail = format!("{detail}, but batch {} was durable: {evidence}", self.expected);
-        let damaged = RecoveryError::Damaged { file, offset, detail };
+        self.instead_of_snapshot(RecoveryError::Damaged { file, offset, detail })
+    }
+
+    /// What is wrong with the journal, which was read only because a snapshot is damaged, if there is one.
+    fn instead_of_snapshot(&self, damaged: RecoveryError) -> RecoveryError {
         let lost_snapshot = self.warnings.iter().find_map(|warning| match warning {
             Warning::SnapshotDamaged { file, offset, detail } => Some((file.clone(), *offset, detail.clone())),
-            Warning::TornTail { .. } | Warning::SegmentDropped { .. } => None,
+            Warning::TornTail { .. }
+            | Warning::SegmentDropped { .. }
+            | Warning::MarksMissing
+            | Warning::MarksUnreadable => None,
         });
         match lost_snapshot {
             None => damaged,
@@ -318,6 +372,57 @@ impl Recovery {
             }
         }
     }
+}
+
+fn open_segment(
+    storage: &dyn Storage,
+    name: &str,
+    first: Sequence,
+) -> Result<(SegmentReader, Result<SegmentHeader, HeaderError>), RecoveryError> {
+    let file = storage.open(name).map_err(at(Operation::Open, name, 0))?;
+    let mut reader = SegmentReader::new(file).map_err(at(Operation::Read, name, 0))?;
+    let header = reader.header(first).map_err(at(Operation::Read, name, 0))?;
+    Ok((reader, header))
+}
+
+/// The id that all files carry, or an error that names one which does not. The marks are asked first, as they are
+/// made first. A file whose id cannot be read is left to the search for damage.
+fn common_id(
+    storage: &dyn Storage,
+    marks: &Found,
+    snapshots: &[SnapshotName],
+    segments: &[FoundSegment],
+) -> Result<Option<DirectoryId>, RecoveryError> {
+    let mut found: Option<(String, DirectoryId)> = None;
+    let mut compare = |file: &str, id: DirectoryId| match &found {
+        None => {
+            found = Some((file.to_owned(), id));
+            Ok(())
+        }
+        Some((_, common)) if *common == id => Ok(()),
+        Some((other_file, other_id)) => Err(RecoveryError::Foreign {
+            file: file.to_owned(),
+            id,
+            other_file: other_file.clone(),
+            other_id: *other_id,
+        }),
+    };
+    if let Some(mark) = marks.mark() {
+        compare(marks::FILE_NAME, mark.id)?;
+    }
+    for segment in segments {
+        if let Some(id) = segment.id {
+            compare(&segment.name, id)?;
+        }
+    }
+    for name in snapshots {
+        match SnapshotReader::open(storage, &name.file_name()) {
+            Ok(reader) => compare(&name.file_name(), reader.directory_id())?,
+            Err(SnapshotReadError::Damaged { .. } | SnapshotReadError::NewerFormat { .. }) => {}
+            Err(error @ SnapshotReadError::Io { .. }) => return Err(error.into()),
+        }
+    }
+    Ok(found.map(|(_, id)| id))
 }
 
 /// A snapshot is read in full before it is used only where there is something to fall back to: an older one, or a

@@ -2,6 +2,7 @@
 //! anything.
 
 use super::{End, FoundSegment, Recovery, RecoveryError, at};
+use crate::directory_id::DirectoryId;
 use crate::failure::Operation;
 use crate::file_journal::{FileJournal, JournalOptions, StoredSegment};
 use crate::segment;
@@ -21,10 +22,14 @@ impl Recovery {
         self.remove_dropped(end)?;
         self.make_durable(reached)?;
         let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
-        Ok(FileJournal::begin(self.storage.clone(), options, reached, stored.collect())?)
+        let id = match self.id {
+            Some(id) => id,
+            None => DirectoryId::random().map_err(at(Operation::Read, "the system's random numbers", 0))?,
+        };
+        Ok(FileJournal::begin(self.storage.clone(), options, id, &self.marks, reached, stored.collect())?)
     }
 
-    /// Removes segments behind the end, newest first, and snapshots that were never finished. Cuts the last segment.
+    /// Removes segments behind the end, newest first, and files that were never finished. Cuts the last segment.
     fn remove_dropped(&mut self, end: End) -> Result<(), RecoveryError> {
         // A segment without a batch goes as well: the new one may need its name.
         let kept = if end.offset > segment::HEADER_LEN { end.position + 1 } else { end.position };

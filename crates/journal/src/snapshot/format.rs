@@ -1,17 +1,18 @@
 //! The bytes of a snapshot: names, header, part headers, footer. Knows nothing of files.
 //!
 //! ```text
-//!  header   0          8         12      16           24         28    32
-//!           | HFSNAPSH | version | flags | created_ms | meta_len | crc | meta ...
+//!  header   0          8         12      16           24   40         44    48
+//!           | HFSNAPSH | version | flags | created_ms | id | meta_len | crc | meta ...
 //!  part     0          4        8       12    16         24        28    32
 //!           | kind = 1 | length | shard | end | sequence | entries | crc | payload ...
 //!  footer   0          4      8       16        24    32    40      44    48
 //!           | kind = 2 | zero | parts | entries | min | max | chain | crc |
 //! ```
 
+use crate::directory_id::DirectoryId;
 use crate::sequence::Sequence;
 
-pub(super) const HEADER_LEN: usize = 32;
+pub(super) const HEADER_LEN: usize = 48;
 pub(super) const PART_HEADER_LEN: usize = 32;
 pub(super) const FOOTER_LEN: usize = 48;
 
@@ -67,6 +68,8 @@ pub(super) fn temporary_generation(name: &str) -> Option<u64> {
 }
 
 pub(super) struct Header {
+    /// The directory it belongs to.
+    pub(super) id: DirectoryId,
     pub(super) created_ms: u64,
     pub(super) meta_len: u32,
     crc: u32,
@@ -80,12 +83,13 @@ pub(super) enum HeaderError {
 
 impl Header {
     /// The header with the meta that belongs to it.
-    pub(super) fn encode(created_ms: u64, meta: &[u8]) -> Vec<u8> {
+    pub(super) fn encode(id: DirectoryId, created_ms: u64, meta: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + meta.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&0u32.to_le_bytes());
         bytes.extend_from_slice(&created_ms.to_le_bytes());
+        bytes.extend_from_slice(&id.0);
         bytes.extend_from_slice(&(meta.len() as u32).to_le_bytes());
         let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes), meta);
         bytes.extend_from_slice(&crc.to_le_bytes());
@@ -97,13 +101,14 @@ impl Header {
         if &bytes[..8] != MAGIC {
             return Err(HeaderError::Damaged);
         }
-        Ok(Header { created_ms: u64_at(bytes, 16), meta_len: u32_at(bytes, 24), crc: u32_at(bytes, 28) })
+        let id = DirectoryId::decode(&bytes[24..]);
+        Ok(Header { id, created_ms: u64_at(bytes, 16), meta_len: u32_at(bytes, 40), crc: u32_at(bytes, 44) })
     }
 
     /// Checks the whole header, now that its meta is read. The version counts only once the checksum is right: a
     /// flipped bit is no newer format.
     pub(super) fn check(&self, bytes: &[u8; HEADER_LEN], meta: &[u8]) -> Result<(), HeaderError> {
-        if crc32c::crc32c_append(crc32c::crc32c(&bytes[..28]), meta) != self.crc {
+        if crc32c::crc32c_append(crc32c::crc32c(&bytes[..44]), meta) != self.crc {
             return Err(HeaderError::Damaged);
         }
         let (version, flags) = (u32_at(bytes, 8), u32_at(bytes, 12));
@@ -217,9 +222,10 @@ mod tests {
 
     #[test]
     fn the_layout_is_pinned() {
-        let header = Header::encode(0x0102, b"meta");
-        assert_eq!(header[..28], *b"HFSNAPSH\x01\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x04\0\0\0");
-        assert_eq!(header[28..32], crc32c::crc32c(&[&header[..28], b"meta"].concat()).to_le_bytes());
+        let header = Header::encode(DirectoryId([9; 16]), 0x0102, b"meta");
+        assert_eq!(header[..24], *b"HFSNAPSH\x01\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
+        assert_eq!(header[24..44], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 4, 0, 0, 0]);
+        assert_eq!(header[44..48], crc32c::crc32c(&[&header[..44], b"meta"].concat()).to_le_bytes());
 
         let stamp = Stamp { shard: 3, end: 4, sequence: Sequence(5) };
         let part = PartHeader { stamp, length: 2, entries: 6 }.encode(b"ab");

@@ -6,11 +6,13 @@ use thiserror::Error;
 
 use super::SnapshotInfo;
 use super::format::{self, Header, HeaderError, PartHeader, SnapshotName, Stamp, Totals};
+use crate::directory_id::DirectoryId;
 use crate::failure::Operation;
 use crate::storage::{Storage, StorageFile, read_full_at};
 
 /// A snapshot being read. [`SnapshotReader::next_part`] says that there are no more parts only when all were there.
 pub struct SnapshotReader {
+    directory: DirectoryId,
     file: Box<dyn StorageFile>,
     info: SnapshotInfo,
     meta: Vec<u8>,
@@ -86,7 +88,21 @@ impl SnapshotReader {
             bytes: len,
         };
         let offset = (format::HEADER_LEN + meta.len()) as u64;
-        Ok(SnapshotReader { file, info, meta, footer, offset, totals: Totals::EMPTY, payload: Vec::new() })
+        Ok(SnapshotReader {
+            directory: header.id,
+            file,
+            info,
+            meta,
+            footer,
+            offset,
+            totals: Totals::EMPTY,
+            payload: Vec::new(),
+        })
+    }
+
+    /// The directory it was written in.
+    pub fn directory_id(&self) -> DirectoryId {
+        self.directory
     }
 
     pub fn info(&self) -> &SnapshotInfo {

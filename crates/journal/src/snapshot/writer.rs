@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::format::{self, Header, PartHeader, SnapshotName, Stamp, Totals};
 use super::{SnapshotError, SnapshotInfo};
+use crate::directory_id::DirectoryId;
 use crate::failure::Operation;
 use crate::journal::Journal;
 use crate::storage::{Storage, StorageFile, write_all_at};
@@ -30,8 +31,14 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Begins a snapshot. `meta` comes back before the parts when the snapshot is read.
-    pub fn create(storage: Arc<dyn Storage>, meta: &[u8], created_ms: u64) -> Result<SnapshotWriter, SnapshotError> {
+    /// Begins a snapshot in the directory with this id, which [`Journal::directory_id`] tells. `meta` comes back before
+    /// the parts when the snapshot is read.
+    pub fn create(
+        storage: Arc<dyn Storage>,
+        directory: DirectoryId,
+        meta: &[u8],
+        created_ms: u64,
+    ) -> Result<SnapshotWriter, SnapshotError> {
         if u32::try_from(meta.len()).is_err() {
             return Err(SnapshotError::TooLarge { bytes: meta.len() });
         }
@@ -56,7 +63,7 @@ impl SnapshotWriter {
             temporary,
             file: Some(file),
             created_ms,
-            buffer: Header::encode(created_ms, meta),
+            buffer: Header::encode(directory, created_ms, meta),
             written_bytes: 0,
             synced_bytes: 0,
             totals: Totals::EMPTY,

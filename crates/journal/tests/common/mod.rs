@@ -52,7 +52,8 @@ pub(crate) fn batches(storage: &FaultyStorage) -> Vec<String> {
 
 /// A snapshot with one part that is complete up to the journal's tail.
 pub(crate) fn snapshot(storage: &FaultyStorage, journal: &dyn Journal, payload: &str) -> SnapshotInfo {
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), b"meta", 1_700_000_000_000).unwrap();
+    let mut writer =
+        SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"meta", 1_700_000_000_000).unwrap();
     writer.part(stamp(0, journal.tail()), payload.as_bytes(), 1).unwrap();
     writer.finish(journal).unwrap()
 }

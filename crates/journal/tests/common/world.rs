@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use journal::{
     FaultyStorage, FileJournal, Journal, JournalOptions, Recovery, RecoveryError, Sequence, SnapshotError,
-    SnapshotInfo, SnapshotWriter, snapshot,
+    SnapshotInfo, SnapshotWriter, Storage, snapshot,
 };
 
 use super::stamp;
@@ -101,7 +101,8 @@ impl World {
 
     /// Takes a snapshot, shard by shard, while changes go on.
     pub(crate) fn snapshot(&mut self) -> Result<SnapshotInfo, SnapshotError> {
-        let mut writer = SnapshotWriter::create(Arc::new(self.storage.clone()), b"world", 0)?;
+        let mut writer =
+            SnapshotWriter::create(Arc::new(self.storage.clone()), self.journal().directory_id(), b"world", 0)?;
         for shard in 0..SHARDS {
             let payload: Vec<u8> = self.shards[shard].iter().flat_map(|number| number.to_le_bytes()).collect();
             writer.part(stamp(shard as u32, self.journal().tail()), &payload, self.shards[shard].len() as u32)?;
@@ -163,6 +164,19 @@ impl World {
             let crashed = self.storage.crash(seed);
             self.recover(&crashed, self.durable).expect("nothing is wrong with what a power failure leaves");
         }
+    }
+
+    /// Cuts off or removes a segment, in a copy. What was durable is there all the same, or it is not opened. For a world
+    /// in which nothing fails: a mark that could not be written proves nothing.
+    pub(crate) fn check_that_loss_is_noticed(&mut self) {
+        let damaged = self.storage.kill();
+        let segments: Vec<String> = damaged.names().into_iter().filter(|name| name.ends_with(".seg")).collect();
+        let name = &segments[self.rng.usize(..segments.len())];
+        match self.rng.u8(..4) {
+            0 => damaged.remove(name).unwrap(),
+            _ => damaged.truncate(name, self.rng.usize(..=damaged.bytes_of(name).unwrap().len())),
+        }
+        let _ = self.recover(&damaged, self.durable);
     }
 
     /// How many changes must be there if the process dies right now.

@@ -84,6 +84,77 @@ fn check_of_nothing() {
     assert_eq!(succeeded(&home.tool("export")), "");
 }
 
+/// A directory that cannot be written, while this lives.
+struct ReadOnly<'a>(&'a Home);
+
+impl ReadOnly<'_> {
+    /// `None`, with a note, where that is not allowed.
+    fn mount(home: &Home) -> Option<ReadOnly<'_>> {
+        let mount = |args: &[&str]| {
+            let mounted = Command::new("mount").args(args).arg(home.data()).output();
+            mounted.is_ok_and(|output| output.status.success())
+        };
+        let data = home.data();
+        if !mount(&["--bind", data.to_str().expect("a plain name")]) {
+            println!("left out: a directory cannot be mounted here");
+            return None;
+        }
+        let read_only = ReadOnly(home);
+        assert!(mount(&["-o", "remount,bind,ro"]), "cannot make the mount read-only");
+        assert!(fs::write(data.join("probe"), b"").is_err(), "the mount can be written");
+        Some(read_only)
+    }
+}
+
+impl Drop for ReadOnly<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.data()).status();
+    }
+}
+
+/// A directory that may only be read is looked at all the same, and nothing is written to it.
+#[test]
+fn check_and_export_of_a_directory_that_cannot_be_written() {
+    for end in [End::Kill, End::Term] {
+        let Some(home) = Home::fresh() else { return };
+        let server = home.start(&[]);
+        let mut connection = server.connect();
+        ok(&mut connection, "SET a 1");
+        ok(&mut connection, "SAVE");
+        ok(&mut connection, "SET b 2");
+        end.of(server);
+        let with_lock_file = home.data().join("LOCK");
+        for with_file in [true, false] {
+            if !with_file {
+                fs::remove_file(&with_lock_file).expect("cannot remove the lock file");
+            }
+            let before = home.files();
+            let Some(mounted) = ReadOnly::mount(&home) else { return };
+            let said = succeeded(&home.tool("check"));
+            assert!(said.contains("database 0: 2 string\n") && said.contains("all of it is sound\n"), "{said}");
+            let exported = succeeded(&home.tool("export"));
+            assert!(exported.contains("$1\r\nb\r\n$1\r\n2\r\n"), "{exported}");
+            drop(mounted);
+            assert!(home.files() == before, "something was written");
+            assert_eq!(with_lock_file.exists(), with_file, "something was written");
+        }
+    }
+}
+
+/// A server that holds the directory is seen through another mount of it, too.
+#[test]
+fn check_of_a_directory_in_use_that_cannot_be_written() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let Some(_mounted) = ReadOnly::mount(&home) else { return };
+    for tool in ["check", "export"] {
+        let output = home.tool(tool);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && text(&output.stdout).is_empty());
+        assert!(said.contains(&format!("is in use by process {}", server.process_id())), "{said}");
+    }
+}
+
 #[test]
 fn an_export_makes_an_equal_server() {
     let Some(home) = Home::fresh() else { return };

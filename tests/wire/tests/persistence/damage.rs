@@ -7,6 +7,8 @@ use wire::Server;
 use crate::support::{Home, info, ok};
 
 const ALWAYS: &[&str] = &["--appendfsync", "always"];
+/// Nothing is ever called durable, so the end of the journal may be torn.
+const NEVER: &[&str] = &["--appendfsync", "no"];
 const KEYS: i64 = 200;
 
 /// A journal of one batch a key, all of them durable and every frame a proof of the one before.
@@ -125,27 +127,142 @@ fn a_missing_segment_stops_the_start() {
 #[test]
 fn a_torn_tail_is_dropped_with_a_warning() {
     for cut in [1, 3, 20, 30] {
-        let Some(home) = written(&[]) else { return };
+        let Some(home) = written(NEVER) else { return };
         let file = segment(&home);
         home.change(&file, |bytes| bytes.truncate(bytes.len() - cut));
-        let server = home.start(&[]);
+        let server = home.start(NEVER);
         assert_has(&server, KEYS - 1);
         assert!(home.stderr().contains(&file) && home.stderr().contains("WARN"), "{}", home.stderr());
         ok(&mut server.connect(), "SET again 1");
         server.kill();
-        let server = home.start(&[]);
+        let server = home.start(NEVER);
         assert_eq!(server.connect().run("DBSIZE").integer(), KEYS);
         assert!(!home.stderr().contains("WARN"), "it is mended: {}", home.stderr());
+    }
+}
+
+/// The highest batch that `MARKS` calls durable.
+fn marked(home: &Home) -> u64 {
+    let bytes = home.files()["MARKS"].clone();
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    [0, 4096].map(|slot| (number(slot + 32), number(slot + 40))).into_iter().max().expect("there are two").1
+}
+
+/// What was acknowledged under `always` was durable, so it must be there.
+#[test]
+fn an_end_that_was_durable_and_is_cut_off_stops_the_start() {
+    for cut in [1, 30, 45, 500] {
+        let Some(home) = written(ALWAYS) else { return };
+        assert_eq!(marked(&home), KEYS as u64);
+        let file = segment(&home);
+        home.change(&file, |bytes| bytes.truncate(used(bytes) - cut));
+        assert_refuses(&home, &format!("{file} is damaged at offset "));
+    }
+}
+
+/// Under `everysec` it is a torn tail, unless a sync came first.
+#[test]
+fn an_end_that_was_not_durable_and_is_cut_off_is_dropped_with_a_warning() {
+    for _ in 0..20 {
+        let Some(home) = written(&["--appendfsync", "everysec"]) else { return };
+        // On a slow machine the second may be over already.
+        if marked(&home) == KEYS as u64 {
+            continue;
+        }
+        let file = segment(&home);
+        home.change(&file, |bytes| bytes.truncate(bytes.len() - 3));
+        let said = home.tool("check");
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let server = home.start(&[]);
+        assert_has(&server, KEYS - 1);
+        assert!(home.stderr().contains(&file) && home.stderr().contains("WARN"), "{}", home.stderr());
+        return;
+    }
+    panic!("every attempt was overtaken by the sync of the second");
+}
+
+/// After a stop in good order the journal ends where it says, or something is missing.
+#[test]
+fn a_newest_segment_that_is_deleted_after_a_clean_stop_stops_the_start() {
+    let Some(home) = Home::fresh() else { return };
+    for round in 0..3 {
+        let server = home.start(&[]);
+        ok(&mut server.connect(), &format!("SET key:{round} value:{round}"));
+        crate::support::End::Term.of(server);
+    }
+    let files = home.files_named(".seg");
+    assert_eq!(files.len(), 3);
+    for file in files.iter().rev() {
+        fs::remove_file(home.data().join(file)).expect("cannot remove a segment");
+        assert_refuses(&home, &format!("{} is missing: ", files[2]));
+    }
+}
+
+#[test]
+fn a_newest_segment_that_is_cut_off_after_a_clean_stop_stops_the_start() {
+    for keep in [0, 10, 56, 80] {
+        let Some(home) = Home::fresh() else { return };
+        let server = home.start(&[]);
+        ok(&mut server.connect(), "SET a 1");
+        crate::support::End::Term.of(server);
+        let file = segment(&home);
+        home.change(&file, |bytes| bytes.truncate(keep));
+        assert_refuses(&home, &format!("{file} is damaged at offset "));
+    }
+}
+
+/// Its numbers fit, and it is of another directory all the same.
+#[test]
+fn a_segment_of_another_directory_stops_the_start() {
+    let (Some(home), Some(other)) = (written(NEVER), written(NEVER)) else { return };
+    for home in [&home, &other] {
+        let server = home.start(NEVER);
+        ok(&mut server.connect(), "SET more 1");
+        server.kill();
+    }
+    let files = home.files_named(".seg");
+    assert_eq!(files, other.files_named(".seg"));
+    let original = home.files();
+    for file in &files {
+        fs::copy(other.data().join(file), home.data().join(file)).expect("cannot copy a segment");
+        assert_refuses(&home, &format!("{file} belongs to another data directory: "));
+        fs::write(home.data().join(file), &original[file]).expect("cannot write a segment");
+    }
+    assert_eq!(home.start(NEVER).connect().run("DBSIZE").integer(), KEYS + 1);
+}
+
+#[test]
+fn a_snapshot_of_another_directory_stops_the_start() {
+    let (Some(home), Some(other)) = (with_snapshot(), with_snapshot()) else { return };
+    let file = home.files_named(".snap")[0].clone();
+    assert_eq!(other.files_named(".snap"), home.files_named(".snap"));
+    fs::copy(other.data().join(&file), home.data().join(&file)).expect("cannot copy a snapshot");
+    assert_refuses(&home, &format!("{file} belongs to another data directory: "));
+}
+
+#[test]
+fn without_marks_it_starts_with_a_warning() {
+    for is_torn in [false, true] {
+        let Some(home) = written(ALWAYS) else { return };
+        let marks = home.data().join("MARKS");
+        let changed = if is_torn { fs::write(marks, b"nonsense") } else { fs::remove_file(marks) };
+        changed.expect("cannot change the marks");
+        let server = home.start(&[]);
+        assert_has(&server, KEYS);
+        assert!(home.stderr().contains("WARN") && home.stderr().contains("MARKS"), "{}", home.stderr());
+        server.kill();
+        home.start(&[]);
+        assert!(!home.stderr().contains("WARN"), "it is made anew: {}", home.stderr());
     }
 }
 
 #[test]
 fn garbage_behind_the_end_is_dropped_with_a_warning() {
     for garbage in [&b"garbage"[..], &[0xff; 5000], &[1; 24], b"*1\r\n$4\r\nPING\r\n"] {
-        let Some(home) = written(&[]) else { return };
+        let Some(home) = written(NEVER) else { return };
         let file = segment(&home);
         home.change(&file, |bytes| bytes.extend_from_slice(garbage));
-        let server = home.start(&[]);
+        let server = home.start(NEVER);
         assert_has(&server, KEYS);
         assert!(home.stderr().contains(&file) && home.stderr().contains("WARN"), "{}", home.stderr());
     }
@@ -172,10 +289,10 @@ fn an_empty_segment_at_the_end_is_nothing() {
 
 #[test]
 fn a_flipped_bit_in_the_last_batch_loses_no_other() {
-    let Some(home) = written(&[]) else { return };
+    let Some(home) = written(NEVER) else { return };
     let file = segment(&home);
     home.change(&file, |bytes| *bytes.last_mut().expect("it is not empty") ^= 1);
-    assert_has(&home.start(&[]), KEYS - 1);
+    assert_has(&home.start(NEVER), KEYS - 1);
 }
 
 /// After a stop in good order the last batch is proven too.
@@ -243,11 +360,11 @@ fn a_newer_format_is_refused() {
         let file = home.files_named(end).last().expect("there is one").clone();
         home.change(&file, |bytes| {
             bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
-            let sum = if end == ".seg" { 36 } else { 28 };
+            let sum = if end == ".seg" { 52 } else { 44 };
             let mut covered = bytes[..sum].to_vec();
             if end == ".snap" {
-                let meta = u32::from_le_bytes(bytes[24..28].try_into().expect("four bytes")) as usize;
-                covered.extend_from_slice(&bytes[32..32 + meta]);
+                let meta = u32::from_le_bytes(bytes[40..44].try_into().expect("four bytes")) as usize;
+                covered.extend_from_slice(&bytes[48..48 + meta]);
             }
             bytes[sum..sum + 4].copy_from_slice(&crc32c(&covered).to_le_bytes());
         });

@@ -5,6 +5,7 @@ mod always;
 mod check_and_export;
 mod claims;
 mod damage;
+mod descriptors;
 mod durability;
 mod full_disk;
 mod info;
