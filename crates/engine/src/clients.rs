@@ -161,6 +161,9 @@ impl ClientHandle {
 
     /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
     pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
+        if self.is_killed() {
+            return;
+        }
         let mut outbox = self.outbox.lock();
         let waiting = outbox.bytes.len() + self.output_bytes.load(Relaxed) + bytes.len();
         if bytes_max > 0 && waiting as u64 > bytes_max {
@@ -307,8 +310,10 @@ impl Clients {
         handle.kill();
     }
 
-    /// Removes a client whose connection has ended.
+    /// Removes a client whose connection has ended: nothing more is sent to it, though subscriptions of it may be left
+    /// for a moment.
     pub fn remove(&self, handle: &ClientHandle) {
+        handle.killed.store(true, Relaxed);
         if handle.has_overflowed() {
             self.closed_for_output.fetch_add(1, Relaxed);
         }

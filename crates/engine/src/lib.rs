@@ -50,4 +50,5 @@ pub use error::CommandError;
 pub use host::{Clock, Host};
 pub use persistence::Persistence;
 pub use settings::Settings;
+pub use transaction::Departed;
 pub use waiting::{Blocked, Event};

@@ -8,7 +8,7 @@ use crate::worker::{Arrival, Local, try_with_local, with_local};
 use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
-use engine::{Ahead, Blocked, Client, ClientHandle, Engine, Event, Flow, Settings};
+use engine::{Ahead, Blocked, Client, ClientHandle, Departed, Engine, Event, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::net::{RecvFlags, SendFlags};
@@ -337,16 +337,17 @@ impl Peer {
     }
 
     /// The engine forgets this client.
-    fn unregister(&mut self, engine: &Engine) {
+    fn unregister(&mut self, engine: &Arc<Engine>) {
         let id = self.client.id();
-        engine.forget(&mut self.client);
+        // From now on nothing is sent to it.
+        engine.clients.remove(&self.client.handle);
+        forget_in_slices(engine, engine.depart(&mut self.client));
         if self.client.monitoring {
             engine.monitors.remove(id);
         }
         if matches!(self.state, State::Paused(_)) {
             engine.pause.forget(id);
         }
-        engine.clients.remove(&self.client.handle);
     }
 
     /// True when the connection was asked to go to another worker and has nothing in flight.
@@ -770,6 +771,21 @@ impl Peer {
         let since = *self.soft_since.get_or_insert_with(Instant::now);
         since.elapsed() > Duration::from_secs(limit.soft_seconds)
     }
+}
+
+/// Takes back what a client has left behind. Much of it is done a slice at a time, between the turns of other clients.
+fn forget_in_slices(engine: &Arc<Engine>, mut departed: Departed) {
+    if !engine.forget_some(&mut departed) {
+        return;
+    }
+    // Without a runtime the worker is ending, and everything with it.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let engine = engine.clone();
+    runtime.spawn(async move {
+        while engine.forget_some(&mut departed) {
+            tokio::task::yield_now().await;
+        }
+    });
 }
 
 /// Most output that may wait for a client; 0 = no limit.

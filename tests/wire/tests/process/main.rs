@@ -6,6 +6,7 @@ mod expiry;
 mod hang_ups;
 mod limits;
 mod logs;
+mod many_names;
 mod memory;
 mod slow_readers;
 mod start;
