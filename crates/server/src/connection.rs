@@ -34,10 +34,14 @@ const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
 const READS_PER_TURN: usize = 2;
 /// Unread input kept for a client that waits for a command of its own.
 const INPUT_WHILE_WAITING: usize = 64 * 1024;
-/// Room made for an unfinished request: so much at first; when that is full, up to the step or as much again as is
-/// there. A client that announces half a gigabyte gets it only as the bytes arrive.
+/// An unfinished request that is shorter than this owns what has arrived of it and no more: the rest is read into the
+/// worker's buffer. A longer one is read to where its beginning is.
+const SHORT_INPUT: usize = 32 * 1024;
+/// Room made for a long request: at least so much, and at most so many times what has arrived. A client that announces half
+/// a gigabyte gets it only as the bytes arrive. A larger factor would save copies, a smaller one memory that is counted
+/// (though not touched) before there is anything in it.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
-const INPUT_ROOM_STEP: usize = 1024 * 1024;
+const INPUT_ROOM_FACTOR: usize = 7;
 /// No request is longer than this, whatever the setting says: places of arguments are counted in 32 bits, and so is the
 /// length of the batch in the journal that comes of it.
 const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
@@ -548,21 +552,36 @@ impl Peer {
 
     /// Reads once; what comes is executed at once or kept. False when the peer has closed or must be closed.
     fn poll_read(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
-        if !self.input.is_empty() {
+        if self.input.len() >= SHORT_INPUT {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
         let stream = &local.ios[self.io].stream;
-        let outcome = match poll_receive(stream, &mut buffer, cx) {
+        // What is kept comes first, so that its rest can be executed with it where it has been read.
+        let kept = self.input.len();
+        let outcome = match poll_receive(stream, &mut buffer[kept..], cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(0) => Poll::Ready(false),
-            Poll::Ready(len) => {
-                self.count_read(local, len);
+            Poll::Ready(received) => {
+                let len = kept + received;
+                self.count_read(local, received);
+                if kept > 0 {
+                    self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                }
                 let executed = match self.state {
-                    State::Running if !local.ios[self.io].held => self.execute(local, &buffer[..len]),
+                    State::Running if !local.ios[self.io].held && len > self.wanted => {
+                        buffer[..kept].copy_from_slice(&self.input);
+                        self.execute(local, &buffer[..len])
+                    }
                     _ => 0,
                 };
-                self.input.extend_from_slice(&buffer[executed..len]);
+                match executed {
+                    0 => {
+                        self.input.reserve_exact(received);
+                        self.input.extend_from_slice(&buffer[kept..len]);
+                    }
+                    _ => self.input = buffer[executed..len].to_vec(),
+                }
                 self.client.handle.query_bytes.store(self.input.len(), Relaxed);
                 Poll::Ready(true)
             }
@@ -571,11 +590,14 @@ impl Peer {
         outcome
     }
 
-    /// Reads the rest of an unfinished request to where its beginning is.
+    /// Reads the rest of a long request to where its beginning is.
     fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
         let len = self.input.len();
-        let room_max = if len < INPUT_ROOM_MIN { INPUT_ROOM_MIN } else { len.max(INPUT_ROOM_STEP) };
-        self.input.reserve(self.wanted.saturating_sub(len).clamp(INPUT_ROOM_MIN, room_max));
+        if self.input.capacity() == len {
+            let missing = (self.wanted + 1).saturating_sub(len);
+            // In proportion even if little is missing: behind that may come another million arguments.
+            self.input.reserve_exact(missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len));
+        }
         loop {
             let stream = &local.ios[self.io].stream;
             match stream.poll_read_ready(cx) {
@@ -616,13 +638,24 @@ impl Peer {
 
     /// Executes what was kept.
     fn execute_input(&mut self, local: &mut Local) {
-        let mut input = std::mem::take(&mut self.input);
+        let input = std::mem::take(&mut self.input);
         let executed = self.execute(local, &input);
-        if executed < input.len() {
+        if executed == 0 {
+            self.input = input;
+        } else if executed < input.len() {
+            self.keep_rest(input, executed);
+        }
+        self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+    }
+
+    /// Keeps what follows the first `executed` bytes: in a buffer of its own size where the old one is much too large.
+    fn keep_rest(&mut self, mut input: Vec<u8>, executed: usize) {
+        if input.len() - executed < input.capacity() / 4 {
+            self.input = input[executed..].to_vec();
+        } else {
             input.drain(..executed);
             self.input = input;
         }
-        self.client.handle.query_bytes.store(self.input.len(), Relaxed);
     }
 
     /// Executes the complete requests at the start of `input` and returns how many bytes they took.
