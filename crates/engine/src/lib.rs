@@ -11,6 +11,7 @@ pub mod args;
 mod blocking;
 pub mod chores;
 pub mod client;
+mod client_eviction;
 pub mod clients;
 pub mod command;
 mod commands;

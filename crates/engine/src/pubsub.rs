@@ -106,6 +106,7 @@ impl PubSub {
         }
         self.note_patterns(topic, &subscribers);
         drop(subscribers);
+        handle.add_name(name.len());
         own.of_mut(topic).insert(name);
         handle.note_subscriptions(own.counts());
     }
@@ -115,6 +116,7 @@ impl PubSub {
         if !own.of_mut(topic).remove(name) {
             return;
         }
+        handle.remove_names(1, name.len());
         handle.note_subscriptions(own.counts());
         let mut subscribers = self.subscribers(topic).write();
         let Some(handles) = subscribers.get_mut(name) else { return };

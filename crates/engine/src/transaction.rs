@@ -26,6 +26,9 @@ pub struct Transaction {
     pub failed: bool,
 }
 
+/// What a queued command takes beside its arguments, about.
+const QUEUED_OVERHEAD_BYTES: usize = 80;
+
 /// Keys that a client watches. Most clients never do, and pay a pointer for it.
 #[derive(Default)]
 pub struct Watches(Option<Box<WatchList>>);
@@ -34,6 +37,8 @@ pub struct Watches(Option<Box<WatchList>>);
 pub(crate) struct WatchList {
     /// By database and name: there may be very many.
     keys: BTreeSet<(usize, Box<[u8]>)>,
+    /// How long their names are altogether.
+    name_bytes: usize,
     /// Set by whoever changes one of them.
     changed: ChangeFlag,
 }
@@ -47,14 +52,20 @@ impl Transaction {
         bytes_max: u64,
     ) -> Result<(), CommandError> {
         let bytes: usize = request.iter().map(|arg| arg.len() + size_of::<usize>()).sum();
-        if (self.bytes + bytes) as u64 > bytes_max {
+        let taken = bytes + QUEUED_OVERHEAD_BYTES;
+        if (self.bytes + taken) as u64 > bytes_max {
             return Err(CommandError::fixed("ERR the transaction is longer than client-query-buffer-limit allows"));
         }
-        self.bytes += bytes;
+        self.bytes += taken;
         let mut owned = OwnedRequest::with_capacity(bytes - request.len() * size_of::<usize>(), request.len());
         request.iter().for_each(|arg| owned.push(arg));
         self.queue.push((registered, owned));
         Ok(())
+    }
+
+    /// What they take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many commands are queued.
@@ -80,6 +91,7 @@ impl Watches {
         let is_new = list.keys.insert((db, name.into()));
         if is_new {
             watched.watch(db, name, &list.changed, was_overdue);
+            list.name_bytes += name.len();
         }
         is_new
     }
@@ -158,6 +170,7 @@ impl Engine {
         let list = client.watches.0.take()?;
         self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
+        client.handle.remove_names(list.keys.len(), list.name_bytes);
         Some(list)
     }
 

@@ -42,6 +42,8 @@ const SHORT_INPUT: usize = 32 * 1024;
 /// (though not touched) before there is anything in it.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
 const INPUT_ROOM_FACTOR: usize = 7;
+/// When a buffer grows beyond this, all clients are looked at: together they may take more than `maxmemory-clients`.
+const LARGE_INPUT: usize = 1024 * 1024;
 /// No request is longer than this, whatever the setting says: places of arguments are counted in 32 bits, and so is the
 /// length of the batch in the journal that comes of it.
 const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
@@ -487,7 +489,7 @@ impl Peer {
                 Poll::Ready(Ok(())) => {
                     io.send(&local.worker.books.stats);
                     // Slow is not idle.
-                    io.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    io.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {}
@@ -566,7 +568,7 @@ impl Peer {
                 let len = kept + received;
                 self.count_read(local, received);
                 if kept > 0 {
-                    self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
                 }
                 let executed = match self.state {
                     State::Running if !local.ios[self.io].held && len > self.wanted => {
@@ -582,7 +584,7 @@ impl Peer {
                     }
                     _ => self.input = buffer[executed..len].to_vec(),
                 }
-                self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+                self.note_input();
                 Poll::Ready(true)
             }
         };
@@ -597,6 +599,10 @@ impl Peer {
             let missing = (self.wanted + 1).saturating_sub(len);
             // In proportion even if little is missing: behind that may come another million arguments.
             self.input.reserve_exact(missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len));
+            if self.input.capacity() >= LARGE_INPUT {
+                self.note_input();
+                local.engine.evict_clients();
+            }
         }
         loop {
             let stream = &local.ios[self.io].stream;
@@ -609,8 +615,8 @@ impl Peer {
                 Ok(0) => return Poll::Ready(false),
                 Ok(len) => {
                     self.count_read(local, len);
-                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
-                    self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    self.note_input();
+                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
                     let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
                     let fits = self.input.len() as u64 <= limit;
                     if !fits {
@@ -645,7 +651,13 @@ impl Peer {
         } else if executed < input.len() {
             self.keep_rest(input, executed);
         }
-        self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+        self.note_input();
+    }
+
+    /// Tells others how much this client has yet to be served.
+    #[inline]
+    fn note_input(&self) {
+        self.client.handle.note_input(self.input.len(), self.input.capacity() + self.scanner.heap_bytes());
     }
 
     /// Keeps what follows the first `executed` bytes: in a buffer of its own size where the old one is much too large.
@@ -669,7 +681,7 @@ impl Peer {
         let mut limits = request_limits(&engine.settings);
         let mut at = 0;
         self.wanted = 0;
-        io.handle.query_bytes.store(input.len(), Relaxed);
+        io.handle.note_input(input.len(), self.input.capacity());
         self.client.output_bytes_max = match output_max(&self.client, &engine.settings) as usize {
             0 => usize::MAX,
             max => max.max(OUTPUT_UNLIMITED).saturating_add(io.sent),

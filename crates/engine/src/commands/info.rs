@@ -145,7 +145,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("connected_clients", all.len());
     lines.add("cluster_connections", 0);
     lines.add("maxclients", cx.engine.settings.maxclients());
-    lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
+    lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.input_bytes().0)));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
     lines.add("tracking_clients", cx.engine.tracking.totals()[0]);
@@ -284,13 +284,9 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("expired_keys", totals.expired_keys);
     lines.add("expired_time_cap_reached_count", totals.expiry_cut_short);
     lines.add("expire_cycle_cpu_milliseconds", totals.expiry_ns / 1_000_000);
-    lines.zeros(&[
-        "evicted_keys",
-        "evicted_clients",
-        "evicted_scripts",
-        "total_eviction_exceeded_time",
-        "current_eviction_exceeded_time",
-    ]);
+    lines.add("evicted_keys", 0);
+    lines.add("evicted_clients", cx.engine.clients.evicted());
+    lines.zeros(&["evicted_scripts", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);
     lines.add("pubsub_channels", cx.engine.pubsub.len(Topic::Channel));
