@@ -2,7 +2,7 @@
 //! know how it reaches them.
 
 use crate::clients::ClientHandle;
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use parking_lot::RwLock;
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,14 @@ const TOPICS: [Topic; 3] = [Topic::Channel, Topic::Pattern, Topic::Shard];
 
 /// The clients of each name, in the order of their numbers, so that one among thousands is found quickly. The name is
 /// shared with the clients' own sets.
-type Subscribers = BTreeMap<Arc<[u8]>, Vec<Arc<ClientHandle>>>;
+type Subscribers = BTreeMap<Arc<[u8]>, Audience>;
+
+#[derive(Default)]
+struct Audience {
+    handles: Vec<Arc<ClientHandle>>,
+    /// The name as a pattern, if it is one.
+    pattern: Option<Box<Pattern>>,
+}
 
 /// All subscriptions.
 #[derive(Default)]
@@ -95,12 +102,17 @@ impl PubSub {
         if own.of(topic).is_some_and(|names| names.contains(name)) {
             return;
         }
+        // Before the lock: a long one takes a while.
+        let compiled = (topic == Topic::Pattern).then(|| Box::new(Pattern::new(name, false)));
         let mut subscribers = self.subscribers(topic).write();
         let name = match subscribers.get_key_value(name) {
             Some((known, _)) => known.clone(),
             None => name.into(),
         };
-        let handles = subscribers.entry(name.clone()).or_default();
+        let Audience { handles, pattern } = subscribers.entry(name.clone()).or_default();
+        if pattern.is_none() {
+            *pattern = compiled;
+        }
         if let Err(place) = handles.binary_search_by_key(&handle.id, |known| known.id) {
             handles.insert(place, handle.clone());
         }
@@ -119,7 +131,7 @@ impl PubSub {
         handle.remove_names(1, name.len());
         handle.note_subscriptions(own.counts());
         let mut subscribers = self.subscribers(topic).write();
-        let Some(handles) = subscribers.get_mut(name) else { return };
+        let Some(Audience { handles, .. }) = subscribers.get_mut(name) else { return };
         if let Ok(place) = handles.binary_search_by_key(&handle.id, |known| known.id) {
             handles.remove(place);
         }
@@ -148,13 +160,13 @@ impl PubSub {
     /// subscriber that does not read is cut off. Nobody hears of it before the batch `sequence` of the journal is kept.
     pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64, sequence: u64) -> usize {
         let mut heard = 0;
-        if let Some(handles) = self.channels.read().get(channel) {
-            heard += deliver(handles, &[b"message", channel, message], bytes_max, sequence);
+        if let Some(audience) = self.channels.read().get(channel) {
+            heard += deliver(&audience.handles, &[b"message", channel, message], bytes_max, sequence);
         }
         if self.pattern_count.load(Relaxed) > 0 {
-            for (pattern, handles) in self.patterns.read().iter() {
-                if glob::matches(pattern, channel, false) {
-                    heard += deliver(handles, &[b"pmessage", pattern, channel, message], bytes_max, sequence);
+            for (name, Audience { handles, pattern }) in self.patterns.read().iter() {
+                if pattern.as_ref().is_some_and(|pattern| pattern.matches(channel)) {
+                    heard += deliver(handles, &[b"pmessage", name, channel, message], bytes_max, sequence);
                 }
             }
         }
@@ -164,19 +176,22 @@ impl PubSub {
     /// The same for a shard channel, which has no patterns.
     pub fn publish_to_shard(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
         let shards = self.shards.read();
-        shards.get(channel).map_or(0, |handles| deliver(handles, &[b"smessage", channel, message], bytes_max, 0))
+        shards
+            .get(channel)
+            .map_or(0, |audience| deliver(&audience.handles, &[b"smessage", channel, message], bytes_max, 0))
     }
 
     /// Names with subscribers that match a pattern, if one is given.
     pub fn names(&self, topic: Topic, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let subscribers = self.subscribers(topic).read();
-        let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, false));
+        let pattern = pattern.map(|pattern| Pattern::new(pattern, false));
+        let wanted = |name: &[u8]| pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
         subscribers.keys().filter(|name| wanted(name)).cloned().collect()
     }
 
     /// How many clients have subscribed to a name.
     pub fn subscriber_count(&self, topic: Topic, name: &[u8]) -> usize {
-        self.subscribers(topic).read().get(name).map_or(0, Vec::len)
+        self.subscribers(topic).read().get(name).map_or(0, |audience| audience.handles.len())
     }
 
     /// How many names of a kind have subscribers.

@@ -21,8 +21,9 @@ pub use schema::{Access, Row};
 pub use table::{TABLE, row};
 pub use value::Kind;
 
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use limits::BufferLimits;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 use value::Value;
@@ -137,22 +138,20 @@ impl Settings {
     /// wildcards is looked up as it is, finds hidden settings too, and is returned in the case it was asked in.
     pub fn get(&self, patterns: &[&[u8]], out: &mut Vec<(String, String)>) {
         let texts = self.texts.read().expect("no writer panics");
-        let mut listed: Vec<(usize, &'static str)> = Vec::new();
+        let mut listed: HashSet<(usize, &'static str)> = HashSet::new();
         for pattern in patterns {
             let has_wildcard = pattern.iter().any(|b| b"*?[".contains(b));
             if !has_wildcard {
                 let Some(found) = find(pattern) else { continue };
-                if !listed.contains(&found) {
-                    listed.push(found);
+                if listed.insert(found) {
                     let typed = String::from_utf8_lossy(pattern).into_owned();
                     out.push((typed, self.print(found.0, &texts)));
                 }
                 continue;
             }
+            let pattern = Pattern::new(pattern, true);
             for (index, name) in names().filter(|(index, _)| !TABLE[*index].hidden) {
-                let matches = glob::matches(pattern, name.as_bytes(), true);
-                if matches && !listed.contains(&(index, name)) {
-                    listed.push((index, name));
+                if pattern.matches(name.as_bytes()) && listed.insert((index, name)) {
                     out.push((name.to_owned(), self.print(index, &texts)));
                 }
             }
