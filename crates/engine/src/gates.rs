@@ -91,12 +91,16 @@ impl Engine {
             self.pass_restrictions(flags)?;
         }
         if flags.has(Flags::DENYOOM) {
-            let limit = self.settings.maxmemory();
-            if limit > 0 && self.host.used_memory() > limit {
-                return Err(CommandError::OutOfMemory);
-            }
+            self.pass_memory_limit()?;
         }
         Ok(())
+    }
+
+    /// Refuses what needs more memory when more than `maxmemory` is in use.
+    #[inline]
+    pub(crate) fn pass_memory_limit(&self) -> CommandResult {
+        let limit = self.settings.maxmemory();
+        if limit > 0 && self.host.used_memory() > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     #[cold]

@@ -125,10 +125,7 @@ impl ScriptHost<'_> {
             return Err(CommandError::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
         if flags.has(Flags::DENYOOM) && !self.allow_oom && !self.has_written {
-            let limit = self.engine.settings.maxmemory();
-            if limit > 0 && self.engine.host.used_memory() > limit {
-                return Err(CommandError::OutOfMemory);
-            }
+            self.engine.pass_memory_limit()?;
         }
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;
