@@ -2,7 +2,9 @@
 
 use crate::allocator;
 use crate::balance::Ticks;
+use crate::files;
 use crate::keeper::Keeper;
+use crate::listeners::Listeners;
 use crate::log::LogLevelHandle;
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::pause::PauseMode;
@@ -16,9 +18,13 @@ use tokio::sync::watch;
 pub(crate) struct Process {
     pub(crate) settings: Arc<Settings>,
     pub(crate) config_file: Option<PathBuf>,
+    /// The data directory, in full.
+    pub(crate) directory: PathBuf,
     pub(crate) threads: usize,
     pub(crate) log_level: LogLevelHandle,
     pub(crate) keeper: Arc<Keeper>,
+    /// Where it listens; `None` when it does not.
+    pub(crate) listeners: Option<Listeners>,
     /// Tells everybody to stop.
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
     /// An order to stop was given up.
@@ -116,6 +122,33 @@ impl Host for Process {
         tracing::warn!("{message}");
     }
 
+    fn follow_settings(&self, names: &[&'static str]) -> Result<(), (&'static str, String)> {
+        let has = |wanted: &str| names.contains(&wanted);
+        if has("maxclients") {
+            let wanted = self.settings.maxclients();
+            let room = files::make_room_for(wanted, self.threads);
+            if room < wanted {
+                let text = "The operating system is not able to handle the specified number of clients, try with";
+                return Err(("maxclients", format!("{text} {room}")));
+            }
+        }
+        if has("dir") {
+            self.stay_in_directory().map_err(|reason| ("dir", reason))?;
+        }
+        // The last: this one cannot be taken back.
+        if let (Some(name), Some(listeners)) = (names.iter().find(|name| LISTENING.contains(name)), &self.listeners)
+            && let Err(error) = listeners.follow(&self.settings)
+        {
+            tracing::warn!("cannot listen as CONFIG SET {name} asks: {error:#}");
+            let reason = match *name {
+                "port" => "Unable to listen on this port. Check server logs.",
+                _ => "Failed to bind to specified addresses.",
+            };
+            return Err((name, reason.to_owned()));
+        }
+        Ok(())
+    }
+
     fn setting_changed(&self, name: &str) {
         match name {
             "loglevel" => self.log_level.set(self.settings.loglevel()),
@@ -124,6 +157,33 @@ impl Host for Process {
             _ => {}
         }
     }
+}
+
+/// The settings that say where to listen.
+const LISTENING: &[&str] = &["port", "bind"];
+
+impl Process {
+    /// The journal and snapshots stay where they are, so `dir` can only be another name of that directory.
+    fn stay_in_directory(&self) -> Result<(), String> {
+        let wanted = std::fs::canonicalize(&*self.settings.dir()).map_err(|error| os_text(&error))?;
+        if wanted != self.directory {
+            return Err(format!(
+                "the journal and snapshots are in {} and stay there; to move them, stop the server and start it with \
+                 another dir",
+                self.directory.display()
+            ));
+        }
+        match self.directory.to_str() {
+            Some(full) => self.settings.load(b"dir", full.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the operating system calls an error, without its number.
+fn os_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// Takes a last snapshot, on a thread of its own, and then has everybody stop. Nothing is written meanwhile: what is

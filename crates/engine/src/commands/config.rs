@@ -34,7 +34,8 @@ fn set(cx: &mut ServerCx<'_>) -> CommandResult {
         pairs.push((name, value));
     }
     let origin = if is_local(cx.client) { Origin::Local } else { Origin::Remote };
-    cx.engine.settings.set_from(origin, &pairs).map_err(CommandError::said)?;
+    let follow = |names: &[&'static str]| cx.engine.host.follow_settings(names);
+    cx.engine.settings.set_and_follow(origin, &pairs, follow).map_err(CommandError::said)?;
     // Even those that were so before: `appendonly yes`, said again, is an order to begin anew.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);

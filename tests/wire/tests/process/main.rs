@@ -6,6 +6,7 @@ mod databases;
 mod expiry;
 mod hang_ups;
 mod limits;
+mod listening;
 mod logs;
 mod many_names;
 mod memory;
