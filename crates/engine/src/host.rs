@@ -81,7 +81,8 @@ pub trait Host: Send + Sync {
     fn shutdown_failed(&self) -> bool {
         false
     }
-    /// Writes settings that differ from their defaults to the configuration file.
+    /// Brings the configuration file in line with the settings, of which these are all: whatever it says that is still true
+    /// stays as it is.
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String>;
     /// Writes a line to the server's log (DEBUG LOG).
     fn log(&self, _message: &str) {}

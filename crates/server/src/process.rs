@@ -18,6 +18,8 @@ use tokio::sync::watch;
 pub(crate) struct Process {
     pub(crate) settings: Arc<Settings>,
     pub(crate) config_file: Option<PathBuf>,
+    /// Settings that the start has changed: in the file they stay as they were given.
+    pub(crate) adjusted: Vec<Adjusted>,
     /// The data directory, in full.
     pub(crate) directory: PathBuf,
     pub(crate) threads: usize,
@@ -29,6 +31,13 @@ pub(crate) struct Process {
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
     /// An order to stop was given up.
     pub(crate) stop_failed: Arc<AtomicBool>,
+}
+
+/// What was given for a setting, and what was made of it.
+pub(crate) struct Adjusted {
+    pub(crate) name: &'static str,
+    pub(crate) given: String,
+    pub(crate) made: String,
 }
 
 impl Host for Process {
@@ -110,7 +119,14 @@ impl Host for Process {
 
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String> {
         let path = self.config_file.as_ref().ok_or("The server is running without a config file")?;
-        crate::config::rewrite(path, settings).map_err(|error| format!("Rewriting config file: {error:#}"))
+        let mut settings = settings.to_vec();
+        for (name, value) in &mut settings {
+            let adjusted = self.adjusted.iter().find(|adjusted| adjusted.name == *name && adjusted.made == *value);
+            if let Some(adjusted) = adjusted {
+                value.clone_from(&adjusted.given);
+            }
+        }
+        crate::config::rewrite(path, &settings).map_err(|error| format!("Rewriting config file: {error:#}"))
     }
 
     fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {

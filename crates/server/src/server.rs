@@ -8,7 +8,7 @@ use crate::keeper::Keeper;
 use crate::listeners::{self, Listeners};
 use crate::load;
 use crate::log::{self, LogLevelHandle};
-use crate::process::Process;
+use crate::process::{Adjusted, Process};
 use crate::worker::{self, Member, Start, Team};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::chores::Sweeper;
@@ -34,6 +34,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     for setting in config::without_effect(&settings) {
         tracing::warn!(setting, "this setting has no effect in this version");
     }
+    let given = settings.all();
     prepare_directory(&settings)?;
     let dir = settings.dir();
     // Held until the process ends.
@@ -48,7 +49,8 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let storage = Directory::open(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
     let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), threads, unix_s()));
     let (stop, stopped) = watch::channel(None);
-    let engine = engine(&settings, loaded.file, threads, log_level, stop, &keeper, Some(listeners));
+    let adjusted = adjusted(given, settings.all());
+    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
     engine.set_loading(true);
     start_script_thread(&engine, threads)?;
     start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
@@ -99,7 +101,7 @@ pub(crate) fn unix_s() -> u64 {
 
 pub(crate) fn engine(
     settings: &Arc<Settings>,
-    config_file: Option<PathBuf>,
+    (config_file, adjusted): (Option<PathBuf>, Vec<Adjusted>),
     threads: usize,
     log_level: LogLevelHandle,
     stop: watch::Sender<Option<Shutdown>>,
@@ -112,6 +114,7 @@ pub(crate) fn engine(
         settings: settings.clone(),
         directory: std::fs::canonicalize(&directory).unwrap_or(directory),
         config_file,
+        adjusted,
         threads,
         log_level,
         keeper: keeper.clone(),
@@ -122,6 +125,12 @@ pub(crate) fn engine(
     let clock = Arc::new(SystemClock::new());
     let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);
     Arc::new(engine.with_persistence(keeper.clone()))
+}
+
+/// Settings that are no longer as they were given.
+fn adjusted(given: Vec<(&'static str, String)>, made: Vec<(&'static str, String)>) -> Vec<Adjusted> {
+    let pairs = given.into_iter().zip(made).filter(|(given, made)| given != made);
+    pairs.map(|((name, given), (_, made))| Adjusted { name, given, made }).collect()
 }
 
 /// Scripts that may run long run here, one after the other, so that workers can go on and somebody can stop them.

@@ -53,7 +53,7 @@ fn offline(dir: &Path, storage: Directory, log_level: LogLevelHandle) -> Result<
     let settings = Arc::new(settings);
     let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), 1, server::unix_s()));
     let (stop, _) = tokio::sync::watch::channel(None);
-    Ok((server::engine(&settings, None, 1, log_level, stop, &keeper, None), keeper))
+    Ok((server::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
 }
 
 /// Reads everything in a data directory, and says what it holds.

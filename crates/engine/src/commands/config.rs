@@ -67,8 +67,7 @@ fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     if host.config_file().is_empty() {
         return Err(CommandError::fixed("ERR The server is running without a config file"));
     }
-    let settings = cx.engine.settings.changed_from_defaults();
-    host.rewrite_config(&settings).map_err(|error| CommandError::said(format!("ERR {error}")))?;
+    host.rewrite_config(&cx.engine.settings.all()).map_err(|error| CommandError::said(format!("ERR {error}")))?;
     cx.reply.ok();
     Ok(())
 }

@@ -180,6 +180,12 @@ impl Settings {
         }
     }
 
+    /// Every setting and its value.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let texts = self.texts.read().expect("no writer panics");
+        TABLE.iter().enumerate().map(|(index, row)| (row.name, self.print(index, &texts))).collect()
+    }
+
     /// What a configuration file needs to hold for a new server to have these settings.
     pub fn changed_from_defaults(&self) -> Vec<(&'static str, String)> {
         let texts = self.texts.read().expect("no writer panics");
