@@ -53,6 +53,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
     engine.set_loading(true);
     start_script_thread(&engine, threads)?;
+    let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
     let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -61,7 +62,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         let signals = signals()?;
         let line = greeting(&bound);
         tokio::spawn(listeners::serve(bound, orders, engine.clone(), team.clone()));
-        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes);
+        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes, swept);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
@@ -80,10 +81,11 @@ fn load_in_background(
     keeper: Arc<Keeper>,
     engine: Arc<Engine>,
     indexes: Vec<(Vec<u8>, Definition)>,
+    swept: Vec<String>,
 ) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = load::load(&keeper, &engine, &indexes);
+        let outcome = load::load(&keeper, &engine, &indexes, &swept);
         if outcome.is_ok() {
             engine.set_loading(false);
         }

@@ -191,7 +191,7 @@ fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()>
     let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
     let _lock = DirectoryLock::acquire(dir)?;
     let (engine, keeper) = offline(dir, storage, log_level)?;
-    load::load(&keeper, &engine, &[])?;
+    load::load(&keeper, &engine, &[], &[])?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;
