@@ -28,13 +28,14 @@ pub struct ClientHandle {
     /// Boxed: most connections of a fleet are anonymous.
     labels: Mutex<Option<Box<Labels>>>,
     /// Unix seconds of the last command.
-    pub active_s: AtomicU64,
+    pub active_s: AtomicU32,
     pub db: AtomicU8,
     pub resp: AtomicU8,
     /// Index of the last command's row plus one; 0 before the first.
     pub last_command: AtomicU32,
-    /// Bytes waiting to be parsed.
-    pub query_bytes: AtomicUsize,
+    /// Bytes waiting to be parsed, and those that the client's own buffer takes for them. No request reaches 4 GiB.
+    query_bytes: AtomicU32,
+    query_buffer_bytes: AtomicU32,
     /// Bytes waiting to be sent.
     pub output_bytes: AtomicUsize,
     pub monitoring: AtomicBool,
@@ -42,6 +43,9 @@ pub struct ClientHandle {
     pub no_touch: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
+    /// Bytes that these take, and bytes that names take which it has subscribed to or watches.
+    pub queued_bytes: AtomicUsize,
+    pub names_bytes: AtomicUsize,
     /// Channels, patterns and shard channels subscribed to.
     pub subscriptions: [AtomicU32; 3],
     /// Keys watched.
@@ -64,6 +68,9 @@ struct Outbox {
     /// The newest batch of the journal that it tells of.
     depends_on: u64,
 }
+
+/// What a subscription or a watch takes beside its name, about: places in two tables and a list.
+const NAME_OVERHEAD_BYTES: usize = 112;
 
 /// The largest outbox that is kept for the next message.
 const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
@@ -92,16 +99,19 @@ impl ClientHandle {
             fd,
             created_ms: now_ms,
             labels: Mutex::default(),
-            active_s: AtomicU64::new(now_ms / 1000),
+            active_s: AtomicU32::new((now_ms / 1000) as u32),
             db: AtomicU8::new(0),
             resp: AtomicU8::new(2),
             last_command: AtomicU32::new(0),
-            query_bytes: AtomicUsize::new(0),
+            query_bytes: AtomicU32::new(0),
+            query_buffer_bytes: AtomicU32::new(0),
             output_bytes: AtomicUsize::new(0),
             monitoring: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),
             queued: AtomicI32::new(-1),
+            queued_bytes: AtomicUsize::new(0),
+            names_bytes: AtomicUsize::new(0),
             subscriptions: Default::default(),
             watching: AtomicU32::new(0),
             paused: AtomicBool::new(false),
@@ -124,9 +134,32 @@ impl ClientHandle {
         self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
     }
 
-    /// So many commands are queued, or there is no transaction.
-    pub fn note_queued(&self, count: Option<usize>) {
-        self.queued.store(count.map_or(-1, |count| count as i32), Relaxed);
+    /// So many commands are queued and take so many bytes, or there is no transaction.
+    pub fn note_queued(&self, queue: Option<(usize, usize)>) {
+        self.queued.store(queue.map_or(-1, |(count, _)| count as i32), Relaxed);
+        self.queued_bytes.store(queue.map_or(0, |(_, bytes)| bytes), Relaxed);
+    }
+
+    /// So many bytes wait to be parsed, in a buffer of that size.
+    #[inline]
+    pub fn note_input(&self, bytes: usize, buffer_bytes: usize) {
+        self.query_bytes.store(bytes.try_into().unwrap_or(u32::MAX), Relaxed);
+        self.query_buffer_bytes.store(buffer_bytes.try_into().unwrap_or(u32::MAX), Relaxed);
+    }
+
+    /// Bytes waiting to be parsed, and those that the client's own buffer takes for them.
+    pub fn input_bytes(&self) -> (usize, usize) {
+        (self.query_bytes.load(Relaxed) as usize, self.query_buffer_bytes.load(Relaxed) as usize)
+    }
+
+    /// The client has subscribed to a name of that length, or watches it.
+    pub(crate) fn add_name(&self, len: usize) {
+        self.names_bytes.fetch_add(len + NAME_OVERHEAD_BYTES, Relaxed);
+    }
+
+    /// So many names of that length altogether are given up.
+    pub(crate) fn remove_names(&self, count: usize, len: usize) {
+        self.names_bytes.fetch_sub(len + count * NAME_OVERHEAD_BYTES, Relaxed);
     }
 
     /// Tells the connection to close.
@@ -161,6 +194,9 @@ impl ClientHandle {
 
     /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
     pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
+        if self.is_killed() {
+            return;
+        }
         let mut outbox = self.outbox.lock();
         let waiting = outbox.bytes.len() + self.output_bytes.load(Relaxed) + bytes.len();
         if bytes_max > 0 && waiting as u64 > bytes_max {
@@ -262,7 +298,9 @@ impl ClientHandle {
     pub fn memory_bytes(&self) -> usize {
         let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
         let own = size_of::<ClientHandle>() + size_of::<crate::Client>();
-        own + self.address.len() + self.local_address.len() + labels + self.query_bytes.load(Relaxed) + self.unsent().0
+        let buffers = self.input_bytes().1 + self.unsent().0;
+        let kept = self.queued_bytes.load(Relaxed) + self.names_bytes.load(Relaxed);
+        own + self.address.len() + self.local_address.len() + labels + buffers + kept
     }
 
     /// As a new connection, but for the library's name and version: those do not change by RESET.
@@ -287,6 +325,9 @@ pub struct Clients {
     rejected: AtomicU64,
     closed_for_output: AtomicU64,
     closed_for_query: AtomicU64,
+    evicted: AtomicU64,
+    /// Held by the thread that looks for clients to evict.
+    pub(crate) evicting: Mutex<()>,
 }
 
 impl Clients {
@@ -307,8 +348,10 @@ impl Clients {
         handle.kill();
     }
 
-    /// Removes a client whose connection has ended.
+    /// Removes a client whose connection has ended: nothing more is sent to it, though subscriptions of it may be left
+    /// for a moment.
     pub fn remove(&self, handle: &ClientHandle) {
+        handle.killed.store(true, Relaxed);
         if handle.has_overflowed() {
             self.closed_for_output.fetch_add(1, Relaxed);
         }
@@ -328,6 +371,16 @@ impl Clients {
     /// Counts a client that was closed because its unfinished request was too large.
     pub fn count_query_overflow(&self) {
         self.closed_for_query.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed to make room (`maxmemory-clients`).
+    pub fn count_evicted(&self) {
+        self.evicted.fetch_add(1, Relaxed);
+    }
+
+    /// Clients that were closed to make room.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Relaxed)
     }
 
     /// The client of that number.
@@ -362,9 +415,8 @@ impl Clients {
 
     /// Sets the totals back (CONFIG RESETSTAT).
     pub fn reset_totals(&self) {
-        for total in [&self.accepted, &self.rejected, &self.closed_for_output, &self.closed_for_query] {
-            total.store(0, Relaxed);
-        }
+        let totals = [&self.accepted, &self.rejected, &self.closed_for_output, &self.closed_for_query, &self.evicted];
+        totals.iter().for_each(|total| total.store(0, Relaxed));
     }
 }
 
@@ -378,7 +430,7 @@ mod tests {
 
     #[test]
     fn an_idle_client_is_small() {
-        assert!(size_of::<ClientHandle>() <= 192, "{}", size_of::<ClientHandle>());
+        assert!(size_of::<ClientHandle>() <= 208, "{}", size_of::<ClientHandle>());
         let handle = handle(1);
         let anonymous = handle.memory_bytes();
         handle.set_labels(|labels| labels.name = b"jobs"[..].into());

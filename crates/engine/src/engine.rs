@@ -66,7 +66,7 @@ pub struct Engine {
     /// Keeps what is changed.
     pub persistence: Arc<dyn Persistence>,
     /// Watches of clients that are gone, to be removed.
-    pub(crate) left_watches: Mutex<Vec<WatchList>>,
+    pub(crate) left_watches: Mutex<Vec<Box<WatchList>>>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
     /// Who waits for keys.
@@ -166,6 +166,9 @@ impl<'e> Ahead<'e> {
         self.batch = None;
     }
 }
+
+/// When a transaction has grown by so much, all clients are looked at: together they may take more than `maxmemory-clients`.
+const GROWN_BYTES: usize = 1024 * 1024;
 
 impl Engine {
     /// An engine with `workers` worker threads to come and an empty keyspace of `shards` shards.
@@ -351,7 +354,7 @@ impl Engine {
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);
         }
-        client.handle.active_s.store(worker.now_ms / 1000, Relaxed);
+        client.handle.active_s.store((worker.now_ms / 1000) as u32, Relaxed);
         let mut after = After::Continue;
         match found {
             Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {
@@ -432,8 +435,10 @@ impl Engine {
         };
         let bytes_max = self.settings.client_query_buffer_limit();
         let transaction = client.transaction.as_mut().expect("only commands of a transaction are queued");
+        let before = transaction.bytes();
         let refused = refused.or_else(|| transaction.push(registered, request, bytes_max).err());
-        client.handle.note_queued(Some(transaction.len()));
+        client.handle.note_queued(Some((transaction.len(), transaction.bytes())));
+        let has_grown = transaction.bytes() / GROWN_BYTES > before / GROWN_BYTES;
         match refused {
             None => Reply::new(out, client.protocol).simple("QUEUED"),
             Some(error) => {
@@ -441,6 +446,9 @@ impl Engine {
                 worker.books.stats.commands[registered.index].rejected.add(1);
                 self.fail(worker, client, out, out.len(), &error);
             }
+        }
+        if has_grown {
+            self.evict_clients();
         }
     }
 

@@ -97,10 +97,8 @@ impl Engine {
             self.pass_restrictions(flags)?;
         }
         if flags.has(Flags::DENYOOM) {
-            let limit = self.settings.maxmemory();
-            if limit > 0 && self.host.used_memory() > limit && !registered.only_removes(request) {
-                return Err(CommandError::OutOfMemory);
-            }
+            self.pass_memory_limit()
+                .or_else(|error| if registered.only_removes(request) { Ok(()) } else { Err(error) })?;
         }
         Ok(())
     }
@@ -127,6 +125,13 @@ impl Engine {
         let Command { flags, declared, .. } = registered.command;
         let promises_not_to = || declared.and_then(|of| of(self, request.arg(1))).is_some_and(|flags| flags.no_writes);
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
+    }
+
+    /// Refuses what needs more memory when more than `maxmemory` is in use.
+    #[inline]
+    pub(crate) fn pass_memory_limit(&self) -> CommandResult {
+        let limit = self.settings.maxmemory();
+        if limit > 0 && self.host.used_memory() > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     #[cold]

@@ -81,11 +81,18 @@ pub trait Host: Send + Sync {
     fn shutdown_failed(&self) -> bool {
         false
     }
-    /// Writes settings that differ from their defaults to the configuration file.
+    /// Brings the configuration file in line with the settings, of which these are all: whatever it says that is still true
+    /// stays as it is.
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String>;
     /// Writes a line to the server's log (DEBUG LOG).
     fn log(&self, _message: &str) {}
-    /// A setting that reaches into the server (log level, port…) was changed.
+    /// Makes the server follow settings that were just changed, as far as that may fail (port, open files); these, in the
+    /// order in which they were given. The error names one of them and the reason: then nothing has changed, and the
+    /// settings get their old values back.
+    fn follow_settings(&self, _names: &[&'static str]) -> Result<(), (&'static str, String)> {
+        Ok(())
+    }
+    /// A setting that reaches into the server (log level, journal) was set.
     fn setting_changed(&self, name: &str);
     /// Drops something large without making anybody wait for it, where the host can.
     fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 pub struct Tracking {
     clients: RwLock<HashMap<u64, Arc<Tracker>>>,
     /// Prefixes, each with the numbers of the clients that hear of every change below it.
-    prefixes: RwLock<BTreeMap<Box<[u8]>, BTreeSet<u64>>>,
+    prefixes: RwLock<Prefixes>,
     /// How many there are of each: looked at without a lock.
     client_count: AtomicUsize,
     prefix_count: AtomicUsize,
@@ -27,6 +27,32 @@ pub struct Tracking {
     readers: AtomicUsize,
     /// Clients and keys together: while it is zero, nobody has to be told of anything.
     active: AtomicUsize,
+}
+
+/// Which clients hear of every change below a prefix.
+#[derive(Default)]
+struct Prefixes {
+    clients: BTreeMap<Arc<[u8]>, BTreeSet<u64>>,
+    /// Those of each client, so that a client's end costs no more than its own.
+    of_client: HashMap<u64, BTreeSet<Arc<[u8]>>>,
+}
+
+impl Prefixes {
+    fn add(&mut self, prefix: &[u8], id: u64) {
+        let prefix = self.clients.get_key_value(prefix).map_or_else(|| prefix.into(), |(known, _)| known.clone());
+        self.of_client.entry(id).or_default().insert(prefix.clone());
+        self.clients.entry(prefix).or_default().insert(id);
+    }
+
+    fn remove_client(&mut self, id: u64) {
+        for prefix in self.of_client.remove(&id).unwrap_or_default() {
+            let Some(ids) = self.clients.get_mut(&prefix) else { continue };
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.clients.remove(&prefix);
+            }
+        }
+    }
 }
 
 /// A client that tracks keys, and how.
@@ -115,9 +141,9 @@ impl Tracking {
         }
         let mut known = self.prefixes.write();
         for prefix in prefixes {
-            known.entry((*prefix).into()).or_default().insert(id);
+            known.add(prefix, id);
         }
-        self.prefix_count.store(known.len(), Relaxed);
+        self.prefix_count.store(known.clients.len(), Relaxed);
     }
 
     /// Ends that. What the client has read stays remembered until it changes: nobody is told then.
@@ -131,18 +157,14 @@ impl Tracking {
         }
         if tracker.mode == Mode::Broadcast {
             let mut known = self.prefixes.write();
-            known.retain(|_, ids| {
-                ids.remove(&id);
-                !ids.is_empty()
-            });
-            self.prefix_count.store(known.len(), Relaxed);
+            known.remove_client(id);
+            self.prefix_count.store(known.clients.len(), Relaxed);
         }
     }
 
     /// The prefixes of a client.
-    pub fn prefixes_of(&self, id: u64) -> Vec<Box<[u8]>> {
-        let prefixes = self.prefixes.read();
-        prefixes.iter().filter(|(_, ids)| ids.contains(&id)).map(|(prefix, _)| prefix.clone()).collect()
+    pub fn prefixes_of(&self, id: u64) -> Vec<Arc<[u8]>> {
+        self.prefixes.read().of_client.get(&id).into_iter().flatten().cloned().collect()
     }
 
     /// True when somebody wants to hear of all changes below a prefix.
@@ -208,7 +230,7 @@ impl Engine {
     /// Tells those who track prefixes of keys that have changed: a message for each prefix. Each key comes with whether
     /// it was changed by the client `by`.
     pub(crate) fn tell_below_prefixes(&self, changed: &BTreeMap<&[u8], bool>, by: u64) {
-        for (prefix, ids) in self.tracking.prefixes.read().iter() {
+        for (prefix, ids) in &self.tracking.prefixes.read().clients {
             let below = || changed.iter().filter(|(name, _)| name.starts_with(prefix));
             let all: Vec<&[u8]> = below().map(|(name, _)| *name).collect();
             for tracker in ids.iter().filter_map(|id| self.tracking.of(*id)) {

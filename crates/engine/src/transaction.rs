@@ -2,6 +2,7 @@
 //! queued and watched, and which locks that takes; what a command does is its handler's business.
 
 use crate::client::Client;
+use crate::clients::ClientHandle;
 use crate::command::{Flags, Keys, Registered};
 use crate::context::After;
 use crate::engine::{Engine, Worker};
@@ -9,8 +10,11 @@ use crate::error::CommandError;
 use crate::keyspace::db::Db;
 use crate::keyspace::watched::{ChangeFlag, Watched};
 use crate::keyspace::{Key, Locked};
+use crate::pubsub::Subscriptions;
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Commands queued since MULTI.
@@ -22,13 +26,19 @@ pub struct Transaction {
     pub failed: bool,
 }
 
+/// What a queued command takes beside its arguments, about.
+const QUEUED_OVERHEAD_BYTES: usize = 80;
+
 /// Keys that a client watches. Most clients never do, and pay a pointer for it.
 #[derive(Default)]
 pub struct Watches(Option<Box<WatchList>>);
 
 #[derive(Default)]
 pub(crate) struct WatchList {
-    keys: Vec<(usize, Box<[u8]>)>,
+    /// By database and name: there may be very many.
+    keys: BTreeSet<(usize, Box<[u8]>)>,
+    /// How long their names are altogether.
+    name_bytes: usize,
     /// Set by whoever changes one of them.
     changed: ChangeFlag,
 }
@@ -42,14 +52,20 @@ impl Transaction {
         bytes_max: u64,
     ) -> Result<(), CommandError> {
         let bytes: usize = request.iter().map(|arg| arg.len() + size_of::<usize>()).sum();
-        if (self.bytes + bytes) as u64 > bytes_max {
+        let taken = bytes + QUEUED_OVERHEAD_BYTES;
+        if (self.bytes + taken) as u64 > bytes_max {
             return Err(CommandError::fixed("ERR the transaction is longer than client-query-buffer-limit allows"));
         }
-        self.bytes += bytes;
+        self.bytes += taken;
         let mut owned = OwnedRequest::with_capacity(bytes - request.len() * size_of::<usize>(), request.len());
         request.iter().for_each(|arg| owned.push(arg));
         self.queue.push((registered, owned));
         Ok(())
+    }
+
+    /// What they take, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many commands are queued.
@@ -72,32 +88,42 @@ impl Watches {
     /// Watches one more key of a database, whose shard is locked. False when it is watched already.
     pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_overdue: bool) -> bool {
         let list = self.0.get_or_insert_default();
-        if list.keys.iter().any(|(of, known)| *of == db && **known == *name) {
-            return false;
+        let is_new = list.keys.insert((db, name.into()));
+        if is_new {
+            watched.watch(db, name, &list.changed, was_overdue);
+            list.name_bytes += name.len();
         }
-        watched.watch(db, name, &list.changed, was_overdue);
-        list.keys.push((db, name.into()));
-        true
+        is_new
     }
 
-    fn keys(&self) -> &[(usize, Box<[u8]>)] {
-        self.0.as_ref().map_or(&[], |list| &list.keys)
+    fn keys(&self) -> impl Iterator<Item = &(usize, Box<[u8]>)> {
+        self.0.iter().flat_map(|list| &list.keys)
     }
 
     /// How many keys are watched.
     pub fn len(&self) -> usize {
-        self.keys().len()
+        self.0.as_ref().map_or(0, |list| list.keys.len())
     }
 
     /// True when none is.
     pub fn is_empty(&self) -> bool {
-        self.keys().is_empty()
+        self.len() == 0
     }
 
     /// True when somebody has changed one of them.
     fn have_changed(&self) -> bool {
         self.0.as_ref().is_some_and(|list| list.changed.load(Relaxed))
     }
+}
+
+/// Watches and subscriptions that are taken back in one slice.
+const FORGET_SLICE: usize = 512;
+
+/// What is left of a client whose connection has ended: its names in the tables of others.
+pub struct Departed {
+    handle: Arc<ClientHandle>,
+    watches: Option<Box<WatchList>>,
+    subscriptions: Subscriptions,
 }
 
 /// Which shards a command needs.
@@ -107,18 +133,36 @@ enum Need {
 }
 
 impl Engine {
-    /// Forgets what others are to tell a client: its connection ends or begins anew.
+    /// Forgets what others are to tell a client, all of it at once: the client begins anew (RESET).
     pub fn forget(&self, client: &mut Client) {
+        let mut departed = self.depart(client);
+        while self.forget_some(&mut departed) {}
+    }
+
+    /// Forgets a client whose connection ends, but for what may be much: that is taken back with `forget_some`.
+    pub fn depart(&self, client: &mut Client) -> Departed {
         self.stop_waiting(client);
-        self.unwatch(client);
         self.tracking.stop(client);
-        self.pubsub.unsubscribe_all(&mut client.subscriptions, &client.handle);
+        let watches = self.take_watches(client);
+        Departed { handle: client.handle.clone(), watches, subscriptions: std::mem::take(&mut client.subscriptions) }
+    }
+
+    /// Takes back a slice of what a client has left behind. True when there is more.
+    pub fn forget_some(&self, departed: &mut Departed) -> bool {
+        if let Some(list) = departed.watches.take() {
+            departed.watches = self.remove_watches(list, FORGET_SLICE);
+        }
+        if departed.watches.is_some() {
+            return true;
+        }
+        let ended = self.pubsub.unsubscribe_some(&mut departed.subscriptions, &departed.handle, FORGET_SLICE);
+        ended == FORGET_SLICE
     }
 
     /// Watches nothing any more. IMPORTANT: the caller holds no locks of shards.
     pub fn unwatch(&self, client: &mut Client) {
         if let Some(list) = self.take_watches(client) {
-            self.remove_watches(*list);
+            self.remove_watches(list, usize::MAX);
         }
     }
 
@@ -127,28 +171,35 @@ impl Engine {
         let list = client.watches.0.take()?;
         self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
+        client.handle.remove_names(list.keys.len(), list.name_bytes);
         Some(list)
     }
 
     /// Removes watches that could not be removed while a script held the locks.
     pub(crate) fn remove_left_watches(&self) {
         let left = std::mem::take(&mut *self.left_watches.lock());
-        left.into_iter().for_each(|list| self.remove_watches(list));
+        left.into_iter().for_each(|list| {
+            self.remove_watches(list, usize::MAX);
+        });
     }
 
-    /// Takes watches out of the tables of their shards; later, when that would take long. IMPORTANT: nobody waits here:
-    /// whoever could stop the script that is in the way may be served by this very thread.
-    fn remove_watches(&self, mut list: WatchList) {
-        while let Some((db, name)) = list.keys.pop() {
+    /// Takes up to `count_max` watches out of the tables of their shards, and returns those that are left. Never block on
+    /// a shard lock here: a long script may hold it, and the client that could SCRIPT KILL it may be on this thread. What
+    /// it holds is removed when it has ended.
+    fn remove_watches(&self, mut list: Box<WatchList>, count_max: usize) -> Option<Box<WatchList>> {
+        for _ in 0..count_max {
+            let (db, name) = list.keys.pop_first()?;
             let key = Key::new(&name);
             match self.keyspace.lock_key_unless_busy(key) {
                 Some(mut locked) => locked.watched_mut(key).unwatch(db, &name, &list.changed),
                 None => {
-                    list.keys.push((db, name));
-                    return self.left_watches.lock().push(list);
+                    list.keys.insert((db, name));
+                    self.left_watches.lock().push(list);
+                    return None;
                 }
             }
         }
+        Some(list)
     }
 
     /// Ends a transaction that cannot be executed. What is said of it.
@@ -199,7 +250,7 @@ impl Engine {
         self.hand_over(worker, client, &mut locked);
         drop(locked);
         if let Some(list) = watches {
-            self.remove_watches(*list);
+            self.remove_watches(list, usize::MAX);
         }
         Ok(after)
     }
@@ -214,7 +265,7 @@ impl Engine {
 
     /// The locks for all commands of a transaction, and for the keys that are watched.
     fn lock_for(&self, client: &Client, transaction: &Transaction) -> Option<Locked<'_>> {
-        let mut need = Need::Some(client.watches.keys().iter().map(|(_, name)| self.keyspace.shard_of(name)).collect());
+        let mut need = Need::Some(client.watches.keys().map(|(_, name)| self.keyspace.shard_of(name)).collect());
         for (registered, request) in transaction.commands() {
             let Need::Some(shards) = &mut need else { break };
             if self.any_is_index(registered.key_positions(request).map(|at| request.arg(at))) {

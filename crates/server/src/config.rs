@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use engine::Settings;
 use engine::settings::TABLE;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
 
@@ -202,45 +203,69 @@ fn nearest(name: &str) -> Option<&'static str> {
     scored.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
-/// Writes settings into the file: those given get their values, those not given are at their default and leave it
-/// (CONFIG REWRITE). Comments, order and anything else in the file stay.
+/// Brings the file in line with the settings, of which `settings` has all (CONFIG REWRITE). What is in the file and still
+/// true stays as it is, to the byte; a value that is not is replaced; a setting that is not in the file and not at its default
+/// is added.
 pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Result<()> {
+    // A link stays one: the file that it leads to is replaced.
+    let path = &std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?;
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut file: DocumentMut = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
     let known = |name: &str| Settings::find(name.as_bytes()).map(|row| row.name);
-    let present: Vec<String> = file.iter().map(|(name, _)| name.to_owned()).collect();
-    for name in present {
-        let Some(row) = known(&name) else { continue };
-        match settings.iter().find(|(given, _)| *given == row) {
-            // Only the value changes, so that a comment behind it stays.
-            Some((_, value)) => {
-                if let Some(item) = file[&name].as_value_mut() {
-                    let decor = item.decor().clone();
-                    *item = toml_value(value);
-                    *item.decor_mut() = decor;
-                }
-            }
-            None => {
-                file.remove(&name);
-            }
+    let values: HashMap<&str, &String> = settings.iter().map(|(name, value)| (*name, value)).collect();
+    let names: Vec<String> = file.iter().map(|(name, _)| name.to_owned()).collect();
+    let stated = stated(&text)?;
+    for name in &names {
+        let Some((row, value)) = known(name).and_then(|row| Some((row, *values.get(row)?))) else { continue };
+        if stated.get(row) == Some(value) {
+            continue;
+        }
+        // Only the value changes, so that a comment behind it stays.
+        if let Some(item) = file[name].as_value_mut() {
+            let (decor, was_flag) = (item.decor().clone(), item.is_bool());
+            *item = toml_value(value, was_flag);
+            *item.decor_mut() = decor;
         }
     }
-    for (name, value) in settings {
-        if !file.iter().any(|(present, _)| known(present) == Some(name)) {
-            file[name] = toml_edit::value(toml_value(value));
+    for row in TABLE {
+        let Some(value) = values.get(row.name).filter(|value| value.as_str() != row.default) else { continue };
+        if !names.iter().any(|name| known(name) == Some(row.name)) {
+            file[row.name] = toml_edit::value(toml_value(value, false));
         }
     }
-    let temporary = path.with_extension("toml.new");
-    let write = || -> std::io::Result<()> {
-        let mut new = std::fs::File::create(&temporary)?;
-        std::io::Write::write_all(&mut new, file.to_string().as_bytes())?;
-        new.sync_all()?;
-        std::fs::rename(&temporary, path)
-    };
-    write().with_context(|| format!("cannot replace {}", path.display()))
+    let new = file.to_string();
+    if new == text {
+        return Ok(());
+    }
+    replace(path, &new).with_context(|| format!("cannot replace {}", path.display()))
 }
 
-fn toml_value(value: &str) -> toml_edit::Value {
+/// The values that settings get from a file, as they are printed: `1mb` is 1048576.
+fn stated(text: &str) -> Result<HashMap<&'static str, String>> {
+    let table: toml::Table = text.parse()?;
+    let settings = Settings::new();
+    let named = table.iter().filter_map(|(name, value)| {
+        settings.load(name.as_bytes(), as_text(value).ok()?.as_bytes()).ok()?;
+        Settings::find(name.as_bytes()).map(|row| row.name)
+    });
+    let named: HashSet<&str> = named.collect();
+    Ok(settings.all().into_iter().filter(|(name, _)| named.contains(name)).collect())
+}
+
+/// Puts a new text in the place of a file, which keeps its permissions: there may be a password in it.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let temporary = path.with_extension("toml.new");
+    let mut new = std::fs::File::create(&temporary)?;
+    new.set_permissions(std::fs::metadata(path)?.permissions())?;
+    std::io::Write::write_all(&mut new, text.as_bytes())?;
+    new.sync_all()?;
+    std::fs::rename(&temporary, path)
+}
+
+fn toml_value(value: &str, as_flag: bool) -> toml_edit::Value {
+    if as_flag && (value == "yes" || value == "no") {
+        return (value == "yes").into();
+    }
     match value.parse::<i64>() {
         Ok(number) if number.to_string() == value => number.into(),
         _ => value.into(),
@@ -327,16 +352,64 @@ mod tests {
         assert_eq!(load_with(&["holdfast", "--save", ""], &[]).unwrap().settings.save_points(), vec![]);
     }
 
+    /// Rewrites a file after it was loaded and these settings were changed.
+    fn load_and_rewrite(path: &Path, changes: &[(&str, &str)]) {
+        let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
+        for (name, value) in changes {
+            loaded.settings.load(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        rewrite(path, &loaded.settings.all()).unwrap();
+    }
+
     #[test]
-    fn rewriting_keeps_comments_and_replaces_values() {
+    fn rewriting_keeps_what_is_still_true() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("h.toml");
-        std::fs::write(&path, "# the port\nport = 1111 # keep\ntimeout = 9\n").unwrap();
-        rewrite(&path, &[("port", "4444".into()), ("requirepass", "se\"cret".into())]).unwrap();
+        let text = "# the port\nport = 1111 # keep\ntimeout = 0\nmaxmemory = \"1mb\"\nactiverehashing = true\n\
+                    [[index]]\nname = \"idx\" # a table\n";
+        std::fs::write(&path, text).unwrap();
+        let all = load_with(&["holdfast"], &[]).unwrap().settings;
+        for (name, value) in [("port", "4444"), ("requirepass", "se\"cret"), ("maxmemory", "1mb")] {
+            all.load(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        rewrite(&path, &all.all()).unwrap();
+        let expected = text.replace("1111", "4444").replace("= true\n", "= true\nrequirepass = 'se\"cret'\n");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        all.load(b"activerehashing", b"no").unwrap();
+        rewrite(&path, &all.all()).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected.replace("= true", "= false"));
+    }
+
+    #[test]
+    fn rewriting_the_shipped_file_changes_the_lines_that_are_not_true_any_more() {
+        let shipped =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/holdfast.toml")).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h.toml");
+        std::fs::write(&path, &shipped).unwrap();
+        load_and_rewrite(&path, &[]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), shipped);
+        load_and_rewrite(&path, &[("maxmemory", "5mb")]);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# the port\nport = 4444 # keep\n") && !text.contains("timeout"), "{text}");
-        let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
-        assert_eq!((loaded.settings.port(), &*loaded.settings.requirepass()), (4444, "se\"cret"));
+        let differing: Vec<_> = shipped.lines().zip(text.lines()).filter(|(before, after)| before != after).collect();
+        assert_eq!(differing, [("maxmemory = 0", "maxmemory = 5242880")]);
+        assert_eq!(shipped.lines().count(), text.lines().count());
+        load_and_rewrite(&path, &[("maxmemory", "0")]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), shipped);
+    }
+
+    #[test]
+    fn a_rewritten_file_keeps_its_permissions_and_a_link_stays_one() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("h.toml"), dir.path().join("link.toml"));
+        std::fs::write(&path, "timeout = 1\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        load_and_rewrite(&link, &[("timeout", "2")]);
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "timeout = 2\n");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
@@ -346,7 +419,7 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         let odd = "a\nport = 1\nb\"\"\"'";
         for _ in 0..3 {
-            rewrite(&path, &[("masterauth", odd.into()), ("timeout", "3".into())]).unwrap();
+            load_and_rewrite(&path, &[("masterauth", odd), ("timeout", "3")]);
         }
         let loaded = load_with(&["holdfast", "--config", path.to_str().unwrap()], &[]).unwrap();
         assert_eq!((loaded.settings.port(), loaded.settings.timeout()), (6379, 3));

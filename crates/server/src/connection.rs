@@ -8,7 +8,7 @@ use crate::worker::{Arrival, Local, try_with_local, with_local};
 use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
-use engine::{Ahead, Blocked, Client, ClientHandle, Engine, Event, Flow, Settings};
+use engine::{Ahead, Blocked, Client, ClientHandle, Departed, Engine, Event, Flow, Settings};
 use parking_lot::Mutex;
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::net::{RecvFlags, SendFlags};
@@ -34,10 +34,16 @@ const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
 const READS_PER_TURN: usize = 2;
 /// Unread input kept for a client that waits for a command of its own.
 const INPUT_WHILE_WAITING: usize = 64 * 1024;
-/// Room made for an unfinished request: so much at first; when that is full, up to the step or as much again as is
-/// there. A client that announces half a gigabyte gets it only as the bytes arrive.
+/// An unfinished request that is shorter than this owns what has arrived of it and no more: the rest is read into the
+/// worker's buffer. A longer one is read to where its beginning is.
+const SHORT_INPUT: usize = 32 * 1024;
+/// Room made for a long request: at least so much, and at most so many times what has arrived. A client that announces half
+/// a gigabyte gets it only as the bytes arrive. A larger factor would save copies, a smaller one memory that is counted
+/// (though not touched) before there is anything in it.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
-const INPUT_ROOM_STEP: usize = 1024 * 1024;
+const INPUT_ROOM_FACTOR: usize = 7;
+/// When a buffer grows beyond this, all clients are looked at: together they may take more than `maxmemory-clients`.
+const LARGE_INPUT: usize = 1024 * 1024;
 /// No request is longer than this, whatever the setting says: places of arguments are counted in 32 bits, and so is the
 /// length of the batch in the journal that comes of it.
 const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
@@ -339,16 +345,17 @@ impl Peer {
     }
 
     /// The engine forgets this client.
-    fn unregister(&mut self, engine: &Engine) {
+    fn unregister(&mut self, engine: &Arc<Engine>) {
         let id = self.client.id();
-        engine.forget(&mut self.client);
+        // From now on nothing is sent to it.
+        engine.clients.remove(&self.client.handle);
+        forget_in_slices(engine, engine.depart(&mut self.client));
         if self.client.monitoring {
             engine.monitors.remove(id);
         }
         if matches!(self.state, State::Paused(_)) {
             engine.pause.forget(id);
         }
-        engine.clients.remove(&self.client.handle);
     }
 
     /// True when the connection was asked to go to another worker and has nothing in flight.
@@ -486,7 +493,7 @@ impl Peer {
                 Poll::Ready(Ok(())) => {
                     io.send(&local.worker.books.stats);
                     // Slow is not idle.
-                    io.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    io.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {}
@@ -556,22 +563,37 @@ impl Peer {
 
     /// Reads once; what comes is executed at once or kept. False when the peer has closed or must be closed.
     fn poll_read(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
-        if !self.input.is_empty() {
+        if self.input.len() >= SHORT_INPUT {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
         let stream = &local.ios[self.io].stream;
-        let outcome = match poll_receive(stream, &mut buffer, cx) {
+        // What is kept comes first, so that its rest can be executed with it where it has been read.
+        let kept = self.input.len();
+        let outcome = match poll_receive(stream, &mut buffer[kept..], cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(0) => Poll::Ready(false),
-            Poll::Ready(len) => {
-                self.count_read(local, len);
+            Poll::Ready(received) => {
+                let len = kept + received;
+                self.count_read(local, received);
+                if kept > 0 {
+                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
+                }
                 let executed = match self.state {
-                    State::Running if !local.ios[self.io].held => self.execute(local, &buffer[..len]),
+                    State::Running if !local.ios[self.io].held && len > self.wanted => {
+                        buffer[..kept].copy_from_slice(&self.input);
+                        self.execute(local, &buffer[..len])
+                    }
                     _ => 0,
                 };
-                self.input.extend_from_slice(&buffer[executed..len]);
-                self.client.handle.query_bytes.store(self.input.len(), Relaxed);
+                match executed {
+                    0 => {
+                        self.input.reserve_exact(received);
+                        self.input.extend_from_slice(&buffer[kept..len]);
+                    }
+                    _ => self.input = buffer[executed..len].to_vec(),
+                }
+                self.note_input();
                 Poll::Ready(true)
             }
         };
@@ -579,11 +601,18 @@ impl Peer {
         outcome
     }
 
-    /// Reads the rest of an unfinished request to where its beginning is.
+    /// Reads the rest of a long request to where its beginning is.
     fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
         let len = self.input.len();
-        let room_max = if len < INPUT_ROOM_MIN { INPUT_ROOM_MIN } else { len.max(INPUT_ROOM_STEP) };
-        self.input.reserve(self.wanted.saturating_sub(len).clamp(INPUT_ROOM_MIN, room_max));
+        if self.input.capacity() == len {
+            let missing = (self.wanted + 1).saturating_sub(len);
+            // In proportion even if little is missing: behind that may come another million arguments.
+            self.input.reserve_exact(missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len));
+            if self.input.capacity() >= LARGE_INPUT {
+                self.note_input();
+                local.engine.evict_clients();
+            }
+        }
         loop {
             let stream = &local.ios[self.io].stream;
             match stream.poll_read_ready(cx) {
@@ -595,8 +624,8 @@ impl Peer {
                 Ok(0) => return Poll::Ready(false),
                 Ok(len) => {
                     self.count_read(local, len);
-                    self.client.handle.query_bytes.store(self.input.len(), Relaxed);
-                    self.client.handle.active_s.store(local.engine.clock.unix_us() / 1_000_000, Relaxed);
+                    self.note_input();
+                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
                     let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
                     let fits = self.input.len() as u64 <= limit;
                     if !fits {
@@ -624,13 +653,30 @@ impl Peer {
 
     /// Executes what was kept.
     fn execute_input(&mut self, local: &mut Local) {
-        let mut input = std::mem::take(&mut self.input);
+        let input = std::mem::take(&mut self.input);
         let executed = self.execute(local, &input);
-        if executed < input.len() {
+        if executed == 0 {
+            self.input = input;
+        } else if executed < input.len() {
+            self.keep_rest(input, executed);
+        }
+        self.note_input();
+    }
+
+    /// Tells others how much this client has yet to be served.
+    #[inline]
+    fn note_input(&self) {
+        self.client.handle.note_input(self.input.len(), self.input.capacity() + self.scanner.heap_bytes());
+    }
+
+    /// Keeps what follows the first `executed` bytes: in a buffer of its own size where the old one is much too large.
+    fn keep_rest(&mut self, mut input: Vec<u8>, executed: usize) {
+        if input.len() - executed < input.capacity() / 4 {
+            self.input = input[executed..].to_vec();
+        } else {
             input.drain(..executed);
             self.input = input;
         }
-        self.client.handle.query_bytes.store(self.input.len(), Relaxed);
     }
 
     /// Executes the complete requests at the start of `input` and returns how many bytes they took.
@@ -644,7 +690,7 @@ impl Peer {
         let mut limits = request_limits(&engine.settings);
         let mut at = 0;
         self.wanted = 0;
-        io.handle.query_bytes.store(input.len(), Relaxed);
+        io.handle.note_input(input.len(), self.input.capacity());
         self.client.output_bytes_max = match output_max(&self.client, &engine.settings) as usize {
             0 => usize::MAX,
             max => max.max(OUTPUT_UNLIMITED).saturating_add(io.sent),
@@ -785,6 +831,21 @@ impl Peer {
         let since = *self.soft_since.get_or_insert_with(Instant::now);
         since.elapsed() > Duration::from_secs(limit.soft_seconds)
     }
+}
+
+/// Takes back what a client has left behind. Much of it is done a slice at a time, between the turns of other clients.
+fn forget_in_slices(engine: &Arc<Engine>, mut departed: Departed) {
+    if !engine.forget_some(&mut departed) {
+        return;
+    }
+    // Without a runtime the worker is ending, and everything with it.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let engine = engine.clone();
+    runtime.spawn(async move {
+        while engine.forget_some(&mut departed) {
+            tokio::task::yield_now().await;
+        }
+    });
 }
 
 /// Most output that may wait for a client; 0 = no limit.

@@ -4,7 +4,7 @@
 use crate::keeper::Keeper;
 use crate::server::unix_s;
 use crate::tables::ConfiguredIndexes;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use engine::Engine;
 use engine::persistence::Loading;
 use engine::replay::Replay;
@@ -18,8 +18,14 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 /// Parts or batches between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-/// Reads everything into the engine, and then opens the journal for what comes next.
-pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &ConfiguredIndexes) -> Result<()> {
+/// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that sweepers of
+/// the configuration need.
+pub(crate) fn load(
+    keeper: &Arc<Keeper>,
+    engine: &Arc<Engine>,
+    indexes: &ConfiguredIndexes,
+    swept: &[String],
+) -> Result<()> {
     let recovery = Recovery::open(keeper.storage.clone()).context("the data directory cannot be read")?;
     let (recovery, keys) = replay(recovery, engine, |loading| keeper.set_loading(loading))?;
     let revived = engine.revive_indexes(&indexes.definitions);
@@ -30,6 +36,13 @@ pub(crate) fn load(keeper: &Arc<Keeper>, engine: &Arc<Engine>, indexes: &Configu
         // came from elsewhere.
         anyhow::ensure!(indexes.are_defaults, "{failure}");
         tracing::warn!("{failure}");
+    }
+    // Not before: IDX.CREATE may have made it, and then it has come with the data.
+    if let Some(missing) = swept.iter().find(|name| engine.indexes().find(name.as_bytes()).is_none()) {
+        bail!(
+            "a table [[sweeper]] of the configuration names the index {missing}, which is neither in the configuration nor \
+             in the data"
+        );
     }
     let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
     let journal: FileJournal =

@@ -2,7 +2,9 @@
 
 use crate::allocator;
 use crate::balance::Ticks;
+use crate::files;
 use crate::keeper::Keeper;
+use crate::listeners::Listeners;
 use crate::log::LogLevelHandle;
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::pause::PauseMode;
@@ -18,9 +20,15 @@ use tokio::sync::watch;
 pub(crate) struct Process {
     pub(crate) settings: Arc<Settings>,
     pub(crate) config_file: Option<PathBuf>,
+    /// Settings that the start has changed: in the file they stay as they were given.
+    pub(crate) adjusted: Vec<Adjusted>,
+    /// The data directory, in full.
+    pub(crate) directory: PathBuf,
     pub(crate) threads: usize,
     pub(crate) log_level: LogLevelHandle,
     pub(crate) keeper: Arc<Keeper>,
+    /// Where it listens; `None` when it does not.
+    pub(crate) listeners: Option<Listeners>,
     /// Tells everybody to stop.
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
     /// An order to stop was given up.
@@ -34,6 +42,13 @@ fn start_discarding() -> Sender<Box<dyn Any + Send>> {
     let (send, receive) = std::sync::mpsc::channel();
     let _ = std::thread::Builder::new().name("discard".into()).spawn(move || receive.into_iter().for_each(drop));
     send
+}
+
+/// What was given for a setting, and what was made of it.
+pub(crate) struct Adjusted {
+    pub(crate) name: &'static str,
+    pub(crate) given: String,
+    pub(crate) made: String,
 }
 
 impl Host for Process {
@@ -115,7 +130,14 @@ impl Host for Process {
 
     fn rewrite_config(&self, settings: &[(&'static str, String)]) -> Result<(), String> {
         let path = self.config_file.as_ref().ok_or("The server is running without a config file")?;
-        crate::config::rewrite(path, settings).map_err(|error| format!("Rewriting config file: {error:#}"))
+        let mut settings = settings.to_vec();
+        for (name, value) in &mut settings {
+            let adjusted = self.adjusted.iter().find(|adjusted| adjusted.name == *name && adjusted.made == *value);
+            if let Some(adjusted) = adjusted {
+                value.clone_from(&adjusted.given);
+            }
+        }
+        crate::config::rewrite(path, &settings).map_err(|error| format!("Rewriting config file: {error:#}"))
     }
 
     fn discard(&self, garbage: Box<dyn Any + Send>) {
@@ -127,6 +149,33 @@ impl Host for Process {
         tracing::warn!("{message}");
     }
 
+    fn follow_settings(&self, names: &[&'static str]) -> Result<(), (&'static str, String)> {
+        let has = |wanted: &str| names.contains(&wanted);
+        if has("maxclients") {
+            let wanted = self.settings.maxclients();
+            let room = files::make_room_for(wanted, self.threads);
+            if room < wanted {
+                let text = "The operating system is not able to handle the specified number of clients, try with";
+                return Err(("maxclients", format!("{text} {room}")));
+            }
+        }
+        if has("dir") {
+            self.stay_in_directory().map_err(|reason| ("dir", reason))?;
+        }
+        // The last: this one cannot be taken back.
+        if let (Some(name), Some(listeners)) = (names.iter().find(|name| LISTENING.contains(name)), &self.listeners)
+            && let Err(error) = listeners.follow(&self.settings)
+        {
+            tracing::warn!("cannot listen as CONFIG SET {name} asks: {error:#}");
+            let reason = match *name {
+                "port" => "Unable to listen on this port. Check server logs.",
+                _ => "Failed to bind to specified addresses.",
+            };
+            return Err((name, reason.to_owned()));
+        }
+        Ok(())
+    }
+
     fn setting_changed(&self, name: &str) {
         match name {
             "loglevel" => self.log_level.set(self.settings.loglevel()),
@@ -135,6 +184,33 @@ impl Host for Process {
             _ => {}
         }
     }
+}
+
+/// The settings that say where to listen.
+const LISTENING: &[&str] = &["port", "bind"];
+
+impl Process {
+    /// The journal and snapshots stay where they are, so `dir` can only be another name of that directory.
+    fn stay_in_directory(&self) -> Result<(), String> {
+        let wanted = std::fs::canonicalize(&*self.settings.dir()).map_err(|error| os_text(&error))?;
+        if wanted != self.directory {
+            return Err(format!(
+                "the journal and snapshots are in {} and stay there; to move them, stop the server and start it with \
+                 another dir",
+                self.directory.display()
+            ));
+        }
+        match self.directory.to_str() {
+            Some(full) => self.settings.load(b"dir", full.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the operating system calls an error, without its number.
+fn os_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// Takes a last snapshot, on a thread of its own, and then has everybody stop. Nothing is written meanwhile: what is

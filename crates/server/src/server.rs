@@ -1,28 +1,28 @@
-//! Starts the workers, listens, hands connections out, and stops it all. Knows addresses and signals; refuses to
-//! know requests.
+//! Starts the workers and whatever else there is, and stops it all. Knows threads and signals; refuses to know requests.
 
 use crate::balance::AtWork;
 use crate::clock::SystemClock;
 use crate::config::{self, Loaded};
+use crate::files;
 use crate::keeper::Keeper;
+use crate::listeners::{self, Listeners};
 use crate::load;
 use crate::log::{self, LogLevelHandle};
-use crate::process::Process;
+use crate::process::{Adjusted, Process};
 use crate::tables::ConfiguredIndexes;
-use crate::worker::{self, Arrival, Member, Start, Team};
-use anyhow::{Context, Result, anyhow};
+use crate::worker::{self, Member, Start, Team};
+use anyhow::{Context, Result, anyhow, ensure};
 use engine::chores::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::{Engine, Settings};
 use journal::{Directory, DirectoryLock};
-use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -34,6 +34,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     for setting in config::without_effect(&settings) {
         tracing::warn!(setting, "this setting has no effect in this version");
     }
+    let given = settings.all();
     prepare_directory(&settings)?;
     let dir = settings.dir();
     // Held until the process ends.
@@ -42,26 +43,26 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    raise_file_limit(&settings);
-    let listeners = bind(&settings)?;
+    make_room_for_clients(&settings, threads)?;
+    let bound = listeners::bind(&settings)?;
+    let (listeners, orders) = Listeners::new(&bound);
     let storage = Directory::open(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
     let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), threads, unix_s()));
     let (stop, stopped) = watch::channel(None);
-    let engine = engine(&settings, loaded.file, threads, log_level, stop, &keeper);
+    let adjusted = adjusted(given, settings.all());
+    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
     engine.set_loading(true);
     start_script_thread(&engine, threads)?;
+    let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
     let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
         // Before the line that others wait for: from then on a signal has to be a graceful one.
         let signals = signals()?;
-        let line = greeting(&listeners);
-        let listeners = listeners.into_iter().map(TcpListener::from_std).collect::<Result<Vec<_>, _>>()?;
-        for listener in listeners {
-            tokio::spawn(accept(listener, engine.clone(), team.clone()));
-        }
-        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes);
+        let line = greeting(&bound);
+        tokio::spawn(listeners::serve(bound, orders, engine.clone(), team.clone()));
+        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes, swept);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
@@ -80,10 +81,11 @@ fn load_in_background(
     keeper: Arc<Keeper>,
     engine: Arc<Engine>,
     indexes: ConfiguredIndexes,
+    swept: Vec<String>,
 ) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = load::load(&keeper, &engine, &indexes);
+        let outcome = load::load(&keeper, &engine, &indexes, &swept);
         if outcome.is_ok() {
             engine.set_loading(false);
         }
@@ -101,19 +103,24 @@ pub(crate) fn unix_s() -> u64 {
 
 pub(crate) fn engine(
     settings: &Arc<Settings>,
-    config_file: Option<std::path::PathBuf>,
+    (config_file, adjusted): (Option<PathBuf>, Vec<Adjusted>),
     threads: usize,
     log_level: LogLevelHandle,
     stop: watch::Sender<Option<Shutdown>>,
     keeper: &Arc<Keeper>,
+    listeners: Option<Listeners>,
 ) -> Arc<Engine> {
     let config_file = config_file.map(|path| std::path::absolute(&path).unwrap_or(path));
+    let directory = PathBuf::from(&*settings.dir());
     let process = Process {
         settings: settings.clone(),
+        directory: std::fs::canonicalize(&directory).unwrap_or(directory),
         config_file,
+        adjusted,
         threads,
         log_level,
         keeper: keeper.clone(),
+        listeners,
         stop: Arc::new(stop),
         stop_failed: Arc::default(),
         discards: std::sync::OnceLock::new(),
@@ -121,6 +128,12 @@ pub(crate) fn engine(
     let clock = Arc::new(SystemClock::new());
     let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);
     Arc::new(engine.with_persistence(keeper.clone()))
+}
+
+/// Settings that are no longer as they were given.
+fn adjusted(given: Vec<(&'static str, String)>, made: Vec<(&'static str, String)>) -> Vec<Adjusted> {
+    let pairs = given.into_iter().zip(made).filter(|(given, made)| given != made);
+    pairs.map(|((name, given), (_, made))| Adjusted { name, given, made }).collect()
 }
 
 /// Scripts that may run long run here, one after the other, so that workers can go on and somebody can stop them.
@@ -236,101 +249,6 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
     }
 }
 
-/// Accepts connections for as long as the server runs.
-async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => match stream.into_std() {
-                Ok(stream) => welcome(stream, peer, &engine, &team),
-                Err(error) => tracing::warn!(%peer, %error, "could not take a connection"),
-            },
-            Err(error) => {
-                // Most likely out of file descriptors: wait for some to come back rather than spin.
-                tracing::warn!(%error, "could not accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-/// What a stranger is told while there is no password.
-const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
-machine only. To connect from elsewhere, set a password (requirepass), or turn protected-mode off if the network is safe.\r\n";
-
-/// Sets a connection up and gives it to a worker, unless there are too many.
-fn welcome(stream: std::net::TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
-    if team.connections() as u64 >= engine.settings.maxclients() {
-        engine.clients.count_rejected();
-        let _ = (&stream).write_all(b"-ERR max number of clients reached\r\n");
-        return;
-    }
-    let settings = &engine.settings;
-    if settings.protected_mode() && !settings.requires_password() && !peer.ip().is_loopback() {
-        engine.clients.count_rejected();
-        tracing::warn!(%peer, "turned away: protected mode is on and there is no password");
-        let _ = (&stream).write_all(DENIED);
-        return;
-    }
-    let _ = stream.set_nodelay(true);
-    if peer.ip().is_loopback() {
-        // There is no network to be careful with: the plainest congestion control costs least. Systems that default
-        // to BBR would pace and time every reply to a client on the same machine.
-        let _ = SockRef::from(&stream).set_tcp_congestion(b"reno");
-    }
-    let keepalive = engine.settings.tcp_keepalive();
-    if keepalive > 0 {
-        let times = TcpKeepalive::new()
-            .with_time(Duration::from_secs(keepalive))
-            .with_interval(Duration::from_secs((keepalive / 3).max(1)))
-            .with_retries(3);
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&times);
-    }
-    team.assign(Arrival::New { stream, peer });
-}
-
-/// A listener for each address of `bind`. As in Redis, `-` before an address means that it may be missing, and `*`
-/// stands for all of them.
-fn bind(settings: &Settings) -> Result<Vec<std::net::TcpListener>> {
-    let port = settings.port();
-    let mut listeners = Vec::new();
-    for word in settings.bind().split_whitespace() {
-        let (optional, address) = match word.strip_prefix('-') {
-            Some(address) => (true, address),
-            None => (false, word),
-        };
-        let address = match address {
-            "*" => "0.0.0.0",
-            "::*" => "::",
-            "localhost" => "127.0.0.1",
-            other => other,
-        };
-        let ip: IpAddr = address.parse().with_context(|| format!("bind: '{address}' is not an IP address"))?;
-        match listen(SocketAddr::new(ip, port)) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) if optional => tracing::debug!(%address, %error, "optional address not available"),
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!("cannot listen on {address}:{port}; is another server running there? Try --port with another number")
-                });
-            }
-        }
-    }
-    anyhow::ensure!(!listeners.is_empty(), "bind names no address that this machine has");
-    Ok(listeners)
-}
-
-fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(511)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
 /// Makes the data directory and notes its full path, so that CONFIG GET dir tells where it is.
 fn prepare_directory(settings: &Settings) -> Result<()> {
     let dir = settings.dir();
@@ -342,20 +260,14 @@ fn prepare_directory(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Each client needs a file descriptor: raises the limit as far as is allowed, and says when that is not enough.
-fn raise_file_limit(settings: &Settings) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    const OTHER_FILES: u64 = 64;
-    let wanted = settings.maxclients() + OTHER_FILES;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return;
+/// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.
+fn make_room_for_clients(settings: &Settings, threads: usize) -> Result<()> {
+    let wanted = settings.maxclients();
+    let clients = files::make_room_for(wanted, threads);
+    ensure!(clients > 0, "the limit of open files (ulimit -n) is too low for the server and a single client");
+    if clients < wanted {
+        tracing::warn!(clients, "maxclients is lowered: the limit of open files (ulimit -n) allows no more");
+        settings.load(b"maxclients", clients.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
     }
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum });
-    if raised < wanted {
-        let clients = raised.saturating_sub(OTHER_FILES);
-        tracing::warn!(clients, "the limit of open files allows fewer clients than maxclients");
-        let _ = settings.load(b"maxclients", clients.to_string().as_bytes());
-    }
+    Ok(())
 }

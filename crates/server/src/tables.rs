@@ -6,7 +6,7 @@ use engine::chores::Sweeper;
 use engine::keyspace::index::{Condition, Definition};
 use engine::keyspace::shard::DATABASES;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What the tables ask for.
@@ -91,7 +91,12 @@ impl Tables {
         let mut tables = Tables::default();
         if let Some(value) = file.remove("index") {
             let indexes: Vec<IndexTable> = value.try_into().context("a table [[index]]")?;
-            let definitions = indexes.into_iter().map(index).collect::<Result<_>>()?;
+            let definitions: Vec<_> = indexes.into_iter().map(index).collect::<Result<_>>()?;
+            let mut names = BTreeSet::new();
+            if let Some((twice, _)) = definitions.iter().find(|(name, _)| !names.insert(name)) {
+                let name = String::from_utf8_lossy(twice);
+                bail!("two tables [[index]] have the name {name}: an index has one definition");
+            }
             tables.indexes = ConfiguredIndexes { definitions, are_defaults: false };
         }
         if let Some(value) = file.remove("sweeper") {
@@ -219,6 +224,10 @@ mod tests {
             (
                 "[[index]]\nname='x'\nfield='f'\nonly={field='a',values=[]}\nexclude={field='a',values=[]}",
                 "both `only` and `exclude`",
+            ),
+            (
+                "[[index]]\nname='x'\nfield='f'\n[[index]]\nname='y'\nfield='f'\n[[index]]\nname='x'\nfield='f'",
+                "two tables [[index]] have the name x",
             ),
             ("[[sweeper]]\nindex = 'x'", "missing field `every-ms`"),
             ("[[sweeper]]\nindex='x'\nevery-ms=0\nolder-than-ms=1\nset={a='b'}", "every-ms = 0"),

@@ -55,7 +55,7 @@ fn offline(dir: &Path, storage: Directory, log_level: LogLevelHandle) -> Result<
     let settings = Arc::new(settings);
     let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), 1, server::unix_s()));
     let (stop, _) = tokio::sync::watch::channel(None);
-    Ok((server::engine(&settings, None, 1, log_level, stop, &keeper), keeper))
+    Ok((server::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
 }
 
 /// Reads everything in a data directory, and says what it holds.
@@ -193,7 +193,7 @@ fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()>
     let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
     let _lock = DirectoryLock::acquire(dir)?;
     let (engine, keeper) = offline(dir, storage, log_level)?;
-    load::load(&keeper, &engine, &ConfiguredIndexes::none())?;
+    load::load(&keeper, &engine, &ConfiguredIndexes::none(), &[])?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

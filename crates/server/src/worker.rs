@@ -321,6 +321,7 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                 }
             }
             engine.sample();
+            engine.evict_clients();
         }
         with_local(give_surplus_away);
         if count.is_multiple_of(10) {
@@ -378,7 +379,7 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     for (_, io) in &local.ios {
         let handle = &io.handle;
         let exempt = io.paused || handle.monitoring.load(Relaxed) || handle.is_blocked() || handle.is_subscriber();
-        if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed)) > timeout_s {
+        if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed).into()) > timeout_s {
             handle.kill();
         }
     }

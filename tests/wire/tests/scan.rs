@@ -362,3 +362,23 @@ fn scan_step(connection: &mut Connection, cursor: &mut String, options: &str, se
     *cursor = next.text().to_owned();
     cursor == "0"
 }
+
+#[test]
+fn a_pattern_with_a_huge_class_is_looked_at_once() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    for key in 0..2_000 {
+        connection.queue_line(&format!("SET k:{key} {key}"));
+    }
+    (0..2_000).for_each(|_| drop(connection.read()));
+    // No key has one of these bytes, so each byte of each key is compared with the whole class.
+    let class = ["*[", &"xyz".repeat(350_000), "]*"].concat();
+    assert_eq!(connection.run_with("KEYS", &[class.as_bytes()]).to_string(), "[]");
+    assert_eq!(connection.run_with("SCAN 0 COUNT 10000 MATCH", &[class.as_bytes()]).to_string(), r#"["0", []]"#);
+    drop(connection.run_with("PSUBSCRIBE", &[class.as_bytes()]));
+    let mut publisher = session.connect();
+    for channel in 0..200 {
+        publisher.queue_line(&format!("PUBLISH channel:{channel} text"));
+    }
+    (0..200).for_each(|_| assert_eq!(publisher.read().integer(), 0));
+}

@@ -143,13 +143,14 @@ fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// One line of CLIENT LIST. An idle client owns no buffers, and arguments are never copied out of them: that is why
-/// some of Redis's figures are always 0 here. All that waits to be sent is `omem`.
+/// One line of CLIENT LIST. An idle client owns no buffers, a short request is read into its worker's, and arguments are
+/// never copied out of them: that is why some of Redis's figures are 0 here. All that waits to be sent is `omem`.
 fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut String) {
     let labels = handle.labels();
     let tracker = engine.tracking.of(handle.id);
     let redirect = tracker.as_ref().map_or(-1, |tracker| tracker.redirect.map_or(0, |id| id as i64));
     let (unsent_bytes, unsent_buffers) = handle.unsent();
+    let (query_bytes, buffer_bytes) = handle.input_bytes();
     let last_command = (handle.last_command.load(Relaxed) as usize).checked_sub(1);
     let fields: [(&str, &dyn std::fmt::Display); 31] = [
         ("id", &handle.id),
@@ -158,7 +159,7 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("fd", &handle.fd),
         ("name", &shown(&labels.name)),
         ("age", &(now_ms.saturating_sub(handle.created_ms) / 1000)),
-        ("idle", &(now_ms / 1000).saturating_sub(handle.active_s.load(Relaxed))),
+        ("idle", &(now_ms / 1000).saturating_sub(handle.active_s.load(Relaxed).into())),
         ("flags", &flags(handle, tracker.as_deref())),
         ("db", &handle.db.load(Relaxed)),
         ("sub", &handle.subscriptions[0].load(Relaxed)),
@@ -166,10 +167,10 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("ssub", &handle.subscriptions[2].load(Relaxed)),
         ("multi", &handle.queued.load(Relaxed)),
         ("watch", &handle.watching.load(Relaxed)),
-        ("qbuf", &handle.query_bytes.load(Relaxed)),
-        ("qbuf-free", &0),
+        ("qbuf", &query_bytes),
+        ("qbuf-free", &buffer_bytes.saturating_sub(query_bytes)),
         ("argv-mem", &0),
-        ("multi-mem", &0),
+        ("multi-mem", &handle.queued_bytes.load(Relaxed)),
         ("rbs", &0),
         ("rbp", &0),
         ("obl", &0),

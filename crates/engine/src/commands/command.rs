@@ -7,7 +7,7 @@ use crate::command::{Command, Flags, KeySpec, Keys, Registered, at_least, exactl
 use crate::context::ServerCx;
 use crate::docs::{self, Argument, CommandDoc};
 use crate::error::{CommandError, CommandResult};
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use crate::pure::numbers::parse_i64;
 use resp::{Reply, Request};
 
@@ -117,7 +117,8 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
             } else if is_word(by, "ACLCAT") {
                 rows.filter(|row| row.acl_categories().iter().any(|has| is_word(wanted, &has[1..]))).collect()
             } else if is_word(by, "PATTERN") {
-                rows.filter(|row| glob::matches(wanted, row.full_name.as_bytes(), true)).collect()
+                let wanted = Pattern::new(wanted, true);
+                rows.filter(|row| wanted.matches(row.full_name.as_bytes())).collect()
             } else {
                 return Err(CommandError::Syntax);
             }

@@ -34,7 +34,8 @@ fn set(cx: &mut ServerCx<'_>) -> CommandResult {
         pairs.push((name, value));
     }
     let origin = if is_local(cx.client) { Origin::Local } else { Origin::Remote };
-    cx.engine.settings.set_from(origin, &pairs).map_err(CommandError::said)?;
+    let follow = |names: &[&'static str]| cx.engine.host.follow_settings(names);
+    cx.engine.settings.set_and_follow(origin, &pairs, follow).map_err(CommandError::said)?;
     // Even those that were so before: `appendonly yes`, said again, is an order to begin anew.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
@@ -66,8 +67,7 @@ fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     if host.config_file().is_empty() {
         return Err(CommandError::fixed("ERR The server is running without a config file"));
     }
-    let settings = cx.engine.settings.changed_from_defaults();
-    host.rewrite_config(&settings).map_err(|error| CommandError::said(format!("ERR {error}")))?;
+    host.rewrite_config(&cx.engine.settings.all()).map_err(|error| CommandError::said(format!("ERR {error}")))?;
     cx.reply.ok();
     Ok(())
 }

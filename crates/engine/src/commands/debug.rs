@@ -388,8 +388,10 @@ fn stringmatch_test(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn client_eviction(_: &mut WriteCx<'_>) -> CommandResult {
-    Err(CommandError::fixed("ERR maxmemory-clients is disabled."))
+fn client_eviction(cx: &mut WriteCx<'_>) -> CommandResult {
+    let sizes = cx.engine.client_sizes().ok_or(CommandError::fixed("ERR maxmemory-clients is disabled."))?;
+    cx.reply.verbatim(&sizes);
+    Ok(())
 }
 
 fn clusterlink(_: &mut WriteCx<'_>) -> CommandResult {

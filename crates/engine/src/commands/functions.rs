@@ -9,7 +9,7 @@ use crate::context::{ScriptCx, ServerCx, View};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::Effect;
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use crate::pure::numbers::parse_i64;
 use crate::pure::rdb;
 use crate::script::{Catalogue, Change, Library, ProgramKind};
@@ -226,7 +226,8 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
         None => catalogue.libraries().collect(),
         Some(pattern) => {
             let all = catalogue.libraries().chain(built_in);
-            all.filter(|library| glob::matches(pattern, library.name.as_bytes(), true)).collect()
+            let pattern = Pattern::new(pattern, true);
+            all.filter(|library| pattern.matches(library.name.as_bytes())).collect()
         }
     };
     cx.reply.array(shown.len());

@@ -18,9 +18,9 @@ type Pair<'a> = (FieldName<'a>, Scalar<'a>);
 const SCAN_COUNT: usize = 10;
 
 /// What HSCAN is asked for.
-struct ScanOptions<'a> {
+struct ScanOptions {
     count: usize,
-    fields: Selection<'a>,
+    fields: Selection,
     values: bool,
 }
 
@@ -60,7 +60,7 @@ fn hscan(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn scan_options<'a>(args: &mut Args<'a>) -> Result<ScanOptions<'a>, CommandError> {
+fn scan_options(args: &mut Args<'_>) -> Result<ScanOptions, CommandError> {
     let mut options = ScanOptions { count: SCAN_COUNT, fields: Selection::All, values: true };
     while let Some(word) = args.try_next() {
         if is_word(word, "COUNT") {

@@ -145,7 +145,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("connected_clients", all.len());
     lines.add("cluster_connections", 0);
     lines.add("maxclients", cx.engine.settings.maxclients());
-    lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.query_bytes.load(Relaxed))));
+    lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.input_bytes().0)));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
     lines.add("tracking_clients", cx.engine.tracking.totals()[0]);
@@ -174,17 +174,18 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("allocator_resident", host.allocator_resident);
     lines.bytes("total_system_memory", cx.engine.host.total_memory());
     lines.bytes("used_memory_lua", 0);
-    lines.zeros(&[
-        "used_memory_vm_eval",
-        "used_memory_scripts_eval",
-        "number_of_cached_scripts",
-        "number_of_functions",
-        "number_of_libraries",
-        "used_memory_vm_functions",
-    ]);
+    let (scripts, script_bytes) = cx.engine.scripts.count();
+    let catalogue = cx.engine.functions.catalogue();
+    let function_bytes: usize = catalogue.libraries().map(|library| library.code.len()).sum();
+    lines.add("used_memory_vm_eval", 0);
+    lines.add("used_memory_scripts_eval", script_bytes);
+    lines.add("number_of_cached_scripts", scripts);
+    lines.add("number_of_functions", catalogue.function_count());
+    lines.add("number_of_libraries", catalogue.libraries().count());
+    lines.add("used_memory_vm_functions", 0);
     lines.bytes("used_memory_vm_total", 0);
-    lines.add("used_memory_functions", 0);
-    lines.bytes("used_memory_scripts", 0);
+    lines.add("used_memory_functions", function_bytes);
+    lines.bytes("used_memory_scripts", (script_bytes + function_bytes) as u64);
     lines.bytes("maxmemory", settings.maxmemory());
     lines.add("maxmemory_policy", settings.printed(row::MAXMEMORY_POLICY));
     lines.ratio("allocator_frag_ratio", ratio(host.active, host.allocated));
@@ -284,13 +285,10 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("expired_keys", totals.expired_keys);
     lines.add("expired_time_cap_reached_count", totals.expiry_cut_short);
     lines.add("expire_cycle_cpu_milliseconds", totals.expiry_ns / 1_000_000);
-    lines.zeros(&[
-        "evicted_keys",
-        "evicted_clients",
-        "evicted_scripts",
-        "total_eviction_exceeded_time",
-        "current_eviction_exceeded_time",
-    ]);
+    lines.add("evicted_keys", 0);
+    lines.add("evicted_clients", cx.engine.clients.evicted());
+    lines.add("evicted_scripts", cx.engine.scripts.evicted());
+    lines.zeros(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);
     lines.add("pubsub_channels", cx.engine.pubsub.len(Topic::Channel));

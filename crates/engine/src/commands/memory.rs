@@ -55,7 +55,7 @@ pub(super) struct Account {
     pub(super) host: MemoryUse,
     pub(super) peak: u64,
     pub(super) startup: u64,
-    /// Buffers of all clients.
+    /// All clients, mostly their buffers.
     pub(super) clients: u64,
     pub(super) dbs: [DbSurvey; DATABASES],
     pub(super) keys: u64,
@@ -69,9 +69,7 @@ impl Account {
         cx.engine.sample();
         let (host, dbs) = (cx.engine.host.memory(), survey(cx));
         let startup = cx.engine.startup_memory.load(Relaxed);
-        let buffers =
-            |handle: &crate::ClientHandle| handle.query_bytes.load(Relaxed) + handle.output_bytes.load(Relaxed);
-        let clients = cx.engine.clients.all().iter().map(|handle| buffers(handle) as u64).sum();
+        let clients = cx.engine.clients.all().iter().map(|handle| handle.memory_bytes() as u64).sum();
         let tables: u64 = dbs.iter().map(|db| db.table_bytes + db.deadline_bytes).sum();
         let overhead = startup + clients + tables;
         Account {

@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::error::CommandResult;
 use crate::pubsub::Topic;
 use crate::settings::ClientClass;
+use std::sync::Arc;
 
 fn subscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     subscribe_to(cx, Topic::Channel, b"subscribe")
@@ -44,7 +45,7 @@ fn sunsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
 
 /// A confirmation for each name; without names, for each that was subscribed to, or one if there was none.
 fn unsubscribe_from(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> CommandResult {
-    let given: Vec<Box<[u8]>> = match cx.args.is_empty() {
+    let given: Vec<Arc<[u8]>> = match cx.args.is_empty() {
         true => cx.client.subscriptions.names(topic),
         false => cx.args.rest().map(Into::into).collect(),
     };

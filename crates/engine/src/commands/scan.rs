@@ -6,7 +6,7 @@ use crate::args::is_word;
 use crate::command::{Command, Flags, Keys, at_least, exactly, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use resp::Reply;
 
 fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -70,21 +70,21 @@ fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
 }
 
 /// Which names a pattern asks for.
-pub(super) enum Selection<'a> {
+pub(super) enum Selection {
     All,
-    Matching(&'a [u8]),
+    Matching(Pattern),
 }
 
-impl<'a> Selection<'a> {
+impl Selection {
     /// `*` alone selects everything; the matcher would leave out the empty name, as Redis's does.
-    pub(super) fn of(pattern: &'a [u8]) -> Selection<'a> {
-        if pattern == b"*" { Selection::All } else { Selection::Matching(pattern) }
+    pub(super) fn of(pattern: &[u8]) -> Selection {
+        if pattern == b"*" { Selection::All } else { Selection::Matching(Pattern::new(pattern, false)) }
     }
 
     pub(super) fn has(&self, name: &[u8]) -> bool {
         match self {
             Selection::All => true,
-            Selection::Matching(pattern) => glob::matches(pattern, name, false),
+            Selection::Matching(pattern) => pattern.matches(name),
         }
     }
 }

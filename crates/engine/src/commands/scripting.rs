@@ -110,7 +110,8 @@ fn of_digest(engine: &Engine, sha: &[u8]) -> Option<ScriptFlags> {
 
 fn load(cx: &mut ServerCx<'_>) -> CommandResult {
     let source = cx.args.bytes()?;
-    let script = cx.engine.scripts.load(source)?;
+    // Redis takes scripts beyond maxmemory; here they would leave nothing for anybody else.
+    let script = cx.engine.scripts.load(source, || cx.engine.pass_memory_limit())?;
     // Whether it compiles is found out now, not when it is first run.
     if let Err(error) = cx.worker.compile(cx.engine, &script) {
         cx.engine.scripts.forget(&script.sha);

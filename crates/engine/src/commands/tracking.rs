@@ -5,6 +5,7 @@ use crate::args::{Args, is_word};
 use crate::context::ServerCx;
 use crate::error::{CommandError, CommandResult};
 use crate::tracking::Mode;
+use std::sync::Arc;
 
 pub(super) fn tracking(cx: &mut ServerCx<'_>) -> CommandResult {
     let word = cx.args.bytes()?;
@@ -101,7 +102,7 @@ fn start(cx: &mut ServerCx<'_>, options: &Options<'_>) -> CommandResult {
 }
 
 /// A client hears of a key once, so of its prefixes none may begin with another.
-fn check_overlaps(given: &[&[u8]], existing: &[Box<[u8]>]) -> CommandResult {
+fn check_overlaps(given: &[&[u8]], existing: &[Arc<[u8]>]) -> CommandResult {
     let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
     let refuse = |prefix: &[u8], kind: &str, other: &[u8]| {
         let (prefix, other) = (String::from_utf8_lossy(prefix), String::from_utf8_lossy(other));

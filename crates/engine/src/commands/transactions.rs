@@ -11,7 +11,7 @@ fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
         return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
     }
     cx.client.transaction = Some(Box::default());
-    cx.client.handle.note_queued(Some(0));
+    cx.client.handle.note_queued(Some((0, 0)));
     cx.reply.ok();
     Ok(())
 }
@@ -63,6 +63,7 @@ fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
         let db = cx.client.db;
         if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_overdue) {
             cx.engine.watches.fetch_add(1, Relaxed);
+            cx.client.handle.add_name(key.name.len());
         }
     }
     cx.client.handle.watching.store(cx.client.watches.len() as u32, Relaxed);

@@ -12,6 +12,7 @@ pub type ChangeFlag = Arc<AtomicBool>;
 /// Watched keys by database and name.
 #[derive(Default)]
 pub struct Watched {
+    /// The watchers of one key are sorted: there may be thousands.
     keys: HashMap<DbKey, SmallVec<[Watcher; 1]>>,
 }
 
@@ -34,6 +35,13 @@ struct Watcher {
     was_overdue: bool,
 }
 
+impl Watcher {
+    /// What watchers of a key are sorted by.
+    fn order(&self) -> *const AtomicBool {
+        Arc::as_ptr(&self.flag)
+    }
+}
+
 impl Watched {
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -42,14 +50,17 @@ impl Watched {
     /// Has a change of the key set `flag`.
     pub fn watch(&mut self, db: usize, name: &[u8], flag: &ChangeFlag, was_overdue: bool) {
         let watchers = self.keys.entry((db, name.into())).or_default();
-        watchers.push(Watcher { flag: flag.clone(), was_overdue });
+        let place = watchers.partition_point(|watcher| watcher.order() < Arc::as_ptr(flag));
+        watchers.insert(place, Watcher { flag: flag.clone(), was_overdue });
     }
 
     /// Ends that.
     pub fn unwatch(&mut self, db: usize, name: &[u8], flag: &ChangeFlag) {
         let key = (db, name.into());
         let Some(watchers) = self.keys.get_mut(&key) else { return };
-        watchers.retain(|watcher| !Arc::ptr_eq(&watcher.flag, flag));
+        if let Ok(place) = watchers.binary_search_by_key(&Arc::as_ptr(flag), Watcher::order) {
+            watchers.remove(place);
+        }
         if watchers.is_empty() {
             self.keys.remove(&key);
         }
@@ -57,8 +68,9 @@ impl Watched {
 
     /// True when the key's time had come when it was watched with `flag`.
     pub fn was_overdue(&self, db: usize, name: &[u8], flag: &ChangeFlag) -> bool {
-        let watchers = self.keys.get(&(db, name.into())).into_iter().flatten();
-        watchers.into_iter().any(|watcher| watcher.was_overdue && Arc::ptr_eq(&watcher.flag, flag))
+        let Some(watchers) = self.keys.get(&(db, name.into())) else { return false };
+        let place = watchers.binary_search_by_key(&Arc::as_ptr(flag), Watcher::order);
+        place.is_ok_and(|place| watchers[place].was_overdue)
     }
 
     /// The key has changed; or what had expired of it was removed.

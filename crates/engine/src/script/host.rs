@@ -125,10 +125,8 @@ impl ScriptHost<'_> {
             return Err(CommandError::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
         if flags.has(Flags::DENYOOM) && !self.allow_oom && !self.has_written {
-            let limit = self.engine.settings.maxmemory();
-            if limit > 0 && self.engine.host.used_memory() > limit && !row.only_removes(request.as_request()) {
-                return Err(CommandError::OutOfMemory);
-            }
+            let only_removes = || row.only_removes(request.as_request());
+            self.engine.pass_memory_limit().or_else(|error| if only_removes() { Ok(()) } else { Err(error) })?;
         }
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;

@@ -22,7 +22,7 @@ impl Engine {
         reply: &mut Reply<'_>,
         mut held: Option<Locked<'_>>,
     ) -> CommandResult {
-        self.pass_script_gates(program, read_only)?;
+        self.pass_script_gates(program, read_only, held.is_some())?;
         let (flags, reading) = (program.flags().unwrap_or_default(), program.reading());
         let read_only = read_only || flags.no_writes;
         let mut lua = worker.lua.take().unwrap_or_else(|| Box::new(LuaState::new()));
@@ -99,15 +99,18 @@ impl Engine {
     }
 
     /// What a script that says what it does has to pass before it begins.
-    fn pass_script_gates(&self, program: &Program, read_only: bool) -> CommandResult {
+    fn pass_script_gates(&self, program: &Program, read_only: bool, in_transaction: bool) -> CommandResult {
         let Some(flags) = program.flags() else { return Ok(()) };
         if !flags.no_writes {
             self.pass_write_restrictions()?;
+            if !flags.allow_oom && !in_transaction {
+                self.pass_memory_limit()?;
+            }
             if read_only {
                 return Err(CommandError::fixed("ERR Can not execute a script with write flag using *_ro command."));
             }
-            let limit = self.settings.maxmemory();
-            if !flags.allow_oom && limit > 0 && self.host.used_memory() > limit {
+            // A transaction was let in before: then Redis says it in other words.
+            if !flags.allow_oom && self.pass_memory_limit().is_err() {
                 return Err(CommandError::fixed(
                     "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
                 ));

@@ -21,10 +21,11 @@ pub use schema::{Access, Row};
 pub use table::{TABLE, row};
 pub use value::Kind;
 
-use crate::pure::glob;
+use crate::pure::glob::Pattern;
 use limits::BufferLimits;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use value::Value;
 
 /// The current value of every setting; shared by all threads.
@@ -38,6 +39,8 @@ pub struct Settings {
     texts: RwLock<Vec<Arc<str>>>,
     /// `client-output-buffer-limit`: hard bytes, soft bytes and soft seconds of each `ClientClass`.
     buffer_limits: [[AtomicU64; 3]; 3],
+    /// Held while settings are changed and the server follows.
+    changing: Mutex<()>,
 }
 
 /// Where a change of a setting comes from.
@@ -62,6 +65,7 @@ impl Settings {
             numbers: [const { AtomicI64::new(0) }; TABLE.len()],
             texts: RwLock::new(vec![Arc::from(""); TABLE.len()]),
             buffer_limits: [const { [const { AtomicU64::new(0) }; 3] }; 3],
+            changing: Mutex::new(()),
         };
         for row in TABLE {
             let loaded = settings.load(row.name.as_bytes(), row.default.as_bytes());
@@ -85,8 +89,21 @@ impl Settings {
         self.set_from(Origin::Remote, pairs)
     }
 
-    /// CONFIG SET: all pairs or none. Returns the rows whose value is now another one, or the error's wire text.
+    /// CONFIG SET where nothing has to follow; see `set_and_follow`.
     pub fn set_from(&self, origin: Origin, pairs: &[(&[u8], &[u8])]) -> Result<Vec<usize>, String> {
+        self.set_and_follow(origin, pairs, |_| Ok(()))
+    }
+
+    /// CONFIG SET: all pairs or none. `follow` is told the names of settings that have another value now, in the order in
+    /// which they were given; when it fails, with one of them and a reason, all have their old values again. Returns the rows
+    /// whose value is another one, or the error's wire text.
+    pub fn set_and_follow(
+        &self,
+        origin: Origin,
+        pairs: &[(&[u8], &[u8])],
+        follow: impl FnOnce(&[&'static str]) -> Result<(), (&'static str, String)>,
+    ) -> Result<Vec<usize>, String> {
+        let _one_at_a_time = self.changing.lock().expect("no writer panics");
         let mut named = Vec::with_capacity(pairs.len());
         for (typed, _) in pairs {
             let found = find(typed).ok_or_else(|| unknown(typed))?;
@@ -112,13 +129,19 @@ impl Settings {
             }
             values.push((index, value));
         }
-        let before: Vec<Value> = values.iter().map(|(i, _)| self.value(*i, &texts)).collect();
+        let before: Vec<(usize, Value)> = values.iter().map(|(i, _)| (*i, self.value(*i, &texts))).collect();
         for (index, value) in &values {
             self.store(*index, value, &mut texts);
         }
-        let mut changed: Vec<usize> = values.iter().map(|(index, _)| *index).collect();
-        let mut before = before.into_iter();
-        changed.retain(|index| before.next() != Some(self.value(*index, &texts)));
+        let is_changed = |(index, before): &&(usize, Value)| *before != self.value(*index, &texts);
+        let mut changed: Vec<usize> = before.iter().filter(is_changed).map(|(index, _)| *index).collect();
+        drop(texts);
+        let names: Vec<&'static str> = changed.iter().map(|index| TABLE[*index].name).collect();
+        if let Err((name, reason)) = follow(&names) {
+            let mut texts = self.texts.write().expect("no writer panics");
+            before.iter().for_each(|(index, value)| self.store(*index, value, &mut texts));
+            return Err(failed(name.as_bytes(), &reason));
+        }
         changed.sort_unstable();
         changed.dedup();
         Ok(changed)
@@ -137,26 +160,30 @@ impl Settings {
     /// wildcards is looked up as it is, finds hidden settings too, and is returned in the case it was asked in.
     pub fn get(&self, patterns: &[&[u8]], out: &mut Vec<(String, String)>) {
         let texts = self.texts.read().expect("no writer panics");
-        let mut listed: Vec<(usize, &'static str)> = Vec::new();
+        let mut listed: HashSet<(usize, &'static str)> = HashSet::new();
         for pattern in patterns {
             let has_wildcard = pattern.iter().any(|b| b"*?[".contains(b));
             if !has_wildcard {
                 let Some(found) = find(pattern) else { continue };
-                if !listed.contains(&found) {
-                    listed.push(found);
+                if listed.insert(found) {
                     let typed = String::from_utf8_lossy(pattern).into_owned();
                     out.push((typed, self.print(found.0, &texts)));
                 }
                 continue;
             }
+            let pattern = Pattern::new(pattern, true);
             for (index, name) in names().filter(|(index, _)| !TABLE[*index].hidden) {
-                let matches = glob::matches(pattern, name.as_bytes(), true);
-                if matches && !listed.contains(&(index, name)) {
-                    listed.push((index, name));
+                if pattern.matches(name.as_bytes()) && listed.insert((index, name)) {
                     out.push((name.to_owned(), self.print(index, &texts)));
                 }
             }
         }
+    }
+
+    /// Every setting and its value.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let texts = self.texts.read().expect("no writer panics");
+        TABLE.iter().enumerate().map(|(index, row)| (row.name, self.print(index, &texts))).collect()
     }
 
     /// What a configuration file needs to hold for a new server to have these settings.

@@ -19,9 +19,9 @@ const NO_DEFRAGMENTATION: &str = "Active defragmentation cannot be enabled: it r
 
 pub const TABLE: &[Row] = &[
     // Network.
-    checked("bind", check::addresses, "127.0.0.1").pinned(),
+    checked("bind", check::addresses, "127.0.0.1"),
     text("bind-source-addr", ""),
-    integer("port", 0, PORT_MAX, "6379").pinned(),
+    integer("port", 0, PORT_MAX, "6379"),
     yes_no("protected-mode", "yes"),
     integer("tcp-backlog", 0, INT_MAX, "511").immutable(),
     integer("tcp-keepalive", 0, INT_MAX, "300"),
@@ -381,9 +381,9 @@ mod tests {
     }
 
     #[test]
-    fn what_listens_is_fixed_at_start() {
-        for row in [row::BIND, row::PORT, row::TLS_PORT] {
-            assert_eq!(TABLE[row].access, Access::Pinned);
+    fn what_listens_can_be_changed_where_it_is_there() {
+        for (row, access) in [(row::BIND, Access::Live), (row::PORT, Access::Live), (row::TLS_PORT, Access::Pinned)] {
+            assert_eq!(TABLE[row].access, access);
         }
     }
 }

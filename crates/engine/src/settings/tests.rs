@@ -130,13 +130,26 @@ fn two_names_of_one_setting_may_meet_and_the_later_wins() {
 #[test]
 fn pinned_settings_accept_what_they_are() {
     let settings = Settings::new();
-    settings.load(b"port", b"7000").unwrap();
-    assert_eq!(settings.port(), 7000);
-    assert_eq!(set(&settings, &["port", "7000"]), Ok(vec![]));
-    let failed = |reason| Err(format!("ERR CONFIG SET failed (possibly related to argument 'port') - {reason}"));
-    assert_eq!(set(&settings, &["port", "7001"]), failed("can't set immutable config"));
+    settings.load(b"tls-port", b"7000").unwrap();
+    assert_eq!(set(&settings, &["tls-port", "7000"]), Ok(vec![]));
+    let failed = |reason| Err(format!("ERR CONFIG SET failed (possibly related to argument 'tls-port') - {reason}"));
+    assert_eq!(set(&settings, &["tls-port", "7001"]), failed("can't set immutable config"));
     let range = "argument must be between 0 and 65535 inclusive";
-    assert_eq!(set(&settings, &["port", "70000"]), failed(range));
+    assert_eq!(set(&settings, &["tls-port", "70000"]), failed(range));
+}
+
+#[test]
+fn what_the_server_cannot_follow_is_taken_back() {
+    let settings = Settings::new();
+    let pairs: &[(&[u8], &[u8])] = &[(b"timeout", b"7"), (b"PORT", b"7001"), (b"bind", b"127.0.0.1"), (b"hz", b"20")];
+    let refused = settings.set_and_follow(Origin::Remote, pairs, |names| {
+        assert_eq!((names, settings.port(), settings.timeout()), (&["timeout", "port", "hz"][..], 7001, 7));
+        Err(("port", "no".into()))
+    });
+    assert_eq!(refused, Err("ERR CONFIG SET failed (possibly related to argument 'port') - no".into()));
+    assert_eq!((settings.port(), settings.timeout(), settings.hz()), (6379, 0, 10));
+    assert_eq!(settings.set_and_follow(Origin::Remote, pairs, |_| Ok(())).map(|changed| changed.len()), Ok(3));
+    assert_eq!((settings.port(), settings.timeout(), settings.hz()), (7001, 7, 20));
 }
 
 #[test]

@@ -49,6 +49,30 @@ fn a_request_beyond_the_query_buffer_limit_ends_the_connection() {
 }
 
 #[test]
+fn the_first_bytes_of_a_request_take_no_more_than_they_are() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut asker = server.connect();
+    assert_eq!(asker.run("CONFIG SET requirepass secret").to_string(), "+OK");
+    let mut idle: Vec<Connection> = (0..500).map(|_| server.connect()).collect();
+    eventually("all are connected", || info::<usize>(&mut asker, "connected_clients") == idle.len() + 1);
+    let before: u64 = info(&mut asker, "used_memory");
+    // In two pieces: the second is read when there is something unfinished already.
+    for piece in [b"*", b"1"] {
+        for stranger in &mut idle {
+            stranger.queue_raw(piece);
+            stranger.flush();
+        }
+        let sent = if piece == b"*" { 1 } else { 2 };
+        eventually("it has arrived", || {
+            asker.run("CLIENT LIST").text().lines().filter(|line| line.contains(&format!(" qbuf={sent} "))).count()
+                == idle.len()
+        });
+    }
+    let each = info::<u64>(&mut asker, "used_memory").saturating_sub(before) / idle.len() as u64;
+    assert!(each < 2048, "{each} bytes for two");
+}
+
+#[test]
 fn announced_lengths_take_no_memory() {
     let Some(server) = Holdfast::start(&[]) else { return };
     let mut asker = server.connect();

@@ -1,11 +1,14 @@
 //! The process: how it starts, how it stops, and that no client can take it down or hold it up. Every test starts a
 //! `holdfast` of its own with the flags it is about; aimed at any other server they do nothing.
 
+mod client_memory;
 mod databases;
 mod expiry;
 mod hang_ups;
 mod limits;
+mod listening;
 mod logs;
+mod many_names;
 mod memory;
 mod panics;
 mod slow_readers;

@@ -43,6 +43,44 @@ fn writes_end_at_maxmemory_and_go_on_when_there_is_room() {
 }
 
 #[test]
+fn scripts_end_at_maxmemory_too() {
+    const LIMIT: u64 = 20 << 20;
+    let Some(server) = Holdfast::start(&["--maxmemory", "20mb"]) else { return };
+    let mut client = server.connect();
+    let script = |number: usize| format!("return {number} --{}", "x".repeat(100_000));
+    let loaded = (0..1000).take_while(|number| {
+        let reply = client.run_with("SCRIPT LOAD", &[script(*number).as_bytes()]).to_string();
+        assert!(!reply.starts_with('-') || reply == "-OOM command not allowed when used memory > 'maxmemory'.");
+        !reply.starts_with('-')
+    });
+    let loaded = loaded.count();
+    assert!(loaded > 50, "{loaded} scripts of 100 kB are no 20 MB");
+    let used: u64 = info(&mut client, "used_memory");
+    assert!(used < LIMIT + LIMIT / 10, "{used} bytes in use");
+    assert_eq!(info::<usize>(&mut client, "number_of_cached_scripts"), loaded);
+    assert!(!client.run_with("SCRIPT LOAD", &[script(0).as_bytes()]).to_string().starts_with('-'), "it is known");
+    assert_eq!(client.run("SCRIPT FLUSH").to_string(), "+OK");
+    // The worker's Lua state forgets what it has compiled when it next runs a script.
+    assert_eq!(client.run("EVAL 'return 1' 0").integer(), 1);
+    eventually("there is room again", || client.run("SET a 1").to_string() == "+OK");
+}
+
+#[test]
+fn scripts_that_are_only_evaluated_take_a_bounded_amount_of_memory() {
+    let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
+    let mut client = server.connect();
+    let before: u64 = info(&mut client, "used_memory");
+    let comment = "x".repeat(200_000);
+    for number in 0..600 {
+        let script = format!("return {number} --{comment}");
+        assert_eq!(client.run_with("EVAL", &[script.as_bytes(), b"0"]).integer(), number);
+    }
+    let used: u64 = info(&mut client, "used_memory");
+    assert!(used < before + (64 << 20), "{used} bytes in use");
+    assert!(info::<usize>(&mut client, "evicted_scripts") > 400);
+}
+
+#[test]
 fn used_memory_is_what_is_stored() {
     const VALUES: usize = 2000;
     let Some(server) = Holdfast::start(&[]) else { return };

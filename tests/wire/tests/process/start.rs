@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
-use wire::Connection;
+use wire::{Connection, Server, free_address};
 
-use crate::support::{Dir, Failure, Holdfast, can_start_holdfast, fail_to_start, fail_to_start_at};
+use crate::support::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fail_to_start, fail_to_start_at, ok};
 
 #[test]
 fn one_line_says_where_it_listens_and_how_to_talk_to_it() {
@@ -102,4 +102,27 @@ fn flags_beat_variables_and_variables_beat_the_file() {
 
 fn setting(connection: &mut Connection, name: &str) -> String {
     connection.run(&format!("CONFIG GET {name}")).items()[1].text().to_owned()
+}
+
+#[test]
+fn rewriting_the_shipped_file_keeps_every_line_that_is_still_true() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let shipped = include_str!("../../../../config/holdfast.toml");
+    let dir = Dir::fresh();
+    // The harness says by flags where to listen and where the data is: they are the same as in the file.
+    let address = free_address();
+    let text = shipped.replace("\nport = 6379\n", &format!("\nport = {}\n", address.port()));
+    let path = dir.write("holdfast.toml", &text);
+    let server = Server::launch(address, dir.path(), |command| {
+        dir.keep_output(command.current_dir(dir.path()).args(["--dir", "./data", "--config", &path]));
+    });
+    eventually("it has started", || dir.read("stdout").contains("listens on"));
+    let mut control = server.connect();
+    ok(&mut control, "CONFIG REWRITE");
+    assert_eq!(dir.read("holdfast.toml"), text);
+    ok(&mut control, "CONFIG SET timeout 77");
+    ok(&mut control, "CONFIG REWRITE");
+    assert_eq!(dir.read("holdfast.toml"), text.replace("\ntimeout = 0\n", "\ntimeout = 77\n"));
 }

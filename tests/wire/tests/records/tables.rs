@@ -1,6 +1,6 @@
 //! The tables `[[index]]` and `[[sweeper]]` of a configuration file.
 
-use wire::{Connection, Server};
+use wire::{Connection, Reply, Server};
 
 use crate::process::{Holdfast, fail_to_start};
 use crate::support::{Dir, can_start_holdfast, eventually};
@@ -202,8 +202,11 @@ fn a_sweeper_may_have_another_database_and_company() {
         name = 'jobs'
         field = 'at'
         stamp = true
+        [[index]]
+        name = 'dropped'
+        field = 'other'
         [[sweeper]]
-        index = 'nosuch'
+        index = 'dropped'
         every-ms = 10
         older-than-ms = 0
         set = { a = 'b' }
@@ -216,6 +219,7 @@ fn a_sweeper_may_have_another_database_and_company() {
     ";
     let Some(server) = start_with(&dir, config) else { return };
     let mut connection = server.connect();
+    assert_eq!(connection.run("IDX.DROP dropped").integer(), 1);
     connection.run("HSET here at 1 state running");
     connection.run("SELECT 3");
     connection.run("HSET there at 1 state running");
@@ -223,7 +227,7 @@ fn a_sweeper_may_have_another_database_and_company() {
     connection.run("SELECT 0");
     assert_eq!(connection.run("HMGET here at state").to_string(), "[\"1\", \"running\"]");
     // One that has nothing to sweep says so, and does not keep the other from it.
-    eventually("it is told", || server.stderr().contains("nosuch") || server.stdout().contains("nosuch"));
+    eventually("it is told", || server.stderr().contains("dropped") || server.stdout().contains("dropped"));
 }
 
 #[test]
@@ -288,4 +292,28 @@ fn refuse(text: &str, named: &str) {
     assert!(failure.stderr.contains(&file), "{text}: {}", failure.stderr);
     let said = failure.stderr.replace(&file, "the file");
     assert!(said.contains(named), "{text}: {said}");
+}
+
+#[test]
+fn a_sweeper_needs_an_index_in_the_file_or_in_the_data() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let dir = Dir::fresh();
+    let config = "[[sweeper]]\nindex = 'jobs'\nevery-ms = 10\nolder-than-ms = 0\nset = { state = 'swept' }\n";
+    let file = dir.write("h.toml", config);
+    let failure = fail_to_start(&["--config", &file], &[]).stderr;
+    assert!(failure.contains("[[sweeper]]") && failure.contains("jobs"), "{failure}");
+    assert!(failure.contains("neither in the configuration nor in the data"), "{failure}");
+
+    let data = Dir::fresh();
+    let server = Server::start(data.path(), &[]);
+    let mut connection = server.connect();
+    assert_eq!(connection.run("IDX.CREATE jobs PREFIX 1 job: FIELD at").to_string(), "+OK");
+    connection.run("HSET job:1 at 5 state new");
+    assert_eq!(connection.run("SHUTDOWN"), Reply::Closed);
+    drop(server);
+    let server = Server::start(data.path(), &["--config", &file]);
+    let mut connection = server.connect();
+    eventually("the index of the data is swept", || connection.run("HGET job:1 state").text() == "swept");
 }
