@@ -512,16 +512,25 @@ impl FileJournal {
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
+        let core = &*self.core;
         self.wait_durable(self.tail())?;
-        let mut writer = self.core.writer.lock();
-        if !writer.is_empty() {
-            drop(writer);
-            // This frame says that everything before it is durable, which no frame before it can.
-            self.wait_durable(self.append(&[]))?;
-            writer = self.core.writer.lock();
-        }
-        writer.trim()?;
-        let segment = self.core.progress.lock().current.first;
-        self.core.marks.lock().close(self.tail(), segment)
+        let mut writer = core.writer.lock();
+        core.write_tail(&mut writer)?;
+        let end = {
+            let mut tail = core.tail.lock();
+            if !writer.is_empty() {
+                // This frame says that what was just synced is durable, which no frame before it can.
+                let mark = tail.push(&[], crc32c::crc32c(&[]), core.durable());
+                core.tail_mark.store(mark.0, Ordering::Release);
+            }
+            // IMPORTANT: nothing that comes later is written, so nobody takes it for kept.
+            tail.end()
+        };
+        core.write_tail(&mut writer)?;
+        drop(writer);
+        core.wait_synced(end, |_| None)?;
+        core.writer.lock().trim()?;
+        let segment = core.progress.lock().current.first;
+        core.marks.lock().close(end, segment)
     }
 }

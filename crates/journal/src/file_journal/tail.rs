@@ -9,22 +9,31 @@ const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(super) struct Tail {
     /// Whole frames, ready to be written.
     frames: Vec<u8>,
+    /// The last batch that was numbered, and the last that was kept.
     last: Sequence,
-    /// The journal has failed: number batches, but do not keep them.
+    kept: Sequence,
+    /// The journal has failed or ended: number batches, but do not keep them.
     is_dropping: bool,
 }
 
 impl Tail {
     pub(super) fn new(last: Sequence) -> Tail {
-        Tail { frames: Vec::new(), last, is_dropping: false }
+        Tail { frames: Vec::new(), last, kept: last, is_dropping: false }
     }
 
     pub(super) fn push(&mut self, batch: &[u8], payload_crc: u32, durable: Sequence) -> Sequence {
         self.last = self.last.next();
         if !self.is_dropping {
             frame::push(&mut self.frames, batch, payload_crc, self.last, durable);
+            self.kept = self.last;
         }
         self.last
+    }
+
+    /// Keeps no batch from here on, and returns the last one that is.
+    pub(super) fn end(&mut self) -> Sequence {
+        self.is_dropping = true;
+        self.kept
     }
 
     /// Swaps the frames for the buffer of those written before, and says what the last batch in them is.
@@ -34,7 +43,7 @@ impl Tail {
         }
         written.clear();
         std::mem::swap(&mut self.frames, written);
-        self.last
+        self.kept
     }
 
     pub(super) fn drop_batches(&mut self) {
@@ -50,6 +59,7 @@ impl Tail {
         self.frames.clear();
         self.is_dropping = false;
         self.last = self.last.next();
+        self.kept = self.last;
         self.last.next()
     }
 }
@@ -79,7 +89,7 @@ mod tests {
         tail.drop_batches();
         assert_eq!(tail.push(b"lost", 0, Sequence::NONE), Sequence(2));
         let mut written = Vec::new();
-        assert_eq!(tail.take(&mut written), Sequence(2));
+        assert_eq!(tail.take(&mut written), Sequence(1));
         assert!(written.is_empty());
         assert_eq!(tail.restart(), Sequence(4));
         assert_eq!(tail.push(b"kept", 0, Sequence::NONE), Sequence(4));
