@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::storage::{Storage, StorageFile};
@@ -113,6 +115,22 @@ impl StorageFile for DiskFile {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
     }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        // Asked first, because some file systems take what there is before they find that it is not enough.
+        let space = fstatvfs(&self.file)?;
+        // A file system that does not tell its size says that it has none.
+        if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < len {
+            return Err(Errno::NOSPC.into());
+        }
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len) {
+                Err(Errno::INTR) => {}
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 /// Held for as long as a process uses a data directory: a lock (`flock`) on the directory itself, which no file in it
@@ -198,6 +216,25 @@ mod tests {
         assert_eq!(file.len().unwrap(), 4);
         directory.remove("two").unwrap();
         assert_eq!(directory.open("two").err().unwrap().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_reserve_takes_space_without_a_length_and_is_given_back() {
+        use std::os::unix::fs::MetadataExt;
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path()).unwrap();
+        let file = directory.create("f").unwrap();
+        write_all_at(&*file, &[1; 5000], 0).unwrap();
+        let used = || fs::metadata(scratch.path().join("f")).unwrap().blocks() * 512;
+        file.reserve(5000, 1 << 20).unwrap();
+        assert_eq!(file.len().unwrap(), 5000);
+        if used() < 1 << 20 {
+            return println!("left out: this file system cannot reserve");
+        }
+        file.set_len(5000).unwrap();
+        assert!(used() <= 8192, "{} bytes", used());
+        let error = file.reserve(5000, 1 << 62).unwrap_err();
+        assert_eq!((error.kind(), used() <= 8192), (io::ErrorKind::StorageFull, true), "nothing is taken in vain");
     }
 
     /// Where it lies no longer matters, so nothing is opened for it.

@@ -68,6 +68,14 @@ struct FileState {
     synced: Vec<u8>,
     /// What leads from the one to the other; less what a failed sync lost.
     pending: Vec<Change>,
+    /// Up to here space was reserved, whatever the length.
+    reserved_end: u64,
+}
+
+impl FileState {
+    fn space_bytes(&self) -> u64 {
+        self.reserved_end.max(self.bytes.len() as u64)
+    }
 }
 
 #[derive(Clone)]
@@ -106,9 +114,14 @@ impl FaultyStorage {
         disk.space_bytes_max = None;
     }
 
-    /// Writes that would take all files together beyond this fail with ENOSPC; `None` lifts the limit.
+    /// The size of the disk: what would take all files together beyond it fails with ENOSPC; `None` lifts the limit.
     pub fn limit_space(&self, bytes_max: Option<u64>) {
         self.disk.lock().space_bytes_max = bytes_max;
+    }
+
+    /// What all files take together, with what is reserved for them.
+    pub fn space_bytes(&self) -> u64 {
+        self.disk.lock().space_used_bytes()
     }
 
     /// The operations so far; the index of a site is its number.
@@ -138,6 +151,7 @@ impl FaultyStorage {
                 survive_in_part(&mut file.synced, &change, survival, &mut rng);
             }
             file.bytes = file.synced.clone();
+            file.reserved_end = 0;
         }
         for change in std::mem::take(&mut disk.names_pending) {
             if rng.f64() < survival {
@@ -294,7 +308,13 @@ impl Disk {
     }
 
     fn space_used_bytes(&self) -> u64 {
-        self.names.values().map(|file| self.files[*file].bytes.len() as u64).sum()
+        self.names.values().map(|file| self.files[*file].space_bytes()).sum()
+    }
+
+    /// Whether the disk has no space to let a file reach to `end`, and how much it has.
+    fn lacks_space(&self, file: usize, end: u64) -> (bool, u64) {
+        let room = self.space_bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.space_used_bytes()));
+        (end.saturating_sub(self.files[file].space_bytes()) > room, room)
     }
 }
 
@@ -377,16 +397,15 @@ impl StorageFile for FaultyFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let mut disk = self.disk.lock();
         let fault = disk.begin_in(Operation::Write, self.file);
-        let grows_by = (offset + bytes.len() as u64).saturating_sub(disk.files[self.file].bytes.len() as u64);
-        let room = disk.space_bytes_max.map_or(u64::MAX, |max| max.saturating_sub(disk.space_used_bytes()));
-        let fault = if grows_by > room { Some(Fault::NoSpace) } else { fault };
+        let (is_full, room) = disk.lacks_space(self.file, offset + bytes.len() as u64);
+        let fault = if is_full { Some(Fault::NoSpace) } else { fault };
         let taken = match fault {
             None | Some(Fault::NoDescriptors) => bytes.len(),
             Some(Fault::Short) => bytes.len().div_ceil(2),
             Some(Fault::Io | Fault::NoSpace) => bytes.len() / 2,
         };
         // What is left behind by a write that fails for want of space must itself fit.
-        let taken = if grows_by > room { taken.min(room as usize) } else { taken };
+        let taken = if is_full { taken.min(room as usize) } else { taken };
         if taken > 0 {
             disk.change(self.file, Change::Write { offset, bytes: bytes[..taken].to_vec() });
         }
@@ -432,6 +451,19 @@ impl StorageFile for FaultyFile {
         let mut disk = self.disk.lock();
         disk.begin_whole_in(Operation::Truncate, self.file)?;
         disk.change(self.file, Change::SetLen(len));
+        disk.files[self.file].reserved_end = 0;
+        Ok(())
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.begin_whole_in(Operation::Reserve, self.file)?;
+        let end = offset + len;
+        if disk.lacks_space(self.file, end).0 {
+            return Err(Fault::NoSpace.error());
+        }
+        let file = &mut disk.files[self.file];
+        file.reserved_end = file.reserved_end.max(end);
         Ok(())
     }
 }
@@ -481,6 +513,23 @@ mod tests {
         write_all_at(&*file, &[1; 8 * 512], 0).unwrap();
         file.sync().unwrap();
         assert_eq!(storage.crash(0).bytes_of("f").unwrap(), [1; 8 * 512]);
+    }
+
+    #[test]
+    fn what_is_reserved_can_be_written_on_a_full_disk() {
+        let storage = FaultyStorage::new();
+        let file = storage.create("f").unwrap();
+        storage.limit_space(Some(1000));
+        assert_eq!(file.reserve(0, 1001).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        file.reserve(0, 600).unwrap();
+        let other = storage.create("other").unwrap();
+        other.reserve(0, 400).unwrap();
+        assert_eq!((file.len().unwrap(), storage.space_bytes()), (0, 1000));
+        storage.limit_space(Some(0));
+        write_all_at(&*file, &[1; 600], 0).unwrap();
+        assert_eq!(file.write_at(&[1; 10], 595).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        other.set_len(0).unwrap();
+        assert_eq!(storage.space_bytes(), 600);
     }
 
     #[test]

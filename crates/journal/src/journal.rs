@@ -59,8 +59,9 @@ pub trait Journal: Send + Sync {
     /// [`Journal::wait_durable`] it also works on a journal that was restarted and not yet accepted.
     fn settle(&self, from: Sequence, upto: Sequence) -> Result<(), Failure>;
 
-    /// `notify` is called after every advance of `durable` and whenever the journal fails or is accepted. It runs on
-    /// a thread of the journal, which it must not hold up; it may read marks but must not wait for the journal.
+    /// `notify` is called after every advance of `durable`, whenever the journal fails or is accepted, and whenever
+    /// [`Journal::has_room`] changes. It runs on a thread of the journal, which it must not hold up; it may read marks
+    /// but must not wait for the journal.
     fn watch(&self, notify: Box<dyn Fn() + Send + Sync>);
 
     /// Sync this often while there is something to sync; `None`: only on request.
@@ -70,6 +71,11 @@ pub trait Journal: Send + Sync {
     fn set_zero_ahead(&self, on: bool);
 
     fn has_failed(&self) -> bool;
+
+    /// Whether batches that are appended now will find space on the disk. When this turns false there is still some
+    /// left, for what is under way; the caller takes no more until it turns true again, which the journal sees to by
+    /// itself. A single load.
+    fn has_room(&self) -> bool;
 
     /// Why batches are not becoming durable, if they are not.
     fn failure(&self) -> Option<Failure>;

@@ -1,5 +1,5 @@
-//! The file `MARKS`: how far the journal was durable when somebody last looked, so that recovery can tell the loss of
-//! synced batches from a torn tail. Knows nothing of segments beyond the number of the one being written.
+//! The file `MARKS`: how far the journal is durable, so that recovery can tell the loss of synced batches from a torn
+//! tail. Knows nothing of segments beyond the number of the one being written.
 //!
 //! Two slots, in blocks of their own, are written in turn. Whatever happens to a write, the other slot stays as it was.
 //!

@@ -43,7 +43,17 @@ pub trait StorageFile: Send + Sync {
         Ok(self.len()? == 0)
     }
 
+    /// Cuts the file off, or extends it with zeros. Gives back what was reserved behind `len`.
     fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Takes the space for `len` bytes from `offset` on, without changing the file's length. Once this has succeeded,
+    /// writes in this range do not fail for want of space. Where a file system cannot do that, it counts as done.
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
+}
+
+/// There is no more space, or no more for this user: what an operator can change while the server runs.
+pub(crate) fn is_want_of_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Writes all of `bytes`, however many calls that takes.

@@ -80,8 +80,16 @@ fn every_site_fails_in_turn_with_zeros_written_ahead() {
 }
 
 #[test]
+fn every_site_fails_in_turn_with_a_reserve() {
+    every_site_fails(JournalOptions { reserve_bytes: 300, ..options(1000) });
+}
+
+#[test]
 fn the_disk_is_full_at_every_size() {
-    for bytes_max in (0..9000).step_by(37) {
-        live_with(&options(1000), bytes_max, |storage| storage.limit_space(Some(bytes_max as u64)));
+    for reserve_bytes in [0, 500] {
+        let options = JournalOptions { reserve_bytes, ..options(1000) };
+        for bytes_max in (8000..20_000).step_by(67) {
+            live_with(&options, bytes_max, |storage| storage.limit_space(Some(bytes_max as u64)));
+        }
     }
 }

@@ -10,8 +10,11 @@ use journal::{Fault, FaultyStorage, Journal, JournalOptions};
 fn live(seed: u64) {
     let _seed = SeedOnPanic(seed);
     let mut rng = Rng::with_seed(seed);
-    let options =
-        JournalOptions { zero_ahead: rng.u8(..4) == 0, ..options([300, 1500, 6000, u64::MAX][rng.usize(..4)]) };
+    let options = JournalOptions {
+        zero_ahead: rng.u8(..4) == 0,
+        reserve_bytes: [0, 400, 4000][rng.usize(..3)],
+        ..options([300, 1500, 6000, u64::MAX][rng.usize(..4)])
+    };
     let mut world = World::new(FaultyStorage::new(), options, seed);
     world.open(0).unwrap();
     // Some worlds are healthy, in some hardly anything works.
@@ -22,7 +25,7 @@ fn live(seed: u64) {
             let number = world.storage.operations() + rng.usize(..6);
             match rng.u8(..4) {
                 0 => world.storage.fail_from(number, fault),
-                1 => world.storage.limit_space(Some(rng.u64(..20_000))),
+                1 => world.storage.limit_space(Some(rng.u64(..40_000))),
                 _ => world.storage.fail_at(number, fault),
             }
         }

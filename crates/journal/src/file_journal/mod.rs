@@ -1,8 +1,8 @@
 //! The journal in segment files. Knows how the tail, the writer and the sync thread work together; refuses to know
 //! what a batch means or how recovery found where to begin.
 //!
-//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks. `append` takes the tail's only,
-//! for as long as it takes to copy a batch.
+//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks. `append` takes the tail's
+//! only, for as long as it takes to copy a batch.
 
 mod progress;
 mod sync_thread;
@@ -28,7 +28,7 @@ use crate::storage::Storage;
 use crate::stored_batches::StoredBatches;
 use progress::{Phase, Progress};
 use tail::Tail;
-use writer::SegmentWriter;
+use writer::{Beginning, SegmentWriter};
 
 /// How a [`FileJournal`] behaves.
 #[derive(Clone, Debug)]
@@ -43,6 +43,9 @@ pub struct JournalOptions {
     /// How far zeros are written ahead of the data. On ext4 a sync that has no new length to record took 56 µs
     /// instead of 97 µs.
     pub zero_ahead_bytes: usize,
+    /// The space that is kept behind the data of the segment being written, at least; see [`Journal::has_room`]. It is
+    /// taken in steps of twice this. 0: none is kept, and that the disk is full is known when a write fails.
+    pub reserve_bytes: u64,
 }
 
 impl Default for JournalOptions {
@@ -52,6 +55,7 @@ impl Default for JournalOptions {
             sync_every: Some(Duration::from_secs(1)),
             zero_ahead: false,
             zero_ahead_bytes: 1024 * 1024,
+            reserve_bytes: 8 * 1024 * 1024,
         }
     }
 }
@@ -88,6 +92,7 @@ struct Core {
     written_mark: AtomicU64,
     durable_mark: AtomicU64,
     has_failed: AtomicBool,
+    has_room: AtomicBool,
     bytes_since_forget: AtomicU64,
 }
 
@@ -102,7 +107,8 @@ impl FileJournal {
         mut segments: Vec<StoredSegment>,
     ) -> Result<FileJournal, Failure> {
         let mut writer = SegmentWriter::new(storage.clone(), &options, id);
-        let current = writer.begin_segment(reached.next(), reached, false)?;
+        let current = writer.begin_segment(reached.next(), reached, Beginning::Start)?;
+        let has_room = writer.has_reserve();
         // Nothing would be lost if this were left to the first sync, but a disk that cannot sync is better found now.
         current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
         let marks = MarksFile::begin(&*storage, found, id, reached, current.first)?;
@@ -124,6 +130,7 @@ impl FileJournal {
             written_mark: AtomicU64::new(reached.0),
             durable_mark: AtomicU64::new(reached.0),
             has_failed: AtomicBool::new(false),
+            has_room: AtomicBool::new(has_room),
             bytes_since_forget: AtomicU64::new(replayed_bytes),
         });
         let for_thread = core.clone();
@@ -188,6 +195,7 @@ impl Core {
             segment.bytes += bytes;
         }
         self.bytes_since_forget.fetch_add(bytes, Ordering::Relaxed);
+        self.keep_reserve(writer);
         let mut progress = self.progress.lock();
         // The sync thread sleeps without a timer while all is synced.
         if !progress.has_unsynced() && progress.sync_every.is_some() {
@@ -209,9 +217,30 @@ impl Core {
     /// by writing.
     fn begin_next(&self, writer: &mut SegmentWriter, durable: Sequence) {
         let first = writer.handed.next();
-        let Ok(current) = writer.begin_segment(first, durable, false) else { return writer.go_on() };
+        let Ok(current) = writer.begin_segment(first, durable, Beginning::Next) else { return writer.go_on() };
         self.note_segment(first);
+        self.set_room(writer.has_reserve());
         if self.progress.lock().rotate(current) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Sees to it that there is space behind the data, after some of it was used.
+    fn keep_reserve(&self, writer: &mut SegmentWriter) {
+        // While there is none to be had, the sync thread tries now and then, and writers do not.
+        if writer.has_reserve() || self.has_room() {
+            self.set_room(writer.has_reserve() || writer.extend_reserve());
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.has_room.load(Ordering::Acquire)
+    }
+
+    fn set_room(&self, has_room: bool) {
+        if self.has_room() != has_room {
+            self.has_room.store(has_room, Ordering::Release);
+            self.progress.lock().is_news = true;
             self.wake.notify_one();
         }
     }
@@ -358,6 +387,10 @@ impl Journal for FileJournal {
         self.core.has_failed.load(Ordering::Acquire)
     }
 
+    fn has_room(&self) -> bool {
+        self.core.has_room()
+    }
+
     fn failure(&self) -> Option<Failure> {
         if !self.has_failed() {
             return None;
@@ -386,9 +419,11 @@ impl Journal for FileJournal {
             (first, core.durable())
         };
         writer.handed = first.previous();
-        let current = writer.begin_segment(first, durable, true).map_err(|failure| core.fail(None, failure))?;
+        let current =
+            writer.begin_segment(first, durable, Beginning::Restart).map_err(|failure| core.fail(None, failure))?;
         core.note_segment(first);
         core.progress.lock().begin(current);
+        core.set_room(writer.has_reserve());
         Ok(())
     }
 

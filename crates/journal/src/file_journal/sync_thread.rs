@@ -1,37 +1,28 @@
-//! The one thread that syncs, and tells whoever watches. Knows nothing of batches.
+//! The one thread that syncs, looks for space when there was none, and calls the watchers. Knows nothing of batches.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Core;
 use super::progress::{Phase, Round};
 use crate::failure::{Failure, Operation};
 use crate::storage::Storage;
 
+/// How often space is looked for when there was none.
+const RESERVE_EVERY: Duration = Duration::from_millis(100);
+
+enum Task {
+    Sync(Round),
+    /// There was no space to be had: is there now?
+    Reserve,
+    Notify,
+}
+
 pub(super) fn run(core: &Core) {
-    loop {
-        let round = {
-            let mut progress = core.progress.lock();
-            loop {
-                if progress.is_news {
-                    progress.is_news = false;
-                    break None;
-                }
-                if progress.stop {
-                    return;
-                }
-                let now = Instant::now();
-                match progress.due_at(now) {
-                    Some(due) if due <= now => break Some(progress.begin_round()),
-                    Some(due) => {
-                        core.wake.wait_until(&mut progress, due);
-                    }
-                    None => core.wake.wait(&mut progress),
-                }
-            }
-        };
-        if let Some(round) = round {
-            match sync(&*core.storage, &round) {
+    let mut reserve_at = None;
+    while let Some(task) = next_task(core, &mut reserve_at) {
+        match task {
+            Task::Sync(round) => match sync(&*core.storage, &round) {
                 Ok(()) => {
                     mark(core, &round);
                     finish(core, &round);
@@ -39,11 +30,51 @@ pub(super) fn run(core: &Core) {
                 Err(failure) => {
                     core.fail(Some(round.epoch), failure);
                 }
+            },
+            Task::Reserve => {
+                let mut writer = core.writer.lock();
+                let has_room = writer.extend_reserve();
+                core.set_room(has_room);
             }
-            continue;
+            Task::Notify => {
+                let watchers = core.watchers.lock().clone();
+                watchers.iter().for_each(|notify| notify());
+            }
         }
-        let watchers = core.watchers.lock().clone();
-        watchers.iter().for_each(|notify| notify());
+    }
+}
+
+/// Waits for something to do; `None` when it is time to stop. `reserve_at` is when space is looked for next.
+fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
+    let mut progress = core.progress.lock();
+    loop {
+        if progress.is_news {
+            progress.is_news = false;
+            return Some(Task::Notify);
+        }
+        if progress.stop {
+            return None;
+        }
+        let now = Instant::now();
+        match core.has_room() || matches!(progress.phase, Phase::Failed(_)) {
+            true => *reserve_at = None,
+            false => *reserve_at = reserve_at.or(Some(now + RESERVE_EVERY)),
+        }
+        // First, because it is rare, while there may always be something to sync.
+        if reserve_at.is_some_and(|at| at <= now) {
+            *reserve_at = None;
+            return Some(Task::Reserve);
+        }
+        let due_at = progress.due_at(now);
+        if due_at.is_some_and(|at| at <= now) {
+            return Some(Task::Sync(progress.begin_round()));
+        }
+        match due_at.into_iter().chain(*reserve_at).min() {
+            Some(at) => {
+                core.wake.wait_until(&mut progress, at);
+            }
+            None => core.wake.wait(&mut progress),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
 use crate::segment::{self, SegmentHeader};
 use crate::sequence::Sequence;
-use crate::storage::{Storage, StorageFile, write_all_at};
+use crate::storage::{Storage, StorageFile, is_want_of_space, write_all_at};
 
 /// How much more is written to a segment that should have ended before the next one is tried for again.
 const TRY_AGAIN_BYTES_MAX: u64 = 1024 * 1024;
@@ -26,6 +26,10 @@ pub(super) struct SegmentWriter {
     /// Where the data ends, and the zeros behind it.
     data_end: u64,
     file_end: u64,
+    /// See [`JournalOptions::reserve_bytes`].
+    reserve_bytes: u64,
+    /// Up to here the file has its space on the disk.
+    reserved_end: u64,
     /// Where the segment ends, unless the next one cannot be made: then a bit further on.
     ends_at: u64,
     /// The last batch in the file.
@@ -43,6 +47,17 @@ pub(super) struct OpenSegment {
     pub(super) data_end: u64,
 }
 
+/// Why a segment is begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// The journal was opened. There is no other segment to go on in, so it begins without space if need be.
+    Start,
+    /// As with [`Beginning::Start`]; and what is in it waits for a snapshot.
+    Restart,
+    /// The one before it is full, and can go on if this one has no space.
+    Next,
+}
+
 impl SegmentWriter {
     pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions, id: DirectoryId) -> SegmentWriter {
         SegmentWriter {
@@ -54,6 +69,8 @@ impl SegmentWriter {
             file: None,
             data_end: 0,
             file_end: 0,
+            reserve_bytes: options.reserve_bytes,
+            reserved_end: 0,
             ends_at: 0,
             handed: Sequence::NONE,
             frames: Vec::new(),
@@ -84,24 +101,32 @@ impl SegmentWriter {
         &mut self,
         first: Sequence,
         durable: Sequence,
-        is_break: bool,
+        beginning: Beginning,
     ) -> Result<OpenSegment, Failure> {
         let name = segment::file_name(first);
-        let header = SegmentHeader { id: self.id, first, durable, is_break };
-        let file = self.make(&name, &header).inspect_err(|_| {
+        let header = SegmentHeader { id: self.id, first, durable, is_break: beginning == Beginning::Restart };
+        let (file, reserved_end) = self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
             // If this fails too, the file stays until the next attempt or the next start.
             let _ = self.storage.remove(segment::TEMPORARY_NAME);
         })?;
+        self.give_back();
         let (name, file): (Arc<str>, Arc<dyn StorageFile>) = (name.into(), file.into());
         self.data_end = segment::HEADER_LEN;
         self.file_end = segment::HEADER_LEN;
+        self.reserved_end = reserved_end;
         self.ends_at = self.segment_bytes_max;
         self.handed = first.previous();
         self.file = Some((name.clone(), file.clone()));
         Ok(OpenSegment { first, name, file, data_end: self.data_end })
     }
 
-    fn make(&self, name: &str, header: &SegmentHeader) -> Result<Box<dyn StorageFile>, Failure> {
+    /// A new segment, and up to where it has its space.
+    fn make(
+        &self,
+        name: &str,
+        header: &SegmentHeader,
+        needs_reserve: bool,
+    ) -> Result<(Box<dyn StorageFile>, u64), Failure> {
         let failed = |operation| move |error: io::Error| Failure::io(operation, name, &error);
         let file = match self.storage.create(segment::TEMPORARY_NAME) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -112,26 +137,86 @@ impl SegmentWriter {
         };
         let file = file.map_err(failed(Operation::Create))?;
         write_all_at(&*file, &header.encode(), 0).map_err(failed(Operation::Write))?;
+        let reserved_end = match self.reserve(&*file, segment::HEADER_LEN, segment::HEADER_LEN) {
+            Err(error) if needs_reserve => return Err(failed(Operation::Reserve)(error)),
+            reserved => reserved.unwrap_or(segment::HEADER_LEN),
+        };
         // IMPORTANT: last. From here on the file counts.
         self.storage.rename(segment::TEMPORARY_NAME, name).map_err(failed(Operation::Rename))?;
-        Ok(file)
+        Ok((file, reserved_end))
+    }
+
+    /// There is as much space behind the data as there shall be.
+    pub(super) fn has_reserve(&self) -> bool {
+        self.reserve_bytes == 0 || self.reserved_end >= self.data_end + self.reserve_bytes
+    }
+
+    /// Takes more space behind the data. Says whether there is enough now.
+    pub(super) fn extend_reserve(&mut self) -> bool {
+        let (_, file) = self.file.as_ref().expect("a segment was begun");
+        if let Ok(end) = self.reserve(&**file, self.reserved_end, self.data_end) {
+            self.reserved_end = end;
+        }
+        self.has_reserve()
+    }
+
+    /// Takes space from `from` on, for what is to come behind `data_end`, and says where it ends. Fails for want of
+    /// space only: whatever else is wrong, writing will tell.
+    fn reserve(&self, file: &dyn StorageFile, from: u64, data_end: u64) -> io::Result<u64> {
+        if self.reserve_bytes == 0 {
+            return Ok(from);
+        }
+        // A large step, so that it is rare. If that is too much, a small one, and not none: else every write of those
+        // that use up the rest of the disk would ask.
+        let reserve = |step: u64| {
+            let end = data_end + self.reserve_bytes + step;
+            match file.reserve(from, end - from) {
+                Err(error) if is_want_of_space(&error) => Err(error),
+                _ => Ok(end),
+            }
+        };
+        reserve(self.reserve_bytes * 2).or_else(|_| reserve(self.reserve_bytes / 8))
+    }
+
+    /// Gives back the space behind the data of a segment that has ended. Should that fail, it is lost until the
+    /// segment goes; the data is not concerned.
+    fn give_back(&self) {
+        if let Some((_, file)) = &self.file
+            && self.reserved_end > self.data_end
+        {
+            let _ = file.set_len(self.data_end);
+        }
     }
 
     /// Writes `frames`, the last of which is `last`.
     pub(super) fn write_frames(&mut self, last: Sequence) -> Result<(), Failure> {
         let (name, file) = self.file.as_ref().expect("a segment was begun");
         let failed = |error| Failure::io(Operation::Write, name, &error);
+        let data_end = self.data_end + self.frames.len() as u64;
+        if data_end > self.reserved_end
+            && let Ok(end) = self.reserve(&**file, self.reserved_end, data_end)
+        {
+            self.reserved_end = end;
+        }
         write_all_at(&**file, &self.frames, self.data_end).map_err(failed)?;
-        self.data_end += self.frames.len() as u64;
+        self.data_end = data_end;
+        self.reserved_end = self.reserved_end.max(data_end);
         if self.data_end > self.file_end {
             self.file_end = self.data_end;
             if self.zero_ahead {
                 // Page by page: what is written at once may be kept as one large page of the cache, and then a sync of a
                 // few bytes in it writes all of it. Measured: 24 kB of disk for an operation of 100 bytes.
-                let end = self.file_end + self.zero_ahead_bytes as u64;
+                let mut end = self.file_end + self.zero_ahead_bytes as u64;
+                if self.reserve_bytes > 0 {
+                    end = end.min(self.reserved_end);
+                }
                 while self.file_end < end {
                     let len = (ZEROS.len() as u64 - self.file_end % ZEROS.len() as u64).min(end - self.file_end);
-                    write_all_at(&**file, &ZEROS[..len as usize], self.file_end).map_err(failed)?;
+                    match write_all_at(&**file, &ZEROS[..len as usize], self.file_end) {
+                        // The data is written; that there are no zeros behind it costs time only.
+                        Err(error) if is_want_of_space(&error) => break,
+                        written => written.map_err(failed)?,
+                    }
                     self.file_end += len;
                 }
             }
@@ -140,14 +225,13 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Cuts off the zeros that were written ahead, for good.
+    /// Cuts off the zeros that were written ahead and gives back what is reserved, for good.
     pub(super) fn trim(&mut self) -> Result<(), Failure> {
         let (name, file) = self.file.as_ref().expect("a segment was begun");
-        if self.file_end > self.data_end {
-            file.set_len(self.data_end).map_err(|error| Failure::io(Operation::Truncate, name, &error))?;
-            file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))?;
-            self.file_end = self.data_end;
-        }
+        self.reserve_bytes = 0;
+        file.set_len(self.data_end).map_err(|error| Failure::io(Operation::Truncate, name, &error))?;
+        file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))?;
+        (self.file_end, self.reserved_end) = (self.data_end, self.data_end);
         Ok(())
     }
 }

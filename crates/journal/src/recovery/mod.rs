@@ -3,8 +3,8 @@
 //!
 //! What decides between a torn tail, which is normal, and damage, which is not: when the next batch is not where it
 //! should be, that batch was lost. If anything on the disk says that it was *durable*, it is damage: a later frame,
-//! the header of a later segment, the name of a snapshot, or the file `MARKS`. If nothing does, nobody was ever promised it, nor
-//! anything after it.
+//! the header of a later segment, the name of a snapshot, or the file `MARKS`. If nothing does, no client was ever
+//! promised it, nor anything after it.
 
 mod finding;
 mod opening;
@@ -385,8 +385,8 @@ fn open_segment(
     Ok((reader, header))
 }
 
-/// The id that all files carry, or an error that names one which does not. The marks are asked first, as they are
-/// made first. A file whose id cannot be read is left to the search for damage.
+/// The id that all files carry, or an error that names one which does not. `MARKS` is asked first: it is the one file
+/// that is there for as long as the directory is. A file whose id cannot be read is left to the search for damage.
 fn common_id(
     storage: &dyn Storage,
     marks: &Found,

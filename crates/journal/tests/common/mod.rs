@@ -13,7 +13,7 @@ use journal::{
 
 /// Small segments, and no sync but those that are asked for, so that a history is the same each time it is run.
 pub(crate) fn options(segment_bytes_max: u64) -> JournalOptions {
-    JournalOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000 }
+    JournalOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000, reserve_bytes: 0 }
 }
 
 pub(crate) fn open(storage: &FaultyStorage) -> FileJournal {

@@ -11,6 +11,7 @@ mod full_disk;
 mod info;
 mod loading;
 mod reload;
+mod reserve;
 mod saving;
 mod snapshot_files;
 mod support;
