@@ -60,7 +60,8 @@ pub trait Journal: Send + Sync {
     fn settle(&self, from: Sequence, upto: Sequence) -> Result<(), Failure>;
 
     /// `notify` is called after every advance of `durable`, whenever the journal fails or is accepted, and whenever
-    /// [`Journal::has_room`] changes. It runs on a thread of the journal, which it must not hold up; it may read marks but must not wait for the journal.
+    /// [`Journal::has_room`] changes. It runs on a thread of the journal, which it must not hold up; it may read marks
+    /// but must not wait for the journal.
     fn watch(&self, notify: Box<dyn Fn() + Send + Sync>);
 
     /// Sync this often while there is something to sync; `None`: only on request.
