@@ -344,6 +344,7 @@ impl Engine {
         ahead: &mut Ahead<'_>,
     ) -> Flow {
         let reply_at = out.len();
+        let depended_on = client.depends_on;
         let found = self.find(client, request);
         if let Ok(registered) = found
             && let Some(until_ms) = self.pause.holds(|| self.may_write(client, registered, request), worker.now_ms)
@@ -387,6 +388,9 @@ impl Engine {
             out.truncate(reply_at);
             return Flow::Again;
         }
+        if self.is_restricted() && client.depends_on > depended_on {
+            self.hide_what_is_not_kept(worker, client, out, reply_at, depended_on);
+        }
         if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
             // It was for this command, or for this transaction.
             client.caching = false;
@@ -415,6 +419,24 @@ impl Engine {
                 }
                 Flow::Block(blocked)
             }
+        }
+    }
+
+    /// While the journal has failed, nobody reads what it has not kept: a restart would bring back what was before. IMPORTANT:
+    /// a reply that tells of nothing newer stands, and a connection goes on.
+    #[cold]
+    fn hide_what_is_not_kept(
+        &self,
+        worker: &Worker,
+        client: &mut Client,
+        out: &mut Vec<u8>,
+        reply_at: usize,
+        depended_on: u64,
+    ) {
+        let limit = self.persistence.readable(client.waits_for_disk(&self.settings));
+        if limit.is_some_and(|limit| client.depends_on > limit && client.last_batch <= limit) {
+            client.depends_on = depended_on;
+            self.fail(worker, client, out, reply_at, &self.refusal());
         }
     }
 

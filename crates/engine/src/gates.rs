@@ -149,7 +149,7 @@ impl Engine {
         Ok(())
     }
 
-    fn refusal(&self) -> CommandError {
+    pub(crate) fn refusal(&self) -> CommandError {
         CommandError::said(format!("MISCONF {}", self.refusal.lock()))
     }
 }

@@ -24,6 +24,7 @@ pub mod expiry;
 mod gates;
 pub mod host;
 pub mod indexing;
+pub mod journal_state;
 #[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
 pub mod keyspace;
 pub mod latency;

@@ -1,8 +1,15 @@
 //! What the engine asks of whatever keeps its effects. The server answers with the journal and its snapshots; an
 //! engine by itself keeps nothing.
 
+use crate::journal_state::JournalState;
+
 /// Keeps effects. Sequence numbers count batches, from 1 on.
 pub trait Persistence: Send + Sync {
+    /// The state of the journal, which says what is promised.
+    fn state(&self) -> JournalState;
+    /// The newest batch whose changes may be read, while the journal has failed: for clients to whom written is kept, or
+    /// durable (`strict`). `None` when there is no such limit.
+    fn readable(&self, strict: bool) -> Option<u64>;
     /// True when effects are to be handed over.
     fn is_recording(&self) -> bool;
     /// Takes a batch of effects and gives it its number. Called while the shards it has changed are locked, so it
@@ -40,7 +47,9 @@ pub struct SnapshotBusy(pub SnapshotReason);
 /// What INFO tells of persistence.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    pub journaling: bool,
+    pub state: Option<JournalState>,
+    /// There is room for more on the disk.
+    pub has_room: bool,
     pub loading: Option<Loading>,
     pub snapshot: Option<Snapshotting>,
     pub scheduled: Option<SnapshotReason>,
@@ -96,6 +105,14 @@ pub struct Snapshotting {
 pub struct Forgetful;
 
 impl Persistence for Forgetful {
+    fn state(&self) -> JournalState {
+        JournalState::Off
+    }
+
+    fn readable(&self, _: bool) -> Option<u64> {
+        None
+    }
+
     fn is_recording(&self) -> bool {
         false
     }

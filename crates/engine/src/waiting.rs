@@ -4,6 +4,7 @@
 use crate::client::Client;
 use crate::clients::Unblock;
 use crate::engine::{Engine, Worker};
+use crate::journal_state::JournalState;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -26,6 +27,8 @@ pub enum Event {
     Durable { sequence: u64, on_replicas: bool },
     /// A snapshot is written.
     Snapshot(u64),
+    /// The journal that was asked for keeps what is written, or has failed to.
+    Journal,
     /// The server stops.
     Shutdown,
     /// A script that runs apart has ended.
@@ -179,9 +182,13 @@ impl Engine {
             Event::Value => self.value_outcome(client, time_is_up),
             &Event::Durable { sequence, on_replicas } => {
                 let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
+                if !durable && self.persistence.state().hides_what_is_not_kept() {
+                    return Some(format!("-{}\r\n", self.refusal()).into_bytes());
+                }
                 (time_is_up || durable && !on_replicas)
                     .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
             }
+            Event::Journal => self.journal_outcome(time_is_up),
             Event::Shutdown => (time_is_up || self.host.shutdown_failed())
                 .then(|| b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n".to_vec()),
             &Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
@@ -190,6 +197,23 @@ impl Engine {
                 None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),
             },
         }
+    }
+}
+
+impl Engine {
+    /// What CONFIG SET appendonly yes is answered, once that is known.
+    fn journal_outcome(&self, time_is_up: bool) -> Option<Vec<u8>> {
+        let text = match self.persistence.state() {
+            JournalState::Sound | JournalState::Closing => return Some(b"+OK\r\n".to_vec()),
+            JournalState::Off => "ERR appendonly was turned off before the journal had begun".to_owned(),
+            JournalState::StartFailed | JournalState::Failed => self.refusal().to_string(),
+            JournalState::Starting | JournalState::Restarting if !time_is_up => return None,
+            JournalState::Starting | JournalState::Restarting => {
+                "ERR the journal begins with a snapshot that is still being written: INFO persistence tells when it is on"
+                    .to_owned()
+            }
+        };
+        Some(format!("-{text}\r\n").into_bytes())
     }
 }
 

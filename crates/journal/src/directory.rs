@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -84,6 +84,11 @@ impl Storage for Directory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.path.join(name))
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        let space = statvfs(&self.path).ok()?;
+        Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|bytes| *bytes > 0)
     }
 
     fn sync_directory(&self) -> io::Result<()> {

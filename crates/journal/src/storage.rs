@@ -24,6 +24,11 @@ pub trait Storage: Send + Sync {
 
     /// Makes creations, renames and removals survive a power failure.
     fn sync_directory(&self) -> io::Result<()>;
+
+    /// The size of the whole disk, if it tells.
+    fn disk_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One open file.

@@ -2,12 +2,13 @@
 //! and who has to be told; refuses to know what an effect means. Snapshots are taken in `snapshots`.
 
 use crate::snapshots::Snapshots;
+use engine::journal_state::JournalState;
 use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
 use journal::{FileJournal, Journal, Sequence, Storage};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -19,10 +20,16 @@ pub(crate) struct Keeper {
     /// There once the data has been read.
     journal: OnceLock<FileJournal>,
     engine: OnceLock<Weak<Engine>>,
+    /// A [`JournalState`]; changed in [`Keeper::change_state`] alone.
+    state: AtomicU8,
+    /// Why the journal could not be started, or why the last snapshot failed.
+    snapshot_failure: Mutex<Option<String>>,
+    /// Held while the state changes and the gates are made to fit it.
+    changing: Mutex<()>,
+    /// The journal had room when the gates were last made to fit it.
+    had_room: AtomicBool,
     /// Effects go to the journal.
     recording: AtomicBool,
-    /// A reply says that what it tells of is kept.
-    promising: AtomicBool,
     loading: Mutex<Option<Loading>>,
     pub(crate) snapshots: Snapshots,
     /// By worker.
@@ -41,9 +48,9 @@ struct Listener {
 pub(crate) struct Kept {
     written: u64,
     durable: u64,
+    state: JournalState,
+    /// The journal has failed, or keeps nothing more.
     failed: bool,
-    /// Nothing is durable yet, whatever its number: the journal begins with a snapshot that is still being written.
-    begins: bool,
 }
 
 /// Whether replies may be sent.
@@ -57,25 +64,21 @@ pub(crate) enum Standing {
 }
 
 impl Kept {
-    /// Nothing is promised, so nothing has to be waited for.
-    const EVERYTHING: Kept = Kept { written: u64::MAX, durable: u64::MAX, failed: false, begins: false };
-
-    /// The standing of replies that tell of changes up to batch `depends_on`, to a client whose own last batch is
-    /// `last_batch`; `strict` when changes have to be durable.
+    /// The standing of replies that tell of changes up to batch `depends_on`; `strict` when those have to be durable.
     #[inline]
-    pub(crate) fn standing(self, depends_on: u64, last_batch: u64, strict: bool) -> Standing {
+    pub(crate) fn standing(self, depends_on: u64, strict: bool) -> Standing {
+        match self.state {
+            // Nothing is promised. Who wants to be certain of what it writes waits until something is.
+            JournalState::Starting if strict => return Standing::Waits,
+            JournalState::StartFailed if strict && depends_on > self.durable => return Standing::Lost,
+            JournalState::Off | JournalState::Starting | JournalState::StartFailed => return Standing::Good,
+            JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {}
+        }
         let limit = if strict { self.durable } else { self.written };
-        if strict && self.begins {
-            return Standing::Waits;
-        }
-        if depends_on <= limit {
-            return Standing::Good;
-        }
-        match self.failed {
+        match depends_on <= limit {
+            true => Standing::Good,
+            false if self.failed => Standing::Lost,
             false => Standing::Waits,
-            // Reads go on, although they may show what others changed in vain.
-            true if last_batch <= limit => Standing::Good,
-            true => Standing::Lost,
         }
     }
 }
@@ -92,8 +95,11 @@ impl Keeper {
             storage,
             journal: OnceLock::new(),
             engine: OnceLock::new(),
+            state: AtomicU8::new(JournalState::Off as u8),
+            snapshot_failure: Mutex::new(None),
+            changing: Mutex::new(()),
+            had_room: AtomicBool::new(true),
             recording: AtomicBool::new(false),
-            promising: AtomicBool::new(false),
             loading: Mutex::new(None),
             snapshots: Snapshots::new(now_s),
             listeners: (0..workers).map(|_| listener()).collect(),
@@ -112,8 +118,8 @@ impl Keeper {
         let _ = self.journal.set(journal);
         self.follow_policy();
         let on = self.settings.appendonly();
-        self.promising.store(on, SeqCst);
         self.recording.store(on, SeqCst);
+        self.change_state(|_| if on { JournalState::Sound } else { JournalState::Off });
         *self.loading.lock() = None;
         crate::snapshots::start(self.clone(), engine.clone());
     }
@@ -130,43 +136,87 @@ impl Keeper {
         *self.loading.lock() = Some(loading);
     }
 
-    /// True when a reply promises that what it tells of is kept.
-    pub(crate) fn is_promising(&self) -> bool {
-        self.promising.load(SeqCst)
+    /// Goes from the state there is to the one that `next` makes of it, lets writes in or refuses them as that asks for, and
+    /// has those look who wait for it.
+    fn change_state(&self, next: impl FnOnce(JournalState) -> JournalState) {
+        let changing = self.changing.lock();
+        let before = self.state();
+        let state = next(before);
+        self.state.store(state as u8, SeqCst);
+        self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
+        let refusal = self.refusal(state);
+        if let Some(engine) = self.engine() {
+            let begins = refusal.is_some() && !engine.refuses_writes();
+            engine.refuse_writes(refusal.clone());
+            match refusal {
+                Some(reason) if begins || before != state => tracing::error!("{reason}"),
+                None if before != state => tracing::debug!(before = before.name(), now = state.name(), "journal"),
+                _ => {}
+            }
+        }
+        drop(changing);
+        self.tell_workers();
     }
 
-    /// Hands effects to the journal or not, and promises to keep them or not.
-    pub(crate) fn set_recording(&self, recording: bool, promising: bool) {
-        self.recording.store(recording, SeqCst);
-        self.promising.store(promising, SeqCst);
+    /// The one place that decides whether writes are let in: why not, in a state.
+    fn refusal(&self, state: JournalState) -> Option<String> {
+        let snapshot_failure = self.snapshot_failure.lock().clone();
+        match state {
+            JournalState::Off => snapshot_failure.filter(|_| self.stops_on_snapshot_failure()).map(|reason| {
+                format!(
+                    "Holdfast is configured to save snapshots, but it's currently unable to persist to disk: {reason}. \
+                     Commands that may modify the data set are disabled, because this instance is configured to report \
+                     errors during writes if snapshotting fails (stop-writes-on-bgsave-error option)."
+                )
+            }),
+            JournalState::Starting | JournalState::Closing => None,
+            JournalState::StartFailed => {
+                let reason = snapshot_failure.unwrap_or_else(|| "the snapshot that it begins with failed".to_owned());
+                Some(format!(
+                    "Errors writing to the AOF file: the journal could not be started: {reason}. Writes are refused, reads \
+                     go on; it is tried again every few seconds. Make room or mend the disk, or CONFIG SET appendonly no."
+                ))
+            }
+            JournalState::Sound if !self.had_room.load(SeqCst) => Some(
+                "Errors writing to the AOF file: No space left on device. Writes are refused before they are made, reads go \
+                 on. Make room, and writes are taken again by themselves."
+                    .to_owned(),
+            ),
+            JournalState::Sound => None,
+            JournalState::Failed | JournalState::Restarting => Some(self.failure()),
+        }
+    }
+
+    /// Without a journal, a snapshot that fails is all that would have kept the data.
+    fn stops_on_snapshot_failure(&self) -> bool {
+        self.settings.stop_writes_on_bgsave_error() && !self.settings.save_points().is_empty()
     }
 
     /// Hands all batches up to `newest` to the operating system, in one write for everybody's.
     #[inline]
     pub(crate) fn keep(&self, newest: u64) -> Kept {
-        let Some(journal) = self.journal() else { return Kept::EVERYTHING };
-        if !self.promising.load(Relaxed) {
-            return self.keep_without_promise(journal);
+        let state = JournalState::of(self.state.load(Relaxed));
+        let Some(journal) = self.journal() else { return Kept { written: 0, durable: 0, state, failed: false } };
+        if !state.is_promising() {
+            return self.keep_without_promise(journal, state);
         }
         // A journal whose sync has failed may have written everything all the same.
         let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
-        if failed {
-            self.refuse_writes();
+        if state == JournalState::Sound && (failed || journal.has_room() != self.had_room.load(Relaxed)) {
+            // IMPORTANT: here, and not only when the journal's thread says so: until then more could be written than there
+            // is room for.
+            self.journal_moved();
         }
-        Kept { written: journal.written().0, durable: journal.durable().0, failed, begins: false }
+        Kept { written: journal.written().0, durable: journal.durable().0, state, failed }
     }
 
-    /// While there is no journal, or not yet: what it has been asked for begins with a snapshot.
+    /// While there is no journal, or not yet: what changes while a snapshot is written is written all the same.
     #[cold]
-    fn keep_without_promise(&self, journal: &FileJournal) -> Kept {
+    fn keep_without_promise(&self, journal: &FileJournal, state: JournalState) -> Kept {
         if self.recording.load(Relaxed) {
             let _ = journal.write(journal.tail());
         }
-        match self.settings.appendonly() {
-            // Who wants to be certain waits for that.
-            true => Kept { begins: true, ..Kept::EVERYTHING },
-            false => Kept::EVERYTHING,
-        }
+        Kept { written: journal.written().0, durable: journal.durable().0, state, failed: false }
     }
 
     /// The same for whatever was appended.
@@ -174,14 +224,12 @@ impl Keeper {
         self.keep(self.tail())
     }
 
-    /// True when more is durable than `kept` knows of, or the journal has failed since.
+    /// True when more is durable than `kept` knows of, or the state of the journal is another.
     pub(crate) fn has_moved_since(&self, kept: Kept) -> bool {
-        match kept.begins {
-            true => self.is_promising(),
-            false => self
+        self.state() != kept.state
+            || self
                 .journal()
-                .is_some_and(|journal| journal.durable().0 > kept.durable || journal.has_failed() != kept.failed),
-        }
+                .is_some_and(|journal| journal.durable().0 > kept.durable || journal.has_failed() != kept.failed)
     }
 
     /// The words for a client whose writes are not kept.
@@ -189,8 +237,8 @@ impl Keeper {
         let reason = self.journal().and_then(|journal| journal.failure());
         let reason = reason.map_or_else(|| "the journal is closed".to_owned(), |failure| failure.to_string());
         format!(
-            "Errors writing to the AOF file: {reason}. Writes are refused, reads go on. Make room or mend the disk, then \
-             CONFIG SET appendonly yes, or restart."
+            "Errors writing to the AOF file: {reason}. Writes are refused, and so is reading what was not kept; other reads \
+             go on. Make room or mend the disk, then CONFIG SET appendonly yes, or restart."
         )
     }
 
@@ -204,38 +252,85 @@ impl Keeper {
 
     /// Follows `appendonly`. Said again to a journal that has failed, it is the order to begin anew.
     pub(crate) fn follow_appendonly(&self) {
-        let Some(journal) = self.journal() else { return };
-        let is_sound = self.is_promising() && journal.failure().is_none();
-        match self.settings.appendonly() {
-            true if is_sound => {}
+        if self.journal().is_none() {
+            return;
+        }
+        if !self.settings.appendonly() {
+            // What changes while a snapshot is written goes to the journal in any case.
+            self.recording.store(self.snapshots.is_running(), SeqCst);
+            *self.snapshot_failure.lock() = None;
+            return self.change_state(|state| match state {
+                JournalState::Closing => state,
+                _ => JournalState::Off,
+            });
+        }
+        self.change_state(|state| match state {
+            JournalState::Off | JournalState::StartFailed => JournalState::Starting,
+            JournalState::Failed => JournalState::Restarting,
+            state => state,
+        });
+        if matches!(self.state(), JournalState::Starting | JournalState::Restarting) {
             // What is in memory has to be on disk before what comes next can be added to it.
-            true => self.snapshots.order(SnapshotReason::Compaction),
-            false => {
-                self.set_recording(self.snapshots.is_running(), false);
-                if let Some(engine) = self.engine() {
-                    engine.refuse_writes(None);
-                }
+            self.snapshots.order(SnapshotReason::Compaction);
+        }
+    }
+
+    /// A snapshot begins. True when the journal begins anew with it: it has failed, or was not asked to keep anything.
+    pub(crate) fn snapshot_begins(&self) -> bool {
+        self.change_state(|state| match state {
+            JournalState::Failed => JournalState::Restarting,
+            // It has, though nobody has noticed yet.
+            JournalState::Sound if self.journal().is_some_and(|journal| journal.has_failed()) => {
+                JournalState::Restarting
             }
-        }
+            state => state,
+        });
+        !matches!(self.state(), JournalState::Sound | JournalState::Closing)
     }
 
-    /// The journal's thread says that more is durable, or that it has failed.
+    /// The journal has begun anew in a fresh segment: effects go there, though nothing is promised of them yet.
+    pub(crate) fn record_anew(&self) {
+        self.recording.store(true, SeqCst);
+    }
+
+    /// A snapshot has ended, with which the journal was to begin anew or not.
+    pub(crate) fn snapshot_ended(&self, anew: bool, failure: Option<&str>) {
+        *self.snapshot_failure.lock() = failure.map(str::to_owned);
+        let on = self.settings.appendonly();
+        if !on && self.state() != JournalState::Closing {
+            // It was for the snapshot alone, or was turned off meanwhile.
+            self.recording.store(false, SeqCst);
+        }
+        self.change_state(|state| match state {
+            JournalState::Closing => state,
+            _ if !on => JournalState::Off,
+            state if !anew => state,
+            _ if failure.is_none() => JournalState::Sound,
+            JournalState::Restarting => JournalState::Failed,
+            JournalState::Starting => JournalState::StartFailed,
+            state => state,
+        });
+    }
+
+    /// The journal's thread says that more is durable, that it has failed, or that there is room or none.
     fn journal_moved(&self) {
-        if self.is_promising() && self.journal().is_some_and(|journal| journal.has_failed()) {
-            self.refuse_writes();
+        let Some(journal) = self.journal() else { return };
+        match self.state() {
+            JournalState::Sound if journal.has_failed() => self.note_failure(),
+            JournalState::Sound if journal.has_room() != self.had_room.load(SeqCst) => {
+                self.change_state(|state| state);
+            }
+            _ => self.tell_workers(),
         }
-        self.tell_workers();
     }
 
-    /// The journal has failed: no more writes, from now on.
+    /// A write or a sync has failed.
     #[cold]
-    fn refuse_writes(&self) {
-        let Some(engine) = self.engine() else { return };
-        let reason = self.failure();
-        if !engine.refuses_writes() {
-            tracing::error!("{reason}");
-        }
-        engine.refuse_writes(Some(reason));
+    fn note_failure(&self) {
+        self.change_state(|state| match state {
+            JournalState::Sound => JournalState::Failed,
+            state => state,
+        });
     }
 
     /// Makes the workers that want to know look around.
@@ -266,18 +361,40 @@ impl Keeper {
         news.load(Relaxed) && news.swap(false, SeqCst)
     }
 
-    /// Writes and syncs everything, at the end.
+    /// Writes and syncs everything, at the end. From then on nothing is answered that is not kept.
     pub(crate) fn close(&self) -> Result<(), String> {
-        let Some(journal) = self.journal().filter(|_| self.is_promising()) else { return Ok(()) };
-        // IMPORTANT: before the promise ends: a snapshot that began then would begin the journal anew.
+        let Some(journal) = self.journal() else { return Ok(()) };
+        // IMPORTANT: before the state changes: a snapshot that began then would begin the journal anew.
         self.snapshots.stop();
-        // Nothing is asked of it any more: that it is closed is no failure.
-        self.set_recording(false, false);
-        journal.close().map_err(|failure| failure.to_string())
+        match self.state() {
+            JournalState::Off => {
+                // There is nothing to keep: it only gives its space back.
+                let _ = journal.close();
+                Ok(())
+            }
+            JournalState::Starting => {
+                tracing::warn!("the journal had not begun yet: what has changed since the last snapshot is not kept");
+                Ok(())
+            }
+            JournalState::StartFailed => Err(self.refusal(JournalState::StartFailed).unwrap_or_default()),
+            JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {
+                self.change_state(|_| JournalState::Closing);
+                journal.close().map_err(|failure| failure.to_string())
+            }
+        }
     }
 }
 
 impl Persistence for Keeper {
+    fn state(&self) -> JournalState {
+        JournalState::of(self.state.load(SeqCst))
+    }
+
+    fn readable(&self, strict: bool) -> Option<u64> {
+        let journal = self.journal().filter(|_| self.state().hides_what_is_not_kept())?;
+        Some(if strict { journal.durable().0 } else { journal.written().0 })
+    }
+
     #[inline]
     fn is_recording(&self) -> bool {
         self.recording.load(Relaxed)
@@ -293,7 +410,7 @@ impl Persistence for Keeper {
     }
 
     fn durable(&self) -> Option<u64> {
-        self.journal.get().filter(|_| self.is_promising()).map(|journal| journal.durable().0)
+        self.journal.get().filter(|_| self.state().is_promising()).map(|journal| journal.durable().0)
     }
 
     fn request_sync(&self) {
@@ -318,13 +435,16 @@ impl Persistence for Keeper {
     fn report(&self) -> Report {
         let mut report = self.snapshots.report();
         report.loading = *self.loading.lock();
-        report.journaling = self.settings.appendonly();
+        report.state = Some(self.state());
+        report.has_room = true;
         if let Some(journal) = self.journal() {
+            report.has_room = journal.has_room();
             report.journal_bytes = journal.bytes();
             report.sequence = journal.tail().0;
             report.durable = journal.durable().0;
-            let failed = self.is_promising() && journal.failure().is_some();
-            report.failure = failed.then(|| self.failure());
+        }
+        if self.settings.appendonly() {
+            report.failure = self.refusal(self.state());
         }
         report
     }
@@ -334,23 +454,41 @@ impl Persistence for Keeper {
 mod tests {
     use super::*;
 
-    #[test]
-    fn replies_wait_for_what_they_tell_of() {
-        let kept = Kept { written: 10, durable: 5, failed: false, begins: false };
-        assert_eq!(kept.standing(10, 10, false), Standing::Good);
-        assert_eq!(kept.standing(10, 10, true), Standing::Waits);
-        assert_eq!(kept.standing(5, 5, true), Standing::Good);
-        assert_eq!(kept.standing(11, 0, false), Standing::Waits);
-        assert_eq!(Kept::EVERYTHING.standing(99, 99, true), Standing::Good);
+    fn kept(state: JournalState) -> Kept {
+        Kept {
+            written: 10,
+            durable: 5,
+            state,
+            failed: matches!(state, JournalState::Failed | JournalState::Restarting),
+        }
     }
 
     #[test]
-    fn after_a_failure_reads_go_on_and_writes_are_lost() {
-        let kept = Kept { written: 10, durable: 5, failed: true, begins: false };
-        assert_eq!(kept.standing(12, 12, false), Standing::Lost);
-        assert_eq!(kept.standing(12, 9, false), Standing::Good, "it only reads");
-        assert_eq!(kept.standing(12, 5, true), Standing::Good, "it only reads");
-        assert_eq!(kept.standing(12, 6, true), Standing::Lost);
-        assert_eq!(kept.standing(10, 10, false), Standing::Good);
+    fn replies_wait_for_what_they_tell_of() {
+        let sound = kept(JournalState::Sound);
+        assert_eq!(sound.standing(10, false), Standing::Good);
+        assert_eq!(sound.standing(10, true), Standing::Waits);
+        assert_eq!(sound.standing(5, true), Standing::Good);
+        assert_eq!(sound.standing(11, false), Standing::Waits);
+    }
+
+    #[test]
+    fn nothing_is_promised_before_the_journal_has_begun() {
+        for state in [JournalState::Off, JournalState::Starting, JournalState::StartFailed] {
+            assert_eq!(kept(state).standing(99, false), Standing::Good);
+        }
+        assert_eq!(kept(JournalState::Off).standing(99, true), Standing::Good);
+        assert_eq!(kept(JournalState::Starting).standing(0, true), Standing::Waits);
+        assert_eq!(kept(JournalState::StartFailed).standing(99, true), Standing::Lost);
+    }
+
+    #[test]
+    fn after_a_failure_nothing_is_told_that_was_not_kept() {
+        for state in [JournalState::Failed, JournalState::Restarting] {
+            assert_eq!(kept(state).standing(12, false), Standing::Lost);
+            assert_eq!(kept(state).standing(10, false), Standing::Good);
+            assert_eq!(kept(state).standing(6, true), Standing::Lost);
+            assert_eq!(kept(state).standing(5, true), Standing::Good);
+        }
     }
 }

@@ -7,8 +7,9 @@ use crate::keeper::Keeper;
 use crate::listeners::Listeners;
 use crate::log::LogLevelHandle;
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
+use engine::journal_state::JournalState;
 use engine::pause::PauseMode;
-use engine::{Engine, Settings};
+use engine::{Engine, Persistence, Settings};
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -111,7 +112,12 @@ impl Host for Process {
         let save = match how.save {
             SaveOnExit::Always => true,
             SaveOnExit::Never => false,
-            SaveOnExit::AsSet => !settings.appendonly() && !settings.save_points().is_empty(),
+            SaveOnExit::AsSet => match self.keeper.state() {
+                JournalState::Off => !settings.save_points().is_empty(),
+                // The journal is not there yet: what was answered is kept by a snapshot, with which it begins.
+                JournalState::Starting | JournalState::StartFailed => true,
+                JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => false,
+            },
         };
         self.stop_failed.store(false, Relaxed);
         match self.keeper.engine().filter(|_| save) {

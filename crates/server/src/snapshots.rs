@@ -3,9 +3,10 @@
 
 use crate::keeper::Keeper;
 use crate::server::unix_s;
-use engine::Engine;
+use engine::journal_state::JournalState;
 use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
-use journal::{Journal, SnapshotInfo, SnapshotWriter, Stamp};
+use engine::{Engine, Persistence};
+use journal::{FileJournal, Journal, SnapshotInfo, SnapshotWriter, Stamp};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -259,7 +260,6 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
         Err(reason) => tracing::error!("the snapshot failed: {reason}"),
     }
     keeper.snapshots.finish(running, &outcome, changes);
-    refuse_writes_if_told_to(keeper, engine, outcome.err());
     keeper.tell_workers();
     let scheduled = keeper.snapshots.state.lock().scheduled.take();
     if let Some(why) = scheduled {
@@ -267,54 +267,35 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
     }
 }
 
-/// Without a journal, a snapshot that fails is all that would have kept the data (`stop-writes-on-bgsave-error`).
-fn refuse_writes_if_told_to(keeper: &Keeper, engine: &Engine, failure: Option<String>) {
-    let settings = &keeper.settings;
-    if settings.appendonly() {
-        return;
-    }
-    let stops = settings.stop_writes_on_bgsave_error() && !settings.save_points().is_empty();
-    engine.refuse_writes(failure.filter(|_| stops).map(|reason| {
-        format!(
-            "Holdfast is configured to save snapshots, but it's currently unable to persist to disk: {reason}. Commands \
-             that may modify the data set are disabled, because this instance is configured to report errors during \
-             writes if snapshotting fails (stop-writes-on-bgsave-error option)."
-        )
-    }));
-}
-
 /// Writes a snapshot and drops what it replaces.
 fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
     let journal = keeper.journal().ok_or("the data has not been read yet")?;
     // A journal that has failed, or that was not asked to keep anything, begins anew here: the snapshot has what it
     // lacks. What changes while the snapshot is written goes to the journal in any case.
-    let anew = !keeper.is_promising() || journal.failure().is_some();
-    if anew {
-        journal.restart().map_err(|failure| failure.to_string())?;
-        keeper.set_recording(true, keeper.is_promising());
-    }
-    // The new segment is all that is left of the journal once the snapshot is there.
-    if !anew && let Err(failure) = journal.rotate() {
-        return Err(failure.to_string());
-    }
-    let outcome = write_unspoiled(keeper, engine, journal).and_then(|info| {
-        if anew {
-            journal.accept(&info).map_err(|failure| failure.to_string())?;
-        }
-        Ok(info)
-    });
-    let on = keeper.settings.appendonly();
-    if !on {
-        // It was for the snapshot alone, or was turned off meanwhile.
-        keeper.set_recording(false, false);
-    } else if anew && outcome.is_ok() {
-        keeper.set_recording(true, true);
-        engine.refuse_writes(None);
-    }
+    let anew = keeper.snapshot_begins();
+    let outcome = take_with(keeper, engine, journal, anew);
+    keeper.snapshot_ended(anew, outcome.as_ref().err().map(String::as_str));
     if let Ok(info) = &outcome {
         drop_replaced(keeper, journal, info);
     }
     outcome
+}
+
+fn take_with(keeper: &Keeper, engine: &Engine, journal: &FileJournal, anew: bool) -> Result<SnapshotInfo, String> {
+    let said = |failure: journal::Failure| failure.to_string();
+    match anew {
+        true => {
+            journal.restart().map_err(said)?;
+            keeper.record_anew();
+        }
+        // The new segment is all that is left of the journal once the snapshot is there.
+        false => journal.rotate().map_err(said)?,
+    }
+    let info = write_unspoiled(keeper, engine, journal)?;
+    if anew {
+        journal.accept(&info).map_err(said)?;
+    }
+    Ok(info)
 }
 
 /// Writes a snapshot, from the beginning again if a huge value was renamed meanwhile.
@@ -415,12 +396,12 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
     if now_s < last_failure_s + RETRY_AFTER_S {
         return;
     }
-    if settings.appendonly() && !keeper.is_promising() {
+    if keeper.state() == JournalState::StartFailed {
         // The journal was asked for, and the snapshot that it begins with has failed.
         return keeper.snapshots.order(SnapshotReason::Compaction);
     }
     let percentage = settings.auto_aof_rewrite_percentage();
-    if keeper.is_promising() && journal.failure().is_none() && percentage > 0 {
+    if keeper.state() == JournalState::Sound && percentage > 0 {
         let grown = journal.bytes_since_forget();
         let limit = settings.auto_aof_rewrite_min_size().max(snapshot_bytes.saturating_mul(percentage) / 100);
         if grown > limit {

@@ -103,7 +103,7 @@ impl Local {
         let kept = self.keeper.keep(newest);
         for index in queue.drain(..) {
             let Some(io) = self.ios.get_mut(index) else { continue };
-            match kept.standing(io.depends_on, io.last_batch, io.strict) {
+            match kept.standing(io.depends_on, io.strict) {
                 Standing::Good => io.release(),
                 Standing::Waits => {
                     io.held = true;

@@ -73,7 +73,7 @@ fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
             "ERR '{word}' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
         )));
     };
-    if *policy == Some(AppendFsync::Always) && !cx.engine.settings.appendonly() {
+    if *policy == Some(AppendFsync::Always) && !cx.engine.persistence.state().is_promising() {
         return Err(CommandError::fixed("ERR there is no journal to write to: CONFIG SET appendonly yes first"));
     }
     cx.client.durability = *policy;

@@ -2,11 +2,14 @@
 
 use super::help::help;
 use super::manual;
+use crate::args::is_word;
 use crate::client::Client;
 use crate::command::{Command, Flags, at_least, container, exactly, server};
-use crate::context::ServerCx;
+use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
+use crate::journal_state::JournalState;
 use crate::settings::{Origin, Settings};
+use crate::waiting::{Blocked, Event};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -39,6 +42,12 @@ fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     // Even those that were so before: `appendonly yes`, said again, is an order to begin anew.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
+    }
+    // Said to begin, the journal has begun when the snapshot that it begins with is durable: not before is it answered.
+    let is_beginning = matches!(cx.engine.persistence.state(), JournalState::Starting | JournalState::Restarting);
+    if is_beginning && pairs.iter().any(|(name, _)| is_word(name, "appendonly")) {
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Journal, silent: false });
+        return Ok(());
     }
     cx.reply.ok();
     Ok(())

@@ -7,6 +7,7 @@ use crate::command::{Command, Flags, Keys, at_least, read, registry};
 use crate::context::ReadCx;
 use crate::engine::Engine;
 use crate::error::CommandResult;
+use crate::journal_state::JournalState;
 use crate::keyspace::entry::used_at;
 use crate::persistence::{SnapshotReason, Snapshotting};
 use crate::pubsub::Topic;
@@ -211,6 +212,7 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
 /// In Redis's words: a snapshot is its RDB file, the journal its AOF.
 fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
     let report = cx.engine.persistence.report();
+    let journaling = report.state.is_some_and(JournalState::is_promising);
     let now_s = cx.engine.clock.unix_us() / 1_000_000;
     let changes = cx.engine.totals().changes.saturating_sub(report.changes_at_last_save);
     let running = |why| report.snapshot.filter(|snapshot| snapshot.why == why);
@@ -232,7 +234,7 @@ fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("rdb_saves", report.saves.count);
     lines.zeros(&["rdb_last_cow_size", "rdb_last_load_keys_expired"]);
     lines.add("rdb_last_load_keys_loaded", report.keys_loaded);
-    lines.add("aof_enabled", u8::from(report.journaling));
+    lines.add("aof_enabled", u8::from(journaling));
     lines.add("aof_rewrite_in_progress", u8::from(compacting.is_some()));
     lines.add("aof_rewrite_scheduled", u8::from(report.scheduled == Some(SnapshotReason::Compaction)));
     lines.add("aof_last_rewrite_time_sec", took(report.compactions.last_took_s));
@@ -241,8 +243,10 @@ fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("aof_rewrites", report.compactions.count);
     lines.add("aof_rewrites_consecutive_failures", report.compactions.failures_in_a_row);
     lines.add("aof_last_write_status", status(report.failure.is_some()));
+    lines.add("journal_state", report.state.map_or("off", JournalState::name));
+    lines.add("journal_has_room", u8::from(report.has_room));
     lines.zeros(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
-    if report.journaling {
+    if journaling {
         lines.add("aof_current_size", report.journal_bytes);
         lines.add("aof_base_size", report.snapshot_bytes);
         lines.add("aof_pending_rewrite", u8::from(report.scheduled.is_some()));

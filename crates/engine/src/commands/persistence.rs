@@ -80,7 +80,8 @@ fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     let replicas = replicas.ok_or(CommandError::fixed("ERR value is out of range, must be positive"))?;
     let until_ms = deadline(cx)?;
     let persistence = &cx.engine.persistence;
-    let journaling = cx.engine.settings.appendonly();
+    let state = persistence.state();
+    let journaling = state.is_promising();
     if here > 0 && !journaling {
         return Err(CommandError::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
@@ -91,6 +92,9 @@ fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.reply.integer(i64::from(durable));
         cx.reply.integer(0);
         return Ok(());
+    }
+    if here > 0 && state.hides_what_is_not_kept() {
+        cx.engine.pass_write_restrictions()?;
     }
     persistence.request_sync();
     let event = Event::Durable { sequence, on_replicas: replicas > 0 };

@@ -2,6 +2,7 @@
 //! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
 
 use engine::host::{CpuTime, MemoryUse, Shutdown};
+use engine::journal_state::JournalState;
 use engine::keyspace::index::{Condition, Definition};
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::replay::Replay;
@@ -175,6 +176,14 @@ impl Kept {
 }
 
 impl Persistence for Kept {
+    fn state(&self) -> JournalState {
+        JournalState::Sound
+    }
+
+    fn readable(&self, _: bool) -> Option<u64> {
+        None
+    }
+
     fn is_recording(&self) -> bool {
         true
     }

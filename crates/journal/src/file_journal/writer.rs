@@ -58,8 +58,12 @@ pub(super) enum Beginning {
     Next,
 }
 
+/// The reserve on a small disk, of which it would otherwise be a large part.
+const RESERVE_BYTES_MIN: u64 = 128 * 1024;
+
 impl SegmentWriter {
     pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions, id: DirectoryId) -> SegmentWriter {
+        let reserve_bytes_max = storage.disk_bytes().map_or(u64::MAX, |bytes| (bytes / 64).max(RESERVE_BYTES_MIN));
         SegmentWriter {
             storage,
             id,
@@ -69,7 +73,7 @@ impl SegmentWriter {
             file: None,
             data_end: 0,
             file_end: 0,
-            reserve_bytes: options.reserve_bytes,
+            reserve_bytes: options.reserve_bytes.min(reserve_bytes_max),
             reserved_end: 0,
             ends_at: 0,
             handed: Sequence::NONE,
