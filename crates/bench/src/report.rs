@@ -85,7 +85,11 @@ pub(crate) fn console_line(line: &Line) -> String {
     for figures in &line.servers {
         let _ = write!(text, "  {:<32}", figures.server);
         for metric in &metrics {
-            let _ = write!(text, "{:>18}", cell(figures, *metric));
+            let _ = write!(
+                text,
+                "{:>18}",
+                Some(cell(figures, *metric)).filter(|cell| !cell.is_empty()).unwrap_or("-".into())
+            );
         }
         text.push('\n');
     }
