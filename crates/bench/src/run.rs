@@ -14,7 +14,7 @@ use crate::load;
 use crate::machine::Machine;
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, KEYS, Setup, Workload};
+use crate::workloads::{Driver, KEYS, RowFigures, Setup, Workload};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -51,10 +51,8 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
             print!("\n{note}\n");
             report.notes.push(note);
         }
-        for line in lines {
-            print!("{}", report::console_line(&line));
-            report.lines.push(line);
-        }
+        print!("{}", report::console(&lines));
+        report.lines.extend(lines);
     }
     print!("{}", report::summary(&report));
 
@@ -211,7 +209,7 @@ fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> 
 fn measure_rows(
     plan: &Plan,
     workload: &Workload,
-    run: fn(&ServerSpec, u64) -> Result<Vec<(&'static str, Option<Sample>)>>,
+    run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>,
 ) -> Result<Vec<Line>> {
     let amount = workload.amount(None, plan.quick);
     let specs: Vec<_> = specs(plan).collect();

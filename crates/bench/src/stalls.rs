@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::figures::{Metric, Sample};
 use crate::servers::{Persistence, Server, ServerSpec, info, info_field};
 use crate::wire::{Connection, Reply};
+use crate::workloads::RowFigures;
 
 /// One command, or what else may stop a server for a while.
 struct Row {
@@ -92,7 +93,7 @@ const ROWS: &[Row] = &[
     }),
     row("all records expire at once", Bench::expire_records_soon, Bench::wait_for_expiry),
     row("IDX.RANGE as all records expire", Bench::expire_records_soon, |bench| {
-        bench.sleep_until_expiry();
+        sleep_until(bench.expiry_ms + 1);
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "LIMIT", "10"])
     }),
     row("all keys expire at once", Bench::expire_all_soon, Bench::wait_for_expiry),
@@ -128,7 +129,7 @@ fn library() -> String {
 }
 
 /// Runs every row on a server of its own, and tells the figures of those that it knows.
-pub(crate) fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<(&'static str, Option<Sample>)>> {
+pub(crate) fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<RowFigures>> {
     // Redis and Holdfast alike keep DEBUG to themselves unless they are told otherwise.
     let spec = ServerSpec::new(&spec.name, &format!("{} --enable-debug-command yes", spec.command))?;
     let server = Server::start(&spec, Persistence::EverySecond)?;
@@ -298,16 +299,14 @@ impl Bench {
         }
         ensure!(now_ms() < self.expiry_ms, "the keys expired before all of them had a deadline");
         self.left_after = self.size()? - keys.len() as i64;
+        // The rest of the wait falls into what is measured.
+        sleep_until(self.expiry_ms - 2 * SETTLE.as_millis() as u64);
         Ok(())
-    }
-
-    fn sleep_until_expiry(&self) {
-        thread::sleep(Duration::from_millis((self.expiry_ms + 1).saturating_sub(now_ms())));
     }
 
     /// Until the server has removed what has expired.
     fn wait_for_expiry(&mut self) -> Result<Outcome> {
-        self.sleep_until_expiry();
+        sleep_until(self.expiry_ms + 1);
         let started = Instant::now();
         while self.size()? > self.left_after {
             ensure!(started.elapsed() < EXPIRY_MAX, "expired keys are still there after {EXPIRY_MAX:?}");
@@ -333,6 +332,10 @@ const EXPIRY_MAX: Duration = Duration::from_secs(120);
 
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64)
+}
+
+fn sleep_until(unix_ms: u64) {
+    thread::sleep(Duration::from_millis(unix_ms.saturating_sub(now_ms())));
 }
 
 /// PING after PING on a connection of its own.

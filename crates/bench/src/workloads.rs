@@ -302,10 +302,13 @@ pub(crate) enum Driver {
     Search { run: fn(&Server, u64) -> Result<Sample> },
     /// Many things one after the other on a server that `run` starts, alone on the machine. Each has a line of its own, in
     /// the same order for every server; one that a server does not know has no figures.
-    Rows { run: fn(&ServerSpec, u64) -> Result<Vec<(&'static str, Option<Sample>)>>, amount: u64, amount_quick: u64 },
+    Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
     /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
     Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
 }
+
+/// What one row gave, if the server knows it, and its name.
+pub(crate) type RowFigures = (&'static str, Option<Sample>);
 
 /// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
 /// seconds at the speed of Redis 7 on a small machine.
