@@ -64,10 +64,18 @@ impl<'a> Author<'a> {
         self.favourites[self.random.below(self.favourites.len())].clone()
     }
 
+    fn key_for(&mut self, group: &str) -> Vec<u8> {
+        let fitting = match self.is_focused || self.random.one_in(2) {
+            true => None,
+            false => self.vocabulary.fitting_key(group, &mut self.random),
+        };
+        fitting.unwrap_or_else(|| self.key())
+    }
+
     fn request_for(&mut self, number: usize) -> Option<Request> {
         let table = self.table;
         let row = &table.rows[number];
-        let mut draft = Draft { args: row.words.clone(), keys: Vec::new() };
+        let mut draft = Draft { args: row.words.clone(), keys: Vec::new(), group: row.group.clone() };
         if row.arguments.is_empty() {
             self.add_undocumented(row.arity, &mut draft);
         } else {
@@ -76,7 +84,7 @@ impl<'a> Author<'a> {
         if self.random.one_in(4) {
             self.spoil(row.words.len(), &mut draft);
         }
-        let Draft { mut args, mut keys } = draft;
+        let Draft { mut args, mut keys, .. } = draft;
         if !danger::admit(&mut args, &mut self.random) || self.is_avoided(&args) {
             return None;
         }
@@ -178,7 +186,7 @@ impl<'a> Author<'a> {
             Kind::Block => return self.add_all(&argument.members, draft),
             Kind::Key => {
                 draft.keys.push(draft.args.len());
-                self.key()
+                self.key_for(&draft.group)
             }
             Kind::Integer => self.vocabulary.integer(&argument.name, random),
             Kind::Double => self.vocabulary.double(&argument.name, random),
@@ -228,4 +236,51 @@ impl<'a> Author<'a> {
 struct Draft {
     args: Vec<Vec<u8>>,
     keys: Vec<usize>,
+    /// Of the row that it is for.
+    group: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(arguments: Vec<Argument>) -> Vec<Request> {
+        let row = Row { words: vec![b"cmd".to_vec()], arity: -2, flags: Vec::new(), group: String::new(), arguments };
+        let table = Table { rows: vec![row] };
+        let vocabulary = Vocabulary { payloads: Vec::new(), digests: Vec::new() };
+        let mut author = Author::new(&table, &vocabulary, &[], Random::new(7));
+        (0..1_000).map(|_| author.request(|_| true)).collect()
+    }
+
+    fn argument(name: &str, kind: Kind) -> Argument {
+        Argument { name: name.into(), kind, ..Argument::default() }
+    }
+
+    #[test]
+    fn most_requests_fit_and_some_do_not() {
+        let keys = Argument { multiple: true, ..argument("key", Kind::Key) };
+        let requests = requests(vec![argument("numkeys", Kind::Integer), keys]);
+        let fits = |request: &&Request| {
+            let count = request.args.get(1).and_then(|count| str::from_utf8(count).ok()?.parse().ok());
+            count == Some(request.args.len().wrapping_sub(2))
+        };
+        let fitting = requests.iter().filter(fits).count();
+        assert!((500..950).contains(&fitting), "{fitting} of {} fit", requests.len());
+    }
+
+    #[test]
+    fn keys_are_where_the_request_says_they_are() {
+        let requests = requests(vec![argument("key", Kind::Key), argument("value", Kind::String)]);
+        assert!(requests.iter().filter(|request| request.args.len() == 3).all(|request| request.keys == [1]));
+    }
+
+    #[test]
+    fn one_member_of_a_group_is_chosen_with_its_token() {
+        let word = |word: &str| Argument { token: Some(word.into()), ..argument(word, Kind::PureToken) };
+        let one_of = Argument { members: vec![word("NX"), word("XX")], ..argument("condition", Kind::OneOf) };
+        let requests = requests(vec![one_of]);
+        for expected in [b"NX", b"XX"] {
+            assert!(requests.iter().any(|request| request.args == [b"cmd".to_vec(), expected.to_vec()]));
+        }
+    }
 }

@@ -201,3 +201,42 @@ fn small_count(args: &mut [Vec<u8>], at: usize, random: &mut Random) {
         *count = format!("-{}", random.below(1_000)).into_bytes();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted(line: &str, random: &mut Random) -> Option<Vec<String>> {
+        let mut args: Vec<Vec<u8>> = line.split(' ').map(Into::into).collect();
+        admit(&mut args, random).then(|| args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect())
+    }
+
+    #[test]
+    fn what_would_end_the_run_is_never_sent_as_it_is() {
+        let mut random = Random::new(1);
+        for _ in 0..1_000 {
+            assert_eq!(admitted("shutdown NOSAVE", &mut random).unwrap(), ["shutdown", "ABORT"]);
+            assert_eq!(admitted("CONFIG rewrite", &mut random), None);
+            let setting = admitted("Config Set requirepass x dir /", &mut random).unwrap().join(" ");
+            assert!(!setting.contains("requirepass") && !setting.contains("dir"), "{setting}");
+            let pause = admitted("CLIENT PAUSE 9223372036854775807", &mut random).unwrap();
+            assert!(pause[2].parse::<u64>().unwrap() < 100, "{pause:?}");
+            let sleep = admitted("debug sleep 1000", &mut random).unwrap();
+            assert_ne!(sleep[2], "1000");
+        }
+    }
+
+    #[test]
+    fn what_is_rare_is_sent_now_and_then() {
+        let mut random = Random::new(1);
+        let sent = (0..10_000).filter(|_| admitted("FLUSHALL", &mut random).is_some()).count();
+        assert!((100..400).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn all_else_is_sent_as_it_is() {
+        let mut random = Random::new(1);
+        assert_eq!(admitted("SET shutdown 1", &mut random).unwrap(), ["SET", "shutdown", "1"]);
+        assert_eq!(admitted("SETRANGE a 100 x", &mut random).unwrap(), ["SETRANGE", "a", "100", "x"]);
+    }
+}

@@ -147,3 +147,13 @@ fn lua_string(bytes: &[u8]) -> String {
     text.push('\'');
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_are_one_lua_literal() {
+        assert_eq!(lua_string(b"it's a \\ \0\n\xff9"), r"'it\'s a \\ \000\010\2559'");
+    }
+}

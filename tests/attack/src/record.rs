@@ -1,6 +1,6 @@
 //! What each connection has sent last, kept for the case that the run fails. Also how a run ends early.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,8 @@ use wire::{Reply, quote};
 pub(crate) struct Record {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) requests: AtomicU64,
+    /// For each row of the command table that was sent alone, whether it has ever been answered without an error.
+    reached: Mutex<BTreeMap<String, bool>>,
     failure: Mutex<Option<String>>,
     lines: Vec<Mutex<VecDeque<Sent>>>,
 }
@@ -30,6 +32,7 @@ impl Record {
         Record {
             stop: Arc::default(),
             requests: AtomicU64::new(0),
+            reached: Mutex::default(),
             failure: Mutex::new(None),
             lines: (0..connections).map(|_| Mutex::default()).collect(),
         }
@@ -76,6 +79,14 @@ impl Record {
         if line.len() > KEPT {
             line.pop_front();
         }
+    }
+
+    pub(crate) fn reached(&self, row: String, well: bool) {
+        *lock(&self.reached).entry(row).or_default() |= well;
+    }
+
+    pub(crate) fn take_reached(&self) -> BTreeMap<String, bool> {
+        std::mem::take(&mut lock(&self.reached))
     }
 
     /// The first failure counts; the others follow from it.

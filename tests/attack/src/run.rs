@@ -36,6 +36,9 @@ pub fn run(plan: &Plan) -> Result<(), Box<Failure>> {
             Round { plan, record: &record, work: &work, seed: mix(plan.seed, 0, totals.rounds), server: None };
         let outcome = round.run(left);
         totals.requests += record.requests.load(Ordering::Relaxed);
+        for (row, well) in record.take_reached() {
+            *totals.reached.entry(row).or_default() |= well;
+        }
         if let Err(what) = outcome {
             return Err(Box::new(round.failure(totals.rounds, what)));
         }
@@ -44,6 +47,7 @@ pub fn run(plan: &Plan) -> Result<(), Box<Failure>> {
         "{} rounds, {} requests: the server lived, answered, and kept what it had",
         totals.rounds, totals.requests
     );
+    println!("{}", totals.reach());
     // What cannot be removed is in nobody's way.
     let _ = fs::remove_dir_all(work);
     Ok(())
@@ -72,6 +76,21 @@ const ADDRESS_SPACE_MAX: u64 = 8 << 30;
 struct Totals {
     rounds: u64,
     requests: u64,
+    reached: BTreeMap<String, bool>,
+}
+
+impl Totals {
+    /// What one connection alone has sent, and which of it was never answered well: whether the attack reaches what it
+    /// attacks.
+    fn reach(&self) -> String {
+        let refused: Vec<_> = self.reached.iter().filter(|(_, well)| !**well).map(|(row, _)| row.as_str()).collect();
+        let well = self.reached.len() - refused.len();
+        format!(
+            "alone: {} commands, {well} of them also without an error; the others: {}",
+            self.reached.len(),
+            refused.join(", ")
+        )
+    }
 }
 
 struct Round<'a> {

@@ -349,11 +349,7 @@ const FILLING: &[&str] = &[
 impl Vocabulary {
     /// Fills an empty server and collects what it answers.
     pub(crate) fn collect(talk: &mut Talk) -> Result<Vocabulary, String> {
-        for request in filling() {
-            // Some of it is an error on purpose or the second time.
-            talk.run(&request)?;
-        }
-        talk.run(&["FUNCTION", "LOAD", "REPLACE", PASSING_LIBRARY])?;
+        fill(talk)?;
         let mut payloads = Vec::new();
         for key in ["str:short", "num:1", "hash:small", "hash:large", "zset:small", "zset:large", "rec:1"] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {
@@ -380,6 +376,20 @@ impl Vocabulary {
             3 => format!("key:{}", random.below(40)).into_bytes(),
             _ => random.pick(KEYS).into(),
         }
+    }
+
+    /// A key that holds, or held, what commands of this group of the documentation are for.
+    pub(crate) fn fitting_key(&self, group: &str, random: &mut Random) -> Option<Vec<u8>> {
+        let prefixes: &[&str] = match group {
+            "string" => &["str:", "num:", "float:", "missing:"],
+            "bitmap" => &["bits", "str:", "missing:"],
+            "hash" => &["hash:", "rec:", "job:"],
+            "sorted-set" => &["zset:", "idx:"],
+            _ => return None,
+        };
+        let fits = |key: &&&str| prefixes.iter().any(|prefix| key.starts_with(prefix));
+        let fitting: Vec<_> = KEYS.iter().filter(fits).copied().collect();
+        Some(random.pick(&fitting).into())
     }
 
     /// A value for an argument of which the documentation tells only the name.
@@ -513,9 +523,13 @@ impl Vocabulary {
     }
 }
 
-/// All of the filling, the large values too.
-fn filling() -> Vec<Vec<Vec<u8>>> {
-    (0..FILLINGS).map(filling_number).collect()
+/// Puts something of every kind into a server.
+pub(crate) fn fill(talk: &mut Talk) -> Result<(), String> {
+    for number in 0..FILLINGS {
+        // Some of it is an error on purpose, or where it was done before.
+        talk.run(&filling_number(number))?;
+    }
+    talk.run(&["FUNCTION", "LOAD", "REPLACE", PASSING_LIBRARY]).map(drop)
 }
 
 /// One request of the filling, for a session that begins.
