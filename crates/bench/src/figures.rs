@@ -61,6 +61,9 @@ pub(crate) enum Metric {
     RssPerItem,
     #[serde(rename = "used_memory_bytes_per_item")]
     UsedMemoryPerItem,
+    /// From a command's request to the end of its reply.
+    #[serde(rename = "command_ms")]
+    CommandTime,
     /// From the start of a server that has data until it answers.
     #[serde(rename = "start_s")]
     StartTime,
@@ -249,6 +252,7 @@ impl Metric {
             Metric::LoadBusy => "load busy",
             Metric::RssPerItem => "RSS each",
             Metric::UsedMemoryPerItem => "used_memory each",
+            Metric::CommandTime => "command",
             Metric::StartTime => "start",
             Metric::SnapshotTime => "snapshot",
             Metric::RssGrowth => "RSS growth",
@@ -271,7 +275,8 @@ impl Metric {
             | Metric::LatencyP99
             | Metric::LatencyP999
             | Metric::LatencyMax
-            | Metric::LatencyP999Before => format!("{value:.3} ms"),
+            | Metric::LatencyP999Before
+            | Metric::CommandTime => format!("{value:.3} ms"),
             Metric::ServerCpu | Metric::UnindexedCpu => format!("{value:.2} us"),
             Metric::LoadBusy => format!("{:.0}%", value * 100.0),
             Metric::RssPerItem

@@ -1,7 +1,7 @@
 //! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
 //!
 //! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
-//! contenders, `load`, `coordination`, `stuck`, `lives`, `index_cost`, `sorted_sets`, `memory` and `durability` drive
+//! contenders, `load`, `coordination`, `stuck`, `lives`, `index_cost`, `sorted_sets`, `memory`, `stalls` and `durability` drive
 //! them, `figures` turns rounds into medians, ratios and verdicts, and `report` and `chart` write them down.
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod servers;
 mod sorted_sets;
+mod stalls;
 mod stuck;
 mod wire;
 mod workloads;
@@ -55,7 +56,8 @@ fn main() -> ExitCode {
 #[command(name = "scripts/bench")]
 struct Args {
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`)
+    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `stalls`: how long a large command keeps
+    /// others waiting)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 

@@ -74,8 +74,48 @@ pub(crate) fn heading(report: &Report) -> String {
     format!("{}\n{}; load average before: {load}\n", report.contenders(), report.conditions())
 }
 
+/// What one workload gave.
+pub(crate) fn console(lines: &[Line]) -> String {
+    match lines.iter().all(is_row) {
+        true => side_by_side(lines.iter()),
+        false => lines.iter().map(console_line).collect(),
+    }
+}
+
+/// Whether a line is one of many short ones, which are read best in one table with a row for each.
+fn is_row(line: &Line) -> bool {
+    line.metrics().contains(&Metric::CommandTime)
+}
+
+/// A row for each line; for each metric the figures of all servers, then the ratios to the peers.
+fn side_by_side<'a>(lines: impl Iterator<Item = &'a Line> + Clone) -> String {
+    const METRICS: [Metric; 2] = [Metric::LatencyMax, Metric::CommandTime];
+    let Some(first) = lines.clone().next() else { return String::new() };
+    let mut names = vec!["work".to_string()];
+    for metric in METRICS {
+        names.extend(first.servers.iter().map(|figures| format!("{}, {}", metric.label(), figures.server)));
+        names.extend(first.servers[1..].iter().map(|peer| format!("ratio to {}", peer.server)));
+    }
+    let rules = names.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" });
+    let mut text = format!("\n| {} |\n| {} |\n", names.join(" | "), rules.collect::<Vec<_>>().join(" | "));
+    for line in lines {
+        let mut cells = vec![line.about.to_string()];
+        for metric in METRICS {
+            cells.extend(line.servers.iter().map(|figures| cell(figures, metric)));
+            cells.extend(
+                line.servers[1..]
+                    .iter()
+                    .map(|peer| line.ratio(&peer.server, metric).map(Ratio::text).unwrap_or_default()),
+            );
+        }
+        let cells = cells.into_iter().map(|cell| if cell.is_empty() { "-".to_string() } else { cell });
+        let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    text
+}
+
 /// One measured line: a row for each server, then the ratios.
-pub(crate) fn console_line(line: &Line) -> String {
+fn console_line(line: &Line) -> String {
     let metrics = line.metrics();
     let mut text = format!("\n{:<34}", title(line));
     for metric in &metrics {
@@ -157,6 +197,9 @@ pub(crate) fn markdown(report: &Report) -> String {
             }
         }
     }
+    if report.lines.iter().any(is_row) {
+        text.push_str(&side_by_side(report.lines.iter().filter(|line| is_row(line))));
+    }
     if report.lines.iter().flat_map(|line| &line.servers).any(ServerFigures::limited_by_load) {
         let _ = write!(text, "\n{LOAD_LIMIT_NOTE}\n");
     }
@@ -172,7 +215,7 @@ const LOAD_LIMIT_NOTE: &str = "`*` the load generator was busy all the time: the
 /// Lines grouped by the metrics they have, in the order measured: load and memory make tables of their own.
 fn tables(report: &Report) -> Vec<(Vec<Metric>, Vec<&Line>)> {
     let mut tables: Vec<(Vec<Metric>, Vec<&Line>)> = Vec::new();
-    for line in &report.lines {
+    for line in report.lines.iter().filter(|line| !is_row(line)) {
         let metrics = line.metrics();
         match tables.iter_mut().find(|(of_table, _)| *of_table == metrics) {
             Some((_, lines)) => lines.push(line),
@@ -376,5 +419,23 @@ holdfast 1.0, redis 1.0. Abacus <9>, 2 cores, 2.0 GiB, Linux 6.1; 50 connections
         assert_eq!(line["servers"][0]["median"]["throughput_per_s"], 900_000.0);
         assert_eq!(line["ratios"][0]["verdict"]["target"]["at_least"], 1.7);
         assert_eq!(line["ratios"][0]["verdict"]["met"], false);
+    }
+
+    #[test]
+    fn rows_are_shown_side_by_side_with_a_dash_for_what_a_peer_lacks() {
+        let sample = |longest, took| vec![Sample::from([(Metric::LatencyMax, longest), (Metric::CommandTime, took)])];
+        let line = |about, subject, peer| {
+            let servers = vec![ServerFigures::new("holdfast", subject), ServerFigures::new("redis", peer)];
+            let ratios = ratios(&servers, None, &[]);
+            Line { workload: "stalls", about, pipeline: None, amount: 1, servers, ratios, limits: Vec::new() }
+        };
+        let lines = [line("KEYS", sample(2.0, 3.0), sample(4.0, 12.0)), line("HFIND", sample(1.0, 2.0), Vec::new())];
+        let expected = "
+| work | longest, holdfast | longest, redis | ratio to redis | command, holdfast | command, redis | ratio to redis |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| KEYS | 2.000 ms | 4.000 ms | 0.50x | 3.000 ms | 12.000 ms | 0.25x |
+| HFIND | 1.000 ms | - | - | 2.000 ms | - | - |
+";
+        assert_eq!(console(&lines), expected);
     }
 }

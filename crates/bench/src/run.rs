@@ -14,7 +14,7 @@ use crate::load;
 use crate::machine::Machine;
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, KEYS, Setup, Workload};
+use crate::workloads::{Driver, KEYS, RowFigures, Setup, Workload};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -51,10 +51,8 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
             print!("\n{note}\n");
             report.notes.push(note);
         }
-        for line in lines {
-            print!("{}", report::console_line(&line));
-            report.lines.push(line);
-        }
+        print!("{}", report::console(&lines));
+        report.lines.extend(lines);
     }
     print!("{}", report::summary(&report));
 
@@ -113,6 +111,7 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
             measure_in_turns(plan, workload, &servers, run)
         }
         Driver::Custom { run, .. } => Ok(vec![measure_alone(plan, workload, run)?]),
+        Driver::Rows { run, .. } => measure_rows(plan, workload, run),
         Driver::Own { run, .. } => {
             let amount = workload.amount(None, plan.quick);
             let samples = (0..plan.rounds).map(|_| run(&plan.subject, amount)).collect::<Result<_>>()?;
@@ -204,6 +203,30 @@ fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> 
         }
     }
     Ok(line(plan, workload, None, samples))
+}
+
+/// A line for each row; the servers take turns, alone on the machine.
+fn measure_rows(
+    plan: &Plan,
+    workload: &Workload,
+    run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>,
+) -> Result<Vec<Line>> {
+    let amount = workload.amount(None, plan.quick);
+    let specs: Vec<_> = specs(plan).collect();
+    let mut names = Vec::new();
+    let mut samples: Vec<Vec<Vec<Sample>>> = Vec::new();
+    for round in 0..plan.rounds {
+        for turn in turns(round, specs.len()) {
+            let rows = run(specs[turn], amount).with_context(|| format!("server `{}`", specs[turn].name))?;
+            names = rows.iter().map(|(name, _)| *name).collect();
+            samples.resize(rows.len(), vec![Vec::new(); specs.len()]);
+            for (of_row, (_, sample)) in samples.iter_mut().zip(rows) {
+                of_row[turn].extend(sample);
+            }
+        }
+    }
+    let line = |(name, samples)| Line { about: name, ..line(plan, workload, None, samples) };
+    Ok(names.into_iter().zip(samples).map(line).collect())
 }
 
 /// The order of the servers in a round. Every other one goes backwards, so that nobody always follows the same

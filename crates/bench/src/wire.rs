@@ -1,6 +1,6 @@
 //! A small blocking client of the Redis protocol. Knows nothing of what the commands mean.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -58,6 +58,11 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads a reply and keeps nothing of it, except the text of an error.
+    pub(crate) fn skip_reply(&mut self) -> Result<Option<String>> {
+        skip_reply(&mut self.stream, &mut self.line).context("cannot read the server's reply")
+    }
+
     pub(crate) fn read_reply(&mut self) -> Result<Reply> {
         read_reply(&mut self.stream, &mut self.line).context("cannot read the server's reply")
     }
@@ -105,6 +110,32 @@ fn read_reply(stream: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Reply> {
     })
 }
 
+fn skip_reply(stream: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<String>> {
+    let mut replies: u64 = 1;
+    while replies > 0 {
+        replies -= 1;
+        line.clear();
+        stream.read_until(b'\n', line)?;
+        let Some(head) = line.strip_suffix(b"\r\n") else { bail!("the connection was closed") };
+        let (kind, rest) = str::from_utf8(head)?.split_at_checked(1).context("an empty line is not a reply")?;
+        match kind {
+            "+" | ":" => {}
+            "-" => return Ok(Some(rest.to_string())),
+            "$" | "*" if rest == "-1" => {}
+            "$" => {
+                let bytes = rest.parse::<u64>()? + 2;
+                let skipped = io::copy(&mut stream.by_ref().take(bytes), &mut io::sink())?;
+                if skipped < bytes {
+                    bail!("the connection was closed");
+                }
+            }
+            "*" => replies += rest.parse::<u64>()?,
+            _ => bail!("this client does not read replies such as {:?}", String::from_utf8_lossy(head)),
+        }
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,5 +159,16 @@ mod tests {
         assert_eq!(next(), Reply::Bulk(None));
         assert_eq!(next(), Reply::Array(vec![Reply::Array(Vec::new()), Reply::Integer(1)]));
         assert_eq!(read_reply(&mut stream, &mut line).unwrap_err().to_string(), "the connection was closed");
+    }
+
+    #[test]
+    fn a_reply_is_skipped_whole() {
+        let mut stream = "*3\r\n$5\r\na\r\nbc\r\n*2\r\n:1\r\n$-1\r\n*0\r\n-ERR no\r\n+OK\r\n".as_bytes();
+        let mut line = Vec::new();
+        let mut skip = || skip_reply(&mut stream, &mut line);
+        assert_eq!(skip().unwrap(), None);
+        assert_eq!(skip().unwrap(), Some("ERR no".into()));
+        assert_eq!(skip().unwrap(), None);
+        assert!(skip().is_err());
     }
 }

@@ -14,6 +14,7 @@ use crate::lives;
 use crate::memory;
 use crate::servers::{Persistence, Server, ServerSpec};
 use crate::sorted_sets;
+use crate::stalls;
 use crate::stuck;
 
 /// Keys in the preloaded data sets, and the range of redis-benchmark's random numbers.
@@ -208,6 +209,14 @@ pub(crate) static WORKLOADS: &[Workload] = &[
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.5) }],
     },
     Workload {
+        name: "stalls",
+        about: "Large commands",
+        persistence: Persistence::EverySecond,
+        setup: Setup::Nothing,
+        driver: Driver::Rows { run: stalls::stalls, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[],
+    },
+    Workload {
         name: "durability-everysec",
         about: "HSET, everysec",
         persistence: Persistence::EverySecond,
@@ -291,9 +300,15 @@ pub(crate) enum Driver {
     /// Reads from a large data set; the servers take turns. They are kept, with what they hold, for the next workload
     /// of this kind.
     Search { run: fn(&Server, u64) -> Result<Sample> },
+    /// Many things one after the other on a server that `run` starts, alone on the machine. Each has a line of its own, in
+    /// the same order for every server; one that a server does not know has no figures.
+    Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
     /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
     Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
 }
+
+/// What one row gave, if the server knows it, and its name.
+pub(crate) type RowFigures = (&'static str, Option<Sample>);
 
 /// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
 /// seconds at the speed of Redis 7 on a small machine.
@@ -345,7 +360,9 @@ impl Workload {
                 if quick { count / 6 } else { *count }
             }
             Driver::Search { .. } => self.setup.size(quick),
-            Driver::Custom { amount, amount_quick, .. } | Driver::Own { amount, amount_quick, .. } => {
+            Driver::Custom { amount, amount_quick, .. }
+            | Driver::Rows { amount, amount_quick, .. }
+            | Driver::Own { amount, amount_quick, .. } => {
                 if quick {
                     amount_quick
                 } else {
@@ -462,9 +479,12 @@ mod tests {
     }
 
     #[test]
-    fn the_durability_group_is_the_workloads_that_keep_a_journal() {
+    fn the_workloads_that_keep_a_journal_are_the_durability_group_and_the_stalls() {
         let journaled: Vec<_> = WORKLOADS.iter().filter(|workload| workload.persistence != Persistence::Off).collect();
-        assert_eq!(selected(&["durability"]), journaled.iter().map(|workload| workload.name).collect::<Vec<_>>());
+        assert_eq!(
+            selected(&["durability", "stalls"]),
+            journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
+        );
     }
 
     #[test]

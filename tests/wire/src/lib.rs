@@ -20,7 +20,7 @@ pub use random::Random;
 pub use reply::Reply;
 pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};
-pub use text::{quote, split_args};
+pub use text::{glob, quote, split_args};
 
 /// Runs a transcript against an empty server, alone, and panics at the first reply that differs.
 #[track_caller]

@@ -79,6 +79,11 @@ impl Server {
         assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
     }
 
+    /// How the process has ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().expect("cannot ask for the process")
+    }
+
     /// Waits for the process to end by itself.
     #[track_caller]
     pub fn wait_for_end(&mut self) -> ExitStatus {

@@ -83,7 +83,7 @@ pub(crate) fn unquote(text: &[u8]) -> Result<(Vec<u8>, &[u8]), String> {
 }
 
 /// Whether `text` matches `pattern`, where `*` is any run of bytes and `?` any one byte.
-pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
     // Backtracks to the latest `*` only, which is enough: an earlier one could not match more.
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
