@@ -56,7 +56,8 @@ pub struct Engine {
     pub host: Arc<dyn Host>,
     pub clock: Arc<dyn Clock>,
     /// Unix milliseconds at which the engine was made.
-    pub started_ms: u64,
+    /// Nanoseconds of the monotonic clock.
+    pub started_ns: u64,
     /// Forty hexadecimal digits that tell one run of the server from another.
     pub run_id: String,
     /// Keeps what is changed.
@@ -122,6 +123,14 @@ pub struct Worker {
     ahead_ns: u64,
 }
 
+impl Worker {
+    /// The instant that the requests being executed see, on the monotonic clock.
+    #[inline]
+    pub fn monotonic_ms(&self) -> u64 {
+        self.last_ns / 1_000_000
+    }
+}
+
 /// What the connection does after a request.
 pub enum Flow {
     /// Goes on with the next request.
@@ -180,7 +189,7 @@ impl Engine {
         workers: usize,
     ) -> Engine {
         let rows = registry().rows().len();
-        let started_ms = clock.unix_us() / 1000;
+        let (started_ms, started_ns) = (clock.unix_us() / 1000, clock.monotonic_ns());
         let mut random = fastrand::Rng::with_seed(clock.unix_us() ^ u64::from(host.process_id()) << 32);
         let books = || Arc::new(WorkerBooks { stats: WorkerStats::new(rows), histograms: Histograms::new(rows) });
         let run_id = random_id(&mut random);
@@ -202,7 +211,7 @@ impl Engine {
             latency: Monitor::default(),
             host,
             clock,
-            started_ms,
+            started_ns,
             replication_id: Mutex::new(run_id.clone()),
             run_id,
             persistence: Arc::new(Forgetful),
@@ -320,7 +329,7 @@ impl Engine {
         let reply_at = out.len();
         let found = self.find(client, request);
         if let Ok(registered) = found
-            && let Some(until_ms) = self.pause.holds(registered.command.flags.has(Flags::WRITE), worker.now_ms)
+            && let Some(until_ms) = self.pause.holds(registered.command.flags.has(Flags::WRITE), worker.monotonic_ms())
             && !is_exempt_from_pause(registered)
             && self.gates(client, registered).is_ok()
         {
@@ -328,7 +337,7 @@ impl Engine {
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);
         }
-        client.handle.active_s.store((worker.now_ms / 1000) as u32, Relaxed);
+        client.handle.note_active(worker.last_ns);
         let mut after = After::Continue;
         match found {
             Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {

@@ -21,7 +21,7 @@ impl Engine {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
         // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
-        if !self.active_expiry.load(Relaxed) || self.pause.is_on(worker.now_ms) || self.is_restricted() {
+        if !self.active_expiry.load(Relaxed) || self.pause.is_on(self.clock.monotonic_ms()) || self.is_restricted() {
             return false;
         }
         let started_ns = self.clock.monotonic_ns();
