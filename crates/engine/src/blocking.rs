@@ -309,7 +309,7 @@ impl Engine {
             out.clear();
             Reply::new(&mut out, waiter.protocol).error(&text);
         }
-        waiter.handle.active_s.store((worker.now_ms / 1000) as u32, Relaxed);
+        waiter.handle.note_active(worker.last_ns);
         waiter.ticket.put(out, &client);
         waiter.handle.wake();
         true

@@ -27,8 +27,8 @@ pub struct ClientHandle {
     pub created_ms: u64,
     /// Boxed: most connections of a fleet are anonymous.
     labels: Mutex<Option<Box<Labels>>>,
-    /// Unix seconds of the last command.
-    pub active_s: AtomicU32,
+    /// Seconds of the monotonic clock when it was last active.
+    active_s: AtomicU32,
     pub db: AtomicU8,
     pub resp: AtomicU8,
     /// Index of the last command's row plus one; 0 before the first.
@@ -90,7 +90,7 @@ impl Labels {
 }
 
 impl ClientHandle {
-    /// A handle that belongs to no registry yet.
+    /// A handle that belongs to no registry yet; `now_ms` is unix time.
     pub fn new(id: u64, address: String, local_address: String, fd: i32, now_ms: u64, wake: Wake) -> ClientHandle {
         ClientHandle {
             id,
@@ -99,7 +99,7 @@ impl ClientHandle {
             fd,
             created_ms: now_ms,
             labels: Mutex::default(),
-            active_s: AtomicU32::new((now_ms / 1000) as u32),
+            active_s: AtomicU32::new(0),
             db: AtomicU8::new(0),
             resp: AtomicU8::new(2),
             last_command: AtomicU32::new(0),
@@ -122,6 +122,17 @@ impl ClientHandle {
             outbox_filled: AtomicBool::new(false),
             wake,
         }
+    }
+
+    /// The client is active at this instant of the monotonic clock.
+    #[inline]
+    pub fn note_active(&self, monotonic_ns: u64) {
+        self.active_s.store((monotonic_ns / 1_000_000_000) as u32, Relaxed);
+    }
+
+    /// For how many seconds it has not been.
+    pub fn idle_s(&self, monotonic_ns: u64) -> u64 {
+        (monotonic_ns / 1_000_000_000).saturating_sub(self.active_s.load(Relaxed).into())
     }
 
     /// So many channels, patterns and shard channels are subscribed to.

@@ -209,7 +209,7 @@ impl Engine {
         let (now_ms, gathering) = (worker.now_ms, worker.gathering);
         let stats = &worker.books.stats;
         let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
-        view.tell_to(&worker.news, self.events_told(command.handler, now_ms));
+        view.tell_to(&worker.news, self.events_told(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
@@ -231,7 +231,7 @@ impl Engine {
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);
                 let (mut keys, mut handed_over) = (cx.keys, None);
-                if keys.has_overdue() && self.may_expire(now_ms) {
+                if keys.has_overdue() && self.may_expire() {
                     let mut recorder = keys.into_recorder(self, &mut worker.effects);
                     recorder.expire_met();
                     stats.changes.add(recorder.changes);

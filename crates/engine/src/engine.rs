@@ -60,7 +60,8 @@ pub struct Engine {
     pub host: Arc<dyn Host>,
     pub clock: Arc<dyn Clock>,
     /// Unix milliseconds at which the engine was made.
-    pub started_ms: u64,
+    /// Nanoseconds of the monotonic clock.
+    pub started_ns: u64,
     /// Forty hexadecimal digits that tell one run of the server from another.
     pub run_id: String,
     /// Keeps what is changed.
@@ -128,6 +129,14 @@ pub struct Worker {
     ahead_ns: u64,
 }
 
+impl Worker {
+    /// The instant that the requests being executed see, on the monotonic clock.
+    #[inline]
+    pub fn monotonic_ms(&self) -> u64 {
+        self.last_ns / 1_000_000
+    }
+}
+
 /// What the connection does after a request.
 pub enum Flow {
     /// Goes on with the next request.
@@ -180,7 +189,7 @@ impl Engine {
         workers: usize,
     ) -> Engine {
         let rows = registry().rows().len();
-        let started_ms = clock.unix_us() / 1000;
+        let (started_ms, started_ns) = (clock.unix_us() / 1000, clock.monotonic_ns());
         let mut random = fastrand::Rng::with_seed(clock.unix_us() ^ u64::from(host.process_id()) << 32);
         let books = || Arc::new(WorkerBooks { stats: WorkerStats::new(rows), histograms: Histograms::new(rows) });
         let run_id = random_id(&mut random);
@@ -203,7 +212,7 @@ impl Engine {
             latency: Monitor::default(),
             host,
             clock,
-            started_ms,
+            started_ns,
             replication_id: Mutex::new(run_id.clone()),
             run_id,
             persistence: Arc::new(Forgetful),
@@ -347,7 +356,8 @@ impl Engine {
         let depended_on = client.depends_on;
         let found = self.find(client, request);
         if let Ok(registered) = found
-            && let Some(until_ms) = self.pause.holds(|| self.may_write(client, registered, request), worker.now_ms)
+            && let Some(until_ms) =
+                self.pause.holds(|| self.may_write(client, registered, request), worker.monotonic_ms())
             && !is_exempt_from_pause(registered)
             && self.gates(client, registered, request).is_ok()
         {
@@ -355,7 +365,7 @@ impl Engine {
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);
         }
-        client.handle.active_s.store((worker.now_ms / 1000) as u32, Relaxed);
+        client.handle.note_active(worker.last_ns);
         let mut after = After::Continue;
         match found {
             Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {
@@ -587,11 +597,11 @@ impl Engine {
 
     /// Which events somebody may want to hear of when a command is run: bits of `settings::events`.
     #[inline]
-    pub(crate) fn events_told(&self, handler: Handler, now_ms: u64) -> u32 {
+    pub(crate) fn events_told(&self, handler: Handler) -> u32 {
         match events::told(self.settings.notify_keyspace_events()) {
             0 => 0,
             // What is past its time is absent then, but it is not removed.
-            told if matches!(handler, Handler::Read(_)) && !self.may_expire(now_ms) => told & events::KEY_MISS,
+            told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & events::KEY_MISS,
             told => told,
         }
     }

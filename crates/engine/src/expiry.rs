@@ -21,7 +21,7 @@ impl Engine {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
         // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
-        if !self.active_expiry.load(Relaxed) || !self.may_expire(worker.now_ms) {
+        if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
         }
         let started_ns = self.clock.monotonic_ns();

@@ -106,8 +106,8 @@ impl Engine {
     /// True when what has expired may be removed. While writes are refused or clients are paused it is absent for
     /// readers, and stays where it is.
     #[inline]
-    pub(crate) fn may_expire(&self, now_ms: u64) -> bool {
-        !self.is_restricted() && !self.pause.is_on(now_ms)
+    pub(crate) fn may_expire(&self) -> bool {
+        !self.is_restricted() && !(self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms()))
     }
 
     /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.

@@ -1,11 +1,16 @@
 //! What the engine asks of the world it runs in. The server answers; tests answer with what they like.
 
-/// Time, passed in so that the engine never reads a clock by itself.
+/// Time, passed in so that the engine never reads a clock by itself. Unix time may jump: it is for points in time (a deadline, the
+/// time of a snapshot). Lengths of time (idle, paused, running) are measured with the monotonic clock.
 pub trait Clock: Send + Sync {
     /// Unix time in microseconds.
     fn unix_us(&self) -> u64;
     /// A clock that never goes back, in nanoseconds from an arbitrary start.
     fn monotonic_ns(&self) -> u64;
+    /// The same in milliseconds.
+    fn monotonic_ms(&self) -> u64 {
+        self.monotonic_ns() / 1_000_000
+    }
     /// Both at once: unix microseconds and monotonic nanoseconds.
     fn both(&self) -> (u64, u64) {
         (self.unix_us(), self.monotonic_ns())

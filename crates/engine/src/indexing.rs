@@ -282,7 +282,7 @@ impl Engine {
     pub(crate) fn lock_for_index(&self, worker: &mut Worker, db: usize) -> Result<Option<Locked<'_>>, CommandError> {
         let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
         let now_ms = worker.now_ms;
-        let overdue = if self.may_expire(now_ms) { locked.overdue_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
+        let overdue = if self.may_expire() { locked.overdue_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
         if locked.unsettled(db) <= SETTLED_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
             return Ok(Some(locked));
         }
@@ -317,10 +317,10 @@ impl Engine {
 
     /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
     pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
-        if !self.may_expire(worker.now_ms) {
+        if !self.may_expire() {
             return locked.settle(db);
         }
-        let events = self.events_told(Handler::Container, worker.now_ms);
+        let events = self.events_told(Handler::Container);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
         view.tell_to(&worker.news, events);
         let mut keys = view.into_recorder(self, &mut worker.effects);

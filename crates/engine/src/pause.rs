@@ -1,4 +1,5 @@
-//! CLIENT PAUSE: commands wait until a moment or until UNPAUSE. Knows who waits; refuses to know time.
+//! CLIENT PAUSE: commands wait until a moment or until UNPAUSE. Knows who waits; is told the time, in milliseconds of the
+//! monotonic clock: a pause is a length of time, whatever becomes of the wall clock.
 
 use crate::clients::ClientHandle;
 use parking_lot::Mutex;
@@ -23,7 +24,7 @@ struct State {
 /// The pause in force, if any.
 #[derive(Default)]
 pub struct Pause {
-    /// Unix milliseconds; 0 when there is no pause. Read before every command, so it is kept outside the lock.
+    /// 0 when there is no pause. Read before every command, so it is kept outside the lock.
     until_ms: AtomicU64,
     state: Mutex<State>,
 }
@@ -86,6 +87,12 @@ impl Pause {
     /// A client that waits no longer because it is gone.
     pub fn forget(&self, id: u64) {
         self.state.lock().waiting.remove(&id);
+    }
+
+    /// True when a pause has begun that nobody has noticed the end of yet.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.until_ms.load(Relaxed) > 0
     }
 
     /// True while commands (at least writes) wait; the active expiry cycle then rests, as in Redis.

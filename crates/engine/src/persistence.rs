@@ -83,6 +83,7 @@ pub struct Finished {
 /// How far the start has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loading {
+    /// Unix seconds.
     pub since_s: u64,
     pub total_bytes: u64,
     pub loaded_bytes: u64,
@@ -93,7 +94,8 @@ pub struct Loading {
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshotting {
     pub why: SnapshotReason,
-    pub since_s: u64,
+    /// For how long it has been taken.
+    pub running_s: u64,
     pub keys: u64,
     pub keys_total: u64,
     /// From 0 to 1.

@@ -33,6 +33,17 @@ pub(crate) fn used() -> u64 {
     COUNTS.iter().map(|cell| cell.0.load(Relaxed)).sum::<i64>().max(0) as u64
 }
 
+/// Has a thread of jemalloc's own give pages that are no longer used back to the operating system, within ten seconds or so.
+/// Without it that is done by whoever allocates next from the same arena: by a worker while clients wait, or, after
+/// FLUSHALL on a quiet server, by nobody.
+pub(crate) fn give_back_in_background() {
+    let begun = tikv_jemalloc_ctl::max_background_threads::write(1)
+        .and_then(|()| tikv_jemalloc_ctl::background_thread::write(true));
+    if let Err(error) = begun {
+        tracing::warn!(%error, "memory that is freed is given back late: the allocator has no thread for that");
+    }
+}
+
 #[inline]
 fn count(by: i64) {
     let cell = CELL.try_with(|cell| {

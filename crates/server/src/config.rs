@@ -52,7 +52,7 @@ pub(crate) enum Invocation {
 pub(crate) enum Tool {
     Check { dir: PathBuf },
     Export { dir: PathBuf, output: Option<PathBuf> },
-    Import { file: PathBuf, dir: PathBuf },
+    Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
 }
 
 /// The settings to start with.
@@ -72,7 +72,11 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
     let tool = match name {
         "check" => Tool::Check { dir },
         "export" => Tool::Export { dir, output: path("output") },
-        _ => Tool::Import { file: path("FILE").context("import needs a file")?, dir },
+        _ => Tool::Import {
+            file: path("FILE").context("import needs a file")?,
+            dir,
+            skip_unsupported: given.get_flag("skip-unsupported"),
+        },
     };
     Ok(Invocation::Use(tool, loaded))
 }
@@ -90,7 +94,13 @@ fn tools() -> [Command; 3] {
         Command::new("import")
             .about("Reads an RDB or AOF file of Redis's into a data directory")
             .arg(path("FILE").required(true).help("FILE.rdb, FILE.aof, a manifest, or an appendonlydir"))
-            .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into")),
+            .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into"))
+            .arg(
+                Arg::new("skip-unsupported")
+                    .long("skip-unsupported")
+                    .action(ArgAction::SetTrue)
+                    .help("End with 0 although something was left out; without it, that ends with 3"),
+            ),
     ]
 }
 

@@ -329,6 +329,7 @@ impl Peer {
         let id = engine.clients.next_id();
         let handle =
             Arc::new(ClientHandle::new(id, address.to_string(), local_address, stream.as_raw_fd(), now_ms, wake));
+        handle.note_active(engine.clock.monotonic_ns());
         engine.clients.add(handle.clone());
         let client = Client::new(handle.clone(), !engine.settings.requires_password());
         let io = Io::new(stream, handle, task);
@@ -493,7 +494,7 @@ impl Peer {
                 Poll::Ready(Ok(())) => {
                     io.send(&local.worker.books.stats);
                     // Slow is not idle.
-                    io.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
+                    io.handle.note_active(local.engine.clock.monotonic_ns());
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {}
@@ -538,7 +539,7 @@ impl Peer {
             }
             State::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
-                if over || !local.engine.pause.is_on(local.engine.clock.unix_us() / 1000) {
+                if over || !local.engine.pause.is_on(local.engine.clock.monotonic_ms()) {
                     local.ios[self.io].paused = false;
                     self.state = State::Running;
                 }
@@ -577,7 +578,7 @@ impl Peer {
                 let len = kept + received;
                 self.count_read(local, received);
                 if kept > 0 {
-                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
+                    self.client.handle.note_active(local.engine.clock.monotonic_ns());
                 }
                 let executed = match self.state {
                     State::Running if !local.ios[self.io].held && len > self.wanted => {
@@ -625,7 +626,7 @@ impl Peer {
                 Ok(len) => {
                     self.count_read(local, len);
                     self.note_input();
-                    self.client.handle.active_s.store((local.engine.clock.unix_us() / 1_000_000) as u32, Relaxed);
+                    self.client.handle.note_active(local.engine.clock.monotonic_ns());
                     let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
                     let fits = self.input.len() as u64 <= limit;
                     if !fits {
@@ -797,7 +798,7 @@ impl Peer {
             }
             Flow::Paused(until_ms) => {
                 io.paused = true;
-                self.state = State::Paused(sleep_until(until_ms, now_ms));
+                self.state = State::Paused(sleep_until(until_ms, engine.clock.monotonic_ms()));
                 io.task.wake();
                 return Step::Again;
             }

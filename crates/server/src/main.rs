@@ -33,7 +33,10 @@ fn main() -> std::process::ExitCode {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("holdfast: {error:#}");
-            std::process::ExitCode::FAILURE
+            match error.is::<tools::LeftOut>() {
+                true => tools::LeftOut::EXIT_CODE.into(),
+                false => std::process::ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -229,7 +229,7 @@ fn save_and_stop(
     failed: Arc<AtomicBool>,
 ) {
     let save = move || {
-        engine.pause.begin(engine.clock.unix_us() / 1000, i64::MAX as u64, PauseMode::Writes);
+        engine.pause.begin(engine.clock.monotonic_ms(), i64::MAX as u64, PauseMode::Writes);
         let outcome = keeper.snapshots.take_now();
         match outcome {
             Err(reason) if !how.force => {

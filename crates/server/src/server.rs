@@ -1,5 +1,6 @@
 //! Starts the workers and whatever else there is, and stops it all. Knows threads and signals; refuses to know requests.
 
+use crate::allocator;
 use crate::balance::AtWork;
 use crate::clock::SystemClock;
 use crate::config::{self, Loaded};
@@ -35,6 +36,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         tracing::warn!(setting, "this setting has no effect in this version");
     }
     let given = settings.all();
+    allocator::give_back_in_background();
     prepare_directory(&settings)?;
     let dir = settings.dir();
     // Held until the process ends.

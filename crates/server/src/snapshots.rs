@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How often the rules for automatic snapshots are looked at.
 const RULES_EVERY: Duration = Duration::from_secs(1);
 /// After a snapshot has failed, the rules ask for another no sooner than this.
-const RETRY_AFTER_S: u64 = 5;
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// How often a snapshot is begun before it is given up.
 const ATTEMPTS: usize = 10;
 /// How often one who waits for a snapshot looks.
@@ -47,8 +47,10 @@ struct State {
     outcomes: VecDeque<(u64, Result<(), String>)>,
     saves: Finished,
     compactions: Finished,
+    /// Unix seconds, for LASTSAVE. How long ago it was is another matter: the wall clock may jump.
     last_save_s: u64,
-    last_failure_s: u64,
+    last_save: Option<Instant>,
+    last_failure: Option<Instant>,
     changes_at_last_save: u64,
     snapshot_bytes: u64,
     keys_loaded: u64,
@@ -58,7 +60,7 @@ struct State {
 struct Running {
     number: u64,
     why: SnapshotReason,
-    since_s: u64,
+    since: Instant,
     keys_total: u64,
     /// The thread has begun with it.
     begun: bool,
@@ -67,7 +69,7 @@ struct Running {
 impl Snapshots {
     pub(crate) fn new(now_s: u64) -> Snapshots {
         Snapshots {
-            state: Mutex::new(State { last_save_s: now_s, ..State::default() }),
+            state: Mutex::new(State { last_save_s: now_s, last_save: Some(Instant::now()), ..State::default() }),
             ordered: Condvar::new(),
             keys: AtomicU64::new(0),
             thousandths: AtomicU64::new(0),
@@ -97,7 +99,7 @@ impl Snapshots {
         }
         state.last_number += 1;
         let number = state.last_number;
-        state.running = Some(Running { number, why, since_s: unix_s(), keys_total: 0, begun: false });
+        state.running = Some(Running { number, why, since: Instant::now(), keys_total: 0, begun: false });
         self.keys.store(0, Relaxed);
         self.thousandths.store(0, Relaxed);
         self.ordered.notify_one();
@@ -166,7 +168,7 @@ impl Snapshots {
         Report {
             snapshot: state.running.map(|running| Snapshotting {
                 why: running.why,
-                since_s: running.since_s,
+                running_s: running.since.elapsed().as_secs(),
                 keys: self.keys.load(Relaxed),
                 keys_total: running.keys_total,
                 progress: self.thousandths.load(Relaxed) as f64 / 1000.0,
@@ -202,7 +204,6 @@ impl Snapshots {
             state.outcomes.pop_front();
         }
         state.outcomes.push_back((running.number, outcome.as_ref().map(|_| ()).map_err(Clone::clone)));
-        let now_s = unix_s();
         let finished = match running.why {
             SnapshotReason::Save => &mut state.saves,
             SnapshotReason::Compaction => &mut state.compactions,
@@ -210,14 +211,15 @@ impl Snapshots {
         finished.count += 1;
         finished.last_failed = outcome.is_err();
         finished.failures_in_a_row = if outcome.is_err() { finished.failures_in_a_row + 1 } else { 0 };
-        finished.last_took_s = Some(now_s.saturating_sub(running.since_s));
+        finished.last_took_s = Some(running.since.elapsed().as_secs());
         match outcome {
             Ok(info) => {
-                state.last_save_s = now_s;
+                state.last_save_s = unix_s();
+                state.last_save = Some(Instant::now());
                 state.changes_at_last_save = changes;
                 state.snapshot_bytes = info.bytes;
             }
-            Err(_) => state.last_failure_s = now_s,
+            Err(_) => state.last_failure = Some(Instant::now()),
         }
     }
 }
@@ -387,13 +389,13 @@ fn drop_replaced(keeper: &Keeper, journal: &dyn Journal, info: &SnapshotInfo) {
 
 /// Orders a snapshot when the journal has grown long or changes are old.
 fn follow_rules(keeper: &Keeper, engine: &Engine) {
-    let (settings, now_s) = (&keeper.settings, unix_s());
+    let settings = &keeper.settings;
     let Some(journal) = keeper.journal() else { return };
-    let (snapshot_bytes, last_save_s, last_failure_s, changes_at_last_save) = {
+    let (snapshot_bytes, last_save, last_failure, changes_at_last_save) = {
         let state = keeper.snapshots.state.lock();
-        (state.snapshot_bytes, state.last_save_s, state.last_failure_s, state.changes_at_last_save)
+        (state.snapshot_bytes, state.last_save, state.last_failure, state.changes_at_last_save)
     };
-    if now_s < last_failure_s + RETRY_AFTER_S {
+    if last_failure.is_some_and(|at| at.elapsed() < RETRY_AFTER) {
         return;
     }
     if keeper.state() == JournalState::StartFailed {
@@ -410,7 +412,7 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
         }
     }
     let changes = engine.totals().changes.saturating_sub(changes_at_last_save);
-    let age_s = now_s.saturating_sub(last_save_s);
+    let age_s = last_save.map_or(u64::MAX, |at| at.elapsed().as_secs());
     if let Some((seconds, _)) =
         settings.save_points().iter().find(|(seconds, count)| age_s >= *seconds && changes >= *count)
     {

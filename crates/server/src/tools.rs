@@ -15,7 +15,7 @@ use journal::{Directory, DirectoryLock, Recovery};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs a tool.
@@ -24,7 +24,7 @@ pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
     match tool {
         Tool::Check { dir } => check(&dir, log_level),
         Tool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
-        Tool::Import { file, dir } => import_into(&file, &dir, log_level),
+        Tool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
     }
 }
 
@@ -188,8 +188,29 @@ fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
+/// An import went well but for what it could not take. A program that calls it learns that from the exit code.
+#[derive(Debug)]
+pub(crate) struct LeftOut(PathBuf);
+
+impl LeftOut {
+    pub(crate) const EXIT_CODE: u8 = 3;
+}
+
+impl std::error::Error for LeftOut {}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.0.display();
+        write!(
+            f,
+            "not all of {file} could be imported: see above for what was left out. The rest is in the data directory. If that is \
+             as it should be, --skip-unsupported says so"
+        )
+    }
+}
+
 /// Reads a file of Redis's into a data directory, beside what that holds.
-fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
     let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
     let _lock = DirectoryLock::acquire(dir)?;
     let (engine, keeper) = offline(dir, storage, log_level)?;
@@ -198,5 +219,8 @@ fn import_into(file: &Path, dir: &Path, log_level: LogLevelHandle) -> Result<()>
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;
     println!("{report}");
+    if report.has_left_something_out() && !skip_unsupported {
+        return Err(LeftOut(file.to_owned()).into());
+    }
     Ok(())
 }

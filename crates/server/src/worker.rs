@@ -375,11 +375,11 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     if timeout_s == 0 {
         return;
     }
-    let now_s = engine.clock.unix_us() / 1_000_000;
+    let now_ns = engine.clock.monotonic_ns();
     for (_, io) in &local.ios {
         let handle = &io.handle;
         let exempt = io.paused || handle.monitoring.load(Relaxed) || handle.is_blocked() || handle.is_subscriber();
-        if !exempt && now_s.saturating_sub(handle.active_s.load(Relaxed).into()) > timeout_s {
+        if !exempt && handle.idle_s(now_ns) > timeout_s {
             handle.kill();
         }
     }

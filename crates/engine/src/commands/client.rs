@@ -159,7 +159,7 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("fd", &handle.fd),
         ("name", &shown(&labels.name)),
         ("age", &(now_ms.saturating_sub(handle.created_ms) / 1000)),
-        ("idle", &(now_ms / 1000).saturating_sub(handle.active_s.load(Relaxed).into())),
+        ("idle", &handle.idle_s(engine.clock.monotonic_ns())),
         ("flags", &flags(handle, tracker.as_deref())),
         ("db", &handle.db.load(Relaxed)),
         ("sub", &handle.subscriptions[0].load(Relaxed)),
@@ -322,11 +322,12 @@ fn pause(cx: &mut ServerCx<'_>) -> CommandResult {
     let timeout_ms =
         parse_i64(timeout_ms).ok_or(CommandError::fixed("ERR timeout is not an integer or out of range"))?;
     let timeout_ms = u64::try_from(timeout_ms).map_err(|_| CommandError::fixed("ERR timeout is negative"))?;
-    let until_ms = cx.now_ms + timeout_ms;
-    if i64::try_from(until_ms).is_err() {
+    // As in Redis, whose pauses end at a point in unix time.
+    if i64::try_from(cx.now_ms + timeout_ms).is_err() {
         return Err(CommandError::fixed("ERR timeout is out of range"));
     }
-    cx.engine.pause.begin(cx.now_ms, until_ms, mode);
+    let now_ms = cx.worker.monotonic_ms();
+    cx.engine.pause.begin(now_ms, now_ms + timeout_ms, mode);
     cx.reply.ok();
     Ok(())
 }

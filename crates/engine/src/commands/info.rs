@@ -111,7 +111,7 @@ fn human(bytes: u64) -> String {
 fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
     let Engine { host, settings, clock, .. } = cx.engine;
     let now_us = clock.unix_us();
-    let uptime_s = (now_us / 1000).saturating_sub(cx.engine.started_ms) / 1000;
+    let uptime_s = clock.monotonic_ns().saturating_sub(cx.engine.started_ns) / 1_000_000_000;
     lines.add("redis_version", REDIS_VERSION);
     lines.add("holdfast_version", HOLDFAST_VERSION);
     lines.add("redis_git_sha1", "00000000");
@@ -213,13 +213,12 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
 fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
     let report = cx.engine.persistence.report();
     let journaling = report.state.is_some_and(JournalState::is_promising);
-    let now_s = cx.engine.clock.unix_us() / 1_000_000;
     let changes = cx.engine.totals().changes.saturating_sub(report.changes_at_last_save);
     let running = |why| report.snapshot.filter(|snapshot| snapshot.why == why);
     let took = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);
     let status = |failed: bool| if failed { "err" } else { "ok" };
     let (saving, compacting) = (running(SnapshotReason::Save), running(SnapshotReason::Compaction));
-    let since = |snapshot: Option<Snapshotting>| took(snapshot.map(|snapshot| now_s.saturating_sub(snapshot.since_s)));
+    let since = |snapshot: Option<Snapshotting>| took(snapshot.map(|snapshot| snapshot.running_s));
     lines.add("loading", u8::from(report.loading.is_some()));
     lines.zeros(&["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
     lines.ratio("current_fork_perc", report.snapshot.map_or(0.0, |snapshot| snapshot.progress * 100.0));

@@ -63,6 +63,11 @@ const EXAMPLE_CHARS_MAX: usize = 160;
 const OTHERS: &str = "(others)";
 
 impl Report {
+    /// True when something that a server of Redis's would have is not here now.
+    pub(crate) fn has_left_something_out(&self) -> bool {
+        !self.skipped.is_empty() || self.outside.is_some() || !self.failed.is_empty() || self.cut.is_some()
+    }
+
     pub(super) fn pass_over(&mut self, kind: Kind) {
         let kind = match self.skipped.len() >= NAMES_MAX && !self.skipped.contains_key(&kind) {
             true => Kind::Module(OTHERS.into()),

@@ -5,6 +5,7 @@ mod client_memory;
 mod databases;
 mod expiry;
 mod hang_ups;
+mod importing;
 mod limits;
 mod listening;
 mod logs;

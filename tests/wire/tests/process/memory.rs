@@ -1,5 +1,8 @@
 //! Memory: the limit, and figures that can be believed.
 
+use std::thread;
+use std::time::Duration;
+
 use wire::{Connection, Reply};
 
 use crate::support::{Holdfast, eventually, info};
@@ -40,6 +43,29 @@ fn writes_end_at_maxmemory_and_go_on_when_there_is_room() {
     for number in 0..stored / 4 {
         assert_eq!(set(&mut client, number).to_string(), "+OK");
     }
+}
+
+#[test]
+fn memory_that_is_free_is_given_back_to_the_system() {
+    const VALUES: usize = 300_000;
+    const MIB: u64 = 1 << 20;
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut client = server.connect();
+    let before: u64 = info(&mut client, "used_memory_rss");
+    for start in (0..VALUES).step_by(1000) {
+        for number in start..start + 1000 {
+            client.queue_line(&format!("SET key:{number} {}", "v".repeat(400)));
+        }
+        (0..1000).for_each(|_| assert_eq!(client.read().to_string(), "+OK"));
+    }
+    assert!(info::<u64>(&mut client, "used_memory_rss") > before + 120 * MIB);
+    assert_eq!(client.run("FLUSHALL").to_string(), "+OK");
+    drop(client);
+    // Asked rarely: a server that does nothing gives back as well.
+    eventually("the system has it back", || {
+        thread::sleep(Duration::from_secs(1));
+        info::<u64>(&mut server.connect(), "used_memory_rss") < before + 30 * MIB
+    });
 }
 
 #[test]

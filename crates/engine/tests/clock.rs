@@ -1,0 +1,195 @@
+//! A wall clock that jumps: lengths of time stay what they are, points in time follow it.
+
+use engine::host::{CpuTime, MemoryUse, Shutdown};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use resp::OwnedRequest;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const HOUR_MS: u64 = 3_600_000;
+
+#[test]
+fn a_pause_lasts_as_long_as_it_was_asked_for() {
+    for jump in [Jump::Back, Jump::Forward] {
+        let mut world = World::new();
+        assert_eq!(world.run("CLIENT PAUSE 2000 WRITE"), "+OK\r\n");
+        world.clock.jump(jump);
+        assert!(world.is_paused(), "after no time at all");
+        world.clock.pass(1_900);
+        assert!(world.is_paused(), "after 1.9 seconds");
+        world.clock.pass(200);
+        assert!(!world.is_paused(), "after 2.1 seconds");
+    }
+}
+
+#[test]
+fn a_client_is_idle_for_as_long_as_it_says_nothing() {
+    for jump in [Jump::Back, Jump::Forward] {
+        let mut world = World::new();
+        world.run("PING");
+        world.clock.jump(jump);
+        world.clock.pass(3_000);
+        let handle = world.client.handle.clone();
+        assert_eq!(handle.idle_s(world.clock.monotonic_ns()), 3);
+        assert!(world.run("CLIENT INFO").contains(" idle=0 "));
+    }
+}
+
+#[test]
+fn the_server_is_up_for_as_long_as_it_runs() {
+    for jump in [Jump::Back, Jump::Forward] {
+        let mut world = World::new();
+        world.clock.jump(jump);
+        world.clock.pass(7_000);
+        let info = world.run("INFO server");
+        assert!(info.contains("\r\nuptime_in_seconds:7\r\n"), "{info}");
+    }
+}
+
+#[test]
+fn a_wait_lasts_as_long_as_it_was_asked_for() {
+    for jump in [Jump::Back, Jump::Forward] {
+        let mut world = World::new();
+        world.clock.jump(jump);
+        let Flow::Block(blocked) = world.execute("BZPOPMIN a 2", &mut Vec::new()) else { panic!("there is nothing") };
+        // The connection measures from the instant that the request has seen.
+        assert_eq!(blocked.until_ms.map(|until_ms| until_ms - world.worker.now_ms), Some(2000));
+    }
+}
+
+#[test]
+fn a_deadline_is_a_point_in_time() {
+    let mut world = World::new();
+    world.run("SET a 1 EX 100");
+    world.clock.jump(Jump::Back);
+    let left: u64 = world.run("TTL a").trim_start_matches(':').trim().parse().unwrap();
+    assert_eq!(left, 100 + 5 * HOUR_MS / 1000);
+    world.clock.jump(Jump::Forward);
+    world.clock.jump(Jump::Forward);
+    assert_eq!(world.run("GET a"), "$-1\r\n");
+}
+
+/// Five hours.
+#[derive(Clone, Copy)]
+enum Jump {
+    Back,
+    Forward,
+}
+
+struct JumpingClock {
+    unix_us: AtomicU64,
+    monotonic_ns: AtomicU64,
+}
+
+impl JumpingClock {
+    fn jump(&self, jump: Jump) {
+        match jump {
+            Jump::Back => self.unix_us.fetch_sub(5 * HOUR_MS * 1000, Relaxed),
+            Jump::Forward => self.unix_us.fetch_add(5 * HOUR_MS * 1000, Relaxed),
+        };
+    }
+
+    fn pass(&self, ms: u64) {
+        self.unix_us.fetch_add(ms * 1000, Relaxed);
+        self.monotonic_ns.fetch_add(ms * 1_000_000, Relaxed);
+    }
+}
+
+impl Clock for JumpingClock {
+    fn unix_us(&self) -> u64 {
+        self.unix_us.load(Relaxed)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.monotonic_ns.load(Relaxed)
+    }
+}
+
+struct World {
+    clock: Arc<JumpingClock>,
+    engine: Engine,
+    worker: Worker,
+    client: Client,
+}
+
+impl World {
+    fn new() -> World {
+        let clock = Arc::new(JumpingClock {
+            unix_us: AtomicU64::new(1_800_000_000_000_000),
+            monotonic_ns: AtomicU64::new(12_345_678_901),
+        });
+        let engine = Engine::new(Arc::new(Settings::new()), Arc::new(NoHost), clock.clone(), 4, 1);
+        let worker = engine.worker(0);
+        let handle = ClientHandle::new(1, "127.0.0.1:1".into(), String::new(), 1, 0, Box::new(|| {}));
+        let handle = Arc::new(handle);
+        engine.clients.add(handle.clone());
+        World { clock, engine, worker, client: Client::new(handle, true) }
+    }
+
+    fn execute(&mut self, line: &str, out: &mut Vec<u8>) -> Flow {
+        let mut request = OwnedRequest::default();
+        line.split(' ').for_each(|word| request.push(word.as_bytes()));
+        self.engine.begin(&mut self.worker);
+        self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), out)
+    }
+
+    fn run(&mut self, line: &str) -> String {
+        let mut out = Vec::new();
+        assert!(matches!(self.execute(line, &mut out), Flow::Continue), "{line}");
+        String::from_utf8(out).expect("replies are text here")
+    }
+
+    fn is_paused(&mut self) -> bool {
+        matches!(self.execute("SET a 1", &mut Vec::new()), Flow::Paused(_))
+    }
+}
+
+struct NoHost;
+
+impl Host for NoHost {
+    fn used_memory(&self) -> u64 {
+        0
+    }
+
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+
+    fn purge_memory(&self) {}
+
+    fn total_memory(&self) -> u64 {
+        0
+    }
+
+    fn cpu(&self) -> CpuTime {
+        CpuTime::default()
+    }
+
+    fn process_id(&self) -> u32 {
+        1
+    }
+
+    fn executable(&self) -> String {
+        String::new()
+    }
+
+    fn config_file(&self) -> String {
+        String::new()
+    }
+
+    fn os(&self) -> String {
+        String::new()
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn shutdown(&self, _: Shutdown) {}
+
+    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn setting_changed(&self, _: &str) {}
+}
