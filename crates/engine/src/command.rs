@@ -148,6 +148,9 @@ impl Flags {
     /// Executes what MULTI has queued. Refused, it ends the transaction.
     pub const ENDS_QUEUE: Flags = Flags(1 << 22);
 
+    /// Records values that it does not bring itself, but finds under its keys.
+    pub const COPIES_VALUES: Flags = Flags(1 << 24);
+
     /// Has effects outside the keyspace, or may have some in it: read-only scripts may not call it, and CLIENT PAUSE WRITE
     /// holds it back.
     pub const MAY_REPLICATE: Flags = Flags(1 << 23);
@@ -293,6 +296,11 @@ impl Command {
     pub const fn declares(mut self, declared: fn(&Engine, &[u8]) -> Option<ScriptFlags>) -> Command {
         self.declared = Some(declared);
         self
+    }
+
+    /// Records values that it finds under its keys.
+    pub const fn copies_values(self) -> Command {
+        self.flag(Flags::COPIES_VALUES)
     }
 
     /// Neither reads nor writes keys although its kind would say so: INFO, DEBUG…

@@ -255,6 +255,11 @@ impl Engine {
                 (result, Vec::new())
             }
             Handler::Write(handler) => {
+                let batch_bytes = worker.effects.len();
+                let passed = self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request);
+                if passed.is_err() {
+                    return (passed, Vec::new());
+                }
                 let keys = view.into_recorder(self, &mut worker.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
                 let result = panics::catch(|| handler(&mut cx));

@@ -1,6 +1,7 @@
 //! Executes requests: finds the row, passes the gates, has it dispatched, keeps the books. Knows nothing of sockets;
 //! whoever owns one calls `execute`.
 
+use crate::batch_limit::BATCH_BYTES_MAX;
 use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
@@ -80,6 +81,8 @@ pub struct Engine {
     pub(crate) restrictions: AtomicU8,
     /// Why writes are refused, if they are.
     pub(crate) refusal: Mutex<String>,
+    /// The longest batch of the journal; DEBUG SET-BATCH-BYTES-MAX.
+    pub(crate) batch_bytes_max: AtomicUsize,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call what is not for them.
     pub scripts_call_anything: AtomicBool,
     /// DEBUG SET-ACTIVE-EXPIRE.
@@ -223,6 +226,7 @@ impl Engine {
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
             refusal: Mutex::default(),
+            batch_bytes_max: AtomicUsize::new(BATCH_BYTES_MAX),
             scripts_call_anything: AtomicBool::new(false),
             active_expiry: AtomicBool::new(true),
             peak_memory: AtomicU64::new(0),

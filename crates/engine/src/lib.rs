@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod args;
+mod batch_limit;
 mod blocking;
 pub mod chores;
 pub mod client;

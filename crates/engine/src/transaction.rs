@@ -231,6 +231,10 @@ impl Engine {
             reply.null_array();
             return Ok(After::Continue);
         }
+        if let Err(error) = self.pass_batch_limit_together(&locked, client.db, transaction) {
+            drop(locked);
+            return Err(self.abandon(client, &error));
+        }
         // Before the commands run, as in Redis: UNWATCH among them has nothing to do, and so takes no lock.
         let watches = self.take_watches(client);
         // Their waits for memory overlap.

@@ -92,7 +92,8 @@ const OURS: u32 = Flags::DANGEROUS.0
     | Flags::NOT_QUEUED.0
     | Flags::WHILE_SUBSCRIBED.0
     | Flags::ENDS_QUEUE.0
-    | Flags::MAY_REPLICATE.0;
+    | Flags::MAY_REPLICATE.0
+    | Flags::COPIES_VALUES.0;
 
 #[test]
 fn flags_agree_with_what_the_handler_can_do() {

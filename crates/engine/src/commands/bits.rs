@@ -297,7 +297,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("bitcount", at_least(2), key(1), bitcount),
     write("bitfield", at_least(2), key(1), bitfield).grows_memory().specs(PERHAPS_CHANGED),
     read("bitfield_ro", at_least(2), key(1), bitfield_ro).fast(),
-    write("bitop", at_least(4), keys(2, -1, 1), bitop).grows_memory().specs(TARGET_AND_SOURCES),
+    write("bitop", at_least(4), keys(2, -1, 1), bitop).grows_memory().copies_values().specs(TARGET_AND_SOURCES),
     read("bitpos", at_least(3), key(1), bitpos),
     read("getbit", exactly(3), key(1), getbit).fast(),
     write("setbit", exactly(4), key(1), setbit).grows_memory().specs(CHANGED),

@@ -5,6 +5,7 @@ use super::config::is_local;
 use super::digest::Digest;
 use super::{dump, help, object};
 use crate::args::is_word;
+use crate::batch_limit::BATCH_BYTES_MAX;
 use crate::command::{Command, Flags, Keys, at_least, write};
 use crate::context::WriteCx;
 use crate::engine::random_id;
@@ -72,6 +73,14 @@ fn accept(cx: &mut WriteCx<'_>) -> CommandResult {
 /// Nothing a client sends may end the server or make it lose memory, not even in a test.
 fn refuse(_: &mut WriteCx<'_>) -> CommandResult {
     Err(CommandError::fixed("ERR this DEBUG subcommand would harm the server: refused"))
+}
+
+/// How long a batch of the journal may be, so that a test need not fill gigabytes.
+fn set_batch_bytes_max(cx: &mut WriteCx<'_>) -> CommandResult {
+    let max = usize::try_from(cx.args.int()?).unwrap_or(0).min(BATCH_BYTES_MAX);
+    cx.engine.batch_bytes_max.store(if max == 0 { BATCH_BYTES_MAX } else { max }, Relaxed);
+    cx.reply.ok();
+    Ok(())
 }
 
 /// Panics as a handler with a bug would, to test what becomes of it: before it has changed anything, or behind that.
@@ -221,6 +230,10 @@ fn populate(cx: &mut WriteCx<'_>) -> CommandResult {
     let size = positive(cx.args.try_next().unwrap_or(b"0"))?;
     if size as u64 > cx.engine.settings.proto_max_bulk_len() {
         return Err(CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
+    }
+    let bytes = count.saturating_mul(size.saturating_add(prefix.len() + 32));
+    if bytes > cx.engine.batch_bytes_max.load(Relaxed) {
+        return Err(CommandError::fixed("ERR so many keys would be larger than one batch of the journal can be"));
     }
     for number in 0..count {
         let name = [prefix, format!(":{number}").as_bytes()].concat();
@@ -467,6 +480,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sub("log", 1..=1, log),
     sub("object", 1..=1, object),
     sub("oom", 0..=0, refuse),
+    sub("set-batch-bytes-max", 1..=1, set_batch_bytes_max),
     sub("panic", 0..=0, refuse),
     sub("panic", 1..=1, panic_on_purpose),
     sub("pause-cron", 1..=1, accept),

@@ -227,6 +227,7 @@ const fn spec(flags: &'static [&'static str], first: u8, last: i8) -> KeySpec {
 
 pub(super) const COMMANDS: &[Command] = &[
     write("copy", at_least(3), keys(1, 2, 1), copy)
+        .copies_values()
         .grows_memory()
         .specs(&[spec(&["RO", "access"], 1, 0), spec(&["OW", "update"], 2, 0)]),
     read("dbsize", exactly(1), Keys::Everything, dbsize)
@@ -247,8 +248,10 @@ pub(super) const COMMANDS: &[Command] = &[
         "nondeterministic_output",
     ]),
     write("rename", exactly(3), keys(1, 2, 1), rename)
+        .copies_values()
         .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "update"], 2, 0)]),
     write("renamenx", exactly(3), keys(1, 2, 1), renamenx)
+        .copies_values()
         .fast()
         .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "insert"], 2, 0)]),
     write("swapdb", exactly(3), Keys::Everything, swapdb).fast().flag(Flags::DANGEROUS),

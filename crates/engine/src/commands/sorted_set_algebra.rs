@@ -343,15 +343,21 @@ const KEPT_AND_COUNTED: Keys = Keys::Counted { at: 2, also: Some(1) };
 
 pub(super) const COMMANDS: &[Command] = &[
     read("zdiff", at_least(3), counted(1), zdiff).flag(Flags::MOVABLE_KEYS).specs(READ),
-    write("zdiffstore", at_least(4), KEPT_AND_COUNTED, zdiffstore).grows_memory().flag(Flags::MOVABLE_KEYS).specs(KEEP),
+    write("zdiffstore", at_least(4), KEPT_AND_COUNTED, zdiffstore)
+        .copies_values()
+        .grows_memory()
+        .flag(Flags::MOVABLE_KEYS)
+        .specs(KEEP),
     read("zinter", at_least(3), counted(1), zinter).flag(Flags::MOVABLE_KEYS).specs(READ),
     read("zintercard", at_least(3), counted(1), zintercard).flag(Flags::MOVABLE_KEYS).specs(READ),
     write("zinterstore", at_least(4), KEPT_AND_COUNTED, zinterstore)
+        .copies_values()
         .grows_memory()
         .flag(Flags::MOVABLE_KEYS)
         .specs(KEEP),
     read("zunion", at_least(3), counted(1), zunion).flag(Flags::MOVABLE_KEYS).specs(READ),
     write("zunionstore", at_least(4), KEPT_AND_COUNTED, zunionstore)
+        .copies_values()
         .grows_memory()
         .flag(Flags::MOVABLE_KEYS)
         .specs(KEEP),

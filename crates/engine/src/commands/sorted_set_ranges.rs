@@ -269,6 +269,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("zrangebylex", at_least(4), key(1), zrangebylex),
     read("zrangebyscore", at_least(4), key(1), zrangebyscore),
     write("zrangestore", at_least(5), keys(1, 2, 1), zrangestore)
+        .copies_values()
         .grows_memory()
         .specs(&[KeySpec::range(&["OW", "update"], 1, 0, 1), KeySpec::range(&["RO", "access"], 2, 0, 1)]),
     write("zremrangebylex", exactly(4), key(1), zremrangebylex).specs(DELETE),

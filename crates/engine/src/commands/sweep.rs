@@ -17,6 +17,7 @@ use crate::pure::numbers::parse_i64;
 use resp::Reply;
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// How many records one sweep changes unless it is told.
 const LIMIT_DEFAULT: usize = 1000;
@@ -91,6 +92,13 @@ impl<'a> Sweep<'a> {
         })
     }
 
+    /// Bytes that the change of one record records, at the most, but for its name.
+    fn set_bytes(&self) -> usize {
+        let bytes =
+            |fields: &Settings<'_>| fields.iter().map(|(field, value)| field.len() + value.len()).sum::<usize>();
+        bytes(&self.set).max(self.retry.as_ref().map_or(0, |retry| bytes(&retry.otherwise)))
+    }
+
     fn concerns(&self, hash: HashRef<'_>) -> bool {
         self.condition.as_ref().is_none_or(|(field, values)| {
             hash.get(field).is_some_and(|value| value.with_bytes(|value| values.contains(&value)))
@@ -162,6 +170,8 @@ pub(crate) struct SweepProgress {
     /// Names of what was changed: each record has one turn.
     swept: HashSet<Vec<u8>>,
     has_begun: bool,
+    /// The batch takes no more.
+    is_full: bool,
 }
 
 fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -221,6 +231,15 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     let mut keys = view.into_recorder(engine, &mut worker.effects);
     let (mut changed, mut cut_short) = (Vec::new(), false);
     for (score, name) in stuck.records {
+        if keys.recorded_bytes() + sweep.set_bytes() > engine.batch_bytes_max.load(Relaxed) {
+            if changed.is_empty() {
+                return Err(error("its changes would be larger than one batch of the journal can be".into()));
+            }
+            // In a transaction or script all is one batch; a sweep ends where that is full, as it would at its limit.
+            progress.is_full = is_part;
+            cut_short = true;
+            break;
+        }
         let is_long = changed.len() >= CHANGES_MIN && is_over() || keys.recorded_bytes() >= SLICE_BYTES;
         if !changed.is_empty() && !is_part && is_long {
             cut_short = true;
@@ -259,7 +278,7 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
         });
         progress.swept.insert(name);
     }
-    Ok(!cut_short && stuck.ended || progress.swept.len() >= sweep.limit)
+    Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
 }
 
 /// Effects that one slice of a sweep records, about: they are one batch of the journal.

@@ -11,9 +11,6 @@ use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The longest batch that a script may make of its changes. The journal's own limit is twice that.
-const BATCH_BYTES_MAX: usize = 2 << 30;
-
 /// The server as one run of a script sees it.
 pub(super) struct ScriptHost<'a> {
     pub(super) engine: &'a Engine,
@@ -130,10 +127,6 @@ impl ScriptHost<'_> {
         }
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;
-        }
-        let bytes: usize = request.as_request().iter().map(|arg| arg.len()).sum();
-        if self.worker.effects.len() + bytes > BATCH_BYTES_MAX {
-            return Err(CommandError::fixed("ERR the script has changed more than can be kept as one step"));
         }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
         let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);

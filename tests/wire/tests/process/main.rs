@@ -1,6 +1,7 @@
 //! The process: how it starts, how it stops, and that no client can take it down or hold it up. Every test starts a
 //! `holdfast` of its own with the flags it is about; aimed at any other server they do nothing.
 
+mod batches;
 mod client_memory;
 mod databases;
 mod expiry;
