@@ -184,7 +184,7 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         match slice(cx, &sweep, &mut progress) {
             // What has been swept has been swept, and is told: its index was dropped meanwhile, or the server is busy, or
             // cannot keep more.
-            Err(_) if progress.has_begun => break true,
+            Err(_) if !progress.swept.is_empty() => break true,
             // In a transaction or script others wait for its locks anyway.
             Ok(false) if cx.held.is_some() => {}
             outcome => break outcome?,
