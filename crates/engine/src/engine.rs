@@ -68,7 +68,7 @@ pub struct Engine {
     /// Keeps what is changed.
     pub persistence: Arc<dyn Persistence>,
     /// Watches of clients that are gone, to be removed.
-    pub(crate) left_watches: Mutex<Vec<Box<WatchList>>>,
+    pub(crate) left_watches: Mutex<Vec<WatchList>>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
     /// Who waits for keys.

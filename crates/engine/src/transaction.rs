@@ -122,7 +122,7 @@ const FORGET_SLICE: usize = 512;
 /// What is left of a client whose connection has ended: its names in the tables of others.
 pub struct Departed {
     handle: Arc<ClientHandle>,
-    watches: Option<Box<WatchList>>,
+    watches: Option<WatchList>,
     subscriptions: Subscriptions,
 }
 
@@ -167,8 +167,8 @@ impl Engine {
     }
 
     /// Takes a client's watches, which are still in the tables of their shards.
-    fn take_watches(&self, client: &mut Client) -> Option<Box<WatchList>> {
-        let list = client.watches.0.take()?;
+    fn take_watches(&self, client: &mut Client) -> Option<WatchList> {
+        let list = *client.watches.0.take()?;
         self.watches.fetch_sub(list.keys.len(), Relaxed);
         client.handle.watching.store(0, Relaxed);
         client.handle.remove_names(list.keys.len(), list.name_bytes);
@@ -186,7 +186,7 @@ impl Engine {
     /// Takes up to `count_max` watches out of the tables of their shards, and returns those that are left. Never block on
     /// a shard lock here: a long script may hold it, and the client that could SCRIPT KILL it may be on this thread. What
     /// it holds is removed when it has ended.
-    fn remove_watches(&self, mut list: Box<WatchList>, count_max: usize) -> Option<Box<WatchList>> {
+    fn remove_watches(&self, mut list: WatchList, count_max: usize) -> Option<WatchList> {
         for _ in 0..count_max {
             let (db, name) = list.keys.pop_first()?;
             let key = Key::new(&name);
