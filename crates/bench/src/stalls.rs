@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
     row("IDX.RANGE, FILTER without a match", ready, |bench| {
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "FILTER", "state", "eq", "none"])
     }),
-    row("HFIND, FILTER without a match", ready, |bench| {
+    row("HFIND, FILTER without a match, one page", ready, |bench| {
         bench.call(&["HFIND", "rec:", "FILTER", "state", "eq", "none"])
     }),
     row("SWEEP LIMIT 1000000", ready, |bench| {
