@@ -11,7 +11,6 @@ use crate::command::{Flags, Registered};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::footprint;
-use crate::keyspace::index_set::IndexRef;
 use crate::keyspace::{Key, Locked};
 use crate::transaction::Transaction;
 use resp::Request;
@@ -27,8 +26,8 @@ const UNCHECKED_SHARE: usize = 4;
 /// Elements of a large value that are looked at to judge the size of the others.
 const SAMPLES: usize = 64;
 
-/// About what a record of an index is as a member of a sorted set.
-const RECORD_BYTES: usize = 64;
+/// How much longer a record of an index is as a member of a sorted set, about: the index has no names.
+const INDEX_FACTOR: usize = 4;
 
 const TOO_LARGE: &str = "its changes would be larger than one batch of the journal can be";
 
@@ -95,10 +94,16 @@ fn recorded_bytes(locked: &Locked<'_>, db: usize, registered: &'static Registere
     }
     let bytes_of = |key: Key<'_>| match locked.db(db, key).entry(key) {
         Some(entry) => footprint::bytes_of(entry, SAMPLES),
-        None if locked.holds_all() => {
-            IndexRef::find(locked, db, key.name).map_or(0, |index| index.len() * RECORD_BYTES)
-        }
-        None => 0,
+        None => index_bytes(locked, db, key.name),
     };
     sent.saturating_add(registered.keys(request).map(bytes_of).fold(0, usize::saturating_add))
+}
+
+/// About how long an index is as a sorted set, as far as it is locked; 0 for other names.
+fn index_bytes(locked: &Locked<'_>, db: usize, name: &[u8]) -> usize {
+    let parts = locked.shards().filter_map(|(_, shard)| {
+        let part = shard.db(db);
+        part.indexes().position(name).map(|at| part.part_bytes(at))
+    });
+    parts.sum::<usize>().saturating_mul(INDEX_FACTOR)
 }
