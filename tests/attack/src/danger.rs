@@ -109,6 +109,11 @@ pub(crate) fn admit(args: &mut Vec<Vec<u8>>, random: &mut Random) -> bool {
     true
 }
 
+/// Whether there is a rule for it. Such a request must not be damaged afterwards: one byte makes SHUTDOWN of SHUTDOWN ABORT.
+pub(crate) fn is_listed(args: &[Vec<u8>]) -> bool {
+    RULES.iter().any(|rule| args.first().is_some_and(|name| name.eq_ignore_ascii_case(rule.words[0].as_bytes())))
+}
+
 fn only_abort(args: &mut Vec<Vec<u8>>, _: &mut Random) {
     args.truncate(1);
     args.push(b"ABORT".to_vec());

@@ -337,6 +337,6 @@ impl Kept {
     }
 
     fn read(talk: &mut Talk) -> Result<Kept, String> {
-        Ok(Kept { state: State::read(talk)?, indexes: index_contents(talk)?, keys: digests(talk)? })
+        Ok(Kept { state: State::read(talk)?.without_digest(), indexes: index_contents(talk)?, keys: digests(talk)? })
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use wire::{Random, Reply};
 
 use crate::author::Author;
+use crate::danger;
 use crate::forms;
 use crate::record::Record;
 use crate::table::{Kind, Row, Table};
@@ -218,12 +219,17 @@ impl Session<'_> {
             "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
         ];
         for _ in 0..1 + self.author.random.below(4) {
+            let mut may_damage = true;
             let mut bytes = match self.author.random.below(3) {
                 0 => self.author.random.pick(STARTS).into(),
                 1 => bytes(&mut self.author.random, 200),
-                _ => encode(&forms::draw(&mut self.author, is_counted).requests),
+                _ => {
+                    let piece = forms::draw(&mut self.author, is_counted);
+                    may_damage = !piece.requests.iter().any(|args| danger::is_listed(args));
+                    encode(&piece.requests)
+                }
             };
-            if self.author.random.one_in(2) && !bytes.is_empty() {
+            if may_damage && self.author.random.one_in(2) && !bytes.is_empty() {
                 let at = self.author.random.below(bytes.len());
                 bytes[at] = self.author.random.next_u64() as u8;
             }
