@@ -31,7 +31,7 @@ use crate::keyspace::locked::Garbage;
 use crate::keyspace::{Effect, Key, Locked, Value};
 use crate::news::News;
 use crate::waiting::{Blocked, Event, Ticket};
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -45,7 +45,7 @@ pub(crate) struct Blocking {
     /// How many keys they wait for.
     keys: AtomicUsize,
     /// Those that could not leave their lines yet.
-    left: Mutex<Vec<Arc<Waiter>>>,
+    left: Mutex<Vec<Arc<Waiter>>, { rank::LEFT_WAITERS }>,
 }
 
 impl Blocking {

@@ -6,7 +6,7 @@ use crate::clients::ClientHandle;
 use crate::engine::{Engine, Flow, Worker};
 use crate::keyspace::index::Index;
 use crate::waiting::Ticket;
-use parking_lot::{Condvar, Mutex};
+use locks::{Condvar, Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Sweeper {
 /// What waits to be done.
 #[derive(Default)]
 pub struct Chores {
-    fillings: Mutex<VecDeque<Filling>>,
+    fillings: Mutex<VecDeque<Filling>, { rank::BACKGROUND_QUEUE }>,
     arrived: Condvar,
     /// There is a thread that does them.
     served: AtomicBool,

@@ -2,7 +2,7 @@
 //! sockets: whoever owns one is woken.
 
 use crate::waiting::WaitState;
-use parking_lot::{Mutex, RwLock};
+use locks::{Mutex, RwLock, rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -26,7 +26,7 @@ pub struct ClientHandle {
     pub fd: i32,
     pub created_ms: u64,
     /// Boxed: most connections of a fleet are anonymous.
-    labels: Mutex<Option<Box<Labels>>>,
+    labels: Mutex<Option<Box<Labels>>, { rank::CLIENT_LABELS }>,
     /// Seconds of the monotonic clock when it was last active.
     active_s: AtomicU32,
     pub db: AtomicU8,
@@ -56,7 +56,7 @@ pub struct ClientHandle {
     overflowed: AtomicBool,
     /// A command of its own waits for something.
     pub(crate) wait_state: WaitState,
-    outbox: Mutex<Outbox>,
+    outbox: Mutex<Outbox, { rank::CLIENT_OUTBOX }>,
     outbox_filled: AtomicBool,
     wake: Wake,
 }
@@ -330,7 +330,7 @@ impl ClientHandle {
 /// Every connected client by its number.
 #[derive(Default)]
 pub struct Clients {
-    by_id: RwLock<BTreeMap<u64, Arc<ClientHandle>>>,
+    by_id: RwLock<BTreeMap<u64, Arc<ClientHandle>>, { rank::CLIENTS }>,
     last_id: AtomicU64,
     accepted: AtomicU64,
     rejected: AtomicU64,
@@ -338,7 +338,7 @@ pub struct Clients {
     closed_for_query: AtomicU64,
     evicted: AtomicU64,
     /// Held by the thread that looks for clients to evict.
-    pub(crate) evicting: Mutex<()>,
+    pub(crate) evicting: Mutex<(), { rank::EVICTION }>,
 }
 
 impl Clients {

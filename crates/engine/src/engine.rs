@@ -28,7 +28,7 @@ use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
 use crate::waiting::{Blocked, Event};
-use parking_lot::{Mutex, RwLock};
+use locks::{Mutex, RwLock, rank};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -46,9 +46,9 @@ pub struct Engine {
     pub scripts: Scripts,
     pub functions: Functions,
     /// Indexes of records.
-    pub(crate) indexes: RwLock<Indexes>,
+    pub(crate) indexes: RwLock<Indexes, { rank::INDEXES }>,
     /// Names of the indexes that the configuration asks for.
-    pub(crate) configured_indexes: RwLock<BTreeSet<Vec<u8>>>,
+    pub(crate) configured_indexes: RwLock<BTreeSet<Vec<u8>>, { rank::CONFIGURED_INDEXES }>,
     /// What no worker is kept waiting for.
     pub chores: Chores,
     /// One of them stamps records.
@@ -68,7 +68,7 @@ pub struct Engine {
     /// Keeps what is changed.
     pub persistence: Arc<dyn Persistence>,
     /// Watches of clients that are gone, to be removed.
-    pub(crate) left_watches: Mutex<Vec<WatchList>>,
+    pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
     /// Who waits for keys.
@@ -80,7 +80,7 @@ pub struct Engine {
     /// Bits of [`restriction`](crate::gates).
     pub(crate) restrictions: AtomicU8,
     /// Why writes are refused, if they are.
-    pub(crate) refusal: Mutex<String>,
+    pub(crate) refusal: Mutex<String, { rank::REFUSAL }>,
     /// The longest batch of the journal; DEBUG SET-BATCH-BYTES-MAX.
     pub(crate) batch_bytes_max: AtomicUsize,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call what is not for them.
@@ -93,7 +93,7 @@ pub struct Engine {
     /// How busy the server is.
     pub sampler: Sampler,
     /// What a replica would know this server's history by: the run's own id, unless DEBUG CHANGE-REPL-ID changed it.
-    pub replication_id: Mutex<String>,
+    pub replication_id: Mutex<String, { rank::REPLICATION_ID }>,
     /// Unix milliseconds of the last CONFIG RESETSTAT.
     pub stats_since_ms: AtomicU64,
     workers: Vec<Arc<WorkerBooks>>,

@@ -1,6 +1,6 @@
 //! How long commands take: a histogram for each, and the spikes that LATENCY reports. Refuses to know time.
 
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -152,7 +152,7 @@ pub struct Spikes {
 /// Events that took longer than `latency-monitor-threshold`.
 #[derive(Default)]
 pub struct Monitor {
-    events: Mutex<BTreeMap<&'static str, Spikes>>,
+    events: Mutex<BTreeMap<&'static str, Spikes>, { rank::LATENCY }>,
 }
 
 impl Monitor {

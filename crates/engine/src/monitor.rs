@@ -2,7 +2,7 @@
 //! how it is delivered.
 
 use crate::clients::ClientHandle;
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The clients that watch.
 #[derive(Default)]
 pub struct Monitors {
-    watchers: Mutex<Vec<Arc<ClientHandle>>>,
+    watchers: Mutex<Vec<Arc<ClientHandle>>, { rank::MONITORS }>,
     count: AtomicUsize,
 }
 

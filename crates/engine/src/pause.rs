@@ -2,7 +2,7 @@
 //! monotonic clock: a pause is a length of time, whatever becomes of the wall clock.
 
 use crate::clients::ClientHandle;
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +26,7 @@ struct State {
 pub struct Pause {
     /// 0 when there is no pause. Read before every command, so it is kept outside the lock.
     until_ms: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::PAUSE }>,
 }
 
 impl Pause {

@@ -3,7 +3,7 @@
 
 use crate::clients::ClientHandle;
 use crate::pure::glob::Pattern;
-use parking_lot::RwLock;
+use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,9 +33,9 @@ struct Audience {
 /// All subscriptions.
 #[derive(Default)]
 pub struct PubSub {
-    channels: RwLock<Subscribers>,
-    patterns: RwLock<Subscribers>,
-    shards: RwLock<Subscribers>,
+    channels: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
+    patterns: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
+    shards: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
     /// How many patterns have subscribers: most servers have none, and need not look.
     pattern_count: AtomicUsize,
 }
@@ -89,7 +89,7 @@ impl Subscriptions {
 }
 
 impl PubSub {
-    fn subscribers(&self, topic: Topic) -> &RwLock<Subscribers> {
+    fn subscribers(&self, topic: Topic) -> &RwLock<Subscribers, { rank::SUBSCRIBERS }> {
         match topic {
             Topic::Channel => &self.channels,
             Topic::Pattern => &self.patterns,

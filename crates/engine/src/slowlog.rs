@@ -1,6 +1,6 @@
 //! The slow log: the last commands that took long. Knows how entries are trimmed; refuses to know time.
 
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::collections::VecDeque;
 
 /// Arguments kept of one entry, and bytes kept of one argument, as in Redis.
@@ -27,7 +27,7 @@ struct Entries {
 /// The log. Bounded by `slowlog-max-len`.
 #[derive(Default)]
 pub struct SlowLog {
-    entries: Mutex<Entries>,
+    entries: Mutex<Entries, { rank::SLOWLOG }>,
 }
 
 impl SlowLog {

@@ -1,7 +1,7 @@
 //! Counters. Each worker thread has its own set, written without contention and summed when somebody asks. Knows sums
 //! and rates; refuses to know time.
 
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -52,7 +52,7 @@ pub struct WorkerStats {
     /// Time spent in the active expiry cycle, and how often it ran out of time before it ran out of work.
     pub expiry_ns: Counter,
     pub expiry_cut_short: Counter,
-    errors: Mutex<BTreeMap<String, u64>>,
+    errors: Mutex<BTreeMap<String, u64>, { rank::ERRORS }>,
 }
 
 /// Different error codes kept apart; those beyond are counted together, so that hostile input cannot fill memory.
@@ -170,7 +170,7 @@ impl Totals {
 /// Totals noted now and then, of which the last moments tell how busy the server is.
 #[derive(Default)]
 pub struct Sampler {
-    points: Mutex<VecDeque<Point>>,
+    points: Mutex<VecDeque<Point>, { rank::SAMPLES }>,
 }
 
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use crate::clients::ClientHandle;
 use crate::engine::Engine;
 use crate::keyspace::tracked::Gained;
 use crate::settings::ClientClass;
-use parking_lot::RwLock;
+use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// All clients that track keys.
 #[derive(Default)]
 pub struct Tracking {
-    clients: RwLock<HashMap<u64, Arc<Tracker>>>,
+    clients: RwLock<HashMap<u64, Arc<Tracker>>, { rank::TRACKING_CLIENTS }>,
     /// Prefixes, each with the numbers of the clients that hear of every change below it.
-    prefixes: RwLock<Prefixes>,
+    prefixes: RwLock<Prefixes, { rank::TRACKING_PREFIXES }>,
     /// How many there are of each: looked at without a lock.
     client_count: AtomicUsize,
     prefix_count: AtomicUsize,

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::clients::Unblock;
 use crate::engine::{Engine, Worker};
 use crate::journal_state::JournalState;
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -39,7 +39,7 @@ pub enum Event {
 
 /// Where a client that waits finds an outcome that was made elsewhere.
 #[derive(Default)]
-pub struct Ticket(Mutex<Option<Outcome>>);
+pub struct Ticket(Mutex<Option<Outcome>, { rank::TICKET }>);
 
 struct Outcome {
     reply: Vec<u8>,

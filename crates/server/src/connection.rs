@@ -9,8 +9,9 @@ use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
 use engine::{Ahead, Blocked, Client, ClientHandle, Departed, Engine, Event, Flow, Settings};
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use resp::{Limits, Reply, Scan, Scanner};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -75,7 +76,7 @@ pub(crate) struct Io {
     pub(crate) awaits_event: bool,
     /// The connection ends when everything is sent: its task wants to know.
     closing: bool,
-    /// Its last replies were not good: it ends.
+    /// Its last replies were not good, or nobody is there to get more: it ends.
     given_up: bool,
     /// The worker has too many connections: this one should go to another.
     pub(crate) leave: bool,
@@ -88,7 +89,7 @@ pub(crate) struct Io {
 }
 
 /// Wakes the task that a connection is now, from any thread. The task changes when the connection moves.
-struct Task(Mutex<Waker>);
+struct Task(Mutex<Waker, { rank::WAKER }>);
 
 impl Task {
     fn register(&self, waker: &Waker) {
@@ -122,6 +123,20 @@ impl Io {
             paused: false,
             handle,
             task,
+        }
+    }
+
+    /// Ends the connection if its peer is gone. For one that waits with so much unread input that no more is read: reading
+    /// would tell, but nobody reads.
+    pub(crate) fn notice_hang_up(&mut self) {
+        let reads_no_more = self.handle.input_bytes().0 > INPUT_WHILE_WAITING;
+        if !reads_no_more || !(self.paused || self.handle.is_blocked()) {
+            return;
+        }
+        let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
+        if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0) {
+            self.given_up = true;
+            self.wake();
         }
     }
 

@@ -7,7 +7,7 @@ use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
 use journal::{FileJournal, Journal, Sequence, Storage};
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
@@ -23,14 +23,14 @@ pub(crate) struct Keeper {
     /// A [`JournalState`]; changed in [`Keeper::change_state`] alone.
     state: AtomicU8,
     /// Why the journal could not be started, or why the last snapshot failed.
-    snapshot_failure: Mutex<Option<String>>,
+    snapshot_failure: Mutex<Option<String>, { rank::SNAPSHOT_FAILURE }>,
     /// Held while the state changes and the gates are made to fit it.
-    changing: Mutex<()>,
+    changing: Mutex<(), { rank::JOURNAL_STATE }>,
     /// The journal had room when the gates were last made to fit it.
     had_room: AtomicBool,
     /// Effects go to the journal.
     recording: AtomicBool,
-    loading: Mutex<Option<Loading>>,
+    loading: Mutex<Option<Loading>, { rank::LOADING }>,
     pub(crate) snapshots: Snapshots,
     /// By worker.
     listeners: Vec<Listener>,
@@ -38,7 +38,7 @@ pub(crate) struct Keeper {
 
 /// A worker that wants to know when the journal or a snapshot has got further.
 struct Listener {
-    flusher: Mutex<Waker>,
+    flusher: Mutex<Waker, { rank::WAKER }>,
     wants: AtomicBool,
     news: AtomicBool,
 }

@@ -4,7 +4,7 @@
 use crate::worker::{Arrival, Team};
 use anyhow::{Context, Result, ensure};
 use engine::{Engine, Settings};
-use parking_lot::Mutex;
+use locks::{Mutex, rank};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::fs::File;
 use std::io::Write;
@@ -93,7 +93,7 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 
 /// What is listened to now, and how to change it from any thread.
 pub(crate) struct Listeners {
-    addresses: Mutex<Vec<SocketAddr>>,
+    addresses: Mutex<Vec<SocketAddr>, { rank::LISTENERS }>,
     orders: mpsc::UnboundedSender<Order>,
 }
 

@@ -7,7 +7,7 @@ use engine::journal_state::JournalState;
 use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
 use engine::{Engine, Persistence};
 use journal::{FileJournal, Journal, SnapshotInfo, SnapshotWriter, Stamp};
-use parking_lot::{Condvar, Mutex};
+use locks::{Condvar, Mutex, rank};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -28,7 +28,7 @@ const LOG_EVERY: Duration = Duration::from_secs(5);
 
 /// Which snapshot is being taken, and what became of those before.
 pub(crate) struct Snapshots {
-    state: Mutex<State>,
+    state: Mutex<State, { rank::SNAPSHOTS }>,
     ordered: Condvar,
     /// Progress of the one being taken: keys written, and thousandths of the whole.
     keys: AtomicU64,

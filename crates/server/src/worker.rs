@@ -329,6 +329,7 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                 // What a burst has left in the pool is given back bit by bit.
                 local.pool.truncate(local.pool.len() / 2);
                 remind_slow_readers(local);
+                local.ios.iter_mut().for_each(|(_, io)| io.notice_hang_up());
                 close_idle(local, &engine);
             });
         }

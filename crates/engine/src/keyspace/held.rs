@@ -1,40 +1,25 @@
-//! Which shards' locks a thread holds: a check that no thread waits for a lock that it holds itself. Debug builds count
-//! them and panic with a backtrace; release builds compile to nothing. Refuses to know what a lock guards.
+//! That a thread holds locks of shards. Debug builds check that it takes none while it holds one, or a lock that comes later in
+//! the order of all locks (`locks::rank`); release builds compile to nothing.
 //!
 //! All shards that a command needs are locked in one call. Taking one more while holding some could wait for the thread
 //! itself, or for another thread that holds it and waits for one of ours.
 
-#[cfg(debug_assertions)]
-thread_local! {
-    static COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
+use locks::rank;
 
 /// Lives as long as the lock of one shard.
-pub(super) struct Held(());
+pub(super) struct Held(#[allow(dead_code, reason = "kept for its drop")] locks::Held);
 
 impl Held {
     #[inline]
     pub(super) fn new() -> Held {
-        #[cfg(debug_assertions)]
-        COUNT.with(|count| count.set(count.get() + 1));
-        Held(())
+        Held(locks::Held::unchecked(rank::SHARDS))
     }
 
     /// Called before locks of shards are taken.
     #[inline]
     #[track_caller]
     pub(super) fn assert_none() {
-        #[cfg(debug_assertions)]
-        COUNT.with(|count| {
-            assert_eq!(count.get(), 0, "a thread that holds locks of shards must not take another");
-        });
-    }
-}
-
-#[cfg(debug_assertions)]
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = COUNT.try_with(|count| count.set(count.get() - 1));
+        locks::Held::check(rank::SHARDS);
     }
 }
 
@@ -43,7 +28,7 @@ mod tests {
     use crate::keyspace::{Key, Keyspace};
 
     #[test]
-    #[should_panic(expected = "must not take another")]
+    #[should_panic(expected = "must not take SHARDS")]
     fn a_thread_that_holds_a_shard_cannot_lock_another() {
         let keyspace = Keyspace::new(4);
         let _held = keyspace.lock_shard(1);

@@ -7,7 +7,7 @@ use crate::clients::ClientHandle;
 use crate::engine::{Engine, Worker};
 use crate::tracking::Tracker;
 use crate::waiting::Ticket;
-use parking_lot::{Condvar, Mutex};
+use locks::{Condvar, Mutex, rank};
 use resp::{Protocol, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,11 +33,11 @@ pub struct Job {
 /// Scripts that run apart.
 #[derive(Default)]
 pub struct Apart {
-    queue: Mutex<VecDeque<Job>>,
+    queue: Mutex<VecDeque<Job>, { rank::SCRIPT_QUEUE }>,
     arrived: Condvar,
     /// There is a thread that serves the queue.
     served: AtomicBool,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<Running>, { rank::SCRIPT_RUNNING }>,
 }
 
 /// The script or function that runs now.

@@ -6,8 +6,8 @@
 
 use super::{LuaState, Program, Reading};
 use crate::engine::Engine;
+use locks::{RwLock, rank};
 use lua::FunctionInfo;
-use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
@@ -47,7 +47,7 @@ pub struct Catalogue {
 /// The libraries that there are.
 #[derive(Default)]
 pub struct Functions {
-    current: RwLock<Arc<Catalogue>>,
+    current: RwLock<Arc<Catalogue>, { rank::FUNCTIONS }>,
 }
 
 /// The library that is part of the server.

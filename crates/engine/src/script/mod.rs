@@ -18,8 +18,8 @@ pub use reading::Reading;
 
 use crate::engine::Engine;
 use crate::error::CommandError;
+use locks::{RwLock, rank};
 use lua::{ScriptFlags, Shebang, sha1hex};
-use parking_lot::RwLock;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -82,7 +82,7 @@ impl Program {
 /// All scripts by their digest.
 #[derive(Default)]
 pub struct Scripts {
-    kept: RwLock<Kept>,
+    kept: RwLock<Kept, { rank::SCRIPTS }>,
     /// How often all were forgotten: Lua states that know an older number forget theirs.
     flushes: AtomicU64,
     evicted: AtomicU64,

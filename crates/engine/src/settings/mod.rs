@@ -23,9 +23,10 @@ pub use value::Kind;
 
 use crate::pure::glob::Pattern;
 use limits::BufferLimits;
+use locks::{Mutex, RwLock, rank};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, RwLock};
 use value::Value;
 
 /// The current value of every setting; shared by all threads.
@@ -36,11 +37,11 @@ pub struct Settings {
     numbers: [AtomicI64; TABLE.len()],
     /// One slot a row, empty for numbers. Its lock is held by writers from the first check to the last store, which
     /// makes a CONFIG SET of several settings one step for other writers and for `get`.
-    texts: RwLock<Vec<Arc<str>>>,
+    texts: RwLock<Vec<Arc<str>>, { rank::SETTINGS_TEXTS }>,
     /// `client-output-buffer-limit`: hard bytes, soft bytes and soft seconds of each `ClientClass`.
     buffer_limits: [[AtomicU64; 3]; 3],
     /// Held while settings are changed and the server follows.
-    changing: Mutex<()>,
+    changing: Mutex<(), { rank::SETTINGS_CHANGE }>,
 }
 
 /// Where a change of a setting comes from.
@@ -103,7 +104,7 @@ impl Settings {
         pairs: &[(&[u8], &[u8])],
         follow: impl FnOnce(&[&'static str]) -> Result<(), (&'static str, String)>,
     ) -> Result<Vec<usize>, String> {
-        let _one_at_a_time = self.changing.lock().expect("no writer panics");
+        let _one_at_a_time = self.changing.lock();
         let mut named = Vec::with_capacity(pairs.len());
         for (typed, _) in pairs {
             let found = find(typed).ok_or_else(|| unknown(typed))?;
@@ -118,7 +119,7 @@ impl Settings {
                 _ => named.push((index, name)),
             }
         }
-        let mut texts = self.texts.write().expect("no writer panics");
+        let mut texts = self.texts.write();
         let mut values = Vec::with_capacity(pairs.len());
         for (&(index, name), (_, input)) in named.iter().zip(pairs) {
             let refused = |reason: String| failed(name.as_bytes(), &reason);
@@ -138,7 +139,7 @@ impl Settings {
         drop(texts);
         let names: Vec<&'static str> = changed.iter().map(|index| TABLE[*index].name).collect();
         if let Err((name, reason)) = follow(&names) {
-            let mut texts = self.texts.write().expect("no writer panics");
+            let mut texts = self.texts.write();
             before.iter().for_each(|(index, value)| self.store(*index, value, &mut texts));
             return Err(failed(name.as_bytes(), &reason));
         }
@@ -150,7 +151,7 @@ impl Settings {
     /// Sets a value at start, before there are clients: any setting may be set. The error is the reason alone.
     pub fn load(&self, name: &[u8], input: &[u8]) -> Result<(), String> {
         let (index, _) = find(name).ok_or("Bad directive or wrong number of arguments")?;
-        let mut texts = self.texts.write().expect("no writer panics");
+        let mut texts = self.texts.write();
         let value = TABLE[index].kind.parse(input, &self.limits())?;
         self.store(index, &value, &mut texts);
         Ok(())
@@ -159,7 +160,7 @@ impl Settings {
     /// CONFIG GET: names and values of the settings that any pattern matches, each name once. A pattern without
     /// wildcards is looked up as it is, finds hidden settings too, and is returned in the case it was asked in.
     pub fn get(&self, patterns: &[&[u8]], out: &mut Vec<(String, String)>) {
-        let texts = self.texts.read().expect("no writer panics");
+        let texts = self.texts.read();
         let mut listed: HashSet<(usize, &'static str)> = HashSet::new();
         for pattern in patterns {
             let has_wildcard = pattern.iter().any(|b| b"*?[".contains(b));
@@ -182,13 +183,13 @@ impl Settings {
 
     /// Every setting and its value.
     pub fn all(&self) -> Vec<(&'static str, String)> {
-        let texts = self.texts.read().expect("no writer panics");
+        let texts = self.texts.read();
         TABLE.iter().enumerate().map(|(index, row)| (row.name, self.print(index, &texts))).collect()
     }
 
     /// What a configuration file needs to hold for a new server to have these settings.
     pub fn changed_from_defaults(&self) -> Vec<(&'static str, String)> {
-        let texts = self.texts.read().expect("no writer panics");
+        let texts = self.texts.read();
         let printed = TABLE.iter().enumerate().map(|(i, row)| (row, self.print(i, &texts)));
         printed.filter(|(row, value)| row.default != value).map(|(row, value)| (row.name, value)).collect()
     }

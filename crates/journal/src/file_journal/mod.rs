@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use locks::{Condvar, Mutex, rank};
 
 use crate::directory_id::DirectoryId;
 use crate::failure::{Failure, Operation};
@@ -63,7 +63,7 @@ impl Default for JournalOptions {
 /// A [`Journal`] in one directory of a [`Storage`]. Comes out of [`crate::Recovery::into_journal`].
 pub struct FileJournal {
     core: Arc<Core>,
-    sync_thread: Mutex<Option<JoinHandle<()>>>,
+    sync_thread: Mutex<Option<JoinHandle<()>>, { rank::JOURNAL_THREAD }>,
 }
 
 /// A segment that is on disk and what it holds.
@@ -75,18 +75,18 @@ pub(crate) struct StoredSegment {
 /// What the callers and the sync thread share.
 struct Core {
     storage: Arc<dyn Storage>,
-    writer: Mutex<SegmentWriter>,
-    tail: Mutex<Tail>,
-    progress: Mutex<Progress>,
+    writer: Mutex<SegmentWriter, { rank::JOURNAL_WRITER }>,
+    tail: Mutex<Tail, { rank::JOURNAL_TAIL }>,
+    progress: Mutex<Progress, { rank::JOURNAL_PROGRESS }>,
     /// Wakes the sync thread.
     wake: Condvar,
     /// Wakes those who wait for a sequence.
     advanced: Condvar,
     id: DirectoryId,
-    marks: Mutex<MarksFile>,
+    marks: Mutex<MarksFile, { rank::JOURNAL_MARKS }>,
     /// Ascending; the last one is being written.
-    segments: Mutex<Vec<StoredSegment>>,
-    watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
+    segments: Mutex<Vec<StoredSegment>, { rank::JOURNAL_SEGMENTS }>,
+    watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>, { rank::JOURNAL_WATCHERS }>,
     // The marks, for those who only want to look.
     tail_mark: AtomicU64,
     written_mark: AtomicU64,

@@ -113,3 +113,26 @@ fn connections_that_come_and_go_are_all_accounted_for() {
     eventually("they are gone", || info::<u32>(&mut asker, "connected_clients") == 1);
     assert_eq!(asker.run("CLIENT LIST").text().lines().count(), 1);
 }
+
+/// One that waits with much unread input is not read from, and so its end is not read either.
+#[test]
+fn a_waiting_client_that_vanishes_with_much_unread_input_is_let_go() {
+    let Some(server) = Holdfast::start(&["--threads", "2"]) else { return };
+    let mut asker = server.connect();
+    for wait in ["WAIT 1 0", "BZPOPMIN nosuch 0"] {
+        let mut client = server.connect();
+        client.queue_line(wait);
+        client.flush();
+        eventually("it waits", || info::<u32>(&mut asker, "blocked_clients") == 1);
+        for _ in 0..20 {
+            client.queue_line(&format!("SET k {}", "v".repeat(10_000)));
+        }
+        client.flush();
+        eventually("it is read from", || {
+            asker.run("CLIENT LIST").text().lines().any(|line| line.contains("flags=b") && !line.contains("qbuf=0 "))
+        });
+        drop(client);
+        eventually("it is gone", || info::<u32>(&mut asker, "connected_clients") == 1);
+        assert_eq!(asker.run("EXISTS k").integer(), 0);
+    }
+}
