@@ -33,8 +33,9 @@ const OUTPUT_UNLIMITED: usize = 16 * 1024;
 const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
 /// Reads after which a connection lets others run.
 const READS_PER_TURN: usize = 2;
-/// Unread input kept for a client that waits for a command of its own.
-const INPUT_WHILE_WAITING: usize = 64 * 1024;
+/// Input kept for a client that waits for a command of its own. With more than that nobody reads on, and then its end is
+/// noticed only when the kernel tells of it.
+const INPUT_WHILE_WAITING: usize = 1024 * 1024;
 /// An unfinished request that is shorter than this owns what has arrived of it and no more: the rest is read into the
 /// worker's buffer. A longer one is read to where its beginning is.
 const SHORT_INPUT: usize = 32 * 1024;
