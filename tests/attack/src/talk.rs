@@ -34,7 +34,7 @@ impl Talk {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(TICK))?;
-        socket.set_write_timeout(Some(REPLY_DEADLINE))?;
+        socket.set_write_timeout(Some(TICK))?;
         let patient = Patient { socket, address, client_id: None, deadline: REPLY_DEADLINE, stop: stop.clone() };
         Ok(Talk { socket: BufReader::new(patient) })
     }
@@ -54,7 +54,7 @@ impl Talk {
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        self.socket.get_mut().socket.write_all(bytes).map_err(|error| trouble(&error))
+        self.socket.get_mut().write_all(bytes).map_err(|error| trouble(&error))
     }
 
     /// Sends in pieces that end anywhere.
@@ -74,6 +74,10 @@ impl Talk {
     pub(crate) fn read(&mut self) -> Result<Reply, Trouble> {
         match Reply::read(&mut self.socket) {
             Ok(Reply::Closed) => Err(Trouble::Closed),
+            // The server has caught a panic of its own.
+            Ok(Reply::Error(text)) if text.starts_with(b"ERR internal error") => {
+                Err(Trouble::Wrong(format!("-{}", String::from_utf8_lossy(&text))))
+            }
             Ok(reply) => Ok(reply),
             Err(error) => Err(trouble(&error)),
         }
@@ -144,7 +148,7 @@ pub(crate) fn encode<A: AsRef<[u8]>>(requests: &[impl AsRef<[A]>]) -> Vec<u8> {
 fn trouble(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Trouble::Closed,
-        io::ErrorKind::Interrupted => Trouble::Stopped,
+        STOPPED => Trouble::Stopped,
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             Trouble::Wrong(format!("no reply for {REPLY_DEADLINE:?}"))
         }
@@ -152,7 +156,10 @@ fn trouble(error: &io::Error) -> Trouble {
     }
 }
 
-/// A socket whose reads wait, and meanwhile help.
+/// Says that the run is over. Not `Interrupted`, after which the standard library tries again.
+const STOPPED: io::ErrorKind = io::ErrorKind::QuotaExceeded;
+
+/// A socket whose reads and writes wait, and meanwhile help.
 struct Patient {
     socket: TcpStream,
     address: SocketAddr,
@@ -163,9 +170,26 @@ struct Patient {
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.patiently(|mut socket| socket.read(buffer))
+    }
+}
+
+impl Write for Patient {
+    /// A server that has much to do for a client may not read on meanwhile.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patiently(|mut socket| socket.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Patient {
+    fn patiently(&self, mut step: impl FnMut(&TcpStream) -> io::Result<usize>) -> io::Result<usize> {
         let began = Instant::now();
         loop {
-            match self.socket.read(buffer) {
+            match step(&self.socket) {
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
                     if began.elapsed() > self.deadline {
                         return Err(error);
@@ -175,14 +199,12 @@ impl Read for Patient {
                 other => return other,
             }
             if self.stop.load(Ordering::Relaxed) {
-                return Err(io::Error::from(io::ErrorKind::Interrupted));
+                return Err(STOPPED.into());
             }
             self.wake();
         }
     }
-}
 
-impl Patient {
     /// Ends everything that may rightly keep this connection waiting. What is stuck for another reason stays stuck. A
     /// server that does not answer here is found by others.
     fn wake(&self) {
