@@ -131,3 +131,29 @@ fn used_memory_is_what_is_stored() {
         }
     }
 }
+
+/// What only removes is allowed, also where others of its command may add.
+#[test]
+fn hcas_that_only_deletes_is_not_refused() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    let mut client = server.connect();
+    client.run("HSET job state running worker w lease 5 a 1 b 2");
+    client.run("CONFIG SET maxmemory 1");
+    let refusal = "-OOM command not allowed when used memory > 'maxmemory'.";
+    for command in [
+        "HCAS job state running done",
+        "HCAS job IF 1 state running SET 1 state done",
+        "HCAS job IF 1 state running SET 1 state done DEL 1 worker",
+        "HCAS job IF 1 state running nonsense",
+    ] {
+        assert_eq!(client.run(command).to_string(), refusal, "{command}");
+    }
+    assert_eq!(client.run("HCAS job IF 1 state running DEL 1 lease").integer(), 1);
+    assert_eq!(client.run("HCAS job IF 1 state running PX 100000").integer(), 1);
+    client.run("MULTI");
+    assert_eq!(client.run("HCAS job IF 1 state running DEL 1 worker").to_string(), "+QUEUED");
+    assert_eq!(client.run("EXEC").to_string(), "[:1]");
+    let script = "return redis.call('HCAS', KEYS[1], 'IF', '1', 'state', 'running', 'DEL', '1', 'a')";
+    assert_eq!(client.run_args(&["EVAL", script, "1", "job"]).integer(), 1);
+    assert_eq!(client.run("HGETALL job").to_string(), "[\"state\", \"running\", \"b\", \"2\"]");
+}
