@@ -226,6 +226,8 @@ impl Engine {
                     result = Err(self.busy());
                 }
                 let seen = match command.keys {
+                    // What is about the server, such as INFO, tells of no change that somebody could miss.
+                    Keys::Walk if !command.flags.has(Flags::READONLY) => 0,
                     Keys::Walk => self.persistence.tail(),
                     _ => cx.keys.locked().changed_by(),
                 };

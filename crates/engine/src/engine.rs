@@ -334,7 +334,11 @@ impl Engine {
     ) -> Flow {
         loop {
             match self.execute(worker, client, request, out) {
-                Flow::Again => self.begin(worker),
+                Flow::Again => {
+                    // Others may want the locks.
+                    std::thread::yield_now();
+                    self.begin(worker);
+                }
                 flow => return flow,
             }
         }

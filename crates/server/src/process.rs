@@ -41,8 +41,18 @@ pub(crate) struct Process {
 /// Starts the thread that frees what it is sent.
 fn start_discarding() -> Sender<Box<dyn Any + Send>> {
     let (send, receive) = std::sync::mpsc::channel();
-    let _ = std::thread::Builder::new().name("discard".into()).spawn(move || receive.into_iter().for_each(drop));
+    let free = move || {
+        be_modest();
+        receive.into_iter().for_each(drop);
+    };
+    let _ = std::thread::Builder::new().name("discard".into()).spawn(free);
     send
+}
+
+/// Gives this thread what the workers leave over.
+pub(crate) fn be_modest() {
+    let thread = rustix::thread::gettid();
+    let _ = rustix::process::setpriority_process(Some(thread), 10);
 }
 
 /// What was given for a setting, and what was made of it.

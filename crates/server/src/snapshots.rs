@@ -2,6 +2,7 @@
 //! things become durable; refuses to know what a key is.
 
 use crate::keeper::Keeper;
+use crate::process::be_modest;
 use crate::server::unix_s;
 use engine::journal_state::JournalState;
 use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
@@ -239,12 +240,6 @@ pub(crate) fn start(keeper: Arc<Keeper>, engine: Arc<Engine>) {
     if let Err(error) = spawned {
         tracing::error!(%error, "no thread for snapshots could be started: the journal will only grow");
     }
-}
-
-/// Gives this thread what the workers leave over.
-fn be_modest() {
-    let thread = rustix::thread::gettid();
-    let _ = rustix::process::setpriority_process(Some(thread), 10);
 }
 
 fn run(keeper: &Keeper, engine: &Engine, running: Running) {
