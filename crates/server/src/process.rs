@@ -296,10 +296,11 @@ fn cpu_ticks(path: &str) -> (u64, u64) {
 /// Asks jemalloc to give all unused pages back.
 fn purge_allocator() {
     // 4096 is jemalloc's MALLCTL_ARENAS_ALL.
-    const PURGE_ALL: &[u8] = b"arena.4096.purge\0";
-    // SAFETY: the name is a valid, NUL-terminated mallctl key that takes no value and returns none.
-    let purged = unsafe { tikv_jemalloc_ctl::raw::write::<()>(PURGE_ALL, ()) };
-    if let Err(error) = purged {
-        tracing::debug!(%error, "the allocator did not purge");
+    const PURGE_ALL: &std::ffi::CStr = c"arena.4096.purge";
+    let (none, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the name is a valid mallctl key that takes no value and returns none, for which all pointers are null.
+    let code = unsafe { tikv_jemalloc_sys::mallctl(PURGE_ALL.as_ptr(), none, no_len, none, 0) };
+    if code != 0 {
+        tracing::warn!(code, "the allocator did not purge");
     }
 }
