@@ -157,3 +157,10 @@ fn hcas_that_only_deletes_is_not_refused() {
     assert_eq!(client.run_args(&["EVAL", script, "1", "job"]).integer(), 1);
     assert_eq!(client.run("HGETALL job").to_string(), "[\"state\", \"running\", \"b\", \"2\"]");
 }
+
+#[test]
+fn memory_purge_purges() {
+    let Some(server) = Holdfast::start(&[]) else { return };
+    assert_eq!(server.connect().run("MEMORY PURGE").to_string(), "+OK");
+    assert!(!server.stderr().contains("did not purge"), "{}", server.stderr());
+}
