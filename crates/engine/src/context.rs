@@ -108,6 +108,7 @@ impl ReadCx<'_> {
         }
         match self.engine.keyspace.lock_shard_unless_busy(index) {
             Some(mut locked) => {
+                self.keys.note_seen(locked.changed_by());
                 locked.settle(db);
                 let (_, shard) = locked.shards().next().expect("the shard was just locked");
                 look(shard.db(db))
@@ -125,6 +126,7 @@ impl ReadCx<'_> {
             Some((_, shard)) => look(shard),
             None => match self.engine.keyspace.lock_shard_unless_busy(index) {
                 Some(locked) => {
+                    self.keys.note_seen(locked.changed_by());
                     let (_, shard) = locked.shards().next().expect("the shard was just locked");
                     look(shard)
                 }
@@ -153,6 +155,8 @@ pub struct View<'a> {
     events: u32,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
+    /// The newest batch that has changed a shard which was looked at for a moment.
+    seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     reads_index: bool,
 }
@@ -172,6 +176,7 @@ impl<'a> View<'a> {
             news: None,
             events: 0,
             met_busy,
+            seen: Cell::new(0),
             reads_index: false,
         }
     }
@@ -442,6 +447,15 @@ impl<'a> View<'a> {
     /// True when a shard could not be locked: what was found is not all there is.
     pub(crate) fn has_met_busy(&self) -> bool {
         self.met_busy.get()
+    }
+
+    fn note_seen(&self, sequence: u64) {
+        self.seen.set(self.seen.get().max(sequence));
+    }
+
+    /// The newest batch that what was found may tell of.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.get().max(self.locked.changed_by())
     }
 
     pub(crate) fn has_overdue(&self) -> bool {

@@ -228,8 +228,7 @@ impl Engine {
                 let seen = match command.keys {
                     // What is about the server, such as INFO, tells of no change that somebody could miss.
                     Keys::Walk if !command.flags.has(Flags::READONLY) => 0,
-                    Keys::Walk => self.persistence.tail(),
-                    _ => cx.keys.locked().changed_by(),
+                    _ => cx.keys.seen(),
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);
                 let (mut keys, mut handed_over) = (cx.keys, None);

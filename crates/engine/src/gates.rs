@@ -131,7 +131,12 @@ impl Engine {
     #[inline]
     pub(crate) fn pass_memory_limit(&self) -> CommandResult {
         let limit = self.settings.maxmemory();
-        if limit > 0 && self.host.used_memory() > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
+        if limit == 0 || self.host.used_memory() <= limit {
+            return Ok(());
+        }
+        // As in Redis, what scripts use is not data: one that takes much does not keep others from writing.
+        let of_scripts = lua::total_bytes() as u64;
+        if self.host.used_memory().saturating_sub(of_scripts) > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     #[cold]

@@ -99,6 +99,11 @@ impl Context {
         unsafe { (*self.heap.get()).used_bytes() }
     }
 
+    pub(crate) fn footprint_bytes(&self) -> usize {
+        // SAFETY: the heap is borrowed for one load.
+        unsafe { (*self.heap.get()).footprint_bytes() }
+    }
+
     pub(crate) fn set_memory_bytes_max(&self, bytes_max: usize) {
         self.memory_bytes_max.set(bytes_max);
         // SAFETY: the heap is borrowed for one store.

@@ -5,6 +5,7 @@
 
 use std::alloc::{Layout, alloc, dealloc, realloc};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Sizes are rounded up to this; it is also the alignment of everything.
 const GRAIN: usize = 16;
@@ -13,6 +14,14 @@ const SMALL_MAX: usize = 512;
 const CLASSES: usize = SMALL_MAX / GRAIN;
 /// Small objects are cut from chunks of this size, kept until the state ends.
 const CHUNK: usize = 32 * 1024;
+
+/// Bytes that all heaps of the process have of the global allocator.
+static TOTAL: AtomicUsize = AtomicUsize::new(0);
+
+/// What all Lua states hold, garbage and what they keep for later included.
+pub fn total_bytes() -> usize {
+    TOTAL.load(Relaxed)
+}
 
 pub(crate) struct Heap {
     used: usize,
@@ -35,6 +44,11 @@ impl Heap {
 
     pub(crate) fn used_bytes(&self) -> usize {
         self.used
+    }
+
+    /// What the state holds of the global allocator's, about: what it uses, or what small objects were ever cut from.
+    pub(crate) fn footprint_bytes(&self) -> usize {
+        self.used.max(self.chunks.len() * CHUNK)
     }
 
     pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
@@ -78,7 +92,11 @@ impl Heap {
         }
         if !small_before && !small_after {
             // SAFETY: a large block came from the global allocator with this layout.
-            return unsafe { realloc(block, layout(old), new) };
+            let moved = unsafe { realloc(block, layout(old), new) };
+            if !moved.is_null() {
+                TOTAL.fetch_add(new.wrapping_sub(old), Relaxed);
+            }
+            return moved;
         }
         let moved = if small_after { self.take(class_of(new)) } else { large(new) };
         if moved.is_null() {
@@ -145,6 +163,7 @@ impl Heap {
         if bytes > SMALL_MAX {
             // SAFETY: a large block came from the global allocator with this layout.
             unsafe { dealloc(block, layout(bytes)) };
+            TOTAL.fetch_sub(bytes, Relaxed);
             return;
         }
         let class = class_of(bytes);
@@ -161,6 +180,7 @@ impl Drop for Heap {
             // SAFETY: chunks came from `large(CHUNK)`, and the state that used them is closed.
             unsafe { dealloc(chunk, layout(CHUNK)) };
         }
+        TOTAL.fetch_sub(self.chunks.len() * CHUNK, Relaxed);
     }
 }
 
@@ -177,7 +197,11 @@ fn large(bytes: usize) -> *mut u8 {
         return null_mut();
     }
     // SAFETY: the layout is not empty.
-    unsafe { alloc(layout(bytes)) }
+    let block = unsafe { alloc(layout(bytes)) };
+    if !block.is_null() {
+        TOTAL.fetch_add(bytes, Relaxed);
+    }
+    block
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod structs;
 mod text;
 
 pub use functions::FunctionInfo;
+pub use heap::total_bytes;
 pub use resp::Protocol;
 pub use shebang::{ScriptFlags, Shebang};
 pub use state::{Limits, Ran, State};

@@ -295,6 +295,11 @@ impl State {
         self.context.used_bytes()
     }
 
+    /// What it takes of the process's memory: also what it keeps of objects that are gone.
+    pub fn footprint_bytes(&self) -> usize {
+        self.context.footprint_bytes()
+    }
+
     #[expect(clippy::too_many_arguments, reason = "they are what a call consists of")]
     #[inline]
     fn run_kept(

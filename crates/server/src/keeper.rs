@@ -242,6 +242,16 @@ impl Keeper {
         )
     }
 
+    /// The words for a client whose last replies cannot be given, because what they tell of was not kept.
+    pub(crate) fn loss(&self) -> String {
+        let reason = self.journal().and_then(|journal| journal.failure());
+        let reason = reason.map_or_else(|| "the journal is closed".to_owned(), |failure| failure.to_string());
+        format!(
+            "Errors writing to the AOF file: {reason}. What this connection has last asked for may or may not have been kept: \
+             look before you try again. The connection ends."
+        )
+    }
+
     /// Follows `appendfsync`.
     pub(crate) fn follow_policy(&self) {
         let Some(journal) = self.journal() else { return };

@@ -110,7 +110,7 @@ impl Local {
                     self.held.push(index);
                     continue;
                 }
-                Standing::Lost => io.give_up(&self.keeper.failure()),
+                Standing::Lost => io.give_up(&self.keeper.loss()),
             }
             io.flush_queued = false;
             io.send(&self.worker.books.stats);

@@ -174,11 +174,11 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("allocator_active", host.active);
     lines.add("allocator_resident", host.allocator_resident);
     lines.bytes("total_system_memory", cx.engine.host.total_memory());
-    lines.bytes("used_memory_lua", 0);
+    lines.bytes("used_memory_lua", lua::total_bytes() as u64);
     let (scripts, script_bytes) = cx.engine.scripts.count();
     let catalogue = cx.engine.functions.catalogue();
     let function_bytes: usize = catalogue.libraries().map(|library| library.code.len()).sum();
-    lines.add("used_memory_vm_eval", 0);
+    lines.add("used_memory_vm_eval", lua::total_bytes());
     lines.add("used_memory_scripts_eval", script_bytes);
     lines.add("number_of_cached_scripts", scripts);
     lines.add("number_of_functions", catalogue.function_count());

@@ -154,7 +154,7 @@ fn stats(cx: &mut ReadCx<'_>) -> CommandResult {
         ("clients.normal", bytes(account.clients)),
         ("cluster.links", Bytes(0)),
         ("aof.buffer", Bytes(0)),
-        ("lua.caches", Bytes(0)),
+        ("lua.caches", Bytes(lua::total_bytes() as i64)),
         ("functions.caches", Bytes(0)),
     ];
     let per_key = account.dataset.checked_div(account.keys).unwrap_or(0);

@@ -25,7 +25,9 @@ impl Engine {
         self.pass_script_gates(program, read_only, held.is_some())?;
         let (flags, reading) = (program.flags().unwrap_or_default(), program.reading());
         let read_only = read_only || flags.no_writes;
-        let mut lua = worker.lua.take().unwrap_or_else(|| Box::new(LuaState::new()));
+        // One that has grown large is not kept: it would never give back what small objects were cut from.
+        let kept = worker.lua.take().filter(|lua| lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT);
+        let mut lua = kept.unwrap_or_else(|| Box::new(LuaState::new()));
         if let Err(error) = lua.prepare(self, program) {
             worker.lua = Some(lua);
             return Err(error);
@@ -94,7 +96,8 @@ impl Engine {
         }
         worker.script_reply = out;
         worker.script_request = if request.capacity() > SCRIPT_REPLY_KEPT { OwnedRequest::default() } else { request };
-        worker.lua = Some(lua);
+        // As part of a transaction it goes when the next script comes: nobody waits for that with locks held.
+        worker.lua = (is_part || lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT).then_some(lua);
         Ok(())
     }
 
@@ -131,6 +134,9 @@ impl Worker {
         self.lua().compile(&engine.scripts, script)
     }
 }
+
+/// The largest Lua state that is kept for the next script.
+const LUA_STATE_BYTES_KEPT: usize = 32 * 1024 * 1024;
 
 /// The largest buffer for a reply or a request that is kept for the next.
 const SCRIPT_REPLY_KEPT: usize = 64 * 1024;

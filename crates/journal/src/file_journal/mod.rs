@@ -191,6 +191,7 @@ impl Core {
         }
         let bytes = writer.frames.len() as u64;
         writer.write_frames(last).map_err(|failure| self.fail(None, failure))?;
+        tail::give_back(&mut writer.frames);
         if let Some(segment) = self.segments.lock().last_mut() {
             segment.bytes += bytes;
         }

@@ -38,10 +38,7 @@ impl Tail {
 
     /// Swaps the frames for the buffer of those written before, and says what the last batch in them is.
     pub(super) fn take(&mut self, written: &mut Vec<u8>) -> Sequence {
-        if written.capacity() > BUFFER_KEPT_BYTES_MAX {
-            *written = Vec::new();
-        }
-        written.clear();
+        give_back(written);
         std::mem::swap(&mut self.frames, written);
         self.kept
     }
@@ -61,6 +58,14 @@ impl Tail {
         self.last = self.last.next();
         self.kept = self.last;
         self.last.next()
+    }
+}
+
+/// Empties a buffer whose frames are written. A huge one goes: the next may be long in coming.
+pub(super) fn give_back(written: &mut Vec<u8>) {
+    match written.capacity() > BUFFER_KEPT_BYTES_MAX {
+        true => *written = Vec::new(),
+        false => written.clear(),
     }
 }
 

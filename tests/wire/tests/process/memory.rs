@@ -164,3 +164,34 @@ fn memory_purge_purges() {
     assert_eq!(server.connect().run("MEMORY PURGE").to_string(), "+OK");
     assert!(!server.stderr().contains("did not purge"), "{}", server.stderr());
 }
+
+/// What a script used is given back when it has ended, and does not count as data.
+#[test]
+fn a_script_that_took_much_memory_keeps_nobody_from_writing() {
+    let Some(server) = Holdfast::start(&["--maxmemory", "20mb"]) else { return };
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let many_small = "local t = {} for i = 1, 500000 do t[i] = i .. 'x' end return #t";
+    assert_eq!(client.run_args(&["EVAL_RO", many_small, "0"]).integer(), 500_000);
+    assert_eq!(other.run("SET a 1").to_string(), "+OK");
+    let one_large = "local s = string.rep('x', 60000000) return #s";
+    for _ in 0..3 {
+        assert_eq!(client.run_args(&["EVAL", many_small, "0"]).integer(), 500_000);
+        assert_eq!(other.run_args(&["EVAL", one_large, "0"]).integer(), 60_000_000);
+        assert_eq!(other.run("SET a 1").to_string(), "+OK");
+    }
+    eventually("it is given back", || info::<u64>(&mut other, "used_memory") < 20 << 20);
+    assert_eq!(other.run("EVAL 'return 1' 0").integer(), 1);
+    assert!(info::<u64>(&mut other, "used_memory_lua") > 0, "a state that is kept is counted");
+}
+
+/// The buffers of a large batch do not stay behind.
+#[test]
+fn a_large_batch_leaves_no_memory_behind() {
+    let Some(server) = Holdfast::start(&["--maxmemory", "20mb"]) else { return };
+    let mut client = server.connect();
+    let script = "for i = 1, 40 do redis.call('SET', 'k' .. i, string.rep('y', 1000000)) end \
+                  for i = 1, 40 do redis.call('DEL', 'k' .. i) end return 1";
+    assert_eq!(client.run_args(&["EVAL", script, "0"]).integer(), 1);
+    assert_eq!(client.run("DBSIZE").integer(), 0);
+    eventually("writes are taken again", || client.run("SET a 1").to_string() == "+OK");
+}
