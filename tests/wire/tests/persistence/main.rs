@@ -7,6 +7,7 @@ mod claims;
 mod damage;
 mod descriptors;
 mod durability;
+mod faults;
 mod full_disk;
 mod info;
 mod loading;
