@@ -15,6 +15,7 @@ mod reload;
 mod reserve;
 mod saving;
 mod snapshot_files;
+mod states;
 mod support;
 mod survival;
 mod sync_failure;

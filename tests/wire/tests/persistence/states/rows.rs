@@ -1,0 +1,189 @@
+//! One test for each row of the table in `engine::journal_state`: what a write, a read, WAITAOF, CLIENT DURABILITY, INFO and a stop
+//! say in that state.
+
+use wire::{Connection, Server};
+
+use crate::faults::{Injected, SmallDisk};
+use crate::support::{Home, eventually, info, ok};
+
+const POLICIES: [&str; 3] = ["everysec", "always", "no"];
+const NO_JOURNAL: &str = "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+const NOTHING_TO_WRITE_TO: &str = "-ERR there is no journal to write to: CONFIG SET appendonly yes first";
+
+#[track_caller]
+fn assert_info(connection: &mut Connection, state: &str, enabled: u8) {
+    assert_eq!(info::<String>(connection, "journal_state"), state);
+    assert_eq!(info::<u8>(connection, "aof_enabled"), enabled);
+}
+
+/// What is said of durability where there is no journal.
+#[track_caller]
+fn assert_promises_nothing(connection: &mut Connection) {
+    assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), NO_JOURNAL);
+    assert_eq!(connection.run("WAITAOF 0 0 0").to_string(), "[:0, :0]");
+    assert_eq!(connection.run("CLIENT DURABILITY always").to_string(), NOTHING_TO_WRITE_TO);
+}
+
+fn start_off(home: &Home, policy: &str) -> Server {
+    let more = ["--enable-debug-command", "yes", "--threads", "2"];
+    home.start(&[&["--appendonly", "no", "--save", "", "--appendfsync", policy], &more[..]].concat())
+}
+
+#[test]
+fn off() {
+    for policy in POLICIES {
+        let Some(home) = Home::fresh() else { return };
+        let mut server = start_off(&home, policy);
+        let mut connection = server.connect();
+        ok(&mut connection, "SET a 1");
+        assert_eq!(connection.run("GET a").text(), "1");
+        assert_info(&mut connection, "off", 0);
+        assert_promises_nothing(&mut connection);
+        server.signal("TERM");
+        assert_eq!(server.wait_for_end().code(), Some(0), "{policy}");
+    }
+}
+
+/// Enough keys that the snapshot takes a while.
+fn fill(connection: &mut Connection) {
+    ok(connection, "DEBUG POPULATE 60000 key 50");
+}
+
+/// CONFIG SET appendonly yes, on a connection that waits for the reply.
+fn turn_on(server: &Server) -> Connection {
+    let mut orderer = server.connect();
+    orderer.queue_line("CONFIG SET appendonly yes");
+    orderer.flush();
+    orderer
+}
+
+/// Longer than any test: it ends when strace lets go.
+const FOR_NOW: &str = "delay_enter=60000000";
+
+/// Clients are served as without a journal while its first snapshot is written, those that wait for syncs too.
+#[test]
+fn starting() {
+    for policy in POLICIES {
+        let Some(home) = Home::fresh() else { return };
+        let server = start_off(&home, policy);
+        let mut connection = server.connect();
+        ok(&mut connection, "SET before 1");
+        // The snapshot is written when its directory is synced.
+        let Some(injected) = Injected::into(&home, &server, "fsync", FOR_NOW) else { return };
+        let mut orderer = turn_on(&server);
+        eventually("it starts", || info::<String>(&mut connection, "journal_state") == "starting");
+        ok(&mut connection, "SET a 1");
+        assert_eq!(connection.run("GET a").text(), "1");
+        assert_promises_nothing(&mut connection);
+        assert_info(&mut connection, "starting", 0);
+        injected.mend();
+        assert_eq!(orderer.read().to_string(), "+OK", "{policy}");
+        assert_info(&mut connection, "sound", 1);
+        server.kill();
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("MGET before a").to_string(), r#"["1", "1"]"#, "{policy}");
+    }
+}
+
+/// What was answered before and while it starts is kept by the snapshot that it begins with.
+#[test]
+fn a_stop_while_it_starts_waits_until_it_has() {
+    for end in ["TERM", "INT"] {
+        let Some(home) = Home::fresh() else { return };
+        let mut server = start_off(&home, "everysec");
+        let mut connection = server.connect();
+        fill(&mut connection);
+        let _orderer = turn_on(&server);
+        eventually("it starts", || info::<String>(&mut connection, "journal_state") != "off");
+        ok(&mut connection, "SET a 1");
+        server.signal(end);
+        assert_eq!(server.wait_for_end().code(), Some(0), "SIG{end}");
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("GET a").text(), "1", "SIG{end}");
+        assert_eq!(server.connect().run("DBSIZE").integer(), 60_001, "SIG{end}");
+    }
+}
+
+/// Turned off and on again while the snapshot is written, in every order: what is said last counts, and every client hears.
+#[test]
+fn on_and_off_while_the_snapshot_is_written() {
+    for (words, state) in [(&["no"][..], "off"), (&["no", "yes"], "sound"), (&["no", "yes", "no"], "off")] {
+        let Some(home) = Home::fresh() else { return };
+        let server = start_off(&home, "everysec");
+        let mut connection = server.connect();
+        fill(&mut connection);
+        let mut orderers = vec![turn_on(&server)];
+        eventually("it starts", || info::<String>(&mut connection, "journal_state") != "off");
+        for word in words {
+            ok(&mut connection, &format!("SET before:{word} 1"));
+            let mut orderer = server.connect();
+            match *word {
+                "no" => ok(&mut orderer, "CONFIG SET appendonly no"),
+                _ => {
+                    orderer.queue_line("CONFIG SET appendonly yes");
+                    orderer.flush();
+                    orderers.push(orderer);
+                }
+            }
+        }
+        let told: Vec<String> = orderers.iter_mut().map(|orderer| orderer.read().to_string()).collect();
+        for reply in &told {
+            assert!(reply == "+OK" || reply.starts_with("-ERR appendonly was turned off"), "{words:?}: {reply}");
+        }
+        assert_info(&mut connection, state, u8::from(state == "sound"));
+        ok(&mut connection, "SET last 1");
+        server.kill();
+        let server = home.start(&[]);
+        let mut connection = server.connect();
+        if state == "sound" {
+            assert_eq!(told.last().map(String::as_str), Some("+OK"));
+            assert_eq!(connection.run("MGET before:no before:yes last").to_string(), r#"["1", "1", "1"]"#, "{words:?}");
+            assert_eq!(connection.run("DBSIZE").integer(), 60_003, "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn sound() {
+    for policy in POLICIES {
+        let Some(home) = Home::fresh() else { return };
+        let mut server = home.start(&["--appendfsync", policy]);
+        let mut connection = server.connect();
+        ok(&mut connection, "SET a 1");
+        assert_info(&mut connection, "sound", 1);
+        assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
+        ok(&mut connection, "CLIENT DURABILITY always");
+        ok(&mut connection, "SET b 1");
+        server.signal("TERM");
+        assert_eq!(server.wait_for_end().code(), Some(0), "{policy}");
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("MGET a b").to_string(), r#"["1", "1"]"#);
+    }
+}
+
+#[test]
+fn sound_without_room() {
+    for policy in POLICIES {
+        let Some(disk) = SmallDisk::mount(8) else { return };
+        let mut server = disk.home.start(&["--appendfsync", policy]);
+        let mut connection = server.connect();
+        disk.fill();
+        let value = "v".repeat(5000);
+        let mut keys = 0;
+        eventually("there is no room", || {
+            let reply = connection.run(&format!("SET key:{keys} {value}")).to_string();
+            keys += i64::from(reply == "+OK");
+            reply.starts_with("-MISCONF ")
+        });
+        assert_info(&mut connection, "sound", 1);
+        assert_eq!(info::<u8>(&mut connection, "journal_has_room"), 0);
+        assert_eq!(connection.run("DBSIZE").integer(), keys, "{policy}");
+        assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]", "{policy}");
+        ok(&mut connection, "CLIENT DURABILITY always");
+        server.signal("TERM");
+        assert_eq!(server.wait_for_end().code(), Some(0), "{policy}");
+        disk.make_room();
+        let server = disk.home.start(&[]);
+        assert_eq!(server.connect().run("DBSIZE").integer(), keys, "{policy}");
+    }
+}
