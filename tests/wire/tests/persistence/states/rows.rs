@@ -1,7 +1,7 @@
 //! One test for each row of the table in `engine::journal_state`: what a write, a read, WAITAOF, CLIENT DURABILITY, INFO and a stop
 //! say in that state.
 
-use wire::{Connection, Server};
+use wire::{Connection, Random, Reply, Server};
 
 use crate::faults::{Injected, SmallDisk};
 use crate::support::{Home, eventually, info, ok};
@@ -141,6 +141,42 @@ fn on_and_off_while_the_snapshot_is_written() {
             assert_eq!(connection.run("DBSIZE").integer(), 60_003, "{words:?}");
         }
     }
+}
+
+/// Turned off at any moment of a snapshot, the journal grows no more once that has ended.
+#[test]
+fn turned_off_it_grows_no_more() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--save", "", "--threads", "2"]);
+    let mut connection = server.connect();
+    let mut random = Random::from_env();
+    for round in 0..40 {
+        connection.queue_line("BGREWRITEAOF");
+        for number in 0..random.below(60) {
+            connection.queue_line(&format!("SET {number} {round}"));
+        }
+        connection.queue_line("CONFIG SET appendonly no");
+        connection.queue_line("ECHO done");
+        while connection.read() != Reply::Bulk(b"done".to_vec()) {}
+        eventually("the snapshot has ended", || info::<u8>(&mut connection, "aof_rewrite_in_progress") == 0);
+        // Until the process looks around once more, what was recorded before may still be written.
+        ok(&mut connection, "SET first 1");
+        let bytes = || -> u64 {
+            let files = home.files();
+            files.iter().filter(|(name, _)| name.ends_with(".seg")).map(|(_, bytes)| data_bytes(bytes)).sum()
+        };
+        let before = bytes();
+        for number in 0..20 {
+            ok(&mut connection, &format!("SET grows:{number} {}", "v".repeat(500)));
+        }
+        assert_eq!(bytes(), before, "round {round}");
+        ok(&mut connection, "CONFIG SET appendonly yes");
+    }
+}
+
+/// The length without the zeros at the end.
+fn data_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
 }
 
 #[test]
