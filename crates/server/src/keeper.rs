@@ -151,16 +151,27 @@ impl Keeper {
         let mut changing = self.changing.lock();
         let before = self.state();
         let state = next(before, &mut changing);
-        self.state.store(state as u8, SeqCst);
         self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
         let refusal = self.refusal(state);
-        if let Some(engine) = self.engine() {
-            let begins = refusal.is_some() && !engine.refuses_writes();
-            engine.refuse_writes(refusal.clone());
-            match refusal {
-                Some(reason) if begins || before != state => tracing::error!("{reason}"),
-                None if before != state => tracing::debug!(before = before.name(), now = state.name(), "journal"),
-                _ => {}
+        let engine = self.engine();
+        // IMPORTANT: writes are refused before the state says so, and let in after it: whoever meets a state in which they are
+        // refused finds the reason, too.
+        match (&engine, refusal) {
+            (Some(engine), Some(reason)) => {
+                if before != state || !engine.refuses_writes() {
+                    tracing::error!("{reason}");
+                }
+                engine.refuse_writes(Some(reason));
+                self.state.store(state as u8, SeqCst);
+            }
+            (engine, _) => {
+                self.state.store(state as u8, SeqCst);
+                if let Some(engine) = engine {
+                    engine.refuse_writes(None);
+                }
+                if before != state {
+                    tracing::debug!(before = before.name(), now = state.name(), "journal");
+                }
             }
         }
         drop(changing);

@@ -1,6 +1,9 @@
 //! One test for each row of the table in `engine::journal_state`: what a write, a read, WAITAOF, CLIENT DURABILITY, INFO and a stop
 //! say in that state.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
 use wire::{Connection, Random, Reply, Server};
 
 use crate::faults::{Injected, SmallDisk};
@@ -82,6 +85,21 @@ fn starting() {
         server.kill();
         let server = home.start(&[]);
         assert_eq!(server.connect().run("MGET before a").to_string(), r#"["1", "1"]"#, "{policy}");
+    }
+}
+
+/// A journal that fails to start before the order is even looked at again is not said to be on.
+#[test]
+fn a_failed_start_is_never_answered_with_ok() {
+    let Some(home) = Home::fresh() else { return };
+    let server = start_off(&home, "everysec");
+    let mut connection = server.connect();
+    ok(&mut connection, "SET a 1");
+    let Some(_injected) = Injected::into(&home, &server, "openat", "error=EIO") else { return };
+    for round in 0..50 {
+        let reply = connection.run("CONFIG SET appendonly yes").to_string();
+        assert!(reply.starts_with("-MISCONF "), "round {round}: {reply}");
+        ok(&mut connection, "CONFIG SET appendonly no");
     }
 }
 
@@ -180,6 +198,55 @@ fn data_bytes(bytes: &[u8]) -> u64 {
 }
 
 #[test]
+fn start_failed() {
+    for policy in POLICIES {
+        let Some(disk) = SmallDisk::mount(8) else { return };
+        let mut server = start_off(&disk.home, policy);
+        let mut connection = server.connect();
+        ok(&mut connection, &format!("SET a {}", "v".repeat(100_000)));
+        disk.fill();
+        let reply = connection.run("CONFIG SET appendonly yes").to_string();
+        assert!(reply.starts_with("-MISCONF ") && reply.contains("No space left on device"), "{policy}: {reply}");
+        assert_info(&mut connection, "start-failed", 0);
+        let reply = connection.run("SET refused 1").to_string();
+        assert!(reply.starts_with("-MISCONF "), "{policy}: {reply}");
+        assert_eq!(connection.run("EXISTS refused").integer(), 0, "{policy}");
+        assert_eq!(connection.run("STRLEN a").integer(), 100_000, "{policy}");
+        assert_eq!(connection.run("DBSIZE").integer(), 1, "{policy}");
+        assert_promises_nothing(&mut connection);
+        // It does not end as if all were well.
+        server.signal("TERM");
+        eventually("it says why it stays", || disk.home.stderr().contains("The server does not stop"));
+        let reply = server.connect().run("SHUTDOWN").to_string();
+        assert_eq!(reply, "-ERR Errors trying to SHUTDOWN. Check logs.", "{policy}");
+        assert_eq!(connection.run("SHUTDOWN FORCE"), Reply::Closed, "{policy}");
+        assert_eq!(server.wait_for_end().code(), Some(1), "{policy}");
+    }
+}
+
+/// With room again, it starts by itself; or when it is told to, at once.
+#[test]
+fn start_failed_with_room_again() {
+    for by_itself in [true, false] {
+        let Some(disk) = SmallDisk::mount(8) else { return };
+        let server = start_off(&disk.home, "everysec");
+        let mut connection = server.connect();
+        ok(&mut connection, "SET a 1");
+        disk.fill();
+        assert!(connection.run("CONFIG SET appendonly yes").is_error());
+        disk.make_room();
+        match by_itself {
+            true => eventually("it starts", || info::<String>(&mut connection, "journal_state") == "sound"),
+            false => ok(&mut connection, "CONFIG SET appendonly yes"),
+        }
+        ok(&mut connection, "SET b 1");
+        server.kill();
+        let server = disk.home.start(&[]);
+        assert_eq!(server.connect().run("MGET a b").to_string(), r#"["1", "1"]"#);
+    }
+}
+
+#[test]
 fn sound() {
     for policy in POLICIES {
         let Some(home) = Home::fresh() else { return };
@@ -221,5 +288,33 @@ fn sound_without_room() {
         disk.make_room();
         let server = disk.home.start(&[]);
         assert_eq!(server.connect().run("DBSIZE").integer(), keys, "{policy}");
+    }
+}
+
+/// CONFIG SET appendonly yes is answered when a kill loses nothing, in whatever state it was said.
+#[test]
+fn on_is_said_when_a_kill_loses_nothing() {
+    for policy in POLICIES {
+        let Some(home) = Home::fresh() else { return };
+        let server = start_off(&home, policy);
+        let is_over = AtomicBool::new(false);
+        let answered = thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut writer = server.connect();
+                let mut answered = 0;
+                while !is_over.load(Relaxed) && writer.run("INCR counter").integer() > 0 {
+                    answered += 1;
+                }
+                answered
+            });
+            let mut connection = server.connect();
+            eventually("it counts", || !connection.run("GET counter").is_nil());
+            ok(&mut connection, "CONFIG SET appendonly yes");
+            is_over.store(true, Relaxed);
+            writer.join().expect("the writer failed")
+        });
+        server.kill();
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("GET counter").text(), answered.to_string(), "{policy}");
     }
 }
