@@ -226,7 +226,9 @@ impl Engine {
                     result = Err(self.busy());
                 }
                 let seen = match command.keys {
-                    Keys::Walk => self.persistence.tail(),
+                    Keys::Walk if command.flags.has(Flags::READONLY) => self.persistence.tail(),
+                    // INFO and its like tell of the server, and have to be had when nothing can be kept.
+                    Keys::Walk => 0,
                     _ => cx.keys.locked().changed_by(),
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);

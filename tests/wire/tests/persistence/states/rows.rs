@@ -291,6 +291,36 @@ fn sound_without_room() {
     }
 }
 
+/// Failed: what was kept is shown, what was not is not, and INFO is there for the operator.
+#[test]
+fn failed() {
+    for (policy, call) in [("everysec", "pwrite64"), ("always", "fdatasync"), ("no", "pwrite64")] {
+        let Some(home) = Home::fresh() else { return };
+        let mut server = home.start(&["--appendfsync", policy]);
+        let (mut connection, mut other) = (server.connect(), server.connect());
+        ok(&mut connection, "SET kept 1");
+        assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
+        let Some(injected) = Injected::into(&home, &server, call, "error=EIO") else { return };
+        let reply = other.run("SET lost 1").to_string();
+        assert!(reply.starts_with("-MISCONF "), "{policy}: {reply}");
+        assert_eq!(other.read(), Reply::Closed, "{policy}: nobody knows what became of it");
+        eventually("it is noticed", || info::<String>(&mut connection, "journal_state") == "failed");
+        assert_info(&mut connection, "failed", 1);
+        for line in ["SET refused 1", "GET lost", "CLIENT DURABILITY always", "CONFIG SET appendonly yes"] {
+            let reply = connection.run(line).to_string();
+            assert!(reply.starts_with("-MISCONF "), "{policy}, {line}: {reply}");
+        }
+        assert_eq!(connection.run("GET kept").text(), "1", "{policy}");
+        // What this client wrote is durable.
+        assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]", "{policy}");
+        injected.mend();
+        server.signal("TERM");
+        assert_eq!(server.wait_for_end().code(), Some(1), "{policy}");
+        let server = home.start(&[]);
+        assert_eq!(server.connect().run("MGET kept refused").to_string(), r#"["1", (nil)]"#, "{policy}");
+    }
+}
+
 /// CONFIG SET appendonly yes is answered when a kill loses nothing, in whatever state it was said.
 #[test]
 fn on_is_said_when_a_kill_loses_nothing() {
