@@ -321,6 +321,23 @@ fn failed() {
     }
 }
 
+/// A client that waits for the disk does not wait for ever when the journal is turned off. Redis says the same.
+#[test]
+fn waitaof_ends_when_the_journal_is_turned_off() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "no"]);
+    let (mut connection, mut waiting) = (server.connect(), server.connect());
+    let Some(injected) = Injected::into(&home, &server, "fdatasync", FOR_NOW) else { return };
+    ok(&mut waiting, "SET a 1");
+    waiting.queue_line("WAITAOF 1 0 0");
+    waiting.flush();
+    eventually("it waits", || info::<u64>(&mut connection, "blocked_clients") == 1);
+    ok(&mut connection, "CONFIG SET appendonly no");
+    assert_eq!(waiting.read().to_string(), NO_JOURNAL);
+    assert_eq!(waiting.run("PING").to_string(), "+PONG");
+    drop(injected);
+}
+
 /// CONFIG SET appendonly yes is answered when a kill loses nothing, in whatever state it was said.
 #[test]
 fn on_is_said_when_a_kill_loses_nothing() {
