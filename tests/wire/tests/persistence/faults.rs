@@ -44,6 +44,10 @@ impl SmallDisk {
     pub(crate) fn make_room(&self) {
         fs::remove_file(&self.ballast).expect("cannot remove the ballast");
     }
+
+    pub(crate) fn is_filled(&self) -> bool {
+        self.ballast.exists()
+    }
 }
 
 impl Drop for SmallDisk {

@@ -6,6 +6,7 @@ use std::thread;
 
 use wire::{Connection, Random, Reply, Server};
 
+use super::load::Load;
 use crate::faults::{Injected, SmallDisk};
 use crate::support::{Home, eventually, info, ok};
 
@@ -336,6 +337,29 @@ fn waitaof_ends_when_the_journal_is_turned_off() {
     assert_eq!(waiting.read().to_string(), NO_JOURNAL);
     assert_eq!(waiting.run("PING").to_string(), "+PONG");
     drop(injected);
+}
+
+/// Closing: nothing is answered that is not kept, however suddenly the server stops.
+#[test]
+fn closing() {
+    let mut random = Random::from_env();
+    for round in 0..9 {
+        let policy = POLICIES[round % 3];
+        let Some(home) = Home::fresh() else { return };
+        let mut server = home.start(&["--appendfsync", policy, "--shutdown-timeout", "0", "--threads", "2"]);
+        let load = Load::start(&server, round, &mut random);
+        load.flow(20 + random.below(60) as u64);
+        load.end_is_near();
+        match random.below(3) {
+            0 => server.signal("TERM"),
+            1 => server.signal("INT"),
+            _ => assert_eq!(server.connect().run("SHUTDOWN NOW"), Reply::Closed),
+        }
+        assert_eq!(server.wait_for_end().code(), Some(0), "{policy}");
+        let ledger = load.finish(Some(u64::MAX), format!("round {round}, {policy}"));
+        let server = home.start(&[]);
+        ledger.verify(&mut server.connect());
+    }
 }
 
 /// CONFIG SET appendonly yes is answered when a kill loses nothing, in whatever state it was said.
