@@ -16,15 +16,21 @@
 //! | state | a write | a read | WAITAOF, CLIENT DURABILITY always | INFO `aof_enabled` | a stop |
 //! | --- | --- | --- | --- | --- | --- |
 //! | Off | answered, kept by snapshots alone | anything | refused | 0 | as `save` says |
-//! | Starting | as Off: `appendonly yes` has not happened yet, and the client that asked for it still waits | anything | refused | 0 | waits until Sound |
-//! | StartFailed | -MISCONF | anything | refused | 0 | tries a snapshot; refused when that fails, unless forced |
+//! | Starting | as Off: `appendonly yes` has not happened yet, and the client that asked for it still waits | anything | refused | 0 | waits until Sound; with NOSAVE as Off |
+//! | StartFailed | -MISCONF | anything | refused | 0 | tries a snapshot; refused when that fails, unless forced; exit code 1 without one |
 //! | Sound | answered when it is written, or durable | what is written, or durable | yes | 1 | writes, syncs, marks the end |
 //! | Sound, without room | -MISCONF at the gate, and nothing has happened | as Sound | yes | 1 | as Sound |
-//! | Failed | -MISCONF | what was written, or durable, before; -MISCONF for what is newer | -MISCONF | 1 | exit code 1; all that was answered is kept |
+//! | Failed | -MISCONF | what was written, or durable, before; -MISCONF for what is newer | -MISCONF, but WAITAOF by a client whose writes are durable | 1 | exit code 1; all that was answered is kept |
 //! | Restarting | as Failed | as Failed | as Failed | 1 | as Failed |
 //! | Closing | not answered unless it is kept | not answered unless it is kept | as kept | 1 | |
 //!
-//! *Written* or *durable* is what the client's policy says (`appendfsync`, CLIENT DURABILITY).
+//! *Written* or *durable* is what the client's policy says (`appendfsync`, CLIENT DURABILITY). Where nothing is promised, the policy
+//! makes no difference: with `appendfsync always` clients are answered at once, too.
+//!
+//! INFO is answered in every state. A client that waits in WAITAOF when the journal goes off is told so.
+//! CONFIG SET appendonly yes is answered +OK in Sound alone, and with the reason in StartFailed and Failed.
+//!
+//! `tests/wire/tests/persistence/states` tests each row, and walks through all of them under load.
 
 /// The state of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,10 @@ use locks::{Mutex, rank};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+/// What WAITAOF says while there is no journal to wait for.
+pub(crate) const WAITAOF_WITHOUT_JOURNAL: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
 /// A client that waits for something.
 pub struct Blocked {
     /// Unix milliseconds; `None` = for ever.
@@ -23,8 +27,8 @@ pub struct Blocked {
 pub enum Event {
     /// Nothing that can happen: when the time is up, this is the reply.
     Never(&'static [u8]),
-    /// A batch is durable here and, as far as asked for, on replicas, of which there are none.
-    Durable { sequence: u64, on_replicas: bool },
+    /// A batch is durable, as far as asked for here and on replicas, of which there are none.
+    Durable { sequence: u64, here: bool, on_replicas: bool },
     /// A snapshot is written.
     Snapshot(u64),
     /// The journal that was asked for keeps what is written, or has failed to.
@@ -180,9 +184,14 @@ impl Engine {
             Event::Never(reply) => time_is_up.then(|| reply.to_vec()),
             Event::Apart(ticket) => ticket.take(client),
             Event::Value => self.value_outcome(client, time_is_up),
-            &Event::Durable { sequence, on_replicas } => {
+            &Event::Durable { sequence, here, on_replicas } => {
+                let state = self.persistence.state();
                 let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
-                if !durable && self.persistence.state().hides_what_is_not_kept() {
+                if here && !state.is_promising() {
+                    // It was turned off meanwhile, and nothing will ever be durable.
+                    return Some(format!("-{WAITAOF_WITHOUT_JOURNAL}\r\n").into_bytes());
+                }
+                if !durable && state.hides_what_is_not_kept() {
                     return Some(format!("-{}\r\n", self.refusal()).into_bytes());
                 }
                 (time_is_up || durable && !on_replicas)

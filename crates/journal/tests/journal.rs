@@ -454,6 +454,40 @@ fn a_restart_that_fails_can_be_tried_again() {
     }
 }
 
+/// However often it is tried: what an attempt has begun goes with the next.
+#[test]
+fn restarts_without_a_snapshot_leave_nothing_behind() {
+    let storage = FaultyStorage::new();
+    let journal = open(&storage);
+    journal.wait_durable(journal.append(b"before")).unwrap();
+    let before = storage.names().len();
+    for _ in 0..10 {
+        journal.restart().unwrap();
+        let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+        writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
+        journal.append(b"in memory only");
+        writer.part(stamp(1, journal.tail()), b"newer state", 1).unwrap();
+        // The footer, the sync, the journal's syncs and the new name succeed; then the directory cannot be synced.
+        storage.fail_at(storage.operations() + 6, Fault::Io);
+        let error = writer.finish(&journal).unwrap_err();
+        assert!(matches!(error, SnapshotError::Io { operation: Operation::SyncDirectory, .. }), "{error}");
+        assert_eq!(storage.names().len(), before + 1, "{:?}", storage.names());
+        for seed in 0..20 {
+            // Either the snapshot, or what was there before; never neither.
+            let (found, _) = contents(&storage.crash(seed)).unwrap();
+            assert!(!found.parts.is_empty() || found.batches[0].1 == b"before");
+        }
+    }
+    assert_eq!(batches(&storage.kill()), ["before"]);
+    journal.restart().unwrap();
+    let info = snapshot(&storage, &journal, "state");
+    journal.accept(&info).unwrap();
+    journal.wait_durable(journal.append(b"after")).unwrap();
+    for seed in 0..20 {
+        assert_eq!(batches(&storage.crash(seed)).last().unwrap(), "after");
+    }
+}
+
 #[test]
 fn what_a_dead_process_failed_to_sync_is_written_again() {
     let storage = FaultyStorage::new();

@@ -21,7 +21,8 @@ ranks! {
     JOURNAL_PROGRESS = 52, "how far the journal has come";
     JOURNAL_SEGMENTS = 53, "the list of segments";
     JOURNAL_MARKS = 54, "the file MARKS";
-    JOURNAL_WATCHERS = 55, "who is told when the journal gets further";
+    JOURNAL_RESTART = 55, "the segment of a restart that was not accepted yet";
+    JOURNAL_WATCHERS = 56, "who is told when the journal gets further";
     SNAPSHOT_FAILURE = 60, "why the last snapshot failed";
     LOADING = 61, "how far the start has come";
     REFUSAL = 62, "why writes are refused";

@@ -24,8 +24,8 @@ pub(crate) struct Keeper {
     state: AtomicU8,
     /// Why the journal could not be started, or why the last snapshot failed.
     snapshot_failure: Mutex<Option<String>, { rank::SNAPSHOT_FAILURE }>,
-    /// Held while the state changes and the gates are made to fit it.
-    changing: Mutex<(), { rank::JOURNAL_STATE }>,
+    /// Held while the state changes, or what is recorded, and the gates are made to fit it.
+    changing: Mutex<Changing, { rank::JOURNAL_STATE }>,
     /// The journal had room when the gates were last made to fit it.
     had_room: AtomicBool,
     /// Effects go to the journal.
@@ -34,6 +34,13 @@ pub(crate) struct Keeper {
     pub(crate) snapshots: Snapshots,
     /// By worker.
     listeners: Vec<Listener>,
+}
+
+/// What the state and what is recorded depend on, beside the settings.
+#[derive(Default)]
+struct Changing {
+    /// A snapshot is being taken that is of no use without what changes meanwhile: that is recorded in every state.
+    snapshot_needs_changes: bool,
 }
 
 /// A worker that wants to know when the journal or a snapshot has got further.
@@ -68,9 +75,8 @@ impl Kept {
     #[inline]
     pub(crate) fn standing(self, depends_on: u64, strict: bool) -> Standing {
         match self.state {
-            // Nothing is promised. Who wants to be certain of what it writes waits until something is.
-            JournalState::Starting if strict => return Standing::Waits,
-            JournalState::StartFailed if strict && depends_on > self.durable => return Standing::Lost,
+            // Nothing is promised, to a connection that waits for syncs neither. IMPORTANT: with `appendfsync always` that is
+            // every connection: if it waited here, all clients would stand still until the snapshot is written.
             JournalState::Off | JournalState::Starting | JournalState::StartFailed => return Standing::Good,
             JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {}
         }
@@ -97,7 +103,7 @@ impl Keeper {
             engine: OnceLock::new(),
             state: AtomicU8::new(JournalState::Off as u8),
             snapshot_failure: Mutex::new(None),
-            changing: Mutex::new(()),
+            changing: Mutex::default(),
             had_room: AtomicBool::new(true),
             recording: AtomicBool::new(false),
             loading: Mutex::new(None),
@@ -119,7 +125,7 @@ impl Keeper {
         self.follow_policy();
         let on = self.settings.appendonly();
         self.recording.store(on, SeqCst);
-        self.change_state(|_| if on { JournalState::Sound } else { JournalState::Off });
+        self.change_state(|_, _| if on { JournalState::Sound } else { JournalState::Off });
         *self.loading.lock() = None;
         crate::snapshots::start(self.clone(), engine.clone());
     }
@@ -138,20 +144,34 @@ impl Keeper {
 
     /// Goes from the state there is to the one that `next` makes of it, lets writes in or refuses them as that asks for, and
     /// has those look who wait for it.
-    fn change_state(&self, next: impl FnOnce(JournalState) -> JournalState) {
-        let changing = self.changing.lock();
+    ///
+    /// IMPORTANT: what `next` decides by, it looks at itself, under this lock. An order to go on or off that came in between
+    /// would be forgotten, and its client told that it was done.
+    fn change_state(&self, next: impl FnOnce(JournalState, &mut Changing) -> JournalState) {
+        let mut changing = self.changing.lock();
         let before = self.state();
-        let state = next(before);
-        self.state.store(state as u8, SeqCst);
+        let state = next(before, &mut changing);
         self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
         let refusal = self.refusal(state);
-        if let Some(engine) = self.engine() {
-            let begins = refusal.is_some() && !engine.refuses_writes();
-            engine.refuse_writes(refusal.clone());
-            match refusal {
-                Some(reason) if begins || before != state => tracing::error!("{reason}"),
-                None if before != state => tracing::debug!(before = before.name(), now = state.name(), "journal"),
-                _ => {}
+        let engine = self.engine();
+        // IMPORTANT: writes are refused before the state says so, and let in after it: whoever meets a state in which they are
+        // refused finds the reason, too.
+        match (&engine, refusal) {
+            (Some(engine), Some(reason)) => {
+                if before != state || !engine.refuses_writes() {
+                    tracing::error!("{reason}");
+                }
+                engine.refuse_writes(Some(reason));
+                self.state.store(state as u8, SeqCst);
+            }
+            (engine, _) => {
+                self.state.store(state as u8, SeqCst);
+                if let Some(engine) = engine {
+                    engine.refuse_writes(None);
+                }
+                if before != state {
+                    tracing::debug!(before = before.name(), now = state.name(), "journal");
+                }
             }
         }
         drop(changing);
@@ -265,19 +285,16 @@ impl Keeper {
         if self.journal().is_none() {
             return;
         }
-        if !self.settings.appendonly() {
-            // What changes while a snapshot is written goes to the journal in any case.
-            self.recording.store(self.snapshots.is_running(), SeqCst);
-            *self.snapshot_failure.lock() = None;
-            return self.change_state(|state| match state {
-                JournalState::Closing => state,
-                _ => JournalState::Off,
-            });
-        }
-        self.change_state(|state| match state {
-            JournalState::Off | JournalState::StartFailed => JournalState::Starting,
-            JournalState::Failed => JournalState::Restarting,
-            state => state,
+        self.change_state(|state, changing| match (self.settings.appendonly(), state) {
+            (_, JournalState::Closing) => state,
+            (false, _) => {
+                self.recording.store(changing.snapshot_needs_changes, SeqCst);
+                *self.snapshot_failure.lock() = None;
+                JournalState::Off
+            }
+            (true, JournalState::Off | JournalState::StartFailed) => JournalState::Starting,
+            (true, JournalState::Failed) => JournalState::Restarting,
+            (true, state) => state,
         });
         if matches!(self.state(), JournalState::Starting | JournalState::Restarting) {
             // What is in memory has to be on disk before what comes next can be added to it.
@@ -287,38 +304,50 @@ impl Keeper {
 
     /// A snapshot begins. True when the journal begins anew with it: it has failed, or was not asked to keep anything.
     pub(crate) fn snapshot_begins(&self) -> bool {
-        self.change_state(|state| match state {
-            JournalState::Failed => JournalState::Restarting,
-            // It has, though nobody has noticed yet.
-            JournalState::Sound if self.journal().is_some_and(|journal| journal.has_failed()) => {
-                JournalState::Restarting
-            }
-            state => state,
+        let mut anew = true;
+        self.change_state(|state, changing| {
+            let state = match state {
+                JournalState::Failed => JournalState::Restarting,
+                // It has, though nobody has noticed yet.
+                JournalState::Sound if self.journal().is_some_and(|journal| journal.has_failed()) => {
+                    JournalState::Restarting
+                }
+                state => state,
+            };
+            anew = !matches!(state, JournalState::Sound | JournalState::Closing);
+            changing.snapshot_needs_changes = !anew;
+            state
         });
-        !matches!(self.state(), JournalState::Sound | JournalState::Closing)
+        anew
     }
 
     /// The journal has begun anew in a fresh segment: effects go there, though nothing is promised of them yet.
     pub(crate) fn record_anew(&self) {
-        self.recording.store(true, SeqCst);
+        self.change_state(|state, changing| {
+            changing.snapshot_needs_changes = true;
+            self.recording.store(true, SeqCst);
+            state
+        });
     }
 
     /// A snapshot has ended, with which the journal was to begin anew or not.
     pub(crate) fn snapshot_ended(&self, anew: bool, failure: Option<&str>) {
         *self.snapshot_failure.lock() = failure.map(str::to_owned);
-        let on = self.settings.appendonly();
-        if !on && self.state() != JournalState::Closing {
-            // It was for the snapshot alone, or was turned off meanwhile.
-            self.recording.store(false, SeqCst);
-        }
-        self.change_state(|state| match state {
-            JournalState::Closing => state,
-            _ if !on => JournalState::Off,
-            state if !anew => state,
-            _ if failure.is_none() => JournalState::Sound,
-            JournalState::Restarting => JournalState::Failed,
-            JournalState::Starting => JournalState::StartFailed,
-            state => state,
+        self.change_state(|state, changing| {
+            changing.snapshot_needs_changes = false;
+            match state {
+                JournalState::Closing => state,
+                JournalState::Off => {
+                    // It was for the snapshot alone, or was turned off meanwhile.
+                    self.recording.store(false, SeqCst);
+                    state
+                }
+                state if !anew => state,
+                _ if failure.is_none() => JournalState::Sound,
+                JournalState::Restarting => JournalState::Failed,
+                JournalState::Starting => JournalState::StartFailed,
+                state => state,
+            }
         });
     }
 
@@ -328,7 +357,7 @@ impl Keeper {
         match self.state() {
             JournalState::Sound if journal.has_failed() => self.note_failure(),
             JournalState::Sound if journal.has_room() != self.had_room.load(SeqCst) => {
-                self.change_state(|state| state);
+                self.change_state(|state, _| state);
             }
             _ => self.tell_workers(),
         }
@@ -337,7 +366,7 @@ impl Keeper {
     /// A write or a sync has failed.
     #[cold]
     fn note_failure(&self) {
-        self.change_state(|state| match state {
+        self.change_state(|state, _| match state {
             JournalState::Sound => JournalState::Failed,
             state => state,
         });
@@ -388,7 +417,7 @@ impl Keeper {
             }
             JournalState::StartFailed => Err(self.refusal(JournalState::StartFailed).unwrap_or_default()),
             JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {
-                self.change_state(|_| JournalState::Closing);
+                self.change_state(|_, _| JournalState::Closing);
                 journal.close().map_err(|failure| failure.to_string())
             }
         }
@@ -485,11 +514,10 @@ mod tests {
     #[test]
     fn nothing_is_promised_before_the_journal_has_begun() {
         for state in [JournalState::Off, JournalState::Starting, JournalState::StartFailed] {
-            assert_eq!(kept(state).standing(99, false), Standing::Good);
+            for strict in [false, true] {
+                assert_eq!(kept(state).standing(99, strict), Standing::Good, "{state:?}");
+            }
         }
-        assert_eq!(kept(JournalState::Off).standing(99, true), Standing::Good);
-        assert_eq!(kept(JournalState::Starting).standing(0, true), Standing::Waits);
-        assert_eq!(kept(JournalState::StartFailed).standing(99, true), Standing::Lost);
     }
 
     #[test]

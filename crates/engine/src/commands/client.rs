@@ -76,6 +76,9 @@ fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
     if *policy == Some(AppendFsync::Always) && !cx.engine.persistence.state().is_promising() {
         return Err(CommandError::fixed("ERR there is no journal to write to: CONFIG SET appendonly yes first"));
     }
+    if *policy == Some(AppendFsync::Always) && cx.engine.persistence.state().hides_what_is_not_kept() {
+        cx.engine.pass_write_restrictions()?;
+    }
     cx.client.durability = *policy;
     cx.reply.ok();
     Ok(())

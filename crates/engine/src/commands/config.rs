@@ -43,9 +43,11 @@ fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
     }
-    // Said to begin, the journal has begun when the snapshot that it begins with is durable: not before is it answered.
-    let is_beginning = matches!(cx.engine.persistence.state(), JournalState::Starting | JournalState::Restarting);
-    if is_beginning && pairs.iter().any(|(name, _)| is_word(name, "appendonly")) {
+    // Said to begin, the journal has begun when the snapshot that it begins with is durable: not before is it answered. That may
+    // have failed already.
+    let is_not_yet_on =
+        !matches!(cx.engine.persistence.state(), JournalState::Off | JournalState::Sound | JournalState::Closing);
+    if is_not_yet_on && pairs.iter().any(|(name, _)| is_word(name, "appendonly")) {
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Journal, silent: false });
         return Ok(());
     }

@@ -307,6 +307,10 @@ fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     cx.reply.array(progress.found);
     cx.reply.raw(&body);
+    if !progress.told.is_empty() {
+        // Many names take long to free.
+        cx.engine.free(vec![Box::new(progress.told)]);
+    }
     Ok(())
 }
 

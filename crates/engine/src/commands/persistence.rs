@@ -6,7 +6,7 @@ use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::persistence::{SnapshotBusy, SnapshotReason};
 use crate::pure::numbers::parse_i64;
-use crate::waiting::{Blocked, Event};
+use crate::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
@@ -83,7 +83,7 @@ fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     let state = persistence.state();
     let journaling = state.is_promising();
     if here > 0 && !journaling {
-        return Err(CommandError::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
+        return Err(CommandError::fixed(WAITAOF_WITHOUT_JOURNAL));
     }
     let sequence = if journaling { cx.client.last_batch } else { u64::MAX };
     let durable = persistence.durable().is_some_and(|durable| durable >= sequence);
@@ -97,7 +97,7 @@ fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.engine.pass_write_restrictions()?;
     }
     persistence.request_sync();
-    let event = Event::Durable { sequence, on_replicas: replicas > 0 };
+    let event = Event::Durable { sequence, here: here > 0, on_replicas: replicas > 0 };
     cx.after = After::Block(Blocked { until_ms, event, silent: false });
     Ok(())
 }

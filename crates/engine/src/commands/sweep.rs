@@ -197,6 +197,8 @@ fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     cx.reply.array(progress.swept.len());
     cx.reply.raw(&progress.body);
+    // Many names take long to free.
+    cx.engine.free(vec![Box::new(progress.swept)]);
     Ok(())
 }
 

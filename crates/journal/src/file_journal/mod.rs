@@ -1,7 +1,7 @@
 //! The journal in segment files. Knows how the tail, the writer and the sync thread work together; refuses to know
 //! what a batch means or how recovery found where to begin.
 //!
-//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks. `append` takes the tail's
+//! IMPORTANT: the locks are taken in this order: writer, tail, progress, segments, marks; `awaits_snapshot` last. `append` takes the tail's
 //! only, for as long as it takes to copy a batch.
 
 mod progress;
@@ -23,7 +23,7 @@ use crate::journal::{Batches, Journal};
 use crate::marks::{self, MarksFile};
 use crate::segment;
 use crate::sequence::Sequence;
-use crate::snapshot::SnapshotInfo;
+use crate::snapshot::{SnapshotInfo, SnapshotName};
 use crate::storage::Storage;
 use crate::stored_batches::StoredBatches;
 use progress::{Phase, Progress};
@@ -86,6 +86,8 @@ struct Core {
     marks: Mutex<MarksFile, { rank::JOURNAL_MARKS }>,
     /// Ascending; the last one is being written.
     segments: Mutex<Vec<StoredSegment>, { rank::JOURNAL_SEGMENTS }>,
+    /// The segment of a restart that was not accepted yet.
+    awaits_snapshot: Mutex<Option<Sequence>, { rank::JOURNAL_RESTART }>,
     watchers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>, { rank::JOURNAL_WATCHERS }>,
     // The marks, for those who only want to look.
     tail_mark: AtomicU64,
@@ -125,6 +127,7 @@ impl FileJournal {
             id,
             marks: Mutex::new(marks),
             segments: Mutex::new(segments),
+            awaits_snapshot: Mutex::new(None),
             watchers: Mutex::new(Vec::new()),
             tail_mark: AtomicU64::new(reached.0),
             written_mark: AtomicU64::new(reached.0),
@@ -243,6 +246,25 @@ impl Core {
             self.has_room.store(has_room, Ordering::Release);
             self.progress.lock().is_news = true;
             self.wake.notify_one();
+        }
+    }
+
+    /// Removes what the last restart has begun, if its snapshot never came: nothing in it counts, and each attempt leaves
+    /// another. Should that fail, it stays until a snapshot succeeds.
+    fn remove_abandoned(&self) {
+        let Some(first) = self.awaits_snapshot.lock().take() else { return };
+        // IMPORTANT: a snapshot that failed in its very last step may be there all the same, or come back with a power failure
+        // if its removal was not synced, and needs its journal.
+        let needs_it = |name: &String| SnapshotName::parse(name).is_some_and(|name| name.max >= first.previous());
+        let is_needed = self.storage.list().map_or(true, |names| names.iter().any(needs_it));
+        if !is_needed && self.storage.sync_directory().is_ok() {
+            let mut segments = self.segments.lock();
+            // The newest first, so that what remains is always without a gap.
+            while let Some(last) = segments.last().filter(|last| last.first >= first)
+                && self.storage.remove(&segment::file_name(last.first)).is_ok()
+            {
+                segments.pop();
+            }
         }
     }
 
@@ -420,9 +442,11 @@ impl Journal for FileJournal {
             (first, core.durable())
         };
         writer.handed = first.previous();
+        core.remove_abandoned();
         let current =
             writer.begin_segment(first, durable, Beginning::Restart).map_err(|failure| core.fail(None, failure))?;
         core.note_segment(first);
+        *core.awaits_snapshot.lock() = Some(first);
         core.progress.lock().begin(current);
         core.set_room(writer.has_reserve());
         Ok(())
@@ -444,6 +468,7 @@ impl Journal for FileJournal {
         let _ = core.marks.lock().record(progress.synced, progress.current.first);
         progress.phase = Phase::Sound;
         progress.is_news = true;
+        *core.awaits_snapshot.lock() = None;
         core.written_mark.store(progress.handed.0, Ordering::Release);
         core.durable_mark.store(progress.synced.0, Ordering::Release);
         core.has_failed.store(false, Ordering::Release);

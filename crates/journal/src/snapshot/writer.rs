@@ -107,7 +107,11 @@ impl SnapshotWriter {
         let renamed = self.storage.rename(&self.temporary, &file);
         renamed.map_err(|source| self.failed(Operation::Rename, source))?;
         self.file = None;
-        self.storage.sync_directory().map_err(|source| self.failed(Operation::SyncDirectory, source))?;
+        if let Err(source) = self.storage.sync_directory() {
+            // Else each attempt would leave a whole snapshot behind. If this fails too, it stays until one succeeds.
+            let _ = self.storage.remove(&file);
+            return Err(self.failed(Operation::SyncDirectory, source));
+        }
         Ok(SnapshotInfo {
             file,
             created_ms: self.created_ms,

@@ -2,48 +2,17 @@
 //! acknowledged is lost, and when there is room writes are taken again. Needs the right to mount a small file system.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use wire::{Connection, Reply, Server};
 
-use crate::support::{Home, eventually, info, ok};
+use crate::faults::SmallDisk;
+use crate::support::{eventually, info, ok};
 
-/// A small disk in place of a home's data directory.
-struct SmallDisk {
-    home: Home,
-    ballast: PathBuf,
-}
-
-impl SmallDisk {
-    /// `None`, with a note, where that is not allowed.
-    fn mount() -> Option<SmallDisk> {
-        let home = Home::fresh()?;
-        fs::create_dir_all(home.data()).expect("cannot create a directory");
-        let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(home.data()).output();
-        if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("left out: a small file system cannot be mounted here");
-            return None;
-        }
-        let disk = SmallDisk { ballast: home.data().join("ballast"), home };
-        disk.take_room();
-        Some(disk)
-    }
-
-    fn take_room(&self) {
-        fs::write(&self.ballast, vec![1; 5 << 20]).expect("cannot write the ballast");
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(&self.ballast).expect("cannot remove the ballast");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.home.data()).status();
-    }
+/// A small disk with a few MiB left.
+fn mount() -> Option<SmallDisk> {
+    let disk = SmallDisk::mount(8)?;
+    disk.take_room(5 << 20);
+    Some(disk)
 }
 
 fn value(number: usize) -> String {
@@ -111,7 +80,7 @@ fn mend(disk: &SmallDisk, connection: &mut Connection) {
 }
 
 fn fills_and_recovers(args: &[&str]) {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(args);
     let keys = fill(&server);
     assert!(keys > 50, "{keys}");
@@ -139,7 +108,7 @@ fn with_always() {
 
 #[track_caller]
 fn reads_go_on(args: &[&str]) {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(args);
     let keys = fill(&server);
     let mut connection = connect_when_refused(&server);
@@ -150,7 +119,7 @@ fn reads_go_on(args: &[&str]) {
 
 /// It is what an operator looks at first.
 fn info_tells_of_it(args: &[&str]) {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(args);
     fill(&server);
     let persistence = server.connect().run("INFO").to_string();
@@ -182,7 +151,7 @@ fn reads_go_on_with_always() {
 /// A snapshot may make room by itself.
 #[test]
 fn a_rewrite_goes_on() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(&[]);
     let keys = fill(&server);
     let mut connection = connect_when_refused(&server);
@@ -200,7 +169,7 @@ fn a_rewrite_goes_on() {
 #[test]
 fn it_can_be_stopped() {
     for policy in ["everysec", "always"] {
-        let Some(disk) = SmallDisk::mount() else { return };
+        let Some(disk) = mount() else { return };
         let mut server = disk.home.start(&["--appendfsync", policy]);
         let keys = fill(&server);
         server.signal("TERM");
@@ -215,7 +184,7 @@ fn it_can_be_stopped() {
 /// Started while there is still no room: it may refuse, but then it says why, and nothing is lost.
 #[test]
 fn a_start_without_room_loses_nothing() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(&[]);
     let keys = fill(&server);
     server.kill();
@@ -243,7 +212,7 @@ fn a_start_without_room_loses_nothing() {
 
 /// Nobody mends it: the server is killed and started again with room.
 fn survives_a_kill(args: &[&str]) {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(args);
     let keys = fill(&server);
     server.kill();
@@ -267,7 +236,7 @@ fn killed_with_always() {
 /// Trying again without room changes nothing, however often.
 #[test]
 fn trying_without_room_does_no_harm() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(&[]);
     let keys = fill(&server);
     let mut connection = connect_when_refused(&server);
@@ -294,7 +263,7 @@ fn trying_without_room_does_no_harm() {
 #[test]
 fn many_writers_lose_nothing_that_was_acknowledged() {
     for policy in ["everysec", "always"] {
-        let Some(disk) = SmallDisk::mount() else { return };
+        let Some(disk) = mount() else { return };
         let server = disk.home.start(&["--appendfsync", policy, "--threads", "2"]);
         let writers: Vec<_> = (0..8)
             .map(|number| {
@@ -335,7 +304,7 @@ fn many_writers_lose_nothing_that_was_acknowledged() {
 /// A snapshot that does not fit fails alone: the journal goes on.
 #[test]
 fn a_snapshot_without_room_fails_alone() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(&["--auto-aof-rewrite-percentage", "0"]);
     let mut connection = server.connect();
     // More than half of what is left.
@@ -355,7 +324,7 @@ fn a_snapshot_without_room_fails_alone() {
 /// Without a journal, a save point that fails stops writes, as `stop-writes-on-bgsave-error` says.
 #[test]
 fn without_a_journal_a_failed_save_stops_writes() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = mount() else { return };
     let server = disk.home.start(&["--appendonly", "no", "--save", "3600 1"]);
     let mut connection = server.connect();
     for number in 0..40 {
@@ -376,7 +345,7 @@ fn without_a_journal_a_failed_save_stops_writes() {
 #[test]
 fn a_refused_write_is_not_visible() {
     for policy in ["everysec", "always"] {
-        let Some(disk) = SmallDisk::mount() else { return };
+        let Some(disk) = mount() else { return };
         let server = disk.home.start(&["--appendfsync", policy]);
         let mut connection = server.connect();
         connection.run("HSET job state pending n 1");

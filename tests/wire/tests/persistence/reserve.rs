@@ -2,47 +2,16 @@
 //! Needs the right to mount a small file system.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
 
+use crate::faults::SmallDisk;
 use crate::support::{End, Home, ok};
-
-/// A disk of 48 MiB in place of a home's data directory.
-struct Disk(Home);
-
-impl Disk {
-    /// `None`, with a note, where that is not allowed.
-    fn mount() -> Option<Disk> {
-        let home = Home::fresh()?;
-        fs::create_dir_all(home.data()).expect("cannot create a directory");
-        let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(home.data()).output();
-        if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("left out: a small file system cannot be mounted here");
-            return None;
-        }
-        Some(Disk(home))
-    }
-
-    /// Takes all the space that is left.
-    fn fill(&self) {
-        let mut ballast = fs::File::create(self.0.data().join("ballast")).expect("cannot create the ballast");
-        while ballast.write_all(&[1; 4096]).is_ok() {}
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.data()).status();
-    }
-}
 
 #[test]
 fn writes_go_on_though_others_fill_the_disk() {
     for policy in ["everysec", "always"] {
-        let Some(disk) = Disk::mount() else { return };
-        let server = disk.0.start(&["--appendfsync", policy]);
+        let Some(disk) = SmallDisk::mount(48) else { return };
+        let server = disk.home.start(&["--appendfsync", policy]);
         let mut connection = server.connect();
         ok(&mut connection, "SET first 1");
         disk.fill();
@@ -60,8 +29,8 @@ fn writes_go_on_though_others_fill_the_disk() {
         assert!(taken > 20, "{policy}: {taken}");
         assert_eq!(connection.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
         server.kill();
-        fs::remove_file(disk.0.data().join("ballast")).expect("cannot remove the ballast");
-        let server = disk.0.start(&[]);
+        disk.make_room();
+        let server = disk.home.start(&[]);
         assert_eq!(server.connect().run("DBSIZE").integer(), taken + 1, "{policy}");
     }
 }

@@ -1,52 +1,13 @@
 //! A disk that takes writes and fails to sync them. Needs strace, and the right to use it, to make it fail.
 
-use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
-
 use wire::{Connection, Reply, Server};
 
+use crate::faults::Injected;
 use crate::support::{Home, eventually, ok};
 
-/// While this lives, every sync of a server fails.
-struct BadDisk(Child);
-
-impl BadDisk {
-    /// `None`, with a note, where that cannot be done.
-    fn under(home: &Home, server: &Server) -> Option<BadDisk> {
-        let said = home.data().with_file_name("strace");
-        let mut strace = Command::new("strace");
-        strace.args(["-f", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO", "-o", "/dev/null"]);
-        strace.args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
-        let Ok(child) = strace.stderr(File::create(&said).expect("cannot create a file")).spawn() else {
-            println!("left out: there is no strace here");
-            return None;
-        };
-        let mut disk = BadDisk(child);
-        let mut ended = false;
-        eventually("strace is at work", || {
-            ended = disk.0.try_wait().expect("cannot ask for the process").is_some();
-            ended || fs::read_to_string(&said).is_ok_and(|said| said.contains("attached"))
-        });
-        if ended {
-            println!("left out: strace is not allowed here");
-            return None;
-        }
-        Some(disk)
-    }
-
-    /// Lets the server go.
-    fn mend(mut self) {
-        let asked = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
-        assert!(asked.is_ok_and(|status| status.success()), "cannot stop strace");
-        self.0.wait().expect("cannot wait for strace");
-    }
-}
-
-impl Drop for BadDisk {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// While it lives, every sync of a server fails.
+fn break_syncs(home: &Home, server: &Server) -> Option<Injected> {
+    Injected::into(home, server, "fdatasync", "error=EIO")
 }
 
 const MISCONF: &str = "-MISCONF Errors writing to the AOF file: syncing ";
@@ -63,7 +24,7 @@ fn who_waits_is_told_and_let_go() {
         let mut safe = server.connect();
         ok(&mut safe, "MSET safe 1 safe:2 1 safe:3 1");
         assert_eq!(safe.run("WAITAOF 1 0 0").to_string(), "[:1, :0]");
-        let Some(disk) = BadDisk::under(&home, &server) else { return };
+        let Some(disk) = break_syncs(&home, &server) else { return };
         let mut client = server.connect();
         let (last, before) = lines.split_last().expect("there are some");
         before.iter().for_each(|line| ok(&mut client, line));
@@ -96,7 +57,7 @@ fn who_waits_is_told_and_let_go() {
 fn waitaof_does_not_lie() {
     let Some(home) = Home::fresh() else { return };
     let server = home.start(&["--appendfsync", "no"]);
-    let Some(_disk) = BadDisk::under(&home, &server) else { return };
+    let Some(_disk) = break_syncs(&home, &server) else { return };
     let mut client = server.connect();
     ok(&mut client, "SET a 1");
     let reply = client.run("WAITAOF 1 0 5000").to_string();

@@ -1,0 +1,100 @@
+//! Disks that fail: one that is small and fills up, and one whose system calls return errors. Knows mount and strace; where
+//! those are missing or not permitted a test is left out, with a note.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use wire::Server;
+
+use crate::support::{Home, eventually};
+
+/// A small file system in place of a home's data directory.
+pub(crate) struct SmallDisk {
+    pub(crate) home: Home,
+    ballast: PathBuf,
+}
+
+impl SmallDisk {
+    /// `None`, with a note, where that is not allowed.
+    pub(crate) fn mount(mebibytes: usize) -> Option<SmallDisk> {
+        let home = Home::fresh()?;
+        fs::create_dir_all(home.data()).expect("cannot create a directory");
+        let size = format!("size={mebibytes}m");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(home.data()).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            println!("left out: a small file system cannot be mounted here");
+            return None;
+        }
+        Some(SmallDisk { ballast: home.data().join("ballast"), home })
+    }
+
+    /// Takes this much space.
+    pub(crate) fn take_room(&self, bytes: usize) {
+        fs::write(&self.ballast, vec![1; bytes]).expect("cannot write the ballast");
+    }
+
+    /// Takes all the space that is left.
+    pub(crate) fn fill(&self) {
+        let mut ballast = File::create(&self.ballast).expect("cannot create the ballast");
+        while ballast.write_all(&[1; 4096]).is_ok() {}
+    }
+
+    pub(crate) fn make_room(&self) {
+        fs::remove_file(&self.ballast).expect("cannot remove the ballast");
+    }
+
+    pub(crate) fn is_filled(&self) -> bool {
+        self.ballast.exists()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.home.data()).status();
+    }
+}
+
+/// While this lives, system calls of a server behave as told.
+pub(crate) struct Injected(Child);
+
+impl Injected {
+    /// `call` is a system call and `what` happens to it, in strace's words: `error=EIO`. `None`, with a note, where that
+    /// cannot be done.
+    pub(crate) fn into(home: &Home, server: &Server, call: &str, what: &str) -> Option<Injected> {
+        let said = home.data().with_file_name("strace");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-e", &format!("trace={call}"), "-e", &format!("inject={call}:{what}"), "-o", "/dev/null"]);
+        strace.args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
+        let Ok(child) = strace.stderr(File::create(&said).expect("cannot create a file")).spawn() else {
+            println!("left out: there is no strace here");
+            return None;
+        };
+        let mut injected = Injected(child);
+        let mut ended = false;
+        eventually("strace is at work", || {
+            ended = injected.0.try_wait().expect("cannot ask for the process").is_some();
+            ended || fs::read_to_string(&said).is_ok_and(|said| said.contains("attached"))
+        });
+        if ended {
+            println!("left out: strace is not allowed here");
+            return None;
+        }
+        Some(injected)
+    }
+
+    /// Lets the server go.
+    pub(crate) fn mend(mut self) {
+        let asked = Command::new("kill").args(["-s", "TERM", &self.0.id().to_string()]).status();
+        assert!(asked.is_ok_and(|status| status.success()), "cannot stop strace");
+        self.0.wait().expect("cannot wait for strace");
+    }
+}
+
+impl Drop for Injected {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
