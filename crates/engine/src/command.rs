@@ -31,8 +31,11 @@ pub struct Command {
     /// True for a request that only removes: it is not refused when memory is short, though others of the command are.
     pub only_removes: Option<fn(Request<'_>) -> bool>,
     /// What the script or function that argument 1 stands for says of itself.
-    pub declared: Option<fn(&Engine, &[u8]) -> Option<ScriptFlags>>,
+    pub declared: Option<Declared>,
 }
+
+/// Finds what a script or function says of itself, by the argument that stands for it; `None` when it says nothing.
+pub type Declared = fn(&Engine, &[u8]) -> Option<ScriptFlags>;
 
 /// How many arguments a command takes, its name (and its container's) included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,7 +296,7 @@ impl Command {
     }
 
     /// Runs a script or function, of which this tells what it says of itself.
-    pub const fn declares(mut self, declared: fn(&Engine, &[u8]) -> Option<ScriptFlags>) -> Command {
+    pub const fn declares(mut self, declared: Declared) -> Command {
         self.declared = Some(declared);
         self
     }

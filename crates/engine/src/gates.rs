@@ -107,7 +107,8 @@ impl Engine {
     /// readers, and stays where it is.
     #[inline]
     pub(crate) fn may_expire(&self) -> bool {
-        !self.is_restricted() && !(self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms()))
+        let is_paused = || self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms());
+        !self.is_restricted() && !is_paused()
     }
 
     /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.

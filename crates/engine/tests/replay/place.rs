@@ -52,6 +52,7 @@ impl Place {
     }
 
     /// From here on each look at the monotonic clock takes so long by that clock.
+    #[allow(dead_code, reason = "one of the tests that share this uses it")]
     pub(crate) fn set_look_ns(&self, ns: u64) {
         self.clock.look_ns.store(ns, Relaxed);
     }
