@@ -645,7 +645,14 @@ impl Engine {
     }
 
     #[inline]
-    fn note_slow(&self, worker: &Worker, client: &Client, registered: &Registered, request: Request<'_>, took_ns: u64) {
+    pub(crate) fn note_slow(
+        &self,
+        worker: &Worker,
+        client: &Client,
+        registered: &Registered,
+        request: Request<'_>,
+        took_ns: u64,
+    ) {
         let took_us = took_ns / 1000;
         let slower_than_us = self.settings.slowlog_log_slower_than();
         if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !registered.command.flags.has(Flags::SKIP_SLOWLOG)

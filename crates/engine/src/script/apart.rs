@@ -4,11 +4,12 @@
 use super::Program;
 use crate::client::Client;
 use crate::clients::ClientHandle;
+use crate::command::registry;
 use crate::engine::{Engine, Worker};
 use crate::tracking::Tracker;
 use crate::waiting::Ticket;
 use locks::{Condvar, Mutex, rank};
-use resp::{Protocol, Reply};
+use resp::{OwnedRequest, Protocol, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -139,6 +140,19 @@ impl Apart {
     }
 }
 
+impl Engine {
+    /// Adds what a script took to the books of its command, which has been counted as a call when it was sent here.
+    fn note_script_time(&self, worker: &Worker, client: &Client, job: &Job, began_ns: u64) {
+        let Some(row) = registry().find(&job.command[0]) else { return };
+        let took_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
+        worker.books.stats.commands[row.index].ns.add(took_ns);
+        let count = job.keys.len().to_string().into_bytes();
+        let words = job.command.iter().chain([&count]).chain(&job.keys).chain(&job.args);
+        let request: OwnedRequest = words.map(Vec::as_slice).collect();
+        self.note_slow(worker, client, row, request.as_request(), took_ns);
+    }
+}
+
 impl Job {
     fn kind(&self) -> ProgramKind {
         match self.program {
@@ -161,12 +175,9 @@ impl Engine {
             client.protocol = job.protocol;
             client.tracker = job.tracker.clone();
             client.caching = job.caching;
-            *self.apart.running.lock() = Some(Running {
-                job: job.clone(),
-                began_ns: self.clock.monotonic_ns(),
-                has_written: false,
-                to_be_killed: false,
-            });
+            let began_ns = self.clock.monotonic_ns();
+            *self.apart.running.lock() =
+                Some(Running { job: job.clone(), began_ns, has_written: false, to_be_killed: false });
             let mut reply = Vec::new();
             let keys: Vec<&[u8]> = job.keys.iter().map(Vec::as_slice).collect();
             let args: Vec<&[u8]> = job.args.iter().map(Vec::as_slice).collect();
@@ -189,6 +200,7 @@ impl Engine {
             }
             *self.apart.running.lock() = None;
             self.set_busy(false);
+            self.note_script_time(&worker, &client, &job, began_ns);
             job.ticket.put(reply, &client);
             job.handle.wake();
         }

@@ -114,3 +114,25 @@ fn scripts_are_counted() {
         "#,
     );
 }
+
+/// A script that runs on the script thread is in the books with the time that it took.
+#[test]
+fn a_long_script_is_slow() {
+    check(
+        r#"
+        # config slowlog-log-slower-than 1000
+        > SLOWLOG RESET
+        +OK
+        > CONFIG RESETSTAT
+        +OK
+        > EVAL "local x = 0 for i = 1, 3000000 do x = x + i end return KEYS[1]" 1 k a
+        "k"
+        > SLOWLOG LEN
+        :1..
+        > SLOWLOG GET 1
+        [[:0.., :0.., :1000.., ["EVAL", "local x = 0 for i = 1, 3000000 do x = x + i end return KEYS[1]", "1", "k", "a"], *, *]]
+        > INFO commandstats
+        ~"*cmdstat_eval:calls=1,usec=????*"
+        "#,
+    );
+}
