@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     ),
     rule(&["debug", "set-active-expire"], "expired keys would fill the memory", Treatment::Tame(active_expire)),
     rule(&["debug", "set-disable-deny-scripts"], "scripts could then do what is tamed here", Treatment::Never),
+    rule(&["debug", "set-batch-bytes-max"], "what copies values would be refused", Treatment::Never),
     rule(&["debug", "reload"], "makes every key anew", Treatment::OneIn(10)),
     rule(&["flushall"], "an empty server is attacked less", Treatment::OneIn(50)),
     rule(&["flushdb"], "an empty server is attacked less", Treatment::OneIn(20)),

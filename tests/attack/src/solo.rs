@@ -40,11 +40,15 @@ impl Attack<'_> {
                 Err(Trouble::Stopped) => return Ok(()),
                 Err(Trouble::Wrong(what)) => return Err(what),
             }
-            // It may have been killed with the other.
-            if watch.run(&["PING"]).is_err() {
-                watch =
-                    Talk::open(self.address, &self.record.stop).map_err(|error| format!("cannot connect: {error}"))?;
-            }
+            self.revive(&mut watch)?;
+        }
+        Ok(())
+    }
+
+    /// Connects again if the connection was ended by CLIENT KILL, which may end any.
+    fn revive(&self, watch: &mut Talk) -> Result<(), String> {
+        if watch.run(&["PING"]).is_err() {
+            *watch = Talk::open(self.address, &self.record.stop).map_err(|error| format!("cannot connect: {error}"))?;
         }
         Ok(())
     }
@@ -96,6 +100,7 @@ impl Attack<'_> {
             if let Some(row) = piece.single {
                 self.record.reached(self.table.rows[row].title(), !is_failed(&last));
             }
+            self.revive(watch).map_err(wrong)?;
             let expired_after = expired(watch).map_err(wrong)?;
             let after = State::read(watch).map_err(wrong)?;
             if after != before
