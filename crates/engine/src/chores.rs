@@ -78,6 +78,7 @@ impl Engine {
         const IDLE: Duration = Duration::from_secs(3600);
         self.chores.served.store(true, Relaxed);
         let now_ns = || self.clock.monotonic_ns();
+        let mut failures: Vec<Option<String>> = vec![None; sweepers.len()];
         let mut due: Vec<u64> = sweepers.iter().map(|sweeper| now_ns() + sweeper.every.as_nanos() as u64).collect();
         loop {
             let soonest = due.iter().min().map_or(IDLE, |at| Duration::from_nanos(at.saturating_sub(now_ns())));
@@ -99,14 +100,23 @@ impl Engine {
                 filling.ticket.put_done(reply, sequence);
                 filling.handle.wake();
             }
-            for (sweeper, due) in sweepers.iter().zip(&mut due).filter(|(_, due)| **due <= now_ns()) {
-                self.sweep(&mut worker, sweeper);
+            for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
+                let sweeper = &sweepers[at];
+                let failure = self.sweep(&mut worker, sweeper);
+                // Told when it begins, when it becomes another, and when it ends: not at every interval.
+                if failure != failures[at] {
+                    let text =
+                        failure.as_ref().map_or("sweeps again".to_owned(), |why| format!("could not sweep: {why}"));
+                    self.host.log(&format!("the sweeper of {} {text}", sweeper.index));
+                }
+                failures[at] = failure;
                 *due = now_ns() + sweeper.every.as_nanos() as u64;
             }
         }
     }
 
-    fn sweep(&self, worker: &mut Worker, sweeper: &Sweeper) {
+    /// Why it could not, if so.
+    fn sweep(&self, worker: &mut Worker, sweeper: &Sweeper) -> Option<String> {
         let (id, now_ms) = (self.clients.next_id(), self.clock.unix_us() / 1000);
         let handle = ClientHandle::new(id, "sweeper".into(), String::new(), -1, now_ms, Box::new(|| {}));
         let mut client = Client::new(Arc::new(handle), true);
@@ -116,9 +126,7 @@ impl Engine {
         let request = sweeper.request(worker.now_ms);
         let flow = self.execute_to_end(worker, &mut client, request.as_request(), &mut reply);
         let failed = reply.first() == Some(&b'-') && !reply.starts_with(b"-LOADING") && !reply.starts_with(b"-BUSY");
-        if failed || !matches!(flow, Flow::Continue) {
-            let said = String::from_utf8_lossy(&reply).trim_end().to_owned();
-            self.host.log(&format!("the sweeper of {} could not sweep: {said}", sweeper.index));
-        }
+        let failed = failed || !matches!(flow, Flow::Continue);
+        failed.then(|| String::from_utf8_lossy(&reply).trim_end().to_owned())
     }
 }

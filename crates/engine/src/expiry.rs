@@ -51,7 +51,9 @@ impl Engine {
     pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
         // Nothing is created or used here: what is remembered of use does not matter.
-        let Some(locked) = self.keyspace.lock_shard_unless_busy(shard) else { return false };
+        // Nobody waits here: whoever holds the shard for long (a snapshot of a huge value does) would keep all clients of this
+        // thread waiting.
+        let Some(locked) = self.keyspace.try_lock_shard(shard) else { return false };
         let mut view = View::new(locked, 0, worker.now_ms, Usage::Time, stats).without_touching();
         view.tell_to(&worker.news, events::told(self.settings.notify_keyspace_events()));
         let mut keys = view.into_recorder(self, &mut worker.effects);

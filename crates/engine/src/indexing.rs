@@ -151,6 +151,8 @@ impl Engine {
         let index = Arc::new(Index::new(name, definition));
         let indexes = indexes.with(index.clone());
         locked.set_indexes(&indexes);
+        // For those who watch the name, a key has come.
+        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
         *self.indexes.write() = indexes;
         self.note_stamping();
         Ok(index)

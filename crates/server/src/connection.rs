@@ -432,6 +432,8 @@ impl Peer {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
+                // A command that works in slices is in flight: it ends first.
+                State::Yielding(_) if local.stopping_since.is_some() => return Poll::Pending,
                 // A script that runs apart is in flight: its client hears how it ends.
                 State::Blocked(Blocked { event: Event::Apart(_), .. }, _) if local.stopping_since.is_some() => {}
                 // What it waited for is being taken for it: it hears that too.

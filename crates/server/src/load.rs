@@ -38,7 +38,14 @@ pub(crate) fn load(
         tracing::warn!("{failure}");
     }
     // Not before: IDX.CREATE may have made it, and then it has come with the data.
-    if let Some(missing) = swept.iter().find(|name| engine.indexes().find(name.as_bytes()).is_none()) {
+    for missing in swept.iter().filter(|name| engine.indexes().find(name.as_bytes()).is_none()) {
+        if indexes.definitions.iter().any(|(name, _)| name == missing.as_bytes()) {
+            // A client has dropped it. That must not keep the server from starting.
+            tracing::warn!(
+                "the sweeper of {missing} has nothing to sweep: a client has dropped the index with IDX.DROP"
+            );
+            continue;
+        }
         bail!(
             "a table [[sweeper]] of the configuration names the index {missing}, which is neither in the configuration nor \
              in the data"

@@ -2,6 +2,7 @@
 
 use super::Unfinished;
 use super::filters::{Filter, Filters, Shown, pass};
+use super::name_set::NameSet;
 use super::options::{argument, error, names, number, once, shown, unknown_option};
 use super::sorted_set_ranges::score_bound;
 use super::sorted_sets::reply_score;
@@ -18,7 +19,6 @@ use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
 use crate::keyspace::{Locked, Value};
 use crate::waiting::{Blocked, Event, Ticket};
 use resp::Reply;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -198,7 +198,7 @@ pub(crate) struct RangeProgress {
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
     /// Names of what was found in slices before: a record whose score changes meanwhile is told once.
-    told: HashSet<Vec<u8>>,
+    told: NameSet,
 }
 
 impl<'a> Range<'a> {
@@ -276,7 +276,7 @@ impl<'a> Range<'a> {
             self.asked.reply(hash, &mut reply);
         };
         if !ended {
-            progress.told.extend(found.into_iter().map(<[u8]>::to_vec));
+            found.into_iter().for_each(|name| progress.told.insert(name.to_vec()));
             progress.last = latest.map(|(score, name)| (score, name.to_vec())).or(progress.last.take());
         }
         ended

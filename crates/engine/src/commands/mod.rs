@@ -24,6 +24,7 @@ mod keys;
 mod latency;
 mod manual;
 mod memory;
+mod name_set;
 mod object;
 mod options;
 mod persistence;

@@ -2,6 +2,7 @@
 
 use super::Unfinished;
 use super::indexes::{RECORDS_PER_LOOK, remaining};
+use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use super::pubsub::unread_bytes_max;
 use super::records::{Lifetime, change};
@@ -16,7 +17,6 @@ use crate::keyspace::{HashRef, Key, Locked, Scalar, Value};
 use crate::pure::numbers::parse_i64;
 use resp::Reply;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How many records one sweep changes unless it is told.
@@ -168,7 +168,7 @@ pub(crate) struct SweepProgress {
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
     /// Names of what was changed: each record has one turn.
-    swept: HashSet<Vec<u8>>,
+    swept: NameSet,
     has_begun: bool,
     /// The batch takes no more.
     is_full: bool,

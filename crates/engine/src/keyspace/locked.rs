@@ -180,6 +180,14 @@ impl Keyspace {
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 
+    /// Locks one shard by number, if nobody holds it.
+    pub fn try_lock_shard(&self, shard: usize) -> Option<Locked<'_>> {
+        Held::assert_none();
+        let mut guards = SmallVec::new();
+        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].0.try_lock()?))));
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+    }
+
     /// Locks the shards of several keys; `None` when that would take long.
     pub fn lock_keys_unless_busy<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Option<Locked<'_>> {
         self.lock_shards_unless_busy(keys.map(|key| key.shard(self.shards.len())).collect())

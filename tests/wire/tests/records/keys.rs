@@ -343,3 +343,23 @@ fn a_key_may_have_the_name_of_an_index_that_was() {
         "##,
     );
 }
+
+/// For those who watch a name, an index that comes is a key that comes.
+#[test]
+fn an_index_that_comes_changes_a_watched_name() {
+    check(
+        r##"
+        # holdfast only
+        > WATCH i
+        +OK
+        2> IDX.CREATE i PREFIX 1 r: FIELD n
+        +OK
+        > MULTI
+        +OK
+        > EXISTS i
+        +QUEUED
+        > EXEC
+        (nil array)
+        "##,
+    );
+}

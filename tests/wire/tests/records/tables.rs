@@ -317,3 +317,34 @@ fn a_sweeper_needs_an_index_in_the_file_or_in_the_data() {
     let mut connection = server.connect();
     eventually("the index of the data is swept", || connection.run("HGET job:1 state").text() == "swept");
 }
+
+/// What a client may do must not keep the server from starting.
+#[test]
+fn a_sweeper_whose_index_was_dropped_rests() {
+    if !can_start_holdfast() {
+        return;
+    }
+    let (dir, config) = (Dir::fresh(), Dir::fresh());
+    let data = dir.path().join("data");
+    let text = "[[index]]\nname = 'mine'\nfield = 'at'\n[[sweeper]]\nindex = 'mine'\nevery-ms = 1\nolder-than-ms = 0\n\
+                set = { state = 'pending', at = 'NOW+1000000' }\n";
+    let file = config.write("h.toml", text);
+    let start = || {
+        Server::start_with(&data, |command| {
+            dir.keep_output(command.args(["--config", &file, "--appendfsync", "always"]))
+        })
+    };
+    let server = start();
+    assert_eq!(server.connect().run("IDX.DROP mine").integer(), 1);
+    server.kill();
+    let server = start();
+    let mut connection = server.connect();
+    assert!(dir.read("stderr").contains("the sweeper of mine has nothing to sweep"), "{}", dir.read("stderr"));
+    // It is told once that it cannot, and goes on when there is an index again.
+    eventually("it has tried", || dir.read("stderr").contains("the sweeper of mine could not sweep"));
+    connection.run("HSET job at 1");
+    assert_eq!(connection.run("IDX.CREATE mine PREFIX 1 job FIELD at").to_string(), "+OK");
+    eventually("it sweeps again", || connection.run("HGET job state").to_string() == "\"pending\"");
+    let told = dir.read("stderr").matches("could not sweep").count();
+    assert!(told <= 3, "{told} lines: {}", dir.read("stderr"));
+}
