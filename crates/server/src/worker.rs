@@ -300,6 +300,8 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
         ticks.tick().await;
         count += 1;
         while with_local(|local| engine.expire_cycle(&mut local.worker, index, workers, EXPIRY_SLICE_NS)) {
+            // Bit by bit: when a million keys have expired, what tells of it is tens of megabytes.
+            with_local(|local| local.keeper.keep_all());
             tokio::task::yield_now().await;
         }
         // What has expired waits for no client's reply to be written.
