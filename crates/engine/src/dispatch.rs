@@ -264,7 +264,9 @@ impl Engine {
                 let keys = view.into_recorder(self, &mut worker.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
                 let result = panics::catch(|| handler(&mut cx));
-                cx.keys.stamp_written();
+                if result.is_ok() {
+                    cx.keys.stamp_written();
+                }
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }

@@ -546,9 +546,12 @@ impl Engine {
         worker.secrets.clear();
         let result = match registered.command.handler {
             Handler::Server(_) | Handler::Script(_) => {
+                let (db, protocol) = (client.db, client.protocol);
                 let result = panics::catch(|| self.dispatch(worker, client, registered, request, out, after, ahead));
                 if result == Err(CommandError::Internal) {
                     forget_command(worker, client, after);
+                    // A script has its own while it runs.
+                    (client.db, client.protocol) = (db, protocol);
                 }
                 result
             }

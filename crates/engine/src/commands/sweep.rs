@@ -170,16 +170,19 @@ pub(crate) struct SweepProgress {
     /// Names of what was changed: each record has one turn.
     swept: NameSet,
     has_begun: bool,
+    /// What `NOW` stands for.
+    began_ms: u64,
     /// The batch takes no more.
     is_full: bool,
 }
 
 fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let sweep = Sweep::take(&mut cx.args, cx.worker.now_ms)?;
     let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
         Some(Unfinished::Sweep(progress)) => progress,
-        _ => SweepProgress::default(),
+        _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
     };
+    // All its slices set the same times: one that were refused in the middle would have changed something.
+    let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
     let ended = loop {
         match slice(cx, &sweep, &mut progress) {
             // What has been swept has been swept, and is told: its index was dropped meanwhile, or the server is busy, or
