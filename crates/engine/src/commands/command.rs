@@ -2,13 +2,13 @@
 
 use super::help::help;
 use super::manual;
+use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
 use crate::command::{Command, Flags, KeySpec, Keys, Registered, at_least, exactly, registry, server};
 use crate::context::ServerCx;
 use crate::docs::{self, Argument, CommandDoc};
 use crate::error::{CommandError, CommandResult};
-use crate::pure::glob::Pattern;
-use crate::pure::numbers::parse_i64;
+use numbers::parse_i64;
 use resp::{Reply, Request};
 
 fn command(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -3,7 +3,7 @@
 
 use crate::args::Args;
 use crate::error::CommandError;
-use crate::pure::long_double::LongDouble;
+use numbers::long_double::LongDouble;
 
 /// How a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

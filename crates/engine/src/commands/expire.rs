@@ -5,9 +5,9 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use keyspace::{Cause, Effect};
+use numbers::parse_i64;
 
 fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::Seconds, "expire")

@@ -3,17 +3,17 @@
 use super::help::help;
 use super::manual;
 use super::scripting::{ANYTHING, LOOKED_AT, READS, RUNS, not_killed, run};
+use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
 use crate::command::{Command, Flags, at_least, container, definition, exactly, script, server};
 use crate::context::{ScriptCx, ServerCx, View};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Effect;
-use crate::pure::glob::Pattern;
-use crate::pure::numbers::parse_i64;
-use crate::pure::rdb;
 use crate::script::{Catalogue, Change, Library, ProgramKind};
+use formats::rdb;
+use keyspace::Effect;
 use lua::ScriptFlags;
+use numbers::parse_i64;
 use std::sync::Arc;
 
 fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {

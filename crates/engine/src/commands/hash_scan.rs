@@ -5,9 +5,10 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, at_least, key, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::packed::FieldName;
-use crate::keyspace::{HashRef, Key, Scalar};
-use crate::pure::numbers::parse_i64;
+use crate::value_reply::ValueReply;
+use keyspace::packed::FieldName;
+use keyspace::{HashRef, Key, Scalar};
+use numbers::parse_i64;
 use resp::{Protocol, Reply};
 use std::collections::HashMap;
 

@@ -7,8 +7,8 @@ use crate::command::{Command, Flags, KeySpec, Keys, at_least, container, exactly
 use crate::context::{ReadCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::host::MemoryUse;
-use crate::keyspace::footprint;
-use crate::keyspace::shard::DATABASES;
+use keyspace::footprint;
+use keyspace::shard::DATABASES;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What one pass over the shards tells about a database.

@@ -4,9 +4,9 @@ use super::help;
 use crate::command::{Command, Flags, KeySpec, container, exactly, key, read};
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::entry::{Entry, idle_s};
-use crate::keyspace::usage::frequency;
-use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
+use keyspace::entry::{Entry, idle_s};
+use keyspace::usage::frequency;
+use keyspace::{Key, Scalar, SortedSetRef, Value};
 
 /// A value, and how its entry keeps it; an index has none.
 type Found<'a> = (Option<&'a Entry>, Value<'a>);

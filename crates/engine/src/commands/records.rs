@@ -7,9 +7,10 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, KeySpec, at_least, key, write};
 use crate::context::{Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect, HashRef, Key};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use crate::value_reply::ValueReply;
+use keyspace::{Cause, Effect, HashRef, Key};
+use numbers::parse_i64;
 use resp::Request;
 
 /// What is to become of a record's deadline.

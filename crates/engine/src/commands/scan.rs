@@ -2,11 +2,11 @@
 //! remove what has expired.
 
 use super::hash_scan::parse_cursor;
+use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
 use crate::command::{Command, Flags, Keys, at_least, exactly, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::pure::glob::Pattern;
 use resp::Reply;
 
 fn keys(cx: &mut ReadCx<'_>) -> CommandResult {

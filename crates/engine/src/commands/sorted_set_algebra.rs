@@ -6,9 +6,9 @@ use crate::args::{Args, is_word};
 use crate::command::{Command, Flags, KeySpec, Keys, at_least, counted, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::sorted_set::{Member, Members, Name};
-use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
-use crate::pure::numbers::{parse_f64, parse_i64};
+use keyspace::sorted_set::{Member, Members, Name};
+use keyspace::{Key, Scalar, SortedSetRef, Value};
+use numbers::{parse_f64, parse_i64};
 use smallvec::SmallVec;
 
 /// What is made of several sets.

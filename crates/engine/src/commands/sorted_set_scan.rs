@@ -7,10 +7,11 @@ use crate::args::is_word;
 use crate::command::{Command, at_least, key, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::sorted_set::{Direction, Member};
-use crate::keyspace::{Key, SortedSetRef};
-use crate::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
-use crate::pure::rdb;
+use crate::value_reply::ValueReply;
+use formats::rdb;
+use keyspace::sorted_set::{Direction, Member};
+use keyspace::{Key, SortedSetRef};
+use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use resp::Reply;
 use std::collections::BTreeSet;
 
