@@ -3,7 +3,7 @@
 //!
 //! A handler that finds nothing writes the reply of one whose time is up and asks to wait ([`Client::wait`]). While
 //! the locks under which it has looked are still held, its client is put in the lines of its keys
-//! (`keyspace::awaited`), so that no value can slip in between. Inside a transaction or a script nobody asks: the
+//! (`keyspace::interest::waiters`), so that no value can slip in between. Inside a transaction or a script nobody asks: the
 //! reply stands.
 //!
 //! Whatever gives a value to a key that somebody waits for notes it ([`note_ready`]). When the command, or the whole
@@ -30,7 +30,7 @@ use crate::news::News;
 use crate::waiting::{Blocked, Event, Ticket};
 use keyspace::db::Db;
 use keyspace::locked::Garbage;
-use keyspace::{Effect, Key, Locked, Value};
+use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply, Request};
 use std::sync::Arc;
@@ -139,38 +139,24 @@ impl Client {
 /// Notes which keys an effect has just given a value to, as far as somebody waits for them.
 #[inline(never)]
 pub(crate) fn note_ready(news: &News, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
-    let (db, key) = match *effect {
-        Effect::StringSet { key, .. }
-        | Effect::StringWrite { key, .. }
-        | Effect::HashSet { key, .. }
-        | Effect::SortedSetAdd { key, .. }
-        | Effect::Put { key, .. } => (db, key),
-        Effect::Rename { to, .. } => (db, to),
-        Effect::Copy { to, to_db, .. } => (to_db, to),
-        Effect::Move { key, to_db } => (to_db, key),
-        Effect::SwapDb { a, b } => {
+    match effect.touches(db) {
+        Touches::Keys(touches) => {
+            for Touch { db, key, fate } in touches {
+                match fate {
+                    Fate::Gains { .. } if locked.shard(key).awaited.has(db, key.name) => news.ready(db, key.name),
+                    Fate::Gains { .. } | Fate::Loses(_) | Fate::Deadline | Fate::Gone(_) | Fate::Read => {}
+                }
+            }
+        }
+        Touches::Swapped(a, b) => {
             for (_, shard) in locked.shards() {
                 for db in [a, b] {
                     let there = |name: &&[u8]| shard.db(db).entry(Key::new(name)).is_some();
                     shard.awaited.names(db).filter(there).for_each(|name| news.ready(db, name));
                 }
             }
-            return;
         }
-        Effect::HashDelete { .. }
-        | Effect::HashDeadline { .. }
-        | Effect::SortedSetRemove { .. }
-        | Effect::Delete { .. }
-        | Effect::Deadline { .. }
-        | Effect::FlushDb
-        | Effect::FlushAll
-        | Effect::LibrarySet { .. }
-        | Effect::LibraryDelete { .. }
-        | Effect::IndexSet { .. }
-        | Effect::IndexDelete { .. } => return,
-    };
-    if locked.shard(key).awaited.has(db, key.name) {
-        news.ready(db, key.name);
+        Touches::Emptied(_) | Touches::Definition => {}
     }
 }
 

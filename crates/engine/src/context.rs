@@ -12,20 +12,19 @@ use crate::settings::events;
 use crate::stats::WorkerStats;
 use crate::tracking::Reason;
 use crate::waiting::Blocked;
-use keyspace::apply::Thresholds;
-use keyspace::codec::{self, BadEffect};
 use keyspace::db::Db;
-use keyspace::entry::{Entry, Kind};
+use keyspace::effects::codec;
 use keyspace::index::{Definition, Indexes};
-use keyspace::index_set::IndexRef;
+use keyspace::interest::readers::Readers;
+use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
-use keyspace::object::Object;
-use keyspace::packed::Pair;
 use keyspace::shard::Shard;
-use keyspace::sorted_set::Form;
-use keyspace::tracked::Readers;
-use keyspace::watched::Watched;
-use keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, SortedSetRef, Usage, Value};
+use keyspace::types::hash::Pair;
+use keyspace::types::{Object, RecordFields, hash};
+use keyspace::{
+    Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Thresholds,
+    Touch, Touches, Usage, Value, ValueType,
+};
 use resp::Reply;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -277,30 +276,26 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Tells what an effect that is about to be recorded ends or begins beside what its handler tells: keys whose time
-    /// had come, and keys that are new.
+    /// Notes what an effect that is about to be recorded ends or begins beside what its handler tells: keys that had
+    /// expired, and keys that are new.
     #[inline(never)]
-    fn foretell(&self, db: usize, effect: &Effect<'_>) {
-        match *effect {
-            Effect::StringSet { key, .. }
-            | Effect::StringWrite { key, .. }
-            | Effect::HashSet { key, .. }
-            | Effect::SortedSetAdd { key, .. }
-            | Effect::Put { key, .. } => self.foretell_value(db, key, false),
-            Effect::Rename { to, .. } => self.foretell_value(db, to, true),
-            Effect::Copy { to, to_db, .. } => self.foretell_value(to_db, to, true),
-            Effect::Move { key, to_db } => self.foretell_value(to_db, key, true),
-            Effect::Delete { key, cause: Cause::Expired } => {
-                if let Some(entry) = self.locked.db(db, key).entry(key) {
-                    self.notify_expired(db, key, entry);
+    fn notify_expired_or_new(&self, db: usize, effect: &Effect<'_>) {
+        let Touches::Keys(touches) = effect.touches(db) else { return };
+        for Touch { db, key, fate } in touches {
+            match fate {
+                Fate::Gains { replaces } => self.notify_new(db, key, replaces),
+                Fate::Gone(Cause::Expired) => {
+                    if let Some(entry) = self.locked.db(db, key).entry(key) {
+                        self.notify_expired(db, key, entry);
+                    }
                 }
+                Fate::Gone(Cause::Deleted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
             }
-            _ => {}
         }
     }
 
     /// A key gets a value, and is new if it had none; or counts as new, since what it had goes first.
-    fn foretell_value(&self, db: usize, key: Key<'_>, replaced: bool) {
+    fn notify_new(&self, db: usize, key: Key<'_>, replaced: bool) {
         let entry = self.locked.db(db, key).entry(key);
         let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
         if let Some(entry) = overdue {
@@ -532,15 +527,15 @@ impl<'a> Recorder<'a> {
         panics::note_effect();
         self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
-            self.view.locked.tell_watchers(db, effect, self.view.now_ms);
+            self.view.locked.notify_watchers(db, effect, self.view.now_ms);
         }
         if self.view.events != 0 {
-            self.view.foretell(db, effect);
+            self.view.notify_expired_or_new(db, effect);
         }
         if self.engine.tracking.any() {
-            self.note_stale(effect);
+            self.note_stale(db, effect);
         }
-        let applied = self.view.locked.apply(db, effect, self.thresholds);
+        let applied = self.view.locked.apply(db, effect, &self.thresholds);
         if self.engine.blocking.any()
             && let Some(news) = self.view.news
         {
@@ -566,10 +561,12 @@ impl<'a> Recorder<'a> {
                 _ => codec::encode(db, effect, batch),
             }
         }
-        if let Effect::HashDelete { key, cause: Cause::Expired, .. } = *effect {
-            self.view.notify_in(db, events::HASH, "hexpired", key);
+        if let Effect::Change { key, change } = effect
+            && change.fate() == Fate::Loses(Cause::Expired)
+        {
+            self.view.notify_in(db, events::HASH, "hexpired", *key);
             if applied.emptied {
-                self.view.notify_in(db, events::GENERIC, "del", key);
+                self.view.notify_in(db, events::GENERIC, "del", *key);
             }
         }
         if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
@@ -581,10 +578,11 @@ impl<'a> Recorder<'a> {
     /// Notes which fields a command sets in a record, for [`Recorder::stamp_written`].
     #[cold]
     fn note_written(&mut self, db: usize, effect: &Effect<'_>) {
-        let (key, set): (Key<'_>, &[Pair<'_>]) = match *effect {
-            Effect::HashSet { key, fields, .. } => (key, fields),
-            Effect::HashDelete { key, cause: Cause::Deleted, .. } => (key, &[]),
-            _ => return,
+        let Effect::Change { key, change } = *effect else { return };
+        let set: &[Pair<'_>] = match change.record_fields() {
+            RecordFields::Set(fields) => fields,
+            RecordFields::Named(_) if change.fate() == Fate::Loses(Cause::Deleted) => &[],
+            RecordFields::Named(_) | RecordFields::Any | RecordFields::None => return,
         };
         let at = match self.written.iter().position(|record| record.db == db && record.name == key.name) {
             Some(at) => at,
@@ -615,7 +613,7 @@ impl<'a> Recorder<'a> {
         for Written { db, name, set } in std::mem::take(&mut self.written) {
             let key = Key::new(&name);
             let within = self.view.locked.db(db, key);
-            let is_hash = |entry: &Entry| matches!(within.value(entry, self.view.now_ms), Value::Hash(_));
+            let is_hash = |entry: &Entry| ValueType::of(entry).is(&hash::TYPE);
             if !within.entry(key).is_some_and(is_hash) {
                 continue;
             }
@@ -625,7 +623,10 @@ impl<'a> Recorder<'a> {
             let stamps = stamping.filter(|definition| !set.contains(&definition.field));
             let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
             if !stamps.is_empty() {
-                self.record_alone(db, &Effect::HashSet { key, fields: &stamps, keep_deadlines: true });
+                self.record_alone(
+                    db,
+                    &Effect::change(key, hash::Change::Set { fields: &stamps, keep_deadlines: true }),
+                );
             }
         }
     }
@@ -637,16 +638,26 @@ impl<'a> Recorder<'a> {
 
     /// Notes that what clients have read of keys is no longer so.
     #[inline(never)]
-    fn note_stale(&mut self, effect: &Effect<'_>) {
+    fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
         let Some(news) = self.view.news else { return };
         let tracking = &self.engine.tracking;
-        let Some(keys) = effect.changed_keys() else {
-            self.view.locked.forget_tracked();
-            tracking.note_all_forgotten();
-            return news.all_stale();
+        let touches = match effect.touches(db) {
+            Touches::Keys(touches) => touches,
+            Touches::Emptied(_) | Touches::Swapped(..) => {
+                self.view.locked.forget_tracked();
+                tracking.note_all_forgotten();
+                return news.all_stale();
+            }
+            Touches::Definition => return,
         };
-        let reason = if effect.is_expiry() { Reason::Expired } else { Reason::Changed };
-        for key in keys {
+        for Touch { key, fate, .. } in touches {
+            let reason = match fate {
+                Fate::Read => continue,
+                Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
+                Fate::Gone(Cause::Deleted) | Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => {
+                    Reason::Changed
+                }
+            };
             let readers = self.view.locked.tracked_mut(key).forget(key.name);
             if let Some(readers) = &readers {
                 tracking.note_forgotten(readers.len());
@@ -699,7 +710,7 @@ impl<'a> Recorder<'a> {
 
     /// Makes every key of the locked shards anew from its own image.
     pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
-        self.view.locked.remake(self.thresholds)
+        self.view.locked.remake(&self.thresholds)
     }
 
     /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
@@ -725,22 +736,20 @@ impl<'a> Recorder<'a> {
     pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
-        let names = match entry.kind() {
-            _ if Db::is_overdue(entry, now_ms) => {
-                self.expire_if_overdue(self.view.db, key);
-                return Ok(());
-            }
-            Kind::PackedHash => return Ok(()),
-            Kind::Text | Kind::Number | Kind::PackedSortedSet => return Err(CommandError::WrongType),
-            Kind::Object => match entry.object() {
-                Some(Object::Hash(table)) if table.overdue(now_ms) == 0 => return Ok(()),
-                Some(Object::Hash(table)) => table.overdue_names(now_ms, usize::MAX),
-                _ => return Err(CommandError::WrongType),
-            },
+        if Db::is_overdue(entry, now_ms) {
+            self.expire_if_overdue(self.view.db, key);
+            return Ok(());
+        }
+        if !ValueType::of(entry).is(&hash::TYPE) {
+            return Err(CommandError::WrongType);
+        }
+        let names = match entry.object() {
+            Some(Object::Hash(table)) if table.overdue(now_ms) > 0 => table.overdue_names(now_ms, usize::MAX),
+            _ => return Ok(()),
         };
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         self.view.stats.expired_fields.add(names.len() as u64);
-        self.record(&Effect::HashDelete { key, fields: &names, cause: Cause::Expired });
+        self.record(&Effect::change(key, hash::Change::Delete { fields: &names, cause: Cause::Expired }));
         Ok(())
     }
 
@@ -757,12 +766,9 @@ impl<'a> Recorder<'a> {
         self.view.sorted_set(key)
     }
 
-    /// The form of a sorted set that comes whole; `None` when it is small by the settings.
-    pub(crate) fn form_of_sorted_set(&self, members: &[(f64, &[u8])]) -> Option<Form> {
-        let longest = members.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
-        let Thresholds { sorted_set_entries_max, sorted_set_value_bytes_max, .. } = self.thresholds;
-        let is_small = members.len() <= sorted_set_entries_max && longest <= sorted_set_value_bytes_max;
-        (!is_small).then_some(Form::Large)
+    /// When a small value becomes a large one.
+    pub(crate) fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
     }
 
     /// Removes whatever has expired from the selected database, as far as it is locked: whoever counts must not count it.

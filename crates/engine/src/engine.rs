@@ -24,9 +24,10 @@ use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
 use crate::waiting::{Blocked, Event};
-use keyspace::apply::Thresholds;
+use keyspace::Thresholds;
 use keyspace::index::Indexes;
 use keyspace::locked::{BATCH_MAX, Batch, Garbage};
+use keyspace::types::{hash, sorted_set};
 use keyspace::{Key, Keyspace, Locked, Usage};
 use locks::{Mutex, RwLock, rank};
 use resp::{OwnedRequest, Reply, Request};
@@ -631,10 +632,14 @@ impl Engine {
     #[inline]
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
-            hash_entries_max: self.settings.hash_max_listpack_entries() as usize,
-            hash_value_bytes_max: self.settings.hash_max_listpack_value() as usize,
-            sorted_set_entries_max: self.settings.zset_max_listpack_entries() as usize,
-            sorted_set_value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            hash: hash::Thresholds {
+                entries_max: self.settings.hash_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.hash_max_listpack_value() as usize,
+            },
+            sorted_set: sorted_set::Thresholds {
+                entries_max: self.settings.zset_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            },
         }
     }
 

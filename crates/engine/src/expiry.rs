@@ -5,7 +5,8 @@
 use crate::context::View;
 use crate::engine::{Engine, Worker};
 use crate::settings::events;
-use keyspace::shard::DATABASES;
+use keyspace::DATABASES;
+use keyspace::types::hash;
 use keyspace::{Cause, Effect, Key, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -78,7 +79,7 @@ impl Engine {
             {
                 let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
                 let cause = Cause::Expired;
-                keys.record_in(db, &Effect::HashDelete { key: Key::new(&name), fields: &fields, cause });
+                keys.record_in(db, &Effect::change(Key::new(&name), hash::Change::Delete { fields: &fields, cause }));
                 stats.expired_fields.add(fields.len() as u64);
             }
         }

@@ -1,5 +1,5 @@
 //! Indexes of records: how they come and go, and what commands may do with one as a key. Knows when an index is complete;
-//! refuses to know how records are found in it (`keyspace::index_set`).
+//! refuses to know how records are found in it (`keyspace::views::index_ref`).
 //!
 //! A new index is kept in step by every write from the moment it is known, and is filled a few records at a time while
 //! commands go on; since a record is put in by whoever meets it first, none is missed and none is there twice. It can be
@@ -10,10 +10,10 @@ use crate::command::{Handler, Keys, Registered};
 use crate::context::{After, Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
+use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
-use keyspace::shard::DATABASES;
-use keyspace::{Effect, Key, Locked, Usage};
+use keyspace::{Definable, Effect, Key, Locked, Usage};
 use resp::{Reply, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,7 +184,11 @@ impl Engine {
 
     /// An index is full. Everything is locked.
     pub(crate) fn finish_index(&self, keys: &mut Recorder<'_>, index: &Arc<Index>) {
-        keys.record(&Effect::IndexSet { name: &index.name, definition: &index.definition.encode() });
+        keys.record(&Effect::Define {
+            what: Definable::Index,
+            name: &index.name,
+            definition: &index.definition.encode(),
+        });
         index.set_built();
     }
 
@@ -196,8 +200,8 @@ impl Engine {
         }
         match self.configured_indexes.read().contains(name) {
             // Or the next start would make it again.
-            true => keys.record(&Effect::IndexSet { name, definition: b"" }),
-            false => keys.record(&Effect::IndexDelete { name }),
+            true => keys.record(&Effect::Define { what: Definable::Index, name, definition: b"" }),
+            false => keys.record(&Effect::Undefine { what: Definable::Index, name }),
         };
         let indexes = indexes.without(name);
         keys.set_indexes(&indexes);

@@ -5,7 +5,7 @@
 use crate::engine::Engine;
 use crate::settings::{ClientClass, events};
 use crate::tracking::Reason;
-use keyspace::tracked::Readers;
+use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -3,10 +3,8 @@
 
 use crate::engine::Engine;
 use crate::walk::{Part, Placement};
-use keyspace::apply::Thresholds;
-use keyspace::codec::{BadEffect, Decoder};
-use keyspace::table::NameHasher;
-use keyspace::{Effect, Key, Locked, Usage};
+use keyspace::effects::codec::Decoder;
+use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Thresholds, Touches, Usage};
 
 /// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
 pub struct Replay<'e> {
@@ -32,10 +30,10 @@ impl<'e> Replay<'e> {
             let keyspace = &self.engine.keyspace;
             let locked = match effect {
                 Effect::Put { key, .. } => keyspace.lock_key(key),
-                Effect::LibrarySet { .. } | Effect::IndexSet { .. } => keyspace.lock_all(),
+                Effect::Define { .. } => keyspace.lock_all(),
                 _ => return Err(BadEffect::OutOfRange),
             };
-            self.used_now(locked).apply(db, &effect, self.thresholds);
+            self.used_now(locked).apply(db, &effect, &self.thresholds);
         }
         Ok(())
     }
@@ -53,39 +51,37 @@ impl<'e> Replay<'e> {
     /// Applies an effect to those keys that the snapshot has from before it.
     fn apply_where_newer(&self, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
         let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
-        match *effect {
-            Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => {
+        match effect.touches(db) {
+            Touches::Keys(touches) => {
+                let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
+                match newer {
+                    0 => Ok(()),
+                    // While a snapshot was written, no batch referred from one key to another: it has both or none.
+                    newer if newer < touches.len() => Err(BadEffect::OutOfRange),
+                    _ => self.apply(db, effect),
+                }
+            }
+            Touches::Emptied(_) | Touches::Swapped(..) => {
                 self.used_now(self.engine.keyspace.lock_all()).apply_where(db, effect, is_newer);
                 Ok(())
             }
-            _ if effect.is_definition() => match sequence > self.stamps.of_definitions() {
+            Touches::Definition => match sequence > self.stamps.of_definitions() {
                 true => self.apply(db, effect),
                 false => Ok(()),
-            },
-            // While a snapshot was written, no batch referred from one key to another: it has both or none.
-            Effect::Rename { from, to } | Effect::Copy { from, to, .. } if is_newer(from.name) != is_newer(to.name) => {
-                Err(BadEffect::OutOfRange)
-            }
-            _ => match main_key(effect) {
-                Some(key) if !is_newer(key.name) => Ok(()),
-                _ => self.apply(db, effect),
             },
         }
     }
 
     fn apply(&self, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
         let keyspace = &self.engine.keyspace;
-        let mut locked = self.used_now(match (*effect, main_key(effect)) {
-            (Effect::Rename { from, to } | Effect::Copy { from, to, .. }, _) => {
-                keyspace.lock_keys([from, to].into_iter())
-            }
-            (_, Some(key)) => keyspace.lock_key(key),
-            (_, None) => keyspace.lock_all(),
+        let mut locked = self.used_now(match effect.touches(db) {
+            Touches::Keys(touches) => keyspace.lock_keys(touches.iter().map(|touch| touch.key)),
+            Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => keyspace.lock_all(),
         });
-        if !fits(&locked, db, effect) {
+        if !locked.fits(db, effect) {
             return Err(BadEffect::WrongType);
         }
-        locked.apply(db, effect, self.thresholds);
+        locked.apply(db, effect, &self.thresholds);
         Ok(())
     }
 
@@ -93,53 +89,6 @@ impl<'e> Replay<'e> {
         let (now_ms, usage) = self.used;
         locked.at(now_ms, usage)
     }
-}
-
-/// The key that an effect is about, if it is about one.
-fn main_key<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
-    match *effect {
-        Effect::StringSet { key, .. }
-        | Effect::StringWrite { key, .. }
-        | Effect::HashSet { key, .. }
-        | Effect::HashDelete { key, .. }
-        | Effect::HashDeadline { key, .. }
-        | Effect::SortedSetAdd { key, .. }
-        | Effect::SortedSetRemove { key, .. }
-        | Effect::Delete { key, .. }
-        | Effect::Deadline { key, .. }
-        | Effect::Rename { from: key, .. }
-        | Effect::Copy { from: key, .. }
-        | Effect::Move { key, .. }
-        | Effect::Put { key, .. } => Some(key),
-        Effect::FlushDb
-        | Effect::FlushAll
-        | Effect::SwapDb { .. }
-        | Effect::LibrarySet { .. }
-        | Effect::LibraryDelete { .. }
-        | Effect::IndexSet { .. }
-        | Effect::IndexDelete { .. } => None,
-    }
-}
-
-/// The longest string that an effect may make. Commands have their own limit, which can be set.
-const STRING_BYTES_MAX: usize = u32::MAX as usize;
-
-/// True when the effect can be applied to what its key holds. Recorded effects always can; bytes from a disk that
-/// only look like them must not end the server.
-fn fits(locked: &Locked<'_>, db: usize, effect: &Effect<'_>) -> bool {
-    let (key, type_name) = match *effect {
-        Effect::HashSet { key, .. } | Effect::HashDelete { key, .. } | Effect::HashDeadline { key, .. } => {
-            (key, "hash")
-        }
-        Effect::SortedSetAdd { key, .. } | Effect::SortedSetRemove { key, .. } => (key, "zset"),
-        Effect::StringWrite { key, offset, bytes } if offset.saturating_add(bytes.len()) <= STRING_BYTES_MAX => {
-            (key, "string")
-        }
-        Effect::StringWrite { .. } => return false,
-        _ => return true,
-    };
-    let db = locked.db(db, key);
-    db.entry(key).is_none_or(|entry| db.value(entry, 0).type_name() == type_name)
 }
 
 /// Which batch each part of a snapshot is complete up to.

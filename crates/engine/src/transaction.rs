@@ -9,7 +9,7 @@ use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
 use crate::pubsub::Subscriptions;
 use keyspace::db::Db;
-use keyspace::watched::{ChangeFlag, Watched};
+use keyspace::interest::watchers::{ChangeFlag, Watched};
 use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;

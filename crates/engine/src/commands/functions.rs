@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::script::{Catalogue, Change, Library, ProgramKind};
 use formats::rdb;
-use keyspace::Effect;
+use keyspace::{Definable, Effect};
 use lua::ScriptFlags;
 use numbers::parse_i64;
 use std::sync::Arc;
@@ -184,8 +184,10 @@ fn change(
     let mut after = Catalogue::clone(&before);
     for change in &changes {
         keys.record(&match change {
-            Change::Set(library) => Effect::LibrarySet { name: library.name.as_bytes(), code: &library.code },
-            Change::Delete(name) => Effect::LibraryDelete { name: name.as_bytes() },
+            Change::Set(library) => {
+                Effect::Define { what: Definable::Library, name: library.name.as_bytes(), definition: &library.code }
+            }
+            Change::Delete(name) => Effect::Undefine { what: Definable::Library, name: name.as_bytes() },
         });
         after = after.with(change);
     }

@@ -6,7 +6,7 @@ use crate::command::{Command, at_least, key, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
 use crate::value_reply::ValueReply;
-use keyspace::packed::FieldName;
+use keyspace::types::hash::FieldName;
 use keyspace::{HashRef, Key, Scalar};
 use numbers::parse_i64;
 use resp::{Protocol, Reply};

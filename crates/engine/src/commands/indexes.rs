@@ -13,10 +13,10 @@ use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::indexing::SLICE_NS;
 use crate::waiting::{Blocked, Event, Ticket};
+use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::{Condition, Definition};
-use keyspace::index_set::IndexRef;
-use keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{Locked, Value};
 use resp::Reply;
 use std::sync::Arc;
@@ -320,7 +320,7 @@ pub(super) fn remaining<'i>(
     range: &ScoreRange,
     direction: Direction,
     last: Option<&(f64, Vec<u8>)>,
-) -> keyspace::index_set::IndexMembers<'i> {
+) -> keyspace::views::index_ref::IndexMembers<'i> {
     let (mut start, mut end) = index.by_score(range);
     if let Some((score, name)) = last {
         match direction {

@@ -6,8 +6,8 @@ use crate::command::{Command, Flags, KeySpec, Keys, at_least, exactly, key, keys
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
+use keyspace::DATABASES;
 use keyspace::db::Db;
-use keyspace::shard::DATABASES;
 use keyspace::{Cause, Effect, Key};
 use numbers::parse_i64;
 
@@ -59,7 +59,7 @@ fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.get(key);
     cx.keys.looked_up(key, found.is_some());
-    cx.reply.simple(found.map_or("none", |value| value.type_name()));
+    cx.reply.simple(found.map_or("none", |value| value.value_type().name));
     Ok(())
 }
 

@@ -7,7 +7,6 @@ mod config;
 mod connection;
 mod deadline;
 mod debug;
-mod digest;
 mod dump;
 mod expire;
 mod filters;

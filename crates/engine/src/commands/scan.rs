@@ -7,6 +7,7 @@ use crate::args::is_word;
 use crate::command::{Command, Flags, Keys, at_least, exactly, read};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
+use keyspace::ValueType;
 use resp::Reply;
 
 fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -49,9 +50,10 @@ fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
     let shard_count = cx.engine.keyspace.shard_count();
     while place.shard < shard_count && seen < count {
         let next = cx.shard(place.shard, |db| {
-            db.scan(place.position, count - seen, cx.keys.now_ms, |entry, value| {
+            db.scan(place.position, count - seen, cx.keys.now_ms, |entry| {
                 seen += 1;
-                if selection.has(entry.name()) && type_name.is_none_or(|name| is_word(name, value.type_name())) {
+                if selection.has(entry.name()) && type_name.is_none_or(|name| is_word(name, ValueType::of(entry).name))
+                {
                     Reply::new(&mut names, cx.reply.protocol()).bulk(entry.name());
                     len += 1;
                 }

@@ -7,7 +7,7 @@ use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use keyspace::SortedSetRef;
-use keyspace::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
+use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
 use numbers::{parse_f64_loosely, parse_i64};
 use std::ops::Range;
 
