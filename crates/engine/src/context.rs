@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::command::Registered;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
-use crate::news::News;
+use crate::news::PendingNotifications;
 use crate::panics;
 use crate::settings::events;
 use crate::stats::WorkerStats;
@@ -14,10 +14,9 @@ use crate::tracking::Reason;
 use crate::waiting::Blocked;
 use keyspace::db::Db;
 use keyspace::effects::codec;
-use keyspace::index::{Definition, Indexes};
+use keyspace::index::Definition;
 use keyspace::interest::readers::Readers;
 use keyspace::interest::watchers::Watched;
-use keyspace::locked::Garbage;
 use keyspace::shard::Shard;
 use keyspace::types::hash::Pair;
 use keyspace::types::{Object, RecordFields, hash};
@@ -150,7 +149,7 @@ pub struct View<'a> {
     /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
     overdue: RefCell<BTreeSet<Vec<u8>>>,
     /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
-    news: Option<&'a News>,
+    news: Option<&'a PendingNotifications>,
     events: u32,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
@@ -199,7 +198,7 @@ impl<'a> View<'a> {
 
     /// Notes what happens in `news`, as far as somebody may want to hear of it.
     #[inline]
-    pub(crate) fn tell_to(&mut self, news: &'a News, events: u32) {
+    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: u32) {
         self.news = Some(news);
         self.events = events;
     }
@@ -303,6 +302,45 @@ impl<'a> View<'a> {
         }
         if replaced || entry.is_none() || overdue.is_some() {
             self.notify_in(db, events::NEW_KEY, "new", key);
+        }
+    }
+
+    /// Notes the events of an effect that was recorded elsewhere. Which command it was is not known: the events are those
+    /// of the plainest command with that effect.
+    #[cold]
+    fn notify_replayed(&self, db: usize, effect: &Effect<'_>, emptied: bool) {
+        let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, events::GENERIC, event, key);
+        match *effect {
+            Effect::Change { key, change } => {
+                // Elements that have expired were told of when they were removed.
+                if change.fate() != Fate::Loses(Cause::Expired) {
+                    let class = events::of_letter(change.value_type().event_letter);
+                    self.notify_in(db, class, change.event(), key);
+                    if emptied {
+                        generic(db, "del", key);
+                    }
+                }
+            }
+            Effect::Delete { key, cause: Cause::Deleted } => generic(db, "del", key),
+            Effect::Deadline { key, deadline } => {
+                generic(db, if deadline.is_some() { "expire" } else { "persist" }, key);
+            }
+            Effect::Rename { from, to } => {
+                generic(db, "rename_from", from);
+                generic(db, "rename_to", to);
+            }
+            Effect::Copy { to, to_db, .. } => generic(to_db, "copy_to", to),
+            Effect::Move { key, to_db } => {
+                generic(db, "move_from", key);
+                generic(to_db, "move_to", key);
+            }
+            Effect::Put { key, .. } => generic(db, "restore", key),
+            Effect::Delete { cause: Cause::Expired, .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. }
+            | Effect::Define { .. }
+            | Effect::Undefine { .. } => {}
         }
     }
 
@@ -439,6 +477,16 @@ impl<'a> View<'a> {
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
     }
 
+    /// The locks, once everything is read.
+    pub(crate) fn into_locked(self) -> Locked<'a> {
+        self.locked
+    }
+
+    /// To be changed by effects that were recorded elsewhere.
+    pub(crate) fn into_follower(self, engine: &'a Engine) -> Recorder<'a> {
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects: None, changes: 0, written: Vec::new() }
+    }
+
     /// True when a shard could not be locked: what was found is not all there is.
     pub(crate) fn has_met_busy(&self) -> bool {
         self.met_busy.get()
@@ -463,20 +511,6 @@ fn goes_with_its_fields(entry: &Entry, now_ms: u64) -> bool {
     let is_hash = matches!(entry.object(), Some(Object::Hash(_)));
     is_hash && entry.deadline().is_none_or(|deadline| deadline > now_ms)
 }
-
-/// Hands effects to the journal as one batch, while what they have changed is locked.
-pub(crate) fn hand_over(engine: &Engine, batch: &mut Vec<u8>, locked: &mut Locked<'_>) -> u64 {
-    let sequence = engine.persistence.append(batch);
-    match batch.capacity() > BATCH_BYTES_KEPT {
-        true => *batch = Vec::new(),
-        false => batch.clear(),
-    }
-    locked.set_changed_by(sequence);
-    sequence
-}
-
-/// The largest buffer for effects that is kept for the next batch.
-const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
 /// The locked part of the keyspace, to be read and changed by recording effects.
 pub struct Recorder<'a> {
@@ -519,13 +553,17 @@ impl<'a> Recorder<'a> {
         if self.engine.stamps.load(Relaxed) {
             self.note_written(db, effect);
         }
-        self.record_alone(db, effect)
+        self.changes += 1;
+        let applied = self.record_alone(db, effect);
+        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
+            self.view.stats.expired_keys.add(1);
+        }
+        applied
     }
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         panics::note_effect();
-        self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.notify_watchers(db, effect, self.view.now_ms);
         }
@@ -535,7 +573,7 @@ impl<'a> Recorder<'a> {
         if self.engine.tracking.any() {
             self.note_stale(db, effect);
         }
-        let applied = self.view.locked.apply(db, effect, &self.thresholds);
+        let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
         if self.engine.blocking.any()
             && let Some(news) = self.view.news
         {
@@ -569,10 +607,25 @@ impl<'a> Recorder<'a> {
                 self.view.notify_in(db, events::GENERIC, "del", *key);
             }
         }
-        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
-            self.view.stats.expired_keys.add(1);
-        }
         applied
+    }
+
+    /// Makes an effect true that was recorded elsewhere, and publishes it as if its command had run here. What it defines is
+    /// made ready when clients read meanwhile.
+    pub(crate) fn replay(&mut self, db: usize, effect: &Effect<'_>, is_live: bool) {
+        if !is_live && effect.touches(db).is_definition() {
+            self.view.locked.apply(db, effect, &self.thresholds);
+            return;
+        }
+        let applied = self.record_alone(db, effect);
+        if self.view.events != 0 {
+            self.view.notify_replayed(db, effect, applied.emptied);
+        }
+    }
+
+    /// Makes an effect on whole databases true for some keys alone.
+    pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
+        self.view.locked.apply_where(db, effect, counts);
     }
 
     /// Notes which fields a command sets in a record, for [`Recorder::stamp_written`].
@@ -623,17 +676,13 @@ impl<'a> Recorder<'a> {
             let stamps = stamping.filter(|definition| !set.contains(&definition.field));
             let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
             if !stamps.is_empty() {
+                self.changes += 1;
                 self.record_alone(
                     db,
                     &Effect::change(key, hash::Change::Set { fields: &stamps, keep_deadlines: true }),
                 );
             }
         }
-    }
-
-    /// From here on these are the indexes. Everything is locked.
-    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) {
-        self.view.locked.set_indexes(indexes);
     }
 
     /// Notes that what clients have read of keys is no longer so.
@@ -676,15 +725,8 @@ impl<'a> Recorder<'a> {
 
     /// What was recorded is left to be read.
     pub(crate) fn into_view(self) -> View<'a> {
+        self.view.stats.changes.add(self.changes);
         self.view
-    }
-
-    /// Hands what was recorded to the journal as one batch. IMPORTANT: while the locks are held, so that the journal
-    /// has the changes of every key in the order in which they were made.
-    #[inline]
-    pub(crate) fn hand_over(&mut self) -> Option<u64> {
-        let batch = self.effects.as_mut().filter(|batch| !batch.is_empty())?;
-        Some(hand_over(self.engine, batch, &mut self.view.locked))
     }
 
     /// How long the batch is so far.
@@ -692,9 +734,10 @@ impl<'a> Recorder<'a> {
         self.effects.as_ref().map_or(0, |effects| effects.len())
     }
 
-    /// Takes what effects have emptied, to be freed elsewhere.
-    pub fn take_garbage(&mut self) -> Garbage {
-        self.view.locked.take_garbage()
+    /// The locks, once everything is recorded: counts the changes, and leaves the rest to the commit.
+    pub(crate) fn finish(self) -> Locked<'a> {
+        self.view.stats.changes.add(self.changes);
+        self.view.locked
     }
 
     /// Who watches keys in the shard of a key.

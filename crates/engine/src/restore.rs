@@ -36,16 +36,17 @@ impl Engine {
         let db = db.ok_or(NoSuchDatabase)?;
         let key = Key::new(key);
         let usage = self.usage(&mut worker.random);
-        let view = View::new(self.keyspace.lock_key(key), db, worker.now_ms, usage, &worker.books.stats);
-        let mut keys = view.without_touching().into_recorder(self, &mut worker.effects);
+        let mut locked = self.keyspace.lock_key(key);
+        let view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.without_touching().into_recorder(self, &mut worker.batch.effects);
         // Whether it is past its time does not matter: it goes.
         if keys.locked().db(db, key).entry(key).is_some() {
             keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         }
         let restored = record(&mut keys, key, value, deadline, now_ms);
-        worker.books.stats.changes.add(keys.changes);
-        keys.hand_over();
-        drop(keys.take_garbage());
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, &mut locked);
+        self.free(garbage);
         Ok(restored)
     }
 

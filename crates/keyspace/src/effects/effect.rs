@@ -74,6 +74,13 @@ pub enum Touches<'a> {
     Definition,
 }
 
+impl Touches<'_> {
+    /// True for what is beside the keys.
+    pub fn is_definition(&self) -> bool {
+        matches!(self, Touches::Definition)
+    }
+}
+
 /// A key that an effect touches.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<'a> {

@@ -238,6 +238,12 @@ impl Keyspace {
         Key::new(name).shard(self.shards.len())
     }
 
+    /// The number of the shard of a key.
+    #[inline]
+    pub fn shard_of_key(&self, key: Key<'_>) -> usize {
+        key.shard(self.shards.len())
+    }
+
     /// Locks shards by their numbers.
     pub fn lock_shards(&self, mut shards: SmallVec<[usize; 16]>) -> Locked<'_> {
         Held::assert_none();

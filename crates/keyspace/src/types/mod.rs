@@ -44,6 +44,8 @@ pub struct ValueType {
     pub name: &'static str,
     /// Redis's number for it, which DEBUG DIGEST takes in.
     pub redis_number: u32,
+    /// Its letter in `notify-keyspace-events`.
+    pub event_letter: char,
     /// What OBJECT ENCODING says: Redis's name for the form that it would keep such a value in.
     pub encoding: fn(&Entry) -> &'static str,
     /// How many elements a value has, expired ones included.
@@ -210,6 +212,15 @@ impl<'a> Change<'a> {
             }
             Change::Hash(change) => change.fate(),
             Change::SortedSet(change) => change.fate(),
+        }
+    }
+
+    /// The keyspace event of the plainest command that makes this change.
+    pub fn event(&self) -> &'static str {
+        match self {
+            Change::String(change) => change.event(),
+            Change::Hash(change) => change.event(),
+            Change::SortedSet(change) => change.event(),
         }
     }
 

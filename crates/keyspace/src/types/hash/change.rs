@@ -85,6 +85,15 @@ impl<'a> Change<'a> {
         }
     }
 
+    pub(in crate::types) fn event(&self) -> &'static str {
+        match self {
+            Change::Set { .. } => "hset",
+            Change::Delete { .. } => "hdel",
+            Change::Deadline { deadline: Some(_), .. } => "hexpire",
+            Change::Deadline { deadline: None, .. } => "hpersist",
+        }
+    }
+
     #[inline]
     pub(in crate::types) fn record_fields(&self) -> RecordFields<'a> {
         match *self {

@@ -26,6 +26,7 @@ pub static TYPE: ValueType = ValueType {
     tag: 2,
     name: "hash",
     redis_number: 4,
+    event_letter: 'h',
     encoding: |entry| match entry.object() {
         Some(Object::Hash(table)) => table.form.encoding(),
         _ => Form::Small.encoding(),

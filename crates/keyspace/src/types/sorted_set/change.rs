@@ -62,6 +62,13 @@ impl<'a> Change<'a> {
         }
     }
 
+    pub(in crate::types) fn event(&self) -> &'static str {
+        match self {
+            Change::Add { .. } => "zadd",
+            Change::Remove { .. } => "zrem",
+        }
+    }
+
     /// Makes the change in an entry that holds a sorted set.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {

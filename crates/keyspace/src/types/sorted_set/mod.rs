@@ -28,6 +28,7 @@ pub static TYPE: ValueType = ValueType {
     tag: 3,
     name: "zset",
     redis_number: 3,
+    event_letter: 'z',
     encoding: |entry| match entry.object() {
         Some(Object::SortedSet(set)) => set.form.encoding(),
         _ => Form::Small.encoding(),

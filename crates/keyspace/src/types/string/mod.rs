@@ -17,6 +17,7 @@ pub static TYPE: ValueType = ValueType {
     tag: 1,
     name: "string",
     redis_number: 0,
+    event_letter: '$',
     encoding,
     elements: |_, _| 1,
     heap_bytes: |object, _| bytes_of(object).map_or(0, |bytes| size_class(bytes.capacity())),
@@ -92,6 +93,13 @@ impl<'a> Change<'a> {
                 }
             }
             unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
+        }
+    }
+
+    pub(super) fn event(&self) -> &'static str {
+        match self {
+            Change::Set { .. } => "set",
+            Change::Write { .. } => "setrange",
         }
     }
 
