@@ -1,6 +1,8 @@
 //! Clients that wait: for what, for how long, and what they hear when it is over. Knows events; refuses to know sockets
 //! and timers.
 
+pub(crate) mod keys;
+
 use crate::client::Client;
 use crate::clients::Unblock;
 use crate::engine::{Engine, Worker};
