@@ -374,9 +374,9 @@ pub fn registry() -> &'static Registry {
 }
 
 impl Registry {
-    fn new(families: &'static [Family]) -> Registry {
+    fn new(families: &'static [&'static [Family]]) -> Registry {
         let mut registry = Registry { rows: Vec::new(), by_name: HashTable::new() };
-        for family in families {
+        for family in families.iter().copied().flatten() {
             for command in family.commands {
                 let subcommands = command
                     .subcommands

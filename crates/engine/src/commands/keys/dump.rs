@@ -1,0 +1,174 @@
+//! Values in and out as Redis serializes them. The bytes themselves are the business of `pure::rdb`.
+
+use crate::args::{Args, is_word};
+use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
+use crate::context::{ReadCx, WriteCx};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::entry::{IDLE_MAX_S, used_at};
+use crate::keyspace::hash::Form;
+use crate::keyspace::usage::counted;
+use crate::keyspace::{Cause, Effect, HashRef, SortedSetRef, Value};
+use crate::pure::numbers::parse_i64;
+use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
+use crate::restore::{self, Restored};
+use crate::settings::events;
+
+fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let found = cx.keys.get(key);
+    cx.keys.looked_up(key, found.is_some());
+    match found {
+        None => cx.reply.null(),
+        Some(value) => cx.reply.bulk(&payload(value)),
+    }
+    Ok(())
+}
+
+/// What DUMP says of a value.
+pub(crate) fn payload(value: Value<'_>) -> Vec<u8> {
+    match value {
+        Value::String(string) => string.with_bytes(rdb::encode_string),
+        Value::Hash(hash) => encode(hash),
+        Value::SortedSet(set) => encode_sorted_set(set),
+    }
+}
+
+fn encode_sorted_set(set: SortedSetRef<'_>) -> Vec<u8> {
+    let form = match set.encoding() {
+        "listpack" => SortedSetForm::Listpack,
+        _ => SortedSetForm::Table,
+    };
+    let members: Vec<_> = set.iter().map(|member| (member.name.into_bytes(), member.score)).collect();
+    rdb::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), form)
+}
+
+fn encode(hash: HashRef<'_>) -> Vec<u8> {
+    let form = match hash {
+        HashRef::Table(table, _) if table.form == Form::Large => HashForm::Table,
+        _ => HashForm::Listpack,
+    };
+    let fields = hash.iter().map(|(field, value)| {
+        let name = field.scalar().bytes();
+        let deadline = hash.deadline(&name).flatten();
+        (name, value.bytes(), deadline)
+    });
+    let fields: Vec<_> = fields.collect();
+    rdb::encode_hash(fields.iter().map(|(name, value, deadline)| (&**name, &**value, *deadline)), form)
+}
+
+fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, ttl, payload) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let options = Options::take(&mut cx.args)?;
+    cx.keys.expire_if_overdue(cx.keys.db(), key);
+    let exists = cx.keys.exists(key);
+    if exists && !options.replace {
+        return Err(CommandError::fixed("BUSYKEY Target key name already exists."));
+    }
+    let ttl = parse_i64(ttl).ok_or(CommandError::NotInteger)?;
+    let Ok(ttl_ms) = u64::try_from(ttl) else {
+        return Err(CommandError::fixed("ERR Invalid TTL value, must be >= 0"));
+    };
+    let now_ms = cx.keys.now_ms;
+    let deadline = match ttl_ms {
+        0 => None,
+        _ if options.absolute => Some(ttl_ms),
+        _ => Some(ttl_ms.saturating_add(now_ms).min(i64::MAX as u64)),
+    };
+    let value = decode(payload, cx.engine.settings.proto_max_bulk_len() as usize)?;
+    // Everything has been checked: from here on the command cannot fail.
+    if exists {
+        cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+    }
+    let value = match &value {
+        Content::String(bytes) => Restored::String(bytes),
+        Content::Hash(fields) => Restored::Hash(fields),
+        Content::SortedSet(members) => Restored::SortedSet(members),
+    };
+    let kept = restore::record(&mut cx.keys, key, value, deadline, now_ms).key;
+    match kept {
+        true => cx.keys.notify(events::GENERIC, "restore", key),
+        false if exists => cx.keys.notify(events::GENERIC, "del", key),
+        false => {}
+    }
+    if kept
+        && let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
+        && let Some(entry) = cx.keys.entry(key)
+    {
+        entry.touch(used);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// A value that can be kept here.
+enum Content {
+    String(Vec<u8>),
+    Hash(Vec<HashEntry>),
+    SortedSet(Vec<SortedSetEntry>),
+}
+
+fn decode(payload: &[u8], bytes_max: usize) -> Result<Content, CommandError> {
+    match rdb::decode(payload, bytes_max) {
+        Ok(Dumped::String(bytes)) => Ok(Content::String(bytes)),
+        Ok(Dumped::Hash(fields)) => Ok(Content::Hash(fields)),
+        Ok(Dumped::SortedSet(members)) => Ok(Content::SortedSet(members)),
+        Ok(Dumped::Unsupported(kind)) => {
+            Err(CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported")))
+        }
+        Err(BadPayload::Footer) => Err(CommandError::fixed("ERR DUMP payload version or checksum are wrong")),
+        Err(BadPayload::Format | BadPayload::TooLarge) => Err(CommandError::fixed("ERR Bad data format")),
+    }
+}
+
+/// What may follow the payload of RESTORE.
+#[derive(Default)]
+struct Options {
+    replace: bool,
+    /// The time is an instant rather than a span.
+    absolute: bool,
+    /// How long ago the key was last used.
+    idle_s: Option<u32>,
+    /// How often it was used.
+    frequency: Option<u8>,
+}
+
+impl Options {
+    /// What the options say of the key's use, in the form that is kept now.
+    fn used(&self, by_frequency: bool, now_ms: u64) -> Option<u32> {
+        match by_frequency {
+            true => self.frequency.map(|frequency| counted(frequency, now_ms)),
+            false => self.idle_s.map(|idle_s| used_at(now_ms.saturating_sub(u64::from(idle_s) * 1000))),
+        }
+    }
+
+    fn take(args: &mut Args<'_>) -> Result<Options, CommandError> {
+        let mut options = Options::default();
+        while let Some(word) = args.try_next() {
+            if is_word(word, "REPLACE") {
+                options.replace = true;
+            } else if is_word(word, "ABSTTL") {
+                options.absolute = true;
+            } else if is_word(word, "IDLETIME") && options.frequency.is_none() {
+                let refusal = CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0");
+                let idle_s = u64::try_from(args.int()?).map_err(|_| refusal)?;
+                options.idle_s = Some(idle_s.min(u64::from(IDLE_MAX_S)) as u32);
+            } else if is_word(word, "FREQ") && options.idle_s.is_none() {
+                let refusal = CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255");
+                options.frequency = Some(u8::try_from(args.int()?).map_err(|_| refusal)?);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(super) const COMMANDS: &[Command] = &[
+    read("dump", exactly(2), key(1), dump).tips(&["nondeterministic_output"]),
+    write("restore", at_least(4), key(1), restore).grows_memory().flag(Flags::DANGEROUS).specs(&[KeySpec::range(
+        &["OW", "update"],
+        1,
+        0,
+        1,
+    )]),
+];

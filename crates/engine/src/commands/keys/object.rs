@@ -1,0 +1,138 @@
+//! OBJECT: how a value is kept and when it was last used. Looking is no use of a key here.
+
+use crate::command::{Command, Flags, KeySpec, container, exactly, key, read};
+use crate::commands::shared::help;
+use crate::context::{ReadCx, ServerCx, View};
+use crate::error::{CommandError, CommandResult};
+use crate::keyspace::entry::{Entry, idle_s};
+use crate::keyspace::usage::frequency;
+use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
+
+/// A value, and how its entry keeps it; an index has none.
+type Found<'a> = (Option<&'a Entry>, Value<'a>);
+
+/// The value of a key, counted as a look-up.
+fn find<'a>(keys: &'a View<'_>, key: Key<'_>) -> Option<Found<'a>> {
+    let found = match keys.index_at(key) {
+        Some(index) => Some((None, Value::SortedSet(SortedSetRef::Index(index)))),
+        None => keys.entry(key).map(|entry| (Some(entry), keys.value_of(keys.db(), key, entry))),
+    };
+    keys.count(found.is_some());
+    found
+}
+
+fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    match find(&cx.keys, key) {
+        Some((entry, value)) => {
+            let is_marked = entry.is_some_and(Entry::is_marked);
+            cx.reply.bulk(encoding_name(is_marked, value).as_bytes());
+        }
+        None => cx.reply.null(),
+    }
+    Ok(())
+}
+
+/// Redis keeps strings up to this length in one allocation with their object.
+const EMBEDDED_BYTES_MAX: usize = 44;
+
+/// What Redis would call the form of such a value. Ours differ; programs that ask know Redis's names.
+///
+/// A string that is marked was changed in place, which Redis does not do to embedded ones.
+pub(crate) fn encoding_name(is_marked: bool, value: Value<'_>) -> &'static str {
+    match value {
+        Value::String(Scalar::Number(_)) => "int",
+        Value::String(Scalar::Bytes(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX && !is_marked => "embstr",
+        Value::String(_) => "raw",
+        Value::Hash(hash) => hash.encoding(),
+        Value::SortedSet(set) => set.encoding(),
+    }
+}
+
+/// Redis shares the objects of these numbers among all keys and never counts who uses them.
+const SHARED_NUMBERS: std::ops::Range<i64> = 0..10_000;
+const SHARED_REFERENCES: i64 = i32::MAX as i64;
+
+fn refcount(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    match find(&cx.keys, key) {
+        Some((_, Value::String(Scalar::Number(number)))) if SHARED_NUMBERS.contains(&number) => {
+            cx.reply.integer(SHARED_REFERENCES);
+        }
+        Some(_) => cx.reply.integer(1),
+        None => cx.reply.null(),
+    }
+    Ok(())
+}
+
+fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let Some((entry, _)) = find(&cx.keys, key) else {
+        cx.reply.null();
+        return Ok(());
+    };
+    if cx.engine.settings.maxmemory_policy().is_lfu() {
+        return Err(CommandError::fixed(
+            "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
+             policies at runtime LRU and LFU data will take some time to adjust.",
+        ));
+    }
+    // An index is always in use.
+    cx.reply.integer(entry.map_or(0, |entry| i64::from(idle_s(entry.used_at(), cx.keys.now_ms))));
+    Ok(())
+}
+
+fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let Some((entry, _)) = find(&cx.keys, key) else {
+        cx.reply.null();
+        return Ok(());
+    };
+    if !cx.engine.settings.maxmemory_policy().is_lfu() {
+        return Err(CommandError::fixed(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
+             between policies at runtime LRU and LFU data will take some time to adjust.",
+        ));
+    }
+    let decay_minutes = cx.engine.settings.lfu_decay_time();
+    let of_entry = |entry: &Entry| frequency(entry.used_at(), cx.keys.now_ms, decay_minutes);
+    cx.reply.integer(entry.map_or(0, |entry| i64::from(of_entry(entry))));
+    Ok(())
+}
+
+const HELP: &[&str] = &[
+    "ENCODING <key>",
+    "    Return the kind of internal representation used in order to store the value",
+    "    associated with a <key>.",
+    "FREQ <key>",
+    "    Return the access frequency index of the <key>. The returned integer is",
+    "    proportional to the logarithm of the recent access frequency of the key.",
+    "IDLETIME <key>",
+    "    Return the idle time of the <key>, that is the approximated number of",
+    "    seconds elapsed since the last access to the key.",
+    "REFCOUNT <key>",
+    "    Return the number of references of the value associated with the specified",
+    "    <key>.",
+];
+
+fn help(cx: &mut ServerCx<'_>) -> CommandResult {
+    help::reply(&mut cx.reply, "OBJECT", HELP);
+    Ok(())
+}
+
+const LOOKED_AT: &[KeySpec] = &[KeySpec::range(&["RO"], 2, 0, 1)];
+
+const fn look(name: &'static str, handler: fn(&mut ReadCx<'_>) -> CommandResult) -> Command {
+    read(name, exactly(3), key(2), handler).flag(Flags::NO_TOUCH).specs(LOOKED_AT).tips(&["nondeterministic_output"])
+}
+
+pub(super) const COMMANDS: &[Command] = &[container(
+    "object",
+    &[
+        look("encoding", encoding),
+        look("freq", freq),
+        help::help(help),
+        look("idletime", idletime),
+        look("refcount", refcount),
+    ],
+)];

@@ -1,0 +1,166 @@
+//! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
+
+use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, key, keys, server};
+use crate::commands::shared::help::help;
+use crate::commands::shared::manual;
+use crate::context::ServerCx;
+use crate::engine::Engine;
+use crate::error::CommandResult;
+use crate::pubsub::Topic;
+use crate::settings::ClientClass;
+use std::sync::Arc;
+
+fn subscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    subscribe_to(cx, Topic::Channel, b"subscribe")
+}
+
+fn psubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    subscribe_to(cx, Topic::Pattern, b"psubscribe")
+}
+
+fn ssubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    subscribe_to(cx, Topic::Shard, b"ssubscribe")
+}
+
+/// A confirmation for each name.
+fn subscribe_to(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> CommandResult {
+    for name in cx.args.rest() {
+        cx.engine.pubsub.subscribe(topic, name, &mut cx.client.subscriptions, &cx.client.handle);
+        confirm(cx, topic, word, Some(name));
+    }
+    Ok(())
+}
+
+fn unsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    unsubscribe_from(cx, Topic::Channel, b"unsubscribe")
+}
+
+fn punsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    unsubscribe_from(cx, Topic::Pattern, b"punsubscribe")
+}
+
+fn sunsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+    unsubscribe_from(cx, Topic::Shard, b"sunsubscribe")
+}
+
+/// A confirmation for each name; without names, for each that was subscribed to, or one if there was none.
+fn unsubscribe_from(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> CommandResult {
+    let given: Vec<Arc<[u8]>> = match cx.args.is_empty() {
+        true => cx.client.subscriptions.names(topic),
+        false => cx.args.rest().map(Into::into).collect(),
+    };
+    for name in &given {
+        cx.engine.pubsub.unsubscribe(topic, name, &mut cx.client.subscriptions, &cx.client.handle);
+        // What came before the end of the subscription is heard before it.
+        let mut mail = Vec::new();
+        let depends_on = cx.client.handle.drain_outbox(&mut mail);
+        cx.client.depends_on = cx.client.depends_on.max(depends_on);
+        cx.reply.raw(&mail);
+        confirm(cx, topic, word, Some(name));
+    }
+    if given.is_empty() {
+        confirm(cx, topic, word, None);
+    }
+    Ok(())
+}
+
+fn confirm(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8], name: Option<&[u8]>) {
+    cx.reply.push(3);
+    cx.reply.bulk(word);
+    match name {
+        Some(name) => cx.reply.bulk(name),
+        None => cx.reply.null(),
+    }
+    cx.reply.integer(cx.client.subscriptions.count(topic) as i64);
+}
+
+fn publish(cx: &mut ServerCx<'_>) -> CommandResult {
+    let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
+    let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx.engine), 0);
+    cx.reply.integer(heard as i64);
+    Ok(())
+}
+
+fn spublish(cx: &mut ServerCx<'_>) -> CommandResult {
+    let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
+    let heard = cx.engine.pubsub.publish_to_shard(channel, message, unread_bytes_max(cx.engine));
+    cx.reply.integer(heard as i64);
+    Ok(())
+}
+
+pub(crate) fn unread_bytes_max(engine: &Engine) -> u64 {
+    engine.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes
+}
+
+fn channels(cx: &mut ServerCx<'_>) -> CommandResult {
+    list(cx, Topic::Channel)
+}
+
+fn shardchannels(cx: &mut ServerCx<'_>) -> CommandResult {
+    list(cx, Topic::Shard)
+}
+
+fn list(cx: &mut ServerCx<'_>, topic: Topic) -> CommandResult {
+    let pattern = cx.args.try_next();
+    cx.args.finish()?;
+    let names = cx.engine.pubsub.names(topic, pattern);
+    cx.reply.array(names.len());
+    names.iter().for_each(|name| cx.reply.bulk(name));
+    Ok(())
+}
+
+fn numsub(cx: &mut ServerCx<'_>) -> CommandResult {
+    count(cx, Topic::Channel)
+}
+
+fn shardnumsub(cx: &mut ServerCx<'_>) -> CommandResult {
+    count(cx, Topic::Shard)
+}
+
+fn count(cx: &mut ServerCx<'_>, topic: Topic) -> CommandResult {
+    cx.reply.array(2 * cx.args.left());
+    for name in cx.args.rest() {
+        cx.reply.bulk(name);
+        cx.reply.integer(cx.engine.pubsub.subscriber_count(topic, name) as i64);
+    }
+    Ok(())
+}
+
+fn numpat(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.reply.integer(cx.engine.pubsub.len(Topic::Pattern) as i64);
+    Ok(())
+}
+
+const ANYTIME: Flags = Flags(Flags::PUBSUB.0 | Flags::LOADING.0 | Flags::STALE.0);
+/// What a client that has subscribed may still say.
+const SUBSCRIBING: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0 | Flags::WHILE_SUBSCRIBED.0);
+
+/// In a cluster, shard channels are found as keys are.
+const NOT_A_KEY: KeySpec = KeySpec::range(&["not_key"], 1, 0, 1);
+const NOT_KEYS: KeySpec = KeySpec::range(&["not_key"], 1, -1, 1);
+
+pub(super) const COMMANDS: &[Command] = &[
+    server("psubscribe", at_least(2), psubscribe).flag(SUBSCRIBING),
+    server("publish", exactly(3), publish).fast().flag(ANYTIME).flag(Flags::MAY_REPLICATE),
+    server("punsubscribe", at_least(1), punsubscribe).flag(SUBSCRIBING),
+    container(
+        "pubsub",
+        &[
+            server("channels", at_least(2), channels).flag(ANYTIME),
+            help(manual::help),
+            server("numpat", exactly(2), numpat).flag(ANYTIME),
+            server("numsub", at_least(2), numsub).flag(ANYTIME),
+            server("shardchannels", at_least(2), shardchannels).flag(ANYTIME),
+            server("shardnumsub", at_least(2), shardnumsub).flag(ANYTIME),
+        ],
+    ),
+    server("spublish", exactly(3), spublish)
+        .fast()
+        .flag(ANYTIME)
+        .flag(Flags::MAY_REPLICATE)
+        .channels(key(1), &[NOT_A_KEY]),
+    server("ssubscribe", at_least(2), ssubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),
+    server("subscribe", at_least(2), subscribe).flag(SUBSCRIBING),
+    server("sunsubscribe", at_least(1), sunsubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),
+    server("unsubscribe", at_least(1), unsubscribe).flag(SUBSCRIBING),
+];
