@@ -93,7 +93,7 @@ pub enum After {
 
 impl ReadCx<'_> {
     /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
-    /// [`Keys::Walk`](crate::command::Keys::Walk): they hold no locks, unless they are part of something that holds
+    /// [`Locks::Walk`](crate::command::Locks::Walk): they hold no locks, unless they are part of something that holds
     /// them all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))

@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::blocking::Turn;
 use crate::client::Client;
-use crate::command::{Flags, Handler, Keys, Registered};
+use crate::command::{Flags, Handler, Locks, Registered};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
@@ -36,20 +36,18 @@ impl Engine {
             ahead.release();
             return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
         }
-        let (locked, first_key) = match command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                let at = usize::from(first);
+        let (locked, first_key) = match command.keys.locks {
+            Locks::Key(at) => {
+                let at = usize::from(at);
                 let key = Key::new(request.arg(at));
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
-            keys => {
+            locks => {
                 ahead.release();
-                let locked = match keys {
-                    Keys::Range { .. } | Keys::Counted { .. } => {
-                        self.keyspace.lock_keys_unless_busy(registered.keys(request))
-                    }
-                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
-                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
+                let locked = match locks {
+                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Locks::Everything => self.keyspace.lock_all_unless_busy(),
+                    Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
                 };
                 (locked.ok_or_else(|| self.busy())?, None)
             }
@@ -125,12 +123,7 @@ impl Engine {
     ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
-        let only_key = match registered.command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                Some((usize::from(first), Key::new(request.arg(usize::from(first)))))
-            }
-            _ => None,
-        };
+        let only_key = registered.only_key(request);
         let result = match registered.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
@@ -225,9 +218,9 @@ impl Engine {
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
                 }
-                let seen = match command.keys {
+                let seen = match command.keys.locks {
                     // What is about the server, such as INFO, tells of no change that somebody could miss.
-                    Keys::Walk if !command.flags.has(Flags::READONLY) => 0,
+                    Locks::Walk if !command.flags.has(Flags::READONLY) => 0,
                     _ => cx.keys.seen(),
                 };
                 cx.client.depends_on = cx.client.depends_on.max(seen);

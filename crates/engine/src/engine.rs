@@ -6,7 +6,7 @@ use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
-use crate::command::{Flags, Handler, Keys, Registered, registry};
+use crate::command::{Flags, Handler, KeyRange, Locks, Registered, registry};
 use crate::context::After;
 use crate::error::CommandError;
 use crate::host::{Clock, Host};
@@ -300,16 +300,14 @@ impl Engine {
         }
         for request in requests.take(BATCH_MAX) {
             let Ok(registered) = self.find(client, request) else { break };
-            match registered.command.keys {
-                Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                    keys.push(Key::new(request.arg(usize::from(first))));
-                }
-                _ if matches!(registered.command.handler, Handler::Script(_))
-                    && request.len() > 3
-                    && request.arg(2) == b"1" =>
-                {
-                    keys.push(Key::new(request.arg(3)));
-                }
+            match registered.command.keys.locks {
+                Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
+                Locks::Declared => match registered.found_keys(request).ranges[..] {
+                    [KeyRange { first, last, .. }] if first == last => {
+                        keys.push(Key::new(request.arg(first as usize)));
+                    }
+                    _ => break,
+                },
                 _ => break,
             }
         }
@@ -366,7 +364,7 @@ impl Engine {
         if let Ok(registered) = found
             && let Some(until_ms) =
                 self.pause.holds(|| self.may_write(client, registered, request), worker.monotonic_ms())
-            && !is_exempt_from_pause(registered)
+            && !registered.command.flags.has(Flags::PAUSE_EXEMPT)
             && self.gates(client, registered, request).is_ok()
         {
             client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
@@ -409,7 +407,10 @@ impl Engine {
         if self.is_restricted() && client.depends_on > depended_on {
             self.hide_what_is_not_kept(worker, client, out, reply_at, depended_on);
         }
-        if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
+        if client.caching
+            && client.transaction.is_none()
+            && !found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::KEEPS_CACHING))
+        {
             // It was for this command, or for this transaction.
             client.caching = false;
         }
@@ -417,7 +418,7 @@ impl Engine {
             ReplyMode::On => {}
             // What tells of subscriptions is no reply, whatever it looks like in RESP2.
             ReplyMode::Off | ReplyMode::Skipping
-                if found.as_ref().is_ok_and(|row| row.full_name.ends_with("subscribe"))
+                if found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::SENDS_MESSAGES))
                     && out.get(reply_at).is_none_or(|byte| *byte != b'-') => {}
             ReplyMode::Off => silence(out, reply_at, &mut after),
             ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
@@ -601,7 +602,7 @@ impl Engine {
             books.histograms.add(registered.index, took_ns);
         }
         self.note_slow(worker, client, registered, request, took_ns);
-        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
+        if self.monitors.any() && !registered.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
             self.feed_monitors(worker, client, request);
         }
     }
@@ -728,16 +729,6 @@ fn count_rejected(worker: &Worker, request: Request<'_>) {
     if let Some(row) = row {
         worker.books.stats.commands[row.index].rejected.add(1);
     }
-}
-
-/// True for CLIENT and its subcommands.
-fn is_about_clients(registered: &Registered) -> bool {
-    registered.full_name.starts_with("client|")
-}
-
-/// Commands that a pause does not hold, or nobody could end it.
-fn is_exempt_from_pause(registered: &Registered) -> bool {
-    is_about_clients(registered) || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
 }
 
 /// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.

@@ -3,7 +3,7 @@
 
 use crate::client::Client;
 use crate::clients::ClientHandle;
-use crate::command::{Flags, Keys, Registered};
+use crate::command::{Locks, Registered};
 use crate::context::After;
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
@@ -276,14 +276,13 @@ impl Engine {
                 need = Need::All;
                 break;
             }
-            match registered.command.keys {
-                // A script inside a transaction may touch any key.
-                Keys::None if registered.command.flags.has(Flags::MOVABLE_KEYS) => need = Need::All,
-                Keys::None => {}
-                Keys::Range { .. } | Keys::Counted { .. } => {
+            match registered.command.keys.locks {
+                Locks::None => {}
+                Locks::Key(_) | Locks::Keys => {
                     shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
                 }
-                Keys::Everything | Keys::Walk => need = Need::All,
+                // A script inside a transaction may touch any key.
+                Locks::Everything | Locks::Walk | Locks::Declared => need = Need::All,
             }
         }
         match need {

@@ -15,7 +15,7 @@ mod sorted_sets;
 mod strings;
 mod transactions;
 
-use crate::command::Family;
+use crate::command::Table;
 
 /// A command that works in slices, between which others are served, and what it has done so far.
 pub(crate) enum Unfinished {
@@ -24,16 +24,16 @@ pub(crate) enum Unfinished {
 }
 
 /// All families. The order is that of COMMAND LIST.
-pub(crate) const FAMILIES: &[&[Family]] = &[
-    connection::FAMILIES,
-    transactions::FAMILIES,
-    pubsub::FAMILIES,
-    scripting::FAMILIES,
-    keys::FAMILIES,
-    strings::FAMILIES,
-    bits::FAMILIES,
-    hashes::FAMILIES,
-    records::FAMILIES,
-    sorted_sets::FAMILIES,
-    server::FAMILIES,
+pub(crate) const FAMILIES: &[&[Table]] = &[
+    connection::TABLES,
+    transactions::TABLES,
+    pubsub::TABLES,
+    scripting::TABLES,
+    keys::TABLES,
+    strings::TABLES,
+    bits::TABLES,
+    hashes::TABLES,
+    records::TABLES,
+    sorted_sets::TABLES,
+    server::TABLES,
 ];

@@ -3,7 +3,7 @@
 
 use super::Program;
 use crate::client::Client;
-use crate::command::{Flags, Keys, Registered, registry};
+use crate::command::{Flags, Locks, Registered, registry};
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
 use crate::keyspace::Locked;
@@ -129,8 +129,9 @@ impl ScriptHost<'_> {
             self.engine.pass_write_restrictions()?;
         }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
-        let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);
-        let runs_others = row.command.keys == Keys::None && flags.has(Flags::MOVABLE_KEYS);
+        let locks = row.command.keys.locks;
+        let walks = matches!(locks, Locks::Everything | Locks::Walk);
+        let runs_others = locks == Locks::Declared;
         if !held || walks && !self.has_all || runs_others {
             let name = String::from_utf8_lossy(self.program.name()).into_owned();
             return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));

@@ -1,7 +1,7 @@
 //! Bit commands: strings as rows of bits and of small integers. The arithmetic is in `pure::bits`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
+use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, Key, Scalar};
@@ -9,6 +9,7 @@ use crate::pure::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
 use resp::Reply;
+use resp::Request;
 use smallvec::SmallVec;
 
 fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -287,18 +288,19 @@ fn field_operations(args: &mut Args<'_>, bytes_max: u64) -> Result<SmallVec<[Fie
     Ok(operations)
 }
 
-const CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
 /// With SET or INCRBY it writes, with GET alone it does not.
-const PERHAPS_CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update", "variable_flags"], 1, 0, 1)];
-const TARGET_AND_SOURCES: &[KeySpec] =
-    &[KeySpec::range(&["OW", "update"], 2, 0, 1), KeySpec::range(&["RO", "access"], 3, -1, 1)];
+fn key_of_bitfield(request: Request<'_>) -> FoundKeys {
+    let changes = |word| is_word(word, "SET") || is_word(word, "INCRBY");
+    let changes = request.iter().skip(2).any(changes);
+    FoundKeys::one(1, if changes { KeyFlags::CHANGE } else { KeyFlags::READ })
+}
 
 pub(super) const COMMANDS: &[Command] = &[
     read("bitcount", at_least(2), key(1), bitcount),
-    write("bitfield", at_least(2), key(1), bitfield).grows_memory().specs(PERHAPS_CHANGED),
+    write("bitfield", at_least(2), key(1).changed().varying(key_of_bitfield), bitfield).grows_memory(),
     read("bitfield_ro", at_least(2), key(1), bitfield_ro).fast(),
-    write("bitop", at_least(4), keys(2, -1, 1), bitop).grows_memory().copies_values().specs(TARGET_AND_SOURCES),
+    write("bitop", at_least(4), key(2).overwritten().and(keys(3, -1, 1).read()), bitop).grows_memory().copies_values(),
     read("bitpos", at_least(3), key(1), bitpos),
     read("getbit", exactly(3), key(1), getbit).fast(),
-    write("setbit", exactly(4), key(1), setbit).grows_memory().specs(CHANGED),
+    write("setbit", exactly(4), key(1).changed(), setbit).grows_memory(),
 ];

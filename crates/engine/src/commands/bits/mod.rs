@@ -2,6 +2,6 @@
 
 mod bitmap;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[Family { category: "bitmap", commands: bitmap::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { category: "bitmap", commands: bitmap::COMMANDS }];

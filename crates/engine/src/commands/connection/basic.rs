@@ -201,12 +201,13 @@ fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// Flags that every command here has: usable at any time.
-const ANYTIME: Flags = Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::FAST.0);
+const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
 /// Flags of commands that come before, or end, all others.
-const FIRST: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0 | Flags::NO_AUTH.0 | Flags::ALLOW_BUSY.0);
+const FIRST: Flags =
+    ANYTIME.union(Flags::NOSCRIPT).union(Flags::NO_AUTH).union(Flags::ALLOW_BUSY).union(Flags::PAUSE_EXEMPT);
 
 /// Whatever the connection is doing.
-const ALWAYS: Flags = Flags(Flags::NOT_QUEUED.0 | Flags::WHILE_SUBSCRIBED.0);
+const ALWAYS: Flags = Flags::NOT_QUEUED.union(Flags::WHILE_SUBSCRIBED);
 
 pub(super) const COMMANDS: &[Command] = &[
     server("auth", at_least(2), auth).flag(FIRST),

@@ -400,11 +400,12 @@ fn unblock(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ANYTIME: Flags = Flags(Flags::LOADING.0 | Flags::STALE.0);
+/// What all of them have in common.
+const CLIENT: Flags = Flags::PAUSE_EXEMPT.union(Flags::KEEPS_CACHING);
 /// About one's own connection.
-const OWN: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0);
+const OWN: Flags = CLIENT.union(Flags::LOADING).union(Flags::STALE).union(Flags::NOSCRIPT);
 /// About the connections of others.
-const OTHERS: Flags = Flags(OWN.0 | Flags::ADMIN.0);
+const OTHERS: Flags = OWN.union(Flags::ADMIN);
 const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 pub(super) const COMMANDS: &[Command] = &[container(
@@ -413,7 +414,7 @@ pub(super) const COMMANDS: &[Command] = &[container(
         server("caching", exactly(3), caching).flag(OWN),
         server("getname", exactly(2), getname).flag(OWN),
         server("getredir", exactly(2), getredir).flag(OWN),
-        help(manual::help),
+        help(manual::help).flag(CLIENT),
         server("id", exactly(2), id).flag(OWN),
         server("info", exactly(2), info).flag(OWN).tips(&["nondeterministic_output"]),
         server("kill", at_least(3), kill).flag(OTHERS),

@@ -4,9 +4,9 @@ mod basic;
 mod client;
 mod tracking;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "connection", commands: basic::COMMANDS },
-    Family { category: "connection", commands: client::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "connection", commands: basic::COMMANDS },
+    Table { category: "connection", commands: client::COMMANDS },
 ];

@@ -2,8 +2,8 @@
 
 use super::fields::notify_fields_deleted;
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, key, read, write};
-use crate::commands::shared::deadline::TimeForm;
+use crate::command::{Command, at_least, key, read, write};
+use crate::commands::shared::deadline::{TimeForm, always, ex_or_px_from};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, HashRef, Key};
@@ -398,22 +398,20 @@ fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const READ_AND_CHANGED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
-const READ_AND_DELETED: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, 0, 1)];
 /// The reply depends on the time of the call.
 const BY_THE_CLOCK: &[&str] = &["nondeterministic_output"];
 
 pub(super) const COMMANDS: &[Command] = &[
-    write("hexpire", at_least(6), key(1), hexpire).fast(),
+    write("hexpire", at_least(6), key(1), hexpire).fast().relative_time(always),
     write("hexpireat", at_least(6), key(1), hexpireat).fast(),
     read("hexpiretime", at_least(5), key(1), hexpiretime).fast(),
-    write("hgetdel", at_least(5), key(1), hgetdel).fast().specs(READ_AND_DELETED),
-    write("hgetex", at_least(5), key(1), hgetex).fast().specs(READ_AND_CHANGED),
+    write("hgetdel", at_least(5), key(1).taken_from(), hgetdel).fast(),
+    write("hgetex", at_least(5), key(1).changed(), hgetex).fast().relative_time(ex_or_px_from::<2>),
     write("hpersist", at_least(5), key(1), hpersist).fast(),
-    write("hpexpire", at_least(6), key(1), hpexpire).fast(),
+    write("hpexpire", at_least(6), key(1), hpexpire).fast().relative_time(always),
     write("hpexpireat", at_least(6), key(1), hpexpireat).fast(),
     read("hpexpiretime", at_least(5), key(1), hpexpiretime).fast(),
     read("hpttl", at_least(5), key(1), hpttl).fast().tips(BY_THE_CLOCK),
-    write("hsetex", at_least(6), key(1), hsetex).fast().grows_memory(),
+    write("hsetex", at_least(6), key(1), hsetex).fast().grows_memory().relative_time(ex_or_px_from::<2>),
     read("httl", at_least(5), key(1), httl).fast().tips(BY_THE_CLOCK),
 ];

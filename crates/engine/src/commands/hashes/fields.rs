@@ -1,6 +1,6 @@
 //! Hash commands. Deadlines of fields are in `deadlines`.
 
-use crate::command::{Command, KeySpec, at_least, exactly, key, read, write};
+use crate::command::{Command, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::packed::FieldName;
@@ -196,28 +196,19 @@ fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What a command does with its key.
-const fn spec(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec::range(flags, 1, 0, 1)
-}
-
-const CHANGE: &[KeySpec] = &[spec(&["RW", "access", "update"])];
-/// Tells whether or how much is there, and nothing of what it is.
-const MEASURE: &[KeySpec] = &[spec(&["RO"])];
-
 pub(super) const COMMANDS: &[Command] = &[
-    write("hdel", at_least(3), key(1), hdel).fast().specs(&[spec(&["RW", "delete"])]),
-    read("hexists", exactly(3), key(1), hexists).fast().specs(MEASURE),
+    write("hdel", at_least(3), key(1).removed_from(), hdel).fast(),
+    read("hexists", exactly(3), key(1).examined(), hexists).fast(),
     read("hget", exactly(3), key(1), hget).fast(),
     read("hgetall", exactly(2), key(1), hgetall).tips(&["nondeterministic_output_order"]),
-    write("hincrby", exactly(4), key(1), hincrby).fast().grows_memory().specs(CHANGE),
-    write("hincrbyfloat", exactly(4), key(1), hincrbyfloat).fast().grows_memory().specs(CHANGE),
+    write("hincrby", exactly(4), key(1).changed(), hincrby).fast().grows_memory(),
+    write("hincrbyfloat", exactly(4), key(1).changed(), hincrbyfloat).fast().grows_memory(),
     read("hkeys", exactly(2), key(1), hkeys).tips(&["nondeterministic_output_order"]),
-    read("hlen", exactly(2), key(1), hlen).fast().specs(MEASURE),
+    read("hlen", exactly(2), key(1).examined(), hlen).fast(),
     read("hmget", at_least(3), key(1), hmget).fast(),
     write("hmset", at_least(4), key(1), hmset).fast().grows_memory(),
     write("hset", at_least(4), key(1), hset).fast().grows_memory(),
-    write("hsetnx", exactly(4), key(1), hsetnx).fast().grows_memory().specs(&[spec(&["RW", "insert"])]),
-    read("hstrlen", exactly(3), key(1), hstrlen).fast().specs(MEASURE),
+    write("hsetnx", exactly(4), key(1).added_to(), hsetnx).fast().grows_memory(),
+    read("hstrlen", exactly(3), key(1).examined(), hstrlen).fast(),
     read("hvals", exactly(2), key(1), hvals).tips(&["nondeterministic_output_order"]),
 ];

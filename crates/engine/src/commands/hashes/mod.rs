@@ -6,10 +6,10 @@ mod scan;
 
 pub(crate) use fields::notify_fields_deleted;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "hash", commands: fields::COMMANDS },
-    Family { category: "hash", commands: scan::COMMANDS },
-    Family { category: "hash", commands: deadlines::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "hash", commands: fields::COMMANDS },
+    Table { category: "hash", commands: scan::COMMANDS },
+    Table { category: "hash", commands: deadlines::COMMANDS },
 ];

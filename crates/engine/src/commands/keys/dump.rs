@@ -1,7 +1,7 @@
 //! Values in and out as Redis serializes them. The bytes themselves are the business of `pure::rdb`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
+use crate::command::{Command, Flags, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
@@ -12,6 +12,7 @@ use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
 use crate::restore::{self, Restored};
 use crate::settings::events;
+use resp::Request;
 
 fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
@@ -163,12 +164,14 @@ impl Options {
     }
 }
 
+fn is_relative(request: Request<'_>) -> bool {
+    request.arg(2) != b"0" && !request.iter().skip(4).any(|word| is_word(word, "ABSTTL"))
+}
+
 pub(super) const COMMANDS: &[Command] = &[
     read("dump", exactly(2), key(1), dump).tips(&["nondeterministic_output"]),
-    write("restore", at_least(4), key(1), restore).grows_memory().flag(Flags::DANGEROUS).specs(&[KeySpec::range(
-        &["OW", "update"],
-        1,
-        0,
-        1,
-    )]),
+    write("restore", at_least(4), key(1).overwritten(), restore)
+        .grows_memory()
+        .flag(Flags::DANGEROUS)
+        .relative_time(is_relative),
 ];

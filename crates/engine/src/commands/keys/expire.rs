@@ -1,8 +1,8 @@
 //! Deadlines of keys: setting, telling and removing them. Deadlines of hash fields are in `hashes::deadlines`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, KeySpec, at_least, exactly, key, read, write};
-use crate::commands::shared::deadline::TimeForm;
+use crate::command::{Command, Flags, at_least, exactly, key, read, write};
+use crate::commands::shared::deadline::{TimeForm, always};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect};
@@ -142,18 +142,15 @@ fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What the commands here do with their key, which is not to look at its value.
-const UPDATE: &[KeySpec] = &[KeySpec::range(&["RW", "update"], 1, 0, 1)];
-
 const TIME_PASSES: &[&str] = &["nondeterministic_output"];
 
 pub(super) const COMMANDS: &[Command] = &[
-    write("expire", at_least(3), key(1), expire).fast().specs(UPDATE),
-    write("expireat", at_least(3), key(1), expireat).fast().specs(UPDATE),
+    write("expire", at_least(3), key(1), expire).fast().relative_time(always),
+    write("expireat", at_least(3), key(1), expireat).fast(),
     read("expiretime", exactly(2), key(1), expiretime).fast().flag(Flags::NO_TOUCH),
-    write("persist", exactly(2), key(1), persist).fast().specs(UPDATE),
-    write("pexpire", at_least(3), key(1), pexpire).fast().specs(UPDATE),
-    write("pexpireat", at_least(3), key(1), pexpireat).fast().specs(UPDATE),
+    write("persist", exactly(2), key(1), persist).fast(),
+    write("pexpire", at_least(3), key(1), pexpire).fast().relative_time(always),
+    write("pexpireat", at_least(3), key(1), pexpireat).fast(),
     read("pexpiretime", exactly(2), key(1), pexpiretime).fast().flag(Flags::NO_TOUCH),
     read("pttl", exactly(2), key(1), pttl).fast().flag(Flags::NO_TOUCH).tips(TIME_PASSES),
     read("ttl", exactly(2), key(1), ttl).fast().flag(Flags::NO_TOUCH).tips(TIME_PASSES),

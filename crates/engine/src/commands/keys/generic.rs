@@ -2,7 +2,7 @@
 //! their deadlines are in `expire`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, KeySpec, Keys, at_least, exactly, key, keys, read, write};
+use crate::command::{Command, Flags, Keys, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::db::Db;
@@ -221,44 +221,25 @@ fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
 const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 
-const fn spec(flags: &'static [&'static str], first: u8, last: i8) -> KeySpec {
-    KeySpec::range(flags, first, last, 1)
-}
-
 pub(super) const COMMANDS: &[Command] = &[
-    write("copy", at_least(3), keys(1, 2, 1), copy)
-        .copies_values()
-        .grows_memory()
-        .specs(&[spec(&["RO", "access"], 1, 0), spec(&["OW", "update"], 2, 0)]),
-    read("dbsize", exactly(1), Keys::Everything, dbsize)
+    write("copy", at_least(3), key(1).read().and(key(2).overwritten()), copy).copies_values().grows_memory(),
+    read("dbsize", exactly(1), Keys::EVERYTHING, dbsize)
         .fast()
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
-    write("del", at_least(2), keys(1, -1, 1), delete).specs(&[spec(&["RM", "delete"], 1, -1)]).tips(SUM_OVER_SHARDS),
-    read("exists", at_least(2), keys(1, -1, 1), exists)
-        .fast()
-        .flag(Flags::NO_TOUCH)
-        .specs(&[spec(&["RO"], 1, -1)])
-        .tips(SUM_OVER_SHARDS),
-    write("flushall", at_least(1), Keys::Everything, flushall).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
-    write("flushdb", at_least(1), Keys::Everything, flushdb).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
-    write("move", exactly(3), key(1), move_to).fast().specs(&[spec(&["RW", "access", "update"], 1, 0)]),
-    read("randomkey", exactly(1), Keys::Everything, randomkey).tips(&[
+    write("del", at_least(2), keys(1, -1, 1).removed(), delete).tips(SUM_OVER_SHARDS),
+    read("exists", at_least(2), keys(1, -1, 1).examined(), exists).fast().flag(Flags::NO_TOUCH).tips(SUM_OVER_SHARDS),
+    write("flushall", at_least(1), Keys::EVERYTHING, flushall).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
+    write("flushdb", at_least(1), Keys::EVERYTHING, flushdb).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
+    write("move", exactly(3), key(1).changed(), move_to).fast(),
+    read("randomkey", exactly(1), Keys::EVERYTHING, randomkey).tips(&[
         "request_policy:all_shards",
         "response_policy:special",
         "nondeterministic_output",
     ]),
-    write("rename", exactly(3), keys(1, 2, 1), rename)
-        .copies_values()
-        .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "update"], 2, 0)]),
-    write("renamenx", exactly(3), keys(1, 2, 1), renamenx)
-        .copies_values()
-        .fast()
-        .specs(&[spec(&["RW", "access", "delete"], 1, 0), spec(&["OW", "insert"], 2, 0)]),
-    write("swapdb", exactly(3), Keys::Everything, swapdb).fast().flag(Flags::DANGEROUS),
-    read("touch", at_least(2), keys(1, -1, 1), touch).fast().specs(&[spec(&["RO"], 1, -1)]).tips(SUM_OVER_SHARDS),
-    read("type", exactly(2), key(1), type_of).fast().flag(Flags::NO_TOUCH).specs(&[spec(&["RO"], 1, 0)]),
-    write("unlink", at_least(2), keys(1, -1, 1), delete)
-        .fast()
-        .specs(&[spec(&["RM", "delete"], 1, -1)])
-        .tips(SUM_OVER_SHARDS),
+    write("rename", exactly(3), key(1).taken_from().and(key(2).overwritten()), rename).copies_values(),
+    write("renamenx", exactly(3), key(1).taken_from().and(key(2).created()), renamenx).copies_values().fast(),
+    write("swapdb", exactly(3), Keys::EVERYTHING, swapdb).fast().flag(Flags::DANGEROUS),
+    read("touch", at_least(2), keys(1, -1, 1).examined(), touch).fast().tips(SUM_OVER_SHARDS),
+    read("type", exactly(2), key(1).examined(), type_of).fast().flag(Flags::NO_TOUCH),
+    write("unlink", at_least(2), keys(1, -1, 1).removed(), delete).fast().tips(SUM_OVER_SHARDS),
 ];

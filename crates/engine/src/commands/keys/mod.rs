@@ -6,12 +6,12 @@ mod generic;
 pub(crate) mod object;
 mod scan;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "keyspace", commands: generic::COMMANDS },
-    Family { category: "keyspace", commands: scan::COMMANDS },
-    Family { category: "keyspace", commands: expire::COMMANDS },
-    Family { category: "keyspace", commands: dump::COMMANDS },
-    Family { category: "keyspace", commands: object::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "keyspace", commands: generic::COMMANDS },
+    Table { category: "keyspace", commands: scan::COMMANDS },
+    Table { category: "keyspace", commands: expire::COMMANDS },
+    Table { category: "keyspace", commands: dump::COMMANDS },
+    Table { category: "keyspace", commands: object::COMMANDS },
 ];

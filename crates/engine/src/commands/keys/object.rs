@@ -1,6 +1,6 @@
 //! OBJECT: how a value is kept and when it was last used. Looking is no use of a key here.
 
-use crate::command::{Command, Flags, KeySpec, container, exactly, key, read};
+use crate::command::{Command, Flags, container, exactly, key, read};
 use crate::commands::shared::help;
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
@@ -120,10 +120,8 @@ fn help(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const LOOKED_AT: &[KeySpec] = &[KeySpec::range(&["RO"], 2, 0, 1)];
-
 const fn look(name: &'static str, handler: fn(&mut ReadCx<'_>) -> CommandResult) -> Command {
-    read(name, exactly(3), key(2), handler).flag(Flags::NO_TOUCH).specs(LOOKED_AT).tips(&["nondeterministic_output"])
+    read(name, exactly(3), key(2).examined(), handler).flag(Flags::NO_TOUCH).tips(&["nondeterministic_output"])
 }
 
 pub(super) const COMMANDS: &[Command] = &[container(

@@ -69,10 +69,10 @@ fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
 }
 
 pub(super) const COMMANDS: &[Command] = &[
-    read("keys", exactly(2), Keys::Everything, keys)
+    read("keys", exactly(2), Keys::EVERYTHING, keys)
         .flag(Flags::DANGEROUS)
         .tips(&["request_policy:all_shards", "nondeterministic_output_order"]),
-    read("scan", at_least(2), Keys::Walk, scan).tips(&[
+    read("scan", at_least(2), Keys::WALK, scan).tips(&[
         "nondeterministic_output",
         "request_policy:special",
         "response_policy:special",

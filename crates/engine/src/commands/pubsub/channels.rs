@@ -1,6 +1,6 @@
 //! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
 
-use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, key, keys, server};
+use crate::command::{Command, Flags, at_least, container, exactly, key, keys, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::context::ServerCx;
@@ -131,13 +131,9 @@ fn numpat(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ANYTIME: Flags = Flags(Flags::PUBSUB.0 | Flags::LOADING.0 | Flags::STALE.0);
+const ANYTIME: Flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
 /// What a client that has subscribed may still say.
-const SUBSCRIBING: Flags = Flags(ANYTIME.0 | Flags::NOSCRIPT.0 | Flags::WHILE_SUBSCRIBED.0);
-
-/// In a cluster, shard channels are found as keys are.
-const NOT_A_KEY: KeySpec = KeySpec::range(&["not_key"], 1, 0, 1);
-const NOT_KEYS: KeySpec = KeySpec::range(&["not_key"], 1, -1, 1);
+const SUBSCRIBING: Flags = ANYTIME.union(Flags::NOSCRIPT).union(Flags::WHILE_SUBSCRIBED).union(Flags::SENDS_MESSAGES);
 
 pub(super) const COMMANDS: &[Command] = &[
     server("psubscribe", at_least(2), psubscribe).flag(SUBSCRIBING),
@@ -154,13 +150,9 @@ pub(super) const COMMANDS: &[Command] = &[
             server("shardnumsub", at_least(2), shardnumsub).flag(ANYTIME),
         ],
     ),
-    server("spublish", exactly(3), spublish)
-        .fast()
-        .flag(ANYTIME)
-        .flag(Flags::MAY_REPLICATE)
-        .channels(key(1), &[NOT_A_KEY]),
-    server("ssubscribe", at_least(2), ssubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),
+    server("spublish", exactly(3), spublish).fast().flag(ANYTIME).flag(Flags::MAY_REPLICATE).channels(key(1)),
+    server("ssubscribe", at_least(2), ssubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1)),
     server("subscribe", at_least(2), subscribe).flag(SUBSCRIBING),
-    server("sunsubscribe", at_least(1), sunsubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1), &[NOT_KEYS]),
+    server("sunsubscribe", at_least(1), sunsubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1)),
     server("unsubscribe", at_least(1), unsubscribe).flag(SUBSCRIBING),
 ];

@@ -4,6 +4,6 @@ mod channels;
 
 pub(crate) use channels::unread_bytes_max;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[Family { category: "", commands: channels::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { category: "", commands: channels::COMMANDS }];

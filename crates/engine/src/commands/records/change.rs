@@ -2,7 +2,7 @@
 
 use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, key, write};
+use crate::command::{Command, at_least, key, write};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{Recorder, WriteCx};
@@ -211,9 +211,7 @@ fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const CHANGE: &[KeySpec] = &[KeySpec::range(&["RW", "access", "update"], 1, 0, 1)];
-
 pub(super) const COMMANDS: &[Command] = &[
-    write("hcas", at_least(4), key(1), hcas).fast().grows_memory().unless(only_removes).specs(CHANGE),
-    write("hput", at_least(6), key(1), hput).fast().grows_memory().specs(CHANGE),
+    write("hcas", at_least(4), key(1).changed(), hcas).fast().grows_memory().unless(only_removes),
+    write("hput", at_least(6), key(1).changed(), hput).fast().grows_memory(),
 ];

@@ -198,4 +198,4 @@ impl Search<'_> {
 }
 
 pub(super) const COMMANDS: &[Command] =
-    &[read("hfind", at_least(2), Keys::Walk, hfind).tips(&["nondeterministic_output"])];
+    &[read("hfind", at_least(2), Keys::WALK, hfind).tips(&["nondeterministic_output"])];

@@ -11,11 +11,11 @@ mod sweep;
 pub(crate) use indexes::RangeProgress;
 pub(crate) use sweep::SweepProgress;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "hash", commands: change::COMMANDS },
-    Family { category: "hash", commands: find::COMMANDS },
-    Family { category: "hash", commands: indexes::COMMANDS },
-    Family { category: "hash", commands: sweep::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "hash", commands: change::COMMANDS },
+    Table { category: "hash", commands: find::COMMANDS },
+    Table { category: "hash", commands: indexes::COMMANDS },
+    Table { category: "hash", commands: sweep::COMMANDS },
 ];

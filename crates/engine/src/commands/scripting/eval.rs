@@ -1,7 +1,7 @@
 //! EVAL and its kin, and SCRIPT. Scripts are kept and run by `script`.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, KeySpec, at_least, container, exactly, script, server};
+use crate::command::{Command, Flags, at_least, container, counted, exactly, script, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::context::{After, ScriptCx, ServerCx};
@@ -172,17 +172,17 @@ fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 pub(super) const RUNS: Flags =
-    Flags(Flags::NOSCRIPT.0 | Flags::STALE.0 | Flags::SKIP_MONITOR.0 | Flags::NO_MANDATORY_KEYS.0);
-pub(super) const READS: Flags = Flags(RUNS.0 | Flags::READONLY.0);
-/// Nobody can tell what becomes of the keys: the worst is assumed.
-pub(super) const ANYTHING: &[KeySpec] = &[KeySpec::counted(&["RW", "access", "update"], 2)];
-pub(super) const LOOKED_AT: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 2)];
+    Flags::NOSCRIPT.union(Flags::STALE).union(Flags::SKIP_MONITOR).union(Flags::NO_MANDATORY_KEYS);
+pub(super) const READS: Flags = RUNS.union(Flags::READONLY);
 
 pub(super) const COMMANDS: &[Command] = &[
-    script("eval", at_least(3), eval).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_source).specs(ANYTHING),
-    script("eval_ro", at_least(3), eval_ro).flag(READS).specs(LOOKED_AT),
-    script("evalsha", at_least(3), evalsha).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_digest).specs(ANYTHING),
-    script("evalsha_ro", at_least(3), evalsha_ro).flag(READS).specs(LOOKED_AT),
+    script("eval", at_least(3), counted(2).changed(), eval).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_source),
+    script("eval_ro", at_least(3), counted(2).read(), eval_ro).flag(READS),
+    script("evalsha", at_least(3), counted(2).changed(), evalsha)
+        .flag(RUNS)
+        .flag(Flags::MAY_REPLICATE)
+        .declares(of_digest),
+    script("evalsha_ro", at_least(3), counted(2).read(), evalsha_ro).flag(READS),
     container(
         "script",
         &[
@@ -195,10 +195,10 @@ pub(super) const COMMANDS: &[Command] = &[
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
             help(manual::help),
             server("kill", exactly(2), kill)
-                .flag(Flags(Flags::NOSCRIPT.0 | Flags::ALLOW_BUSY.0))
+                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
                 .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
             server("load", exactly(3), load)
-                .flag(Flags(Flags::NOSCRIPT.0 | Flags::STALE.0))
+                .flag(Flags::NOSCRIPT.union(Flags::STALE))
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
         ],
     ),

@@ -1,8 +1,8 @@
 //! FUNCTION, FCALL and FCALL_RO. Libraries are kept and run by `script`.
 
-use super::eval::{ANYTHING, LOOKED_AT, READS, RUNS, not_killed, run};
+use super::eval::{READS, RUNS, not_killed, run};
 use crate::args::is_word;
-use crate::command::{Command, Flags, at_least, container, definition, exactly, script, server};
+use crate::command::{Command, Flags, at_least, container, counted, definition, exactly, script, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::context::{ScriptCx, ServerCx, View};
@@ -308,8 +308,11 @@ fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
 const EVERYWHERE: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 
 pub(super) const COMMANDS: &[Command] = &[
-    script("fcall", at_least(3), fcall).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_function).specs(ANYTHING),
-    script("fcall_ro", at_least(3), fcall_ro).flag(READS).specs(LOOKED_AT),
+    script("fcall", at_least(3), counted(2).changed(), fcall)
+        .flag(RUNS)
+        .flag(Flags::MAY_REPLICATE)
+        .declares(of_function),
+    script("fcall_ro", at_least(3), counted(2).read(), fcall_ro).flag(READS),
     container(
         "function",
         &[
@@ -318,14 +321,12 @@ pub(super) const COMMANDS: &[Command] = &[
             definition("flush", at_least(2), flush).flag(Flags::NOSCRIPT).tips(EVERYWHERE),
             help(manual::help),
             server("kill", exactly(2), kill)
-                .flag(Flags(Flags::NOSCRIPT.0 | Flags::ALLOW_BUSY.0))
+                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
                 .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
             server("list", at_least(2), list).flag(Flags::NOSCRIPT).tips(&["nondeterministic_output_order"]),
-            definition("load", at_least(3), load).flag(Flags(Flags::NOSCRIPT.0 | Flags::DENYOOM.0)).tips(EVERYWHERE),
-            definition("restore", at_least(3), restore)
-                .flag(Flags(Flags::NOSCRIPT.0 | Flags::DENYOOM.0))
-                .tips(EVERYWHERE),
-            server("stats", exactly(2), stats).flag(Flags(Flags::NOSCRIPT.0 | Flags::ALLOW_BUSY.0)).tips(&[
+            definition("load", at_least(3), load).flag(Flags::NOSCRIPT.union(Flags::DENYOOM)).tips(EVERYWHERE),
+            definition("restore", at_least(3), restore).flag(Flags::NOSCRIPT.union(Flags::DENYOOM)).tips(EVERYWHERE),
+            server("stats", exactly(2), stats).flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY)).tips(&[
                 "nondeterministic_output",
                 "request_policy:all_shards",
                 "response_policy:special",

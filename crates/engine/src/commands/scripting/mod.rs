@@ -3,9 +3,9 @@
 mod eval;
 mod functions;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "scripting", commands: eval::COMMANDS },
-    Family { category: "scripting", commands: functions::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "scripting", commands: eval::COMMANDS },
+    Table { category: "scripting", commands: functions::COMMANDS },
 ];

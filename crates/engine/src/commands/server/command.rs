@@ -1,14 +1,13 @@
 //! COMMAND: the command table, told to clients. What is told is in `command` and `docs`; here is only its shape.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, KeySpec, Keys, Registered, at_least, exactly, registry, server};
+use crate::command::{Begin, Command, Find, Flags, KeyFlags, KeySpec, Registered, at_least, exactly, registry, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::context::ServerCx;
 use crate::docs::{self, Argument, CommandDoc};
 use crate::error::{CommandError, CommandResult};
 use crate::pure::glob::Pattern;
-use crate::pure::numbers::parse_i64;
 use resp::{Reply, Request};
 
 fn command(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -43,23 +42,17 @@ fn info_of_all(reply: &mut Reply<'_>) {
 
 fn info_of(row: &Registered, reply: &mut Reply<'_>) {
     let command = row.command;
-    let (first, last, step) = match command.keys {
-        Keys::Range { first, last, step } => (i64::from(first), i64::from(last), i64::from(step)),
-        Keys::Counted { also: Some(also), .. } => (i64::from(also), i64::from(also), 1),
-        Keys::Counted { also: None, .. } | Keys::None | Keys::Everything | Keys::Walk => (0, 0, 0),
-    };
+    let (first, last, step) = command.keys.fixed_range();
     reply.array(10);
     reply.bulk(row.full_name.as_bytes());
     reply.integer(i64::from(command.arity.0));
-    let flags: Vec<&str> =
-        Flags::NAMES.iter().filter(|(flag, _)| command.flags.has(*flag)).map(|(_, name)| *name).collect();
-    set_of_words(&flags, reply);
+    set_of_words(&command.flags.names(), reply);
     [first, last, step].iter().for_each(|number| reply.integer(*number));
     let categories = row.acl_categories();
     set_of_words(&categories, reply);
     reply.set(command.tips.len());
     command.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
-    let specs = row.key_specs();
+    let specs = command.keys.specs();
     reply.set(specs.len());
     specs.iter().for_each(|spec| key_spec(spec, reply));
     match row.subcommands.len() {
@@ -77,25 +70,33 @@ fn set_of_words(words: &[impl AsRef<str>], reply: &mut Reply<'_>) {
 fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
     reply.map(3);
     reply.bulk(b"flags");
-    set_of_words(spec.flags, reply);
+    set_of_words(&spec.flags.names(), reply);
     reply.bulk(b"begin_search");
-    kind_and_details(reply, "index", &[("index", i64::from(spec.first))]);
+    match spec.begin {
+        Begin::Index(at) => kind_and_details(reply, "index", None, &[("index", i64::from(at))]),
+        Begin::Keyword { word, from } => {
+            kind_and_details(reply, "keyword", Some(("keyword", word)), &[("startfrom", i64::from(from))]);
+        }
+    }
     reply.bulk(b"find_keys");
-    match spec.counted {
-        true => kind_and_details(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]),
-        false => {
-            let details = [("lastkey", i64::from(spec.last)), ("keystep", i64::from(spec.step)), ("limit", 0)];
-            kind_and_details(reply, "range", &details);
+    match spec.find {
+        Find::Count => kind_and_details(reply, "keynum", None, &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]),
+        Find::Range { last, step, limit } => {
+            let details = [("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", i64::from(limit))];
+            kind_and_details(reply, "range", None, &details);
         }
     }
 }
 
-fn kind_and_details(reply: &mut Reply<'_>, kind: &str, details: &[(&str, i64)]) {
+fn kind_and_details(reply: &mut Reply<'_>, kind: &str, word: Option<(&str, &str)>, numbers: &[(&str, i64)]) {
     reply.map(2);
     pair(reply, "type", kind);
     reply.bulk(b"spec");
-    reply.map(details.len());
-    for (name, number) in details {
+    reply.map(numbers.len() + usize::from(word.is_some()));
+    if let Some((name, word)) = word {
+        pair(reply, name, word);
+    }
+    for (name, number) in numbers {
         reply.bulk(name.as_bytes());
         reply.integer(*number);
     }
@@ -242,73 +243,42 @@ fn getkeysandflags(cx: &mut ServerCx<'_>) -> CommandResult {
     for (at, flags) in found {
         cx.reply.array(2);
         cx.reply.bulk(request.arg(at));
-        set_of_words(flags, &mut cx.reply);
+        set_of_words(&flags.names(), &mut cx.reply);
     }
     Ok(())
 }
 
 /// Where a key is in a request, and what the command does with it.
-type FoundKey = (usize, &'static [&'static str]);
+type FoundKey = (usize, KeyFlags);
 
 /// The request that follows GETKEYS, and its keys.
 fn keys_of<'a>(cx: &ServerCx<'a>) -> Result<(Request<'a>, Vec<FoundKey>), CommandError> {
+    const INVALID: CommandError = CommandError::fixed("ERR Invalid arguments specified for command");
     let request = cx.args.request().skip(2);
     let row = registry().find(request.arg(0)).and_then(|row| match row.subcommands.is_empty() || request.len() < 2 {
         true => Some(row),
         false => row.subcommand(request.arg(1)),
     });
     let row = row.ok_or(CommandError::fixed("ERR Invalid command specified"))?;
-    let specs = row.key_specs();
-    if specs.is_empty() {
+    if row.command.keys.specs().is_empty() {
         return Err(CommandError::fixed("ERR The command has no key arguments"));
     }
     if !row.accepts(request.len()) {
         return Err(CommandError::fixed("ERR Invalid number of arguments specified for command"));
     }
-    let depends = DEPENDS_ON_ARGUMENTS.iter().find(|(name, _)| *name == row.full_name);
-    let mut found = Vec::new();
-    for spec in specs {
-        let (first, last) = (i64::from(spec.first), i64::from(spec.last));
-        let last = if last < 0 { request.len() as i64 + last } else { first + last };
-        let flags = depends.map_or(spec.flags, |(_, flags)| flags(request));
-        if spec.counted {
-            let count = parse_i64(request.arg(usize::from(spec.first))).unwrap_or(-1);
-            let least = if row.command.flags.has(Flags::NO_MANDATORY_KEYS) { 0 } else { 1 };
-            if count < least || count >= request.len() as i64 - first {
-                return Err(CommandError::fixed("ERR Invalid arguments specified for command"));
-            }
-            found.extend((first + 1..=first + count).map(|at| (at as usize, flags)));
-            continue;
-        }
-        found.extend((first..=last).step_by(usize::from(spec.step)).map(|at| (at as usize, flags)));
+    let found = row.found_keys(request);
+    if found.is_invalid {
+        return Err(INVALID);
     }
-    match found.is_empty() && !row.command.flags.has(Flags::NO_MANDATORY_KEYS) {
-        true => Err(CommandError::fixed("ERR Invalid arguments specified for command")),
-        false => Ok((request, found)),
+    let keys: Vec<FoundKey> =
+        found.ranges.iter().flat_map(|range| range.positions().map(|at| (at, range.flags))).collect();
+    match keys.is_empty() && !row.command.flags.has(Flags::NO_MANDATORY_KEYS) {
+        true => Err(INVALID),
+        false => Ok((request, keys)),
     }
 }
 
-/// Commands that do with their key what their arguments say: `variable_flags` in COMMAND INFO.
-type FlagsOfRequest = fn(Request<'_>) -> &'static [&'static str];
-
-const DEPENDS_ON_ARGUMENTS: &[(&str, FlagsOfRequest)] = &[("set", flags_of_set), ("bitfield", flags_of_bitfield)];
-
-fn flags_of_set(request: Request<'_>) -> &'static [&'static str] {
-    match request.iter().skip(3).any(|word| is_word(word, "GET")) {
-        true => &["RW", "access", "update"],
-        false => &["OW", "update"],
-    }
-}
-
-fn flags_of_bitfield(request: Request<'_>) -> &'static [&'static str] {
-    let changes = |word| is_word(word, "SET") || is_word(word, "INCRBY");
-    match request.iter().skip(2).any(changes) {
-        true => &["RW", "access", "update"],
-        false => &["RO", "access"],
-    }
-}
-
-const ANYTIME: Flags = Flags(Flags::LOADING.0 | Flags::STALE.0);
+const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE);
 const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
 
 pub(super) const COMMANDS: &[Command] =

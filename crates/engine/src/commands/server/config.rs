@@ -83,7 +83,7 @@ fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ADMIN: Flags = Flags(Flags::ADMIN.0 | Flags::NOSCRIPT.0 | Flags::LOADING.0 | Flags::STALE.0);
+const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
 const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 pub(super) const COMMANDS: &[Command] = &[container(

@@ -505,6 +505,6 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sub("structsize", 0..=0, structsize),
 ];
 
-pub(super) const COMMANDS: &[Command] = &[write("debug", at_least(2), Keys::Everything, debug)
+pub(super) const COMMANDS: &[Command] = &[write("debug", at_least(2), Keys::EVERYTHING, debug)
     .not_data()
-    .flag(Flags(Flags::ADMIN.0 | Flags::NOSCRIPT.0 | Flags::LOADING.0 | Flags::STALE.0 | Flags::NO_TOUCH.0))];
+    .flag(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::NO_TOUCH))];

@@ -407,9 +407,9 @@ fn keyspace(lines: &mut Lines, cx: &ReadCx<'_>) {
     }
 }
 
-pub(super) const COMMANDS: &[Command] = &[read("info", at_least(1), Keys::Walk, info)
+pub(super) const COMMANDS: &[Command] = &[read("info", at_least(1), Keys::WALK, info)
     .not_data()
-    .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::DANGEROUS.0))
+    .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
     .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])];
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ fn doctor(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ADMIN: Flags = Flags(Flags::ADMIN.0 | Flags::NOSCRIPT.0 | Flags::LOADING.0 | Flags::STALE.0);
+const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
 const REPORT: &[&str] = &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
 
 pub(super) const COMMANDS: &[Command] = &[container(

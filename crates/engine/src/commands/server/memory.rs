@@ -1,7 +1,7 @@
 //! MEMORY: where the memory goes. Knows the words of the report; the figures come from the host and the keyspace.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, KeySpec, Keys, at_least, container, exactly, key, read, server};
+use crate::command::{Command, Flags, Keys, at_least, container, exactly, key, read, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::context::{ReadCx, ServerCx};
@@ -261,11 +261,11 @@ const REPORT: &[&str] = &["nondeterministic_output", "request_policy:all_shards"
 pub(super) const COMMANDS: &[Command] = &[container(
     "memory",
     &[
-        read("doctor", exactly(2), Keys::Walk, doctor).not_data().tips(REPORT),
+        read("doctor", exactly(2), Keys::WALK, doctor).not_data().tips(REPORT),
         help(manual::help),
         server("malloc-stats", exactly(2), malloc_stats).tips(REPORT),
         server("purge", exactly(2), purge).tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
-        read("stats", exactly(2), Keys::Walk, stats).not_data().tips(REPORT),
-        read("usage", at_least(3), key(2), usage).flag(Flags::NO_TOUCH).specs(&[KeySpec::range(&["RO"], 2, 0, 1)]),
+        read("stats", exactly(2), Keys::WALK, stats).not_data().tips(REPORT),
+        read("usage", at_least(3), key(2).examined(), usage).flag(Flags::NO_TOUCH),
     ],
 )];

@@ -10,16 +10,16 @@ mod memory;
 mod persistence;
 mod process;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "connection", commands: command::COMMANDS },
-    Family { category: "connection", commands: persistence::WAITING },
-    Family { category: "", commands: config::COMMANDS },
-    Family { category: "", commands: info::COMMANDS },
-    Family { category: "", commands: process::COMMANDS },
-    Family { category: "", commands: persistence::COMMANDS },
-    Family { category: "", commands: memory::COMMANDS },
-    Family { category: "", commands: latency::COMMANDS },
-    Family { category: "", commands: debug::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "connection", commands: command::COMMANDS },
+    Table { category: "connection", commands: persistence::WAITING },
+    Table { category: "", commands: config::COMMANDS },
+    Table { category: "", commands: info::COMMANDS },
+    Table { category: "", commands: process::COMMANDS },
+    Table { category: "", commands: persistence::COMMANDS },
+    Table { category: "", commands: memory::COMMANDS },
+    Table { category: "", commands: latency::COMMANDS },
+    Table { category: "", commands: debug::COMMANDS },
 ];

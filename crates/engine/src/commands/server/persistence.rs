@@ -116,7 +116,7 @@ fn deadline(cx: &mut ServerCx<'_>) -> Result<Option<u64>, CommandError> {
     Ok((timeout_ms > 0).then_some(until_ms))
 }
 
-const ADMIN: Flags = Flags(Flags::ADMIN.0 | Flags::NOSCRIPT.0 | Flags::NO_ASYNC_LOADING.0);
+const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING);
 const WAIT_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
 
 /// In the family of connections: what it is about is a connection's own writes.
@@ -130,7 +130,7 @@ pub(super) const COMMANDS: &[Command] = &[
     server("bgsave", at_least(1), bgsave).flag(ADMIN),
     server("lastsave", exactly(1), lastsave)
         .fast()
-        .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::DANGEROUS.0))
+        .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
         .categories(&["admin"])
         .tips(&["nondeterministic_output"]),
     server("save", exactly(1), save).flag(ADMIN).flag(Flags::NO_MULTI),

@@ -146,14 +146,14 @@ fn slowlog_reset(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ADMIN: Flags = Flags(Flags::ADMIN.0 | Flags::LOADING.0 | Flags::STALE.0);
+const ADMIN: Flags = Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE);
 
 pub(super) const COMMANDS: &[Command] = &[
-    server("lolwut", at_least(1), lolwut).flag(Flags(Flags::READONLY.0 | Flags::FAST.0)),
+    server("lolwut", at_least(1), lolwut).flag(Flags::READONLY.union(Flags::FAST)),
     server("monitor", exactly(1), monitor).flag(ADMIN).flag(Flags::NOSCRIPT),
     server("shutdown", at_least(1), shutdown)
         .flag(ADMIN)
-        .flag(Flags(Flags::NOSCRIPT.0 | Flags::NO_MULTI.0 | Flags::ALLOW_BUSY.0)),
+        .flag(Flags::NOSCRIPT.union(Flags::NO_MULTI).union(Flags::ALLOW_BUSY)),
     container(
         "slowlog",
         &[
@@ -172,6 +172,6 @@ pub(super) const COMMANDS: &[Command] = &[
         ],
     ),
     server("time", exactly(1), time)
-        .flag(Flags(Flags::LOADING.0 | Flags::STALE.0 | Flags::FAST.0))
+        .flag(Flags::LOADING.union(Flags::STALE).union(Flags::FAST))
         .tips(&["nondeterministic_output"]),
 ];

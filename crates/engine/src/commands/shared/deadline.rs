@@ -1,9 +1,10 @@
 //! Times in arguments: EX, PX, EXAT, PXAT and their kin, and how long a client waits, turned into absolute deadlines. Knows
 //! units and limits; refuses to know what will expire.
 
-use crate::args::Args;
+use crate::args::{Args, is_word};
 use crate::error::CommandError;
 use crate::pure::long_double::LongDouble;
+use resp::Request;
 
 /// How a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,4 +70,16 @@ pub(crate) fn timeout(seconds: &[u8], now_ms: u64) -> Result<Option<u64>, Comman
         None if seconds.is_negative() => Err(NEGATIVE),
         None => Err(OUT_OF_RANGE),
     }
+}
+
+/// For [`Command::relative_time`](crate::command::Command::relative_time): the time is always one from now.
+pub(crate) fn always(_: Request<'_>) -> bool {
+    true
+}
+
+/// For [`Command::relative_time`](crate::command::Command::relative_time): it is with EX or PX among the options, which
+/// begin at argument `FIRST` and end at FIELDS, if that is there: fields may be called anything.
+pub(crate) fn ex_or_px_from<const FIRST: usize>(request: Request<'_>) -> bool {
+    let mut options = request.iter().skip(FIRST).take_while(|word| !is_word(word, "FIELDS"));
+    options.any(|word| is_word(word, "EX") || is_word(word, "PX"))
 }

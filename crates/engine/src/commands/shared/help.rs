@@ -8,7 +8,7 @@ use resp::Reply;
 
 /// The row of a HELP subcommand.
 pub(crate) const fn help(handler: fn(&mut ServerCx<'_>) -> CommandResult) -> Command {
-    server("help", exactly(2), handler).flag(Flags(Flags::LOADING.0 | Flags::STALE.0))
+    server("help", exactly(2), handler).flag(Flags::LOADING.union(Flags::STALE))
 }
 
 /// Replies with the line that introduces a container, its own lines, and those about HELP itself.

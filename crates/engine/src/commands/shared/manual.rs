@@ -7,11 +7,10 @@ use crate::error::CommandResult;
 
 /// The handler of `<container> HELP`, for any container.
 pub(crate) fn help(cx: &mut ServerCx<'_>) -> CommandResult {
-    let container = cx.command.full_name.split('|').next().unwrap_or_default();
-    let subcommands = registry().find(container.as_bytes()).map_or(&[][..], |row| &row.subcommands);
-    let mut lines =
-        vec![format!("{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", container.to_uppercase())];
-    for row in subcommands {
+    let container = registry().find(cx.args.request().arg(0)).expect("a subcommand is found by its container");
+    let name = container.command.name.to_uppercase();
+    let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
+    for row in &container.subcommands {
         let Some(doc) = docs::find(&row.full_name) else { continue };
         let mut words = vec![row.command.name.to_uppercase()];
         words.extend(doc.arguments.iter().map(syntax));

@@ -3,7 +3,7 @@
 use super::gathered::{Gathered, GatheredByName};
 use super::members::{Answer, store};
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, KeySpec, Keys, at_least, counted, read, write};
+use crate::command::{Command, Flags, at_least, counted, key, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::sorted_set::{Member, Members, Name};
@@ -336,29 +336,21 @@ fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const READ: &[KeySpec] = &[KeySpec::counted(&["RO", "access"], 1)];
-const KEEP: &[KeySpec] = &[KeySpec::range(&["OW", "update"], 1, 0, 1), KeySpec::counted(&["RO", "access"], 2)];
-/// Where the result is kept, then how many keys there are.
-const KEPT_AND_COUNTED: Keys = Keys::Counted { at: 2, also: Some(1) };
-
 pub(super) const COMMANDS: &[Command] = &[
-    read("zdiff", at_least(3), counted(1), zdiff).flag(Flags::MOVABLE_KEYS).specs(READ),
-    write("zdiffstore", at_least(4), KEPT_AND_COUNTED, zdiffstore)
+    read("zdiff", at_least(3), counted(1), zdiff),
+    write("zdiffstore", at_least(4), key(1).overwritten().and(counted(2).read()), zdiffstore)
+        .flag(Flags::READS_INDEXES)
         .copies_values()
-        .grows_memory()
-        .flag(Flags::MOVABLE_KEYS)
-        .specs(KEEP),
-    read("zinter", at_least(3), counted(1), zinter).flag(Flags::MOVABLE_KEYS).specs(READ),
-    read("zintercard", at_least(3), counted(1), zintercard).flag(Flags::MOVABLE_KEYS).specs(READ),
-    write("zinterstore", at_least(4), KEPT_AND_COUNTED, zinterstore)
+        .grows_memory(),
+    read("zinter", at_least(3), counted(1), zinter),
+    read("zintercard", at_least(3), counted(1), zintercard),
+    write("zinterstore", at_least(4), key(1).overwritten().and(counted(2).read()), zinterstore)
+        .flag(Flags::READS_INDEXES)
         .copies_values()
-        .grows_memory()
-        .flag(Flags::MOVABLE_KEYS)
-        .specs(KEEP),
-    read("zunion", at_least(3), counted(1), zunion).flag(Flags::MOVABLE_KEYS).specs(READ),
-    write("zunionstore", at_least(4), KEPT_AND_COUNTED, zunionstore)
+        .grows_memory(),
+    read("zunion", at_least(3), counted(1), zunion),
+    write("zunionstore", at_least(4), key(1).overwritten().and(counted(2).read()), zunionstore)
+        .flag(Flags::READS_INDEXES)
         .copies_values()
-        .grows_memory()
-        .flag(Flags::MOVABLE_KEYS)
-        .specs(KEEP),
+        .grows_memory(),
 ];

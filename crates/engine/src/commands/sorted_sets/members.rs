@@ -3,7 +3,7 @@
 
 use super::gathered::Gathered;
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, exactly, key, read, write};
+use crate::command::{Command, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::sorted_set::{Direction, Member};
@@ -320,17 +320,13 @@ fn rank(cx: &mut ReadCx<'_>, counted: fn(usize, usize) -> usize) -> CommandResul
     Ok(())
 }
 
-const fn spec(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec::range(flags, 1, 0, 1)
-}
-
 pub(super) const COMMANDS: &[Command] = &[
     write("zadd", at_least(4), key(1), zadd).fast().grows_memory(),
-    read("zcard", exactly(2), key(1), zcard).fast().specs(&[spec(&["RO"])]),
-    write("zincrby", exactly(4), key(1), zincrby).fast().grows_memory().specs(&[spec(&["RW", "access", "update"])]),
+    read("zcard", exactly(2), key(1).examined(), zcard).fast(),
+    write("zincrby", exactly(4), key(1).changed(), zincrby).fast().grows_memory(),
     read("zmscore", at_least(3), key(1), zmscore).fast(),
     read("zrank", at_least(3), key(1), zrank).fast(),
-    write("zrem", at_least(3), key(1), zrem).fast().specs(&[spec(&["RW", "delete"])]),
+    write("zrem", at_least(3), key(1).removed_from(), zrem).fast(),
     read("zrevrank", at_least(3), key(1), zrevrank).fast(),
     read("zscore", exactly(3), key(1), zscore).fast(),
 ];

@@ -10,12 +10,12 @@ mod scan;
 pub(crate) use members::reply_score;
 pub(crate) use ranges::score_bound;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[
-    Family { category: "sortedset", commands: members::COMMANDS },
-    Family { category: "sortedset", commands: ranges::COMMANDS },
-    Family { category: "sortedset", commands: pops::COMMANDS },
-    Family { category: "sortedset", commands: algebra::COMMANDS },
-    Family { category: "sortedset", commands: scan::COMMANDS },
+pub(super) const TABLES: &[Table] = &[
+    Table { category: "sortedset", commands: members::COMMANDS },
+    Table { category: "sortedset", commands: ranges::COMMANDS },
+    Table { category: "sortedset", commands: pops::COMMANDS },
+    Table { category: "sortedset", commands: algebra::COMMANDS },
+    Table { category: "sortedset", commands: scan::COMMANDS },
 ];

@@ -3,7 +3,7 @@
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
 use crate::blocking::Wait;
-use crate::command::{Command, Flags, KeySpec, at_least, counted, key, keys, write};
+use crate::command::{Command, Flags, at_least, counted, key, keys, write};
 use crate::commands::shared::deadline::timeout;
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
@@ -196,18 +196,11 @@ fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>, end: End, count: usize) -> Re
     Ok(true)
 }
 
-const TAKE_FIRST: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, -2, 1)];
-const TAKE: &[KeySpec] = &[KeySpec::range(&["RW", "access", "delete"], 1, 0, 1)];
-
 pub(super) const COMMANDS: &[Command] = &[
-    write("bzmpop", at_least(5), counted(2), bzmpop)
-        .flag(Flags(Flags::BLOCKING.0 | Flags::MOVABLE_KEYS.0))
-        .specs(&[KeySpec::counted(&["RW", "access", "delete"], 2)]),
-    write("bzpopmax", at_least(3), keys(1, -2, 1), bzpopmax).fast().flag(Flags::BLOCKING).specs(TAKE_FIRST),
-    write("bzpopmin", at_least(3), keys(1, -2, 1), bzpopmin).fast().flag(Flags::BLOCKING).specs(TAKE_FIRST),
-    write("zmpop", at_least(4), counted(1), zmpop)
-        .flag(Flags::MOVABLE_KEYS)
-        .specs(&[KeySpec::counted(&["RW", "access", "delete"], 1)]),
-    write("zpopmax", at_least(2), key(1), zpopmax).fast().specs(TAKE),
-    write("zpopmin", at_least(2), key(1), zpopmin).fast().specs(TAKE),
+    write("bzmpop", at_least(5), counted(2).taken_from(), bzmpop).flag(Flags::BLOCKING),
+    write("bzpopmax", at_least(3), keys(1, -2, 1).taken_from(), bzpopmax).fast().flag(Flags::BLOCKING),
+    write("bzpopmin", at_least(3), keys(1, -2, 1).taken_from(), bzpopmin).fast().flag(Flags::BLOCKING),
+    write("zmpop", at_least(4), counted(1).taken_from(), zmpop),
+    write("zpopmax", at_least(2), key(1).taken_from(), zpopmax).fast(),
+    write("zpopmin", at_least(2), key(1).taken_from(), zpopmin).fast(),
 ];

@@ -3,7 +3,7 @@
 use super::gathered::Gathered;
 use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
+use crate::command::{Command, Flags, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::SortedSetRef;
@@ -260,21 +260,19 @@ fn remove(cx: &mut WriteCx<'_>, by: By, event: &'static str) -> CommandResult {
     Ok(())
 }
 
-const DELETE: &[KeySpec] = &[KeySpec::range(&["RW", "delete"], 1, 0, 1)];
-
 pub(super) const COMMANDS: &[Command] = &[
     read("zcount", exactly(4), key(1), zcount).fast(),
     read("zlexcount", exactly(4), key(1), zlexcount).fast(),
     read("zrange", at_least(4), key(1), zrange),
     read("zrangebylex", at_least(4), key(1), zrangebylex),
     read("zrangebyscore", at_least(4), key(1), zrangebyscore),
-    write("zrangestore", at_least(5), keys(1, 2, 1), zrangestore)
+    write("zrangestore", at_least(5), key(1).overwritten().and(key(2).read()), zrangestore)
+        .flag(Flags::READS_INDEXES)
         .copies_values()
-        .grows_memory()
-        .specs(&[KeySpec::range(&["OW", "update"], 1, 0, 1), KeySpec::range(&["RO", "access"], 2, 0, 1)]),
-    write("zremrangebylex", exactly(4), key(1), zremrangebylex).specs(DELETE),
-    write("zremrangebyrank", exactly(4), key(1), zremrangebyrank).specs(DELETE),
-    write("zremrangebyscore", exactly(4), key(1), zremrangebyscore).specs(DELETE),
+        .grows_memory(),
+    write("zremrangebylex", exactly(4), key(1).removed_from(), zremrangebylex),
+    write("zremrangebyrank", exactly(4), key(1).removed_from(), zremrangebyrank),
+    write("zremrangebyscore", exactly(4), key(1).removed_from(), zremrangebyscore),
     read("zrevrange", at_least(4), key(1), zrevrange),
     read("zrevrangebylex", at_least(4), key(1), zrevrangebylex),
     read("zrevrangebyscore", at_least(4), key(1), zrevrangebyscore),

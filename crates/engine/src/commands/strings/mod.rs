@@ -2,6 +2,6 @@
 
 mod values;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[Family { category: "string", commands: values::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { category: "string", commands: values::COMMANDS }];

@@ -1,8 +1,8 @@
 //! String commands. Bits of strings are in `bits`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, KeySpec, at_least, exactly, key, keys, read, write};
-use crate::commands::shared::deadline::TimeForm;
+use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
+use crate::commands::shared::deadline::{TimeForm, always, ex_or_px_from};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
@@ -10,6 +10,7 @@ use crate::pure::lcs;
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use resp::Request;
 
 /// When SET may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -482,43 +483,37 @@ fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What a command does with its one key.
-const fn spec(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec::range(flags, 1, 0, 1)
+/// With GET it returns what it replaces.
+fn key_of_set(request: Request<'_>) -> FoundKeys {
+    let gets = request.iter().skip(3).any(|word| is_word(word, "GET"));
+    FoundKeys::one(1, if gets { KeyFlags::CHANGE } else { KeyFlags::OVERWRITE })
 }
-
-/// The same for the keys of MSET.
-const fn spec_of_pairs(flags: &'static [&'static str]) -> KeySpec {
-    KeySpec::range(flags, 1, -1, 2)
-}
-
-const CHANGE: &[KeySpec] = &[spec(&["RW", "access", "update"])];
-const OVERWRITE: &[KeySpec] = &[spec(&["OW", "update"])];
 
 pub(super) const COMMANDS: &[Command] = &[
-    write("append", exactly(3), key(1), append).fast().grows_memory().specs(&[spec(&["RW", "insert"])]),
-    write("decr", exactly(2), key(1), decr).fast().grows_memory().specs(CHANGE),
-    write("decrby", exactly(3), key(1), decrby).fast().grows_memory().specs(CHANGE),
+    write("append", exactly(3), key(1).added_to(), append).fast().grows_memory(),
+    write("decr", exactly(2), key(1).changed(), decr).fast().grows_memory(),
+    write("decrby", exactly(3), key(1).changed(), decrby).fast().grows_memory(),
     read("get", exactly(2), key(1), get).fast(),
-    write("getdel", exactly(2), key(1), getdel).fast().specs(&[spec(&["RW", "access", "delete"])]),
-    write("getex", at_least(2), key(1), getex).fast().specs(CHANGE),
+    write("getdel", exactly(2), key(1).taken_from(), getdel).fast(),
+    write("getex", at_least(2), key(1).changed(), getex).fast().relative_time(ex_or_px_from::<2>),
     read("getrange", exactly(4), key(1), getrange),
-    write("getset", exactly(3), key(1), getset).fast().grows_memory().specs(CHANGE),
-    write("incr", exactly(2), key(1), incr).fast().grows_memory().specs(CHANGE),
-    write("incrby", exactly(3), key(1), incrby).fast().grows_memory().specs(CHANGE),
-    write("incrbyfloat", exactly(3), key(1), incrbyfloat).fast().grows_memory().specs(CHANGE),
+    write("getset", exactly(3), key(1).changed(), getset).fast().grows_memory(),
+    write("incr", exactly(2), key(1).changed(), incr).fast().grows_memory(),
+    write("incrby", exactly(3), key(1).changed(), incrby).fast().grows_memory(),
+    write("incrbyfloat", exactly(3), key(1).changed(), incrbyfloat).fast().grows_memory(),
     read("lcs", at_least(3), keys(1, 2, 1), lcs_command),
     read("mget", at_least(2), keys(1, -1, 1), mget).fast().tips(&["request_policy:multi_shard"]),
-    write("mset", at_least(3), keys(1, -1, 2), mset)
+    write("mset", at_least(3), keys(1, -1, 2).overwritten(), mset)
         .grows_memory()
-        .specs(&[spec_of_pairs(&["OW", "update"])])
         .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"]),
-    write("msetnx", at_least(3), keys(1, -1, 2), msetnx).grows_memory().specs(&[spec_of_pairs(&["OW", "insert"])]),
-    write("psetex", exactly(4), key(1), psetex).grows_memory().specs(OVERWRITE),
-    write("set", at_least(3), key(1), set).grows_memory().specs(&[spec(&["RW", "access", "update", "variable_flags"])]),
-    write("setex", exactly(4), key(1), setex).grows_memory().specs(OVERWRITE),
-    write("setnx", exactly(3), key(1), setnx).fast().grows_memory().specs(&[spec(&["OW", "insert"])]),
+    write("msetnx", at_least(3), keys(1, -1, 2).created(), msetnx).grows_memory(),
+    write("psetex", exactly(4), key(1).overwritten(), psetex).grows_memory().relative_time(always),
+    write("set", at_least(3), key(1).changed().varying(key_of_set), set)
+        .grows_memory()
+        .relative_time(ex_or_px_from::<3>),
+    write("setex", exactly(4), key(1).overwritten(), setex).grows_memory().relative_time(always),
+    write("setnx", exactly(3), key(1).created(), setnx).fast().grows_memory(),
     write("setrange", exactly(4), key(1), setrange).grows_memory(),
-    read("strlen", exactly(2), key(1), strlen).fast().specs(&[spec(&["RO"])]),
+    read("strlen", exactly(2), key(1).examined(), strlen).fast(),
     read("substr", exactly(4), key(1), getrange),
 ];

@@ -2,6 +2,6 @@
 
 mod multi;
 
-use crate::command::Family;
+use crate::command::Table;
 
-pub(super) const FAMILIES: &[Family] = &[Family { category: "transaction", commands: multi::COMMANDS }];
+pub(super) const TABLES: &[Table] = &[Table { category: "transaction", commands: multi::COMMANDS }];

@@ -1,6 +1,6 @@
 //! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
 
-use crate::command::{Command, Flags, KeySpec, at_least, exactly, keys, server, write};
+use crate::command::{Command, Flags, at_least, exactly, keys, server, write};
 use crate::context::{After, ServerCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::transaction::Transaction;
@@ -77,8 +77,8 @@ fn unwatch(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-const ANYTIME: Flags = Flags(Flags::NOSCRIPT.0 | Flags::LOADING.0 | Flags::STALE.0);
-const FAST: Flags = Flags(ANYTIME.0 | Flags::FAST.0 | Flags::ALLOW_BUSY.0);
+const ANYTIME: Flags = Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE);
+const FAST: Flags = ANYTIME.union(Flags::FAST).union(Flags::ALLOW_BUSY);
 /// What begins or ends a queue is not queued.
 const AT_ONCE: Flags = Flags::NOT_QUEUED;
 
@@ -87,10 +87,5 @@ pub(super) const COMMANDS: &[Command] = &[
     server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE).flag(Flags::ENDS_QUEUE),
     server("multi", exactly(1), multi).flag(FAST).flag(AT_ONCE),
     server("unwatch", exactly(1), unwatch).flag(FAST),
-    write("watch", at_least(2), keys(1, -1, 1), watch).not_data().flag(FAST).flag(AT_ONCE).specs(&[KeySpec::range(
-        &["RO"],
-        1,
-        -1,
-        1,
-    )]),
+    write("watch", at_least(2), keys(1, -1, 1).examined(), watch).not_data().flag(FAST).flag(AT_ONCE),
 ];
