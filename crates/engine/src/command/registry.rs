@@ -170,6 +170,11 @@ impl Registered {
         self.key_positions(request).map(move |at| Key::new(request.arg(at)))
     }
 
+    /// Its group in COMMAND DOCS.
+    pub fn group(&self) -> &'static str {
+        self.command.docs.group.unwrap_or(self.table.group)
+    }
+
     /// ACL categories, `@` included, as COMMAND INFO lists them.
     pub fn acl_categories(&self) -> Vec<String> {
         let flags = self.command.flags;

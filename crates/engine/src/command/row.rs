@@ -3,6 +3,7 @@
 use super::flags::Flags;
 use super::key_spec::{KeyFlags, Keys};
 use crate::context::{ReadCx, ScriptCx, ServerCx, WriteCx};
+use crate::docs::{Argument, CommandDoc};
 use crate::engine::Engine;
 use crate::error::CommandResult;
 use lua::ScriptFlags;
@@ -30,10 +31,13 @@ pub struct Command {
     pub declared: Option<Declared>,
     /// True for a request that speaks of a time from now, and so does not mean the same when it is said again later.
     pub relative_time: Option<fn(Request<'_>) -> bool>,
+    pub docs: CommandDoc,
 }
 
-/// Commands that have a folder, a group in the documentation and an ACL category in common.
+/// Rows with what they have in common.
 pub struct Table {
+    /// Their group in COMMAND DOCS.
+    pub group: &'static str,
     /// Their ACL category, without the `@`; empty when they have none of their own.
     pub category: &'static str,
     pub commands: &'static [Command],
@@ -89,6 +93,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         only_removes: None,
         declared: None,
         relative_time: None,
+        docs: CommandDoc::EMPTY,
     }
 }
 
@@ -146,9 +151,9 @@ pub const fn overview(
     row(name, arity, Keys::EVERYTHING, Flags::READONLY, Handler::Script(handler))
 }
 
-/// A command that has subcommands.
-pub const fn container(name: &'static str, subcommands: &'static [Command]) -> Command {
-    Command { subcommands, ..row(name, at_least(2), Keys::NONE, Flags::empty(), Handler::Container) }
+/// A command that is nothing but its subcommands, which [`Command::with_subcommands`] gives it.
+pub const fn container(name: &'static str) -> Command {
+    row(name, at_least(2), Keys::NONE, Flags::empty(), Handler::Container)
 }
 
 impl Command {
@@ -215,6 +220,48 @@ impl Command {
 
     pub const fn categories(mut self, categories: &'static [&'static str]) -> Command {
         self.categories = categories;
+        self
+    }
+
+    /// Since which version of Redis there is such a command, and what it does, in one sentence.
+    pub const fn doc(mut self, since: &'static str, summary: &'static str) -> Command {
+        self.docs.since = since;
+        self.docs.summary = summary;
+        self
+    }
+
+    /// Its group, where that is not the one of its table.
+    pub const fn group(mut self, group: &'static str) -> Command {
+        self.docs.group = Some(group);
+        self
+    }
+
+    pub const fn complexity(mut self, complexity: &'static str) -> Command {
+        self.docs.complexity = Some(complexity);
+        self
+    }
+
+    /// Not meant for applications.
+    pub const fn system(mut self) -> Command {
+        self.docs.doc_flags = &["syscmd"];
+        self
+    }
+
+    pub const fn deprecated(mut self, since: &'static str, replaced_by: &'static str) -> Command {
+        self.docs.doc_flags = &["deprecated"];
+        self.docs.deprecated_since = Some(since);
+        self.docs.replaced_by = Some(replaced_by);
+        self
+    }
+
+    /// Versions and what they changed, oldest first.
+    pub const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Command {
+        self.docs.history = history;
+        self
+    }
+
+    pub const fn arguments(mut self, arguments: &'static [Argument]) -> Command {
+        self.docs.arguments = arguments;
         self
     }
 }

@@ -1,4 +1,5 @@
-//! The commands, a folder for each family, which ends in its tables. A new family is one line in `FAMILIES`.
+//! The commands, a folder for each family. A folder has handlers in its files, and in `table.rs` its rows, each with its
+//! documentation; a new family is one line in `FAMILIES`.
 //!
 //! A family may use `shared` and what another family exports, never in a circle.
 

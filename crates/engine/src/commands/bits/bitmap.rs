@@ -1,7 +1,6 @@
 //! Bit commands: strings as rows of bits and of small integers. The arithmetic is in `pure::bits`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, Key, Scalar};
@@ -9,10 +8,9 @@ use crate::pure::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
 use resp::Reply;
-use resp::Request;
 use smallvec::SmallVec;
 
-fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let offset = bit_offset(&mut cx.args, None, cx.engine.settings.proto_max_bulk_len())?;
     let found = cx.keys.string(key)?;
@@ -22,7 +20,7 @@ fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let offset = bit_offset(&mut cx.args, None, cx.engine.settings.proto_max_bulk_len())?;
     let on = match parse_i64(cx.args.bytes()?) {
@@ -52,7 +50,7 @@ fn bit_offset(args: &mut Args<'_>, counted_in: Option<FieldType>, bytes_max: u64
         .ok_or(CommandError::fixed("ERR bit offset is not an integer or out of range"))
 }
 
-fn bitcount(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn bitcount(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let range = match cx.args.left() {
         0 => None,
@@ -74,7 +72,7 @@ fn bitcount(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn bitpos(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn bitpos(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let bit = match cx.args.int()? {
         0 => false,
@@ -112,7 +110,7 @@ fn unit(args: &mut Args<'_>) -> Result<Unit, CommandError> {
     }
 }
 
-fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     const OPERATIONS: [(&str, Operation); 4] =
         [("AND", Operation::And), ("OR", Operation::Or), ("XOR", Operation::Xor), ("NOT", Operation::Not)];
     let word = cx.args.bytes()?;
@@ -193,7 +191,7 @@ impl FieldOp {
     }
 }
 
-fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let operations = field_operations(&mut cx.args, cx.engine.settings.proto_max_bulk_len())?;
     let writes = operations.iter().filter(|operation| operation.action != Action::Get);
@@ -240,7 +238,7 @@ fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn bitfield_ro(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn bitfield_ro(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let operations = field_operations(&mut cx.args, cx.engine.settings.proto_max_bulk_len())?;
     if operations.iter().any(|operation| operation.action != Action::Get) {
@@ -287,20 +285,3 @@ fn field_operations(args: &mut Args<'_>, bytes_max: u64) -> Result<SmallVec<[Fie
     }
     Ok(operations)
 }
-
-/// With SET or INCRBY it writes, with GET alone it does not.
-fn key_of_bitfield(request: Request<'_>) -> FoundKeys {
-    let changes = |word| is_word(word, "SET") || is_word(word, "INCRBY");
-    let changes = request.iter().skip(2).any(changes);
-    FoundKeys::one(1, if changes { KeyFlags::CHANGE } else { KeyFlags::READ })
-}
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("bitcount", at_least(2), key(1), bitcount),
-    write("bitfield", at_least(2), key(1).changed().varying(key_of_bitfield), bitfield).grows_memory(),
-    read("bitfield_ro", at_least(2), key(1), bitfield_ro).fast(),
-    write("bitop", at_least(4), key(2).overwritten().and(keys(3, -1, 1).read()), bitop).grows_memory().copies_values(),
-    read("bitpos", at_least(3), key(1), bitpos),
-    read("getbit", exactly(3), key(1), getbit).fast(),
-    write("setbit", exactly(4), key(1).changed(), setbit).grows_memory(),
-];

@@ -2,7 +2,6 @@
 
 use crate::args::is_word;
 use crate::client::Client;
-use crate::command::{Command, Flags, at_least, exactly, server};
 use crate::commands::shared::version::REDIS_VERSION;
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
@@ -28,7 +27,7 @@ const HELLO_NEEDS_AUTH: CommandError = CommandError::fixed(
 const BAD_NAME: CommandError =
     CommandError::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
 
-fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
         return Err(CommandError::WrongArity("ping".into()));
     }
@@ -46,19 +45,19 @@ fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn echo(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn echo(cx: &mut ServerCx<'_>) -> CommandResult {
     let message = cx.args.bytes()?;
     cx.reply.bulk(message);
     Ok(())
 }
 
-fn quit(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn quit(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.ok();
     cx.after = After::Close;
     Ok(())
 }
 
-fn select(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn select(cx: &mut ServerCx<'_>) -> CommandResult {
     let index = i32::try_from(cx.args.int()?)
         .map_err(|_| CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647"))?;
     match usize::try_from(index) {
@@ -72,7 +71,7 @@ fn select(cx: &mut ServerCx<'_>) -> CommandResult {
     }
 }
 
-fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.worker.secrets.extend(1..cx.args.request().len());
     let (first, second) = (cx.args.bytes()?, cx.args.try_next());
     cx.args.finish()?;
@@ -104,7 +103,7 @@ fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
     different == 0 && given.len() == secret.len()
 }
 
-fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
     let version = match cx.args.try_next() {
         None => None,
         Some(version) => Some(protocol(version)?),
@@ -190,7 +189,7 @@ pub(super) fn set_name(client: &Client, name: &[u8]) {
     client.handle.set_labels(|labels| labels.name = name.into());
 }
 
-fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.monitoring {
         cx.engine.monitors.remove(cx.client.id());
     }
@@ -199,28 +198,6 @@ fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.simple("RESET");
     Ok(())
 }
-
-/// Flags that every command here has: usable at any time.
-const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
-/// Flags of commands that come before, or end, all others.
-const FIRST: Flags =
-    ANYTIME.union(Flags::NOSCRIPT).union(Flags::NO_AUTH).union(Flags::ALLOW_BUSY).union(Flags::PAUSE_EXEMPT);
-
-/// Whatever the connection is doing.
-const ALWAYS: Flags = Flags::NOT_QUEUED.union(Flags::WHILE_SUBSCRIBED);
-
-pub(super) const COMMANDS: &[Command] = &[
-    server("auth", at_least(2), auth).flag(FIRST),
-    server("echo", exactly(2), echo).flag(ANYTIME),
-    server("hello", at_least(1), hello).flag(FIRST),
-    server("ping", at_least(1), ping)
-        .fast()
-        .flag(Flags::WHILE_SUBSCRIBED)
-        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
-    server("quit", at_least(1), quit).flag(FIRST).flag(ALWAYS),
-    server("reset", exactly(1), reset).flag(FIRST).flag(ALWAYS),
-    server("select", exactly(2), select).flag(ANYTIME),
-];
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,10 @@
 //! CLIENT: what connections are called, what they look like to others, and how they are stopped.
 
 use super::basic::{DEFAULT_USER, is_label, set_name, valid_name};
-use super::tracking::{caching, getredir, tracking, trackinginfo};
 use crate::args::{Args, is_word};
 use crate::client::ReplyMode;
 use crate::clients::{ClientHandle, Unblock};
-use crate::command::{Command, Flags, at_least, container, exactly, registry, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
+use crate::command::registry;
 use crate::context::{After, ServerCx};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
@@ -18,12 +15,12 @@ use crate::tracking::{Mode, Tracker};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-fn id(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn id(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(cx.client.id() as i64);
     Ok(())
 }
 
-fn getname(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn getname(cx: &mut ServerCx<'_>) -> CommandResult {
     let name = cx.client.handle.name();
     if name.is_empty() {
         cx.reply.null()
@@ -33,14 +30,14 @@ fn getname(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn setname(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn setname(cx: &mut ServerCx<'_>) -> CommandResult {
     let name = valid_name(cx.args.bytes()?)?;
     set_name(cx.client, name);
     cx.reply.ok();
     Ok(())
 }
 
-fn setinfo(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn setinfo(cx: &mut ServerCx<'_>) -> CommandResult {
     let (option, value) = (cx.args.bytes()?, cx.args.bytes()?);
     let (is_name, is_version) = (is_word(option, "LIB-NAME"), is_word(option, "LIB-VER"));
     if !is_name && !is_version {
@@ -59,7 +56,7 @@ fn setinfo(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// What replies to this connection wait for: `appendfsync` for itself alone.
-fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
     let word = cx.args.bytes()?;
     let policies = [
         ("ALWAYS", Some(AppendFsync::Always)),
@@ -117,7 +114,7 @@ impl Purpose {
     }
 }
 
-fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     let clients = &cx.engine.clients;
     let listed = if cx.args.is_empty() {
         clients.all()
@@ -139,7 +136,7 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn info(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     let mut text = String::new();
     describe(cx.engine, &cx.client.handle, cx.now_ms, &mut text);
     cx.reply.verbatim(&text);
@@ -278,7 +275,7 @@ fn yes_or_no(word: &[u8], yes: &str, no: &str) -> Result<bool, CommandError> {
     }
 }
 
-fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
         let filter = Filter::parse(&mut cx.args)?;
         let killed = kill_all(cx, |handle, now_ms| filter.passes(handle, now_ms), filter.skip_me);
@@ -311,7 +308,7 @@ fn kill_all(cx: &mut ServerCx<'_>, chosen: impl Fn(&ClientHandle, u64) -> bool, 
     killed
 }
 
-fn pause(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn pause(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 2 {
         return Err(wrong_arguments(cx));
     }
@@ -335,7 +332,7 @@ fn pause(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn unpause(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn unpause(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.pause.end();
     cx.reply.ok();
     Ok(())
@@ -349,7 +346,7 @@ fn wrong_arguments(cx: &ServerCx<'_>) -> CommandError {
     ))
 }
 
-fn no_evict(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn no_evict(cx: &mut ServerCx<'_>) -> CommandResult {
     let on = yes_or_no(cx.args.bytes()?, "ON", "OFF")?;
     cx.client.no_evict = on;
     cx.client.handle.no_evict.store(on, Relaxed);
@@ -357,7 +354,7 @@ fn no_evict(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn no_touch(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn no_touch(cx: &mut ServerCx<'_>) -> CommandResult {
     let on = yes_or_no(cx.args.bytes()?, "ON", "OFF")?;
     cx.client.no_touch = on;
     cx.client.handle.no_touch.store(on, Relaxed);
@@ -366,7 +363,7 @@ fn no_touch(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// OFF and SKIP have no reply themselves, so there is nothing here to reply to them.
-fn reply(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn reply(cx: &mut ServerCx<'_>) -> CommandResult {
     let mode = cx.args.bytes()?;
     if is_word(mode, "ON") {
         cx.client.reply_mode = ReplyMode::On;
@@ -383,7 +380,7 @@ fn reply(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn unblock(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn unblock(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 2 {
         return Err(wrong_arguments(cx));
     }
@@ -399,36 +396,3 @@ fn unblock(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(i64::from(handle.is_some_and(|handle| handle.unblock(how))));
     Ok(())
 }
-
-/// What all of them have in common.
-const CLIENT: Flags = Flags::PAUSE_EXEMPT.union(Flags::KEEPS_CACHING);
-/// About one's own connection.
-const OWN: Flags = CLIENT.union(Flags::LOADING).union(Flags::STALE).union(Flags::NOSCRIPT);
-/// About the connections of others.
-const OTHERS: Flags = OWN.union(Flags::ADMIN);
-const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
-
-pub(super) const COMMANDS: &[Command] = &[container(
-    "client",
-    &[
-        server("caching", exactly(3), caching).flag(OWN),
-        server("getname", exactly(2), getname).flag(OWN),
-        server("getredir", exactly(2), getredir).flag(OWN),
-        help(manual::help).flag(CLIENT),
-        server("id", exactly(2), id).flag(OWN),
-        server("info", exactly(2), info).flag(OWN).tips(&["nondeterministic_output"]),
-        server("kill", at_least(3), kill).flag(OTHERS),
-        server("list", at_least(2), list).flag(OTHERS).tips(&["nondeterministic_output"]),
-        server("durability", exactly(3), durability).flag(OWN),
-        server("no-evict", exactly(3), no_evict).flag(OTHERS),
-        server("no-touch", exactly(3), no_touch).flag(OWN),
-        server("pause", at_least(3), pause).flag(OTHERS),
-        server("reply", exactly(3), reply).flag(OWN),
-        server("setinfo", exactly(4), setinfo).flag(OWN).tips(ALL_NODES),
-        server("setname", exactly(3), setname).flag(OWN).tips(ALL_NODES),
-        server("tracking", at_least(3), tracking).flag(OWN),
-        server("trackinginfo", exactly(2), trackinginfo).flag(OWN),
-        server("unblock", at_least(3), unblock).flag(OTHERS),
-        server("unpause", exactly(2), unpause).flag(OTHERS),
-    ],
-)];

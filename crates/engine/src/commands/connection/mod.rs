@@ -2,11 +2,9 @@
 
 mod basic;
 mod client;
+mod table;
 mod tracking;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[
-    Table { category: "connection", commands: basic::COMMANDS },
-    Table { category: "connection", commands: client::COMMANDS },
-];
+pub(super) const TABLES: &[Table] = &[Table { group: "connection", category: "connection", commands: table::COMMANDS }];

@@ -2,8 +2,7 @@
 
 use super::fields::notify_fields_deleted;
 use crate::args::{Args, is_word};
-use crate::command::{Command, at_least, key, read, write};
-use crate::commands::shared::deadline::{TimeForm, always, ex_or_px_from};
+use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, HashRef, Key};
@@ -57,19 +56,19 @@ impl Condition {
     }
 }
 
-fn hexpire(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hexpire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire(cx, TimeForm::Seconds)
 }
 
-fn hpexpire(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hpexpire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire(cx, TimeForm::Milliseconds)
 }
 
-fn hexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
     expire(cx, TimeForm::UnixSeconds)
 }
 
-fn hpexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hpexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
     expire(cx, TimeForm::UnixMilliseconds)
 }
 
@@ -149,21 +148,21 @@ fn check_fields(args: &mut Args<'_>, bad_count: &'static str) -> CommandResult {
 
 const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
-fn httl(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn httl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
     tell(cx, |deadline| seconds(deadline - now_ms))
 }
 
-fn hpttl(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hpttl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
     tell(cx, |deadline| deadline - now_ms)
 }
 
-fn hexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, seconds)
 }
 
-fn hpexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hpexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, |deadline| deadline)
 }
 
@@ -189,7 +188,7 @@ fn tell(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
     Ok(())
 }
 
-fn hpersist(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hpersist(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     cx.keys.hash(key)?;
     check_fields(&mut cx.args, NOT_POSITIVE)?;
@@ -221,7 +220,7 @@ enum Ttl {
     Until(u64),
 }
 
-fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     cx.keys.hash(key)?;
     let ttl = if cx.args.take_word("PERSIST") {
@@ -273,7 +272,7 @@ enum Presence {
     All,
 }
 
-fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let (presence, ttl) = hsetex_options(&mut cx.args, cx.keys.now_ms)?;
     let mut fields: SmallVec<[(&[u8], &[u8]); 16]> = SmallVec::with_capacity(cx.args.left() / 2);
@@ -375,7 +374,7 @@ fn check_pairs(args: &mut Args<'_>) -> CommandResult {
     }
 }
 
-fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     cx.keys.hash(key)?;
     check_fields(&mut cx.args, NOT_POSITIVE)?;
@@ -397,21 +396,3 @@ fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     Ok(())
 }
-
-/// The reply depends on the time of the call.
-const BY_THE_CLOCK: &[&str] = &["nondeterministic_output"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("hexpire", at_least(6), key(1), hexpire).fast().relative_time(always),
-    write("hexpireat", at_least(6), key(1), hexpireat).fast(),
-    read("hexpiretime", at_least(5), key(1), hexpiretime).fast(),
-    write("hgetdel", at_least(5), key(1).taken_from(), hgetdel).fast(),
-    write("hgetex", at_least(5), key(1).changed(), hgetex).fast().relative_time(ex_or_px_from::<2>),
-    write("hpersist", at_least(5), key(1), hpersist).fast(),
-    write("hpexpire", at_least(6), key(1), hpexpire).fast().relative_time(always),
-    write("hpexpireat", at_least(6), key(1), hpexpireat).fast(),
-    read("hpexpiretime", at_least(5), key(1), hpexpiretime).fast(),
-    read("hpttl", at_least(5), key(1), hpttl).fast().tips(BY_THE_CLOCK),
-    write("hsetex", at_least(6), key(1), hsetex).fast().grows_memory().relative_time(ex_or_px_from::<2>),
-    read("httl", at_least(5), key(1), httl).fast().tips(BY_THE_CLOCK),
-];

@@ -1,6 +1,5 @@
 //! Hash commands. Deadlines of fields are in `deadlines`.
 
-use crate::command::{Command, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::packed::FieldName;
@@ -11,13 +10,13 @@ use crate::settings::events;
 use resp::Reply;
 use smallvec::SmallVec;
 
-fn hset(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hset(cx: &mut WriteCx<'_>) -> CommandResult {
     let created = set_fields(cx, "hset")?;
     cx.reply.integer(created as i64);
     Ok(())
 }
 
-fn hmset(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hmset(cx: &mut WriteCx<'_>) -> CommandResult {
     set_fields(cx, "hmset")?;
     cx.reply.ok();
     Ok(())
@@ -38,7 +37,7 @@ fn set_fields(cx: &mut WriteCx<'_>, command: &'static str) -> Result<usize, Comm
     Ok(created)
 }
 
-fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, field, value) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
     let absent = cx.keys.hash_to_change(key)?.is_none_or(|hash| hash.get(field).is_none());
     if absent {
@@ -49,7 +48,7 @@ fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hget(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hget(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -60,7 +59,7 @@ fn hget(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hmget(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hmget(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -74,7 +73,7 @@ fn hmget(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hgetall(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hgetall(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -90,11 +89,11 @@ fn hgetall(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hkeys(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hkeys(cx: &mut ReadCx<'_>) -> CommandResult {
     list(cx, |(field, _), reply| field.reply(reply))
 }
 
-fn hvals(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hvals(cx: &mut ReadCx<'_>) -> CommandResult {
     list(cx, |(_, value), reply| value.reply(reply))
 }
 
@@ -110,7 +109,7 @@ fn list(cx: &mut ReadCx<'_>, element: fn((FieldName<'_>, Scalar<'_>), &mut Reply
     Ok(())
 }
 
-fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let fields: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.hash_to_change(key)? {
@@ -133,7 +132,7 @@ pub(crate) fn notify_fields_deleted(keys: &View<'_>, key: Key<'_>) {
     }
 }
 
-fn hexists(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hexists(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -141,7 +140,7 @@ fn hexists(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hlen(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -149,7 +148,7 @@ fn hlen(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hstrlen(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hstrlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, field) = (cx.args.key()?, cx.args.bytes()?);
     let hash = cx.keys.hash(key)?;
     cx.keys.looked_up(key, hash.is_some());
@@ -157,7 +156,7 @@ fn hstrlen(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, field, by) = (cx.args.key()?, cx.args.bytes()?, cx.args.int()?);
     let current = match cx.keys.hash_to_change(key)?.and_then(|hash| hash.get(field)) {
         None => 0,
@@ -175,7 +174,7 @@ fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, field, by) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
     let by = LongDouble::parse(by).ok_or(CommandError::NotFloat)?;
     if by.is_nan_or_infinite() {
@@ -195,20 +194,3 @@ fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.bulk(&text);
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("hdel", at_least(3), key(1).removed_from(), hdel).fast(),
-    read("hexists", exactly(3), key(1).examined(), hexists).fast(),
-    read("hget", exactly(3), key(1), hget).fast(),
-    read("hgetall", exactly(2), key(1), hgetall).tips(&["nondeterministic_output_order"]),
-    write("hincrby", exactly(4), key(1).changed(), hincrby).fast().grows_memory(),
-    write("hincrbyfloat", exactly(4), key(1).changed(), hincrbyfloat).fast().grows_memory(),
-    read("hkeys", exactly(2), key(1), hkeys).tips(&["nondeterministic_output_order"]),
-    read("hlen", exactly(2), key(1).examined(), hlen).fast(),
-    read("hmget", at_least(3), key(1), hmget).fast(),
-    write("hmset", at_least(4), key(1), hmset).fast().grows_memory(),
-    write("hset", at_least(4), key(1), hset).fast().grows_memory(),
-    write("hsetnx", exactly(4), key(1).added_to(), hsetnx).fast().grows_memory(),
-    read("hstrlen", exactly(3), key(1).examined(), hstrlen).fast(),
-    read("hvals", exactly(2), key(1), hvals).tips(&["nondeterministic_output_order"]),
-];

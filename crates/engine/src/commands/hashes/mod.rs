@@ -3,13 +3,10 @@
 mod deadlines;
 mod fields;
 mod scan;
+mod table;
 
 pub(crate) use fields::notify_fields_deleted;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[
-    Table { category: "hash", commands: fields::COMMANDS },
-    Table { category: "hash", commands: scan::COMMANDS },
-    Table { category: "hash", commands: deadlines::COMMANDS },
-];
+pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];

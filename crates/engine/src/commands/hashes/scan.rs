@@ -1,7 +1,6 @@
 //! Commands that look at some fields of a hash: HSCAN step by step, HRANDFIELD at random.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, at_least, key, read};
 use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_count};
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
@@ -24,7 +23,7 @@ struct ScanOptions {
     values: bool,
 }
 
-fn hscan(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hscan(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let cursor = parse_cursor(cx.args.bytes()?).ok_or(CommandError::fixed("ERR invalid cursor"))?;
     let hash = cx.keys.hash(key)?;
@@ -76,7 +75,7 @@ fn scan_options(args: &mut Args<'_>) -> Result<ScanOptions, CommandError> {
     Ok(options)
 }
 
-fn hrandfield(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hrandfield(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     if !cx.args.is_empty() {
         return several(cx, key);
@@ -196,11 +195,3 @@ impl Answer<'_, '_> {
         }
     }
 }
-
-/// Neither the order of fields nor chance is the same twice.
-const BY_CHANCE: &[&str] = &["nondeterministic_output"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("hrandfield", at_least(2), key(1), hrandfield).tips(BY_CHANCE),
-    read("hscan", at_least(3), key(1), hscan).tips(BY_CHANCE),
-];

@@ -1,7 +1,6 @@
 //! Values in and out as Redis serializes them. The bytes themselves are the business of `pure::rdb`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::entry::{IDLE_MAX_S, used_at};
@@ -12,9 +11,8 @@ use crate::pure::numbers::parse_i64;
 use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
 use crate::restore::{self, Restored};
 use crate::settings::events;
-use resp::Request;
 
-fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.get(key);
     cx.keys.looked_up(key, found.is_some());
@@ -57,7 +55,7 @@ fn encode(hash: HashRef<'_>) -> Vec<u8> {
     rdb::encode_hash(fields.iter().map(|(name, value, deadline)| (&**name, &**value, *deadline)), form)
 }
 
-fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, ttl, payload) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
     let options = Options::take(&mut cx.args)?;
     cx.keys.expire_if_overdue(cx.keys.db(), key);
@@ -163,15 +161,3 @@ impl Options {
         Ok(options)
     }
 }
-
-fn is_relative(request: Request<'_>) -> bool {
-    request.arg(2) != b"0" && !request.iter().skip(4).any(|word| is_word(word, "ABSTTL"))
-}
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("dump", exactly(2), key(1), dump).tips(&["nondeterministic_output"]),
-    write("restore", at_least(4), key(1).overwritten(), restore)
-        .grows_memory()
-        .flag(Flags::DANGEROUS)
-        .relative_time(is_relative),
-];

@@ -1,27 +1,26 @@
 //! Deadlines of keys: setting, telling and removing them. Deadlines of hash fields are in `hashes::deadlines`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, at_least, exactly, key, read, write};
-use crate::commands::shared::deadline::{TimeForm, always};
+use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect};
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
 
-fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::Seconds, "expire")
 }
 
-fn pexpire(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn pexpire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::Milliseconds, "pexpire")
 }
 
-fn expireat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn expireat(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::UnixSeconds, "expireat")
 }
 
-fn pexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn pexpireat(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::UnixMilliseconds, "pexpireat")
 }
 
@@ -94,19 +93,19 @@ impl Conditions {
     }
 }
 
-fn ttl(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn ttl(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, |deadline, now_ms| seconds(deadline - now_ms))
 }
 
-fn pttl(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn pttl(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, |deadline, now_ms| deadline - now_ms)
 }
 
-fn expiretime(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn expiretime(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, |deadline, _| seconds(deadline))
 }
 
-fn pexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn pexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
     tell(cx, |deadline, _| deadline)
 }
 
@@ -131,7 +130,7 @@ fn tell(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> Com
     Ok(())
 }
 
-fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let had_one = cx.keys.deadline(key).flatten().is_some();
     if had_one {
@@ -141,17 +140,3 @@ fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.integer(i64::from(had_one));
     Ok(())
 }
-
-const TIME_PASSES: &[&str] = &["nondeterministic_output"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("expire", at_least(3), key(1), expire).fast().relative_time(always),
-    write("expireat", at_least(3), key(1), expireat).fast(),
-    read("expiretime", exactly(2), key(1), expiretime).fast().flag(Flags::NO_TOUCH),
-    write("persist", exactly(2), key(1), persist).fast(),
-    write("pexpire", at_least(3), key(1), pexpire).fast().relative_time(always),
-    write("pexpireat", at_least(3), key(1), pexpireat).fast(),
-    read("pexpiretime", exactly(2), key(1), pexpiretime).fast().flag(Flags::NO_TOUCH),
-    read("pttl", exactly(2), key(1), pttl).fast().flag(Flags::NO_TOUCH).tips(TIME_PASSES),
-    read("ttl", exactly(2), key(1), ttl).fast().flag(Flags::NO_TOUCH).tips(TIME_PASSES),
-];

@@ -2,7 +2,6 @@
 //! their deadlines are in `expire`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, Keys, at_least, exactly, key, keys, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::db::Db;
@@ -12,7 +11,7 @@ use crate::pure::numbers::parse_i64;
 use crate::settings::events;
 
 /// DEL and UNLINK. Nobody waits for the memory of large values to be free, whichever is said.
-fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut deleted = 0;
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
@@ -26,7 +25,7 @@ fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut found = 0;
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
@@ -38,7 +37,7 @@ fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut touched = 0;
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
@@ -55,7 +54,7 @@ fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.get(key);
     cx.keys.looked_up(key, found.is_some());
@@ -66,7 +65,7 @@ fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
 /// How often RANDOMKEY tries its luck before it searches for a key whose time has not come.
 const RANDOM_TRIES: usize = 100;
 
-fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
     let parts: Vec<&Db> = cx.keys.locked().shards().map(|(_, shard)| shard.db(cx.keys.db())).collect();
     let total: usize = parts.iter().map(|part| part.len()).sum();
@@ -88,7 +87,7 @@ fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
     let (from, to) = (cx.args.key()?, cx.args.key()?);
     if !cx.keys.exists(from) {
         return Err(CommandError::NoSuchKey);
@@ -106,7 +105,7 @@ fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
     cx.keys.notify(events::GENERIC, "rename_to", to);
 }
 
-fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (from, to) = (cx.args.key()?, cx.args.key()?);
     if !cx.keys.exists(from) {
         return Err(CommandError::NoSuchKey);
@@ -136,7 +135,7 @@ fn known_database(index: i64) -> Result<usize, CommandError> {
     usize::try_from(index).ok().filter(|db| *db < DATABASES).ok_or(NO_SUCH_DB)
 }
 
-fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     let (from, to) = (cx.args.key()?, cx.args.key()?);
     let (mut to_db, mut replace) = (cx.keys.db(), false);
     while let Some(word) = cx.args.try_next() {
@@ -162,7 +161,7 @@ fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let to_db = database(&mut cx.args)?;
     if to_db == cx.keys.db() {
@@ -178,18 +177,18 @@ fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn dbsize(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn dbsize(cx: &mut ReadCx<'_>) -> CommandResult {
     let db = cx.keys.db();
     let len: usize = cx.keys.locked().shards().map(|(_, shard)| shard.db(db).len()).sum();
     cx.reply.integer(len as i64);
     Ok(())
 }
 
-fn flushdb(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn flushdb(cx: &mut WriteCx<'_>) -> CommandResult {
     flush(cx, &Effect::FlushDb)
 }
 
-fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
     flush(cx, &Effect::FlushAll)
 }
 
@@ -203,7 +202,7 @@ fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
     Ok(())
 }
 
-fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut index = |refusal| {
         let index = parse_i64(cx.args.bytes()?).filter(|index| i32::try_from(*index).is_ok());
         index.ok_or(CommandError::fixed(refusal))
@@ -216,30 +215,3 @@ fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.ok();
     Ok(())
 }
-
-/// For each key a part of the sum: what a client that knows several servers may do with it.
-const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
-const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("copy", at_least(3), key(1).read().and(key(2).overwritten()), copy).copies_values().grows_memory(),
-    read("dbsize", exactly(1), Keys::EVERYTHING, dbsize)
-        .fast()
-        .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
-    write("del", at_least(2), keys(1, -1, 1).removed(), delete).tips(SUM_OVER_SHARDS),
-    read("exists", at_least(2), keys(1, -1, 1).examined(), exists).fast().flag(Flags::NO_TOUCH).tips(SUM_OVER_SHARDS),
-    write("flushall", at_least(1), Keys::EVERYTHING, flushall).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
-    write("flushdb", at_least(1), Keys::EVERYTHING, flushdb).flag(Flags::DANGEROUS).tips(EVERY_SHARD),
-    write("move", exactly(3), key(1).changed(), move_to).fast(),
-    read("randomkey", exactly(1), Keys::EVERYTHING, randomkey).tips(&[
-        "request_policy:all_shards",
-        "response_policy:special",
-        "nondeterministic_output",
-    ]),
-    write("rename", exactly(3), key(1).taken_from().and(key(2).overwritten()), rename).copies_values(),
-    write("renamenx", exactly(3), key(1).taken_from().and(key(2).created()), renamenx).copies_values().fast(),
-    write("swapdb", exactly(3), Keys::EVERYTHING, swapdb).fast().flag(Flags::DANGEROUS),
-    read("touch", at_least(2), keys(1, -1, 1).examined(), touch).fast().tips(SUM_OVER_SHARDS),
-    read("type", exactly(2), key(1).examined(), type_of).fast().flag(Flags::NO_TOUCH),
-    write("unlink", at_least(2), keys(1, -1, 1).removed(), delete).fast().tips(SUM_OVER_SHARDS),
-];

@@ -5,13 +5,8 @@ mod expire;
 mod generic;
 pub(crate) mod object;
 mod scan;
+mod table;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[
-    Table { category: "keyspace", commands: generic::COMMANDS },
-    Table { category: "keyspace", commands: scan::COMMANDS },
-    Table { category: "keyspace", commands: expire::COMMANDS },
-    Table { category: "keyspace", commands: dump::COMMANDS },
-    Table { category: "keyspace", commands: object::COMMANDS },
-];
+pub(super) const TABLES: &[Table] = &[Table { group: "generic", category: "keyspace", commands: table::COMMANDS }];

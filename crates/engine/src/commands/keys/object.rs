@@ -1,6 +1,5 @@
 //! OBJECT: how a value is kept and when it was last used. Looking is no use of a key here.
 
-use crate::command::{Command, Flags, container, exactly, key, read};
 use crate::commands::shared::help;
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
@@ -21,7 +20,7 @@ fn find<'a>(keys: &'a View<'_>, key: Key<'_>) -> Option<Found<'a>> {
     found
 }
 
-fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     match find(&cx.keys, key) {
         Some((entry, value)) => {
@@ -53,7 +52,7 @@ pub(crate) fn encoding_name(is_marked: bool, value: Value<'_>) -> &'static str {
 const SHARED_NUMBERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFERENCES: i64 = i32::MAX as i64;
 
-fn refcount(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn refcount(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     match find(&cx.keys, key) {
         Some((_, Value::String(Scalar::Number(number)))) if SHARED_NUMBERS.contains(&number) => {
@@ -65,7 +64,7 @@ fn refcount(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let Some((entry, _)) = find(&cx.keys, key) else {
         cx.reply.null();
@@ -82,7 +81,7 @@ fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let Some((entry, _)) = find(&cx.keys, key) else {
         cx.reply.null();
@@ -115,22 +114,7 @@ const HELP: &[&str] = &[
     "    <key>.",
 ];
 
-fn help(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn help(cx: &mut ServerCx<'_>) -> CommandResult {
     help::reply(&mut cx.reply, "OBJECT", HELP);
     Ok(())
 }
-
-const fn look(name: &'static str, handler: fn(&mut ReadCx<'_>) -> CommandResult) -> Command {
-    read(name, exactly(3), key(2).examined(), handler).flag(Flags::NO_TOUCH).tips(&["nondeterministic_output"])
-}
-
-pub(super) const COMMANDS: &[Command] = &[container(
-    "object",
-    &[
-        look("encoding", encoding),
-        look("freq", freq),
-        help::help(help),
-        look("idletime", idletime),
-        look("refcount", refcount),
-    ],
-)];

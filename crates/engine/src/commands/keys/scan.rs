@@ -2,13 +2,12 @@
 //! remove what has expired.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, Keys, at_least, exactly, read};
 use crate::commands::shared::scanning::{Place, Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
 use resp::Reply;
 
-fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
     let selection = Selection::of(cx.args.bytes()?);
     let open = cx.reply.open_array();
     let mut len = 0;
@@ -26,7 +25,7 @@ fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
 /// How many keys a step of SCAN looks at unless it is told.
 const COUNT_DEFAULT: usize = 10;
 
-fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
     let cursor = parse_cursor(cx.args.bytes()?).ok_or(CommandError::fixed("ERR invalid cursor"))?;
     let mut place = Place::from_cursor(cursor);
     let (mut selection, mut count, mut type_name) = (Selection::All, COUNT_DEFAULT, None);
@@ -67,14 +66,3 @@ fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.reply.raw(&names);
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("keys", exactly(2), Keys::EVERYTHING, keys)
-        .flag(Flags::DANGEROUS)
-        .tips(&["request_policy:all_shards", "nondeterministic_output_order"]),
-    read("scan", at_least(2), Keys::WALK, scan).tips(&[
-        "nondeterministic_output",
-        "request_policy:special",
-        "response_policy:special",
-    ]),
-];

@@ -1,8 +1,5 @@
 //! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
 
-use crate::command::{Command, Flags, at_least, container, exactly, key, keys, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::context::ServerCx;
 use crate::engine::Engine;
 use crate::error::CommandResult;
@@ -10,15 +7,15 @@ use crate::pubsub::Topic;
 use crate::settings::ClientClass;
 use std::sync::Arc;
 
-fn subscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn subscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     subscribe_to(cx, Topic::Channel, b"subscribe")
 }
 
-fn psubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn psubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     subscribe_to(cx, Topic::Pattern, b"psubscribe")
 }
 
-fn ssubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn ssubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     subscribe_to(cx, Topic::Shard, b"ssubscribe")
 }
 
@@ -31,15 +28,15 @@ fn subscribe_to(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> CommandResu
     Ok(())
 }
 
-fn unsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn unsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     unsubscribe_from(cx, Topic::Channel, b"unsubscribe")
 }
 
-fn punsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn punsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     unsubscribe_from(cx, Topic::Pattern, b"punsubscribe")
 }
 
-fn sunsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn sunsubscribe(cx: &mut ServerCx<'_>) -> CommandResult {
     unsubscribe_from(cx, Topic::Shard, b"sunsubscribe")
 }
 
@@ -74,14 +71,14 @@ fn confirm(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8], name: Option<&[u8]>
     cx.reply.integer(cx.client.subscriptions.count(topic) as i64);
 }
 
-fn publish(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn publish(cx: &mut ServerCx<'_>) -> CommandResult {
     let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
     let heard = cx.engine.pubsub.publish(channel, message, unread_bytes_max(cx.engine), 0);
     cx.reply.integer(heard as i64);
     Ok(())
 }
 
-fn spublish(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn spublish(cx: &mut ServerCx<'_>) -> CommandResult {
     let (channel, message) = (cx.args.bytes()?, cx.args.bytes()?);
     let heard = cx.engine.pubsub.publish_to_shard(channel, message, unread_bytes_max(cx.engine));
     cx.reply.integer(heard as i64);
@@ -92,11 +89,11 @@ pub(crate) fn unread_bytes_max(engine: &Engine) -> u64 {
     engine.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes
 }
 
-fn channels(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn channels(cx: &mut ServerCx<'_>) -> CommandResult {
     list(cx, Topic::Channel)
 }
 
-fn shardchannels(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn shardchannels(cx: &mut ServerCx<'_>) -> CommandResult {
     list(cx, Topic::Shard)
 }
 
@@ -109,11 +106,11 @@ fn list(cx: &mut ServerCx<'_>, topic: Topic) -> CommandResult {
     Ok(())
 }
 
-fn numsub(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn numsub(cx: &mut ServerCx<'_>) -> CommandResult {
     count(cx, Topic::Channel)
 }
 
-fn shardnumsub(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn shardnumsub(cx: &mut ServerCx<'_>) -> CommandResult {
     count(cx, Topic::Shard)
 }
 
@@ -126,33 +123,7 @@ fn count(cx: &mut ServerCx<'_>, topic: Topic) -> CommandResult {
     Ok(())
 }
 
-fn numpat(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn numpat(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(cx.engine.pubsub.len(Topic::Pattern) as i64);
     Ok(())
 }
-
-const ANYTIME: Flags = Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE);
-/// What a client that has subscribed may still say.
-const SUBSCRIBING: Flags = ANYTIME.union(Flags::NOSCRIPT).union(Flags::WHILE_SUBSCRIBED).union(Flags::SENDS_MESSAGES);
-
-pub(super) const COMMANDS: &[Command] = &[
-    server("psubscribe", at_least(2), psubscribe).flag(SUBSCRIBING),
-    server("publish", exactly(3), publish).fast().flag(ANYTIME).flag(Flags::MAY_REPLICATE),
-    server("punsubscribe", at_least(1), punsubscribe).flag(SUBSCRIBING),
-    container(
-        "pubsub",
-        &[
-            server("channels", at_least(2), channels).flag(ANYTIME),
-            help(manual::help),
-            server("numpat", exactly(2), numpat).flag(ANYTIME),
-            server("numsub", at_least(2), numsub).flag(ANYTIME),
-            server("shardchannels", at_least(2), shardchannels).flag(ANYTIME),
-            server("shardnumsub", at_least(2), shardnumsub).flag(ANYTIME),
-        ],
-    ),
-    server("spublish", exactly(3), spublish).fast().flag(ANYTIME).flag(Flags::MAY_REPLICATE).channels(key(1)),
-    server("ssubscribe", at_least(2), ssubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1)),
-    server("subscribe", at_least(2), subscribe).flag(SUBSCRIBING),
-    server("sunsubscribe", at_least(1), sunsubscribe).flag(SUBSCRIBING).channels(keys(1, -1, 1)),
-    server("unsubscribe", at_least(1), unsubscribe).flag(SUBSCRIBING),
-];

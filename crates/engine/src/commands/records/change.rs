@@ -2,7 +2,6 @@
 
 use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
 use crate::args::{Args, is_word};
-use crate::command::{Command, at_least, key, write};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{Recorder, WriteCx};
@@ -35,7 +34,7 @@ impl Lifetime {
 }
 
 /// `HCAS key field expected new`, or the long form with its options.
-fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     if cx.args.left() == 3 {
         return swap(cx, key);
@@ -63,7 +62,7 @@ fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 /// True for a request that sets no field.
-fn only_removes(request: Request<'_>) -> bool {
+pub(super) fn only_removes(request: Request<'_>) -> bool {
     let mut args = Args::new(request, 1, None);
     let is_long = args.key().is_ok() && args.left() != 3;
     is_long && Exchange::take(&mut args, 0).is_ok_and(|asked| asked.set.is_empty())
@@ -172,7 +171,7 @@ pub(super) fn change(
     created
 }
 
-fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let (mut replace, mut lifetime) = (None, None);
     let fields = loop {
@@ -210,8 +209,3 @@ fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.integer(created as i64);
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("hcas", at_least(4), key(1).changed(), hcas).fast().grows_memory().unless(only_removes),
-    write("hput", at_least(6), key(1).changed(), hput).fast().grows_memory(),
-];

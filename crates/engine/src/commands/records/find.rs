@@ -4,7 +4,6 @@
 use super::filters::{Filter, Filters, Shown, pass, scores_in};
 use super::options::{argument, error, number, once, shown, unknown_option};
 use crate::args::is_word;
-use crate::command::{Command, Keys, at_least, read};
 use crate::commands::shared::scanning::{Place, parse_cursor};
 use crate::context::ReadCx;
 use crate::error::CommandResult;
@@ -22,7 +21,7 @@ const LOOKS_MAX: usize = 10_000;
 /// Records of one shard that are looked up through an index under one lock.
 const INDEXED_MAX: usize = 20_000;
 
-fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let prefix = argument(&mut cx.args, "the prefix")?;
     let (mut cursor, mut limit, mut asked) = (None, None, None);
     let mut filters = Filters::new();
@@ -196,6 +195,3 @@ impl Search<'_> {
         None
     }
 }
-
-pub(super) const COMMANDS: &[Command] =
-    &[read("hfind", at_least(2), Keys::WALK, hfind).tips(&["nondeterministic_output"])];

@@ -5,7 +5,6 @@ use super::name_set::NameSet;
 use super::options::{argument, error, names, number, once, shown, unknown_option};
 use crate::args::{Args, is_word};
 use crate::chores::Filling;
-use crate::command::{Command, at_least, definition, exactly, overview, server};
 use crate::commands::Unfinished;
 use crate::commands::sorted_sets::{reply_score, score_bound};
 use crate::context::{After, ScriptCx, ServerCx, View};
@@ -20,7 +19,7 @@ use crate::waiting::{Blocked, Event, Ticket};
 use resp::Reply;
 use std::sync::Arc;
 
-fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
     let definition = take_definition(cx)?;
     let engine = cx.engine;
@@ -80,7 +79,7 @@ fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError
     Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default() })
 }
 
-fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
     let (engine, worker) = (cx.engine, &mut *cx.worker);
     let mut own = match cx.held {
@@ -106,7 +105,7 @@ fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     let indexes = cx.engine.indexes();
     let complete = || indexes.iter().filter(|index| index.is_built());
     cx.reply.array(complete().count());
@@ -141,7 +140,7 @@ fn with_index<T>(
     }
 }
 
-fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
     let told = with_index(cx, name, |index, reply| {
         let definition = &index.index().definition;
@@ -282,7 +281,7 @@ impl<'a> Range<'a> {
     }
 }
 
-fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let range = Range::take(&mut cx.args)?;
     let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
         Some(Unfinished::Range(progress)) => progress,
@@ -332,11 +331,3 @@ pub(super) fn remaining<'i>(
     }
     index.between(&start, &end, direction)
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    definition("idx.create", at_least(6), create),
-    definition("idx.drop", exactly(2), drop_index),
-    overview("idx.info", exactly(2), info),
-    server("idx.list", exactly(1), list),
-    overview("idx.range", at_least(4), range),
-];

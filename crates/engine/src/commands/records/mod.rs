@@ -7,15 +7,11 @@ mod indexes;
 mod name_set;
 mod options;
 mod sweep;
+mod table;
 
 pub(crate) use indexes::RangeProgress;
 pub(crate) use sweep::SweepProgress;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[
-    Table { category: "hash", commands: change::COMMANDS },
-    Table { category: "hash", commands: find::COMMANDS },
-    Table { category: "hash", commands: indexes::COMMANDS },
-    Table { category: "hash", commands: sweep::COMMANDS },
-];
+pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];

@@ -5,7 +5,6 @@ use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use crate::args::{Args, is_word};
-use crate::command::{Command, at_least, definition};
 use crate::commands::Unfinished;
 use crate::commands::pubsub::unread_bytes_max;
 use crate::context::{After, Recorder, ScriptCx, View};
@@ -176,7 +175,7 @@ pub(crate) struct SweepProgress {
     is_full: bool,
 }
 
-fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
         Some(Unfinished::Sweep(progress)) => progress,
         _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
@@ -341,8 +340,6 @@ fn find(
     }
     Some(stuck)
 }
-
-pub(super) const COMMANDS: &[Command] = &[definition("sweep", at_least(7), sweep).grows_memory()];
 
 #[cfg(test)]
 mod tests {

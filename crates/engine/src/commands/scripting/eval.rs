@@ -1,9 +1,6 @@
 //! EVAL and its kin, and SCRIPT. Scripts are kept and run by `script`.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, at_least, container, counted, exactly, script, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::context::{After, ScriptCx, ServerCx};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
@@ -14,24 +11,24 @@ use lua::{ScriptFlags, Shebang};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-fn eval(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn eval(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let source = cx.args.bytes()?;
     let script = cx.engine.scripts.evaluate(source)?;
     run_script(cx, script, source, false)
 }
 
-fn eval_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn eval_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let source = cx.args.bytes()?;
     let script = cx.engine.scripts.evaluate(source)?;
     run_script(cx, script, source, true)
 }
 
-fn evalsha(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn evalsha(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let (sha, script) = known(cx)?;
     run_script(cx, script, sha, false)
 }
 
-fn evalsha_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn evalsha_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let (sha, script) = known(cx)?;
     run_script(cx, script, sha, true)
 }
@@ -100,15 +97,15 @@ pub(super) fn run(
     cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)
 }
 
-fn of_source(_: &Engine, source: &[u8]) -> Option<ScriptFlags> {
+pub(super) fn of_source(_: &Engine, source: &[u8]) -> Option<ScriptFlags> {
     Shebang::of_script(source).ok()?.flags
 }
 
-fn of_digest(engine: &Engine, sha: &[u8]) -> Option<ScriptFlags> {
+pub(super) fn of_digest(engine: &Engine, sha: &[u8]) -> Option<ScriptFlags> {
     engine.scripts.find(sha)?.flags
 }
 
-fn load(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn load(cx: &mut ServerCx<'_>) -> CommandResult {
     let source = cx.args.bytes()?;
     // Redis takes scripts beyond maxmemory; here they would leave nothing for anybody else.
     let script = cx.engine.scripts.load(source, || cx.engine.pass_memory_limit())?;
@@ -121,7 +118,7 @@ fn load(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn exists(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn exists(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.array(cx.args.left());
     for sha in cx.args.rest() {
         cx.reply.integer(i64::from(cx.engine.scripts.find(sha).is_some()));
@@ -129,7 +126,7 @@ fn exists(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
     match cx.args.try_next() {
         None => {}
         Some(word) if cx.args.is_empty() && (is_word(word, "SYNC") || is_word(word, "ASYNC")) => {}
@@ -140,7 +137,7 @@ fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.apart.kill(ProgramKind::Script).map_err(|why| not_killed(why, CommandError::BusyFunction))?;
     cx.reply.ok();
     Ok(())
@@ -158,7 +155,7 @@ pub(super) fn not_killed(why: Unkillable, other: CommandError) -> CommandError {
     }
 }
 
-fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
     match cx.args.bytes()? {
         word if is_word(word, "NO") => {
             cx.reply.ok();
@@ -170,36 +167,3 @@ fn debug(cx: &mut ServerCx<'_>) -> CommandResult {
         _ => Err(CommandError::fixed("ERR Use SCRIPT DEBUG YES/SYNC/NO")),
     }
 }
-
-pub(super) const RUNS: Flags =
-    Flags::NOSCRIPT.union(Flags::STALE).union(Flags::SKIP_MONITOR).union(Flags::NO_MANDATORY_KEYS);
-pub(super) const READS: Flags = RUNS.union(Flags::READONLY);
-
-pub(super) const COMMANDS: &[Command] = &[
-    script("eval", at_least(3), counted(2).changed(), eval).flag(RUNS).flag(Flags::MAY_REPLICATE).declares(of_source),
-    script("eval_ro", at_least(3), counted(2).read(), eval_ro).flag(READS),
-    script("evalsha", at_least(3), counted(2).changed(), evalsha)
-        .flag(RUNS)
-        .flag(Flags::MAY_REPLICATE)
-        .declares(of_digest),
-    script("evalsha_ro", at_least(3), counted(2).read(), evalsha_ro).flag(READS),
-    container(
-        "script",
-        &[
-            server("debug", exactly(3), debug).flag(Flags::NOSCRIPT),
-            server("exists", at_least(3), exists)
-                .flag(Flags::NOSCRIPT)
-                .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"]),
-            server("flush", at_least(2), flush)
-                .flag(Flags::NOSCRIPT)
-                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
-            help(manual::help),
-            server("kill", exactly(2), kill)
-                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
-                .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
-            server("load", exactly(3), load)
-                .flag(Flags::NOSCRIPT.union(Flags::STALE))
-                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
-        ],
-    ),
-];

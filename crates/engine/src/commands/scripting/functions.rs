@@ -1,10 +1,7 @@
 //! FUNCTION, FCALL and FCALL_RO. Libraries are kept and run by `script`.
 
-use super::eval::{READS, RUNS, not_killed, run};
+use super::eval::{not_killed, run};
 use crate::args::is_word;
-use crate::command::{Command, Flags, at_least, container, counted, definition, exactly, script, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::context::{ScriptCx, ServerCx, View};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
@@ -16,11 +13,11 @@ use crate::script::{Catalogue, Change, Library, ProgramKind};
 use lua::ScriptFlags;
 use std::sync::Arc;
 
-fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     call(cx, false)
 }
 
-fn fcall_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn fcall_ro(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     call(cx, true)
 }
 
@@ -31,11 +28,11 @@ fn call(cx: &mut ScriptCx<'_, '_>, read_only: bool) -> CommandResult {
     run(cx, &program, name, count, read_only)
 }
 
-fn of_function(engine: &Engine, name: &[u8]) -> Option<ScriptFlags> {
+pub(super) fn of_function(engine: &Engine, name: &[u8]) -> Option<ScriptFlags> {
     engine.functions.find(name)?.flags()
 }
 
-fn load(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn load(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let mut replace = false;
     while cx.args.left() > 1 {
         let option = cx.args.bytes()?;
@@ -60,7 +57,7 @@ fn load(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-fn delete(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn delete(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = cx.args.bytes()?;
     change(cx, |before| match before.library(name) {
         Some(library) => Ok(vec![Change::Delete(library.name.clone())]),
@@ -73,7 +70,7 @@ fn delete(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-fn flush(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn flush(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if cx.args.left() > 1 {
         return Err(wrong_count(cx));
     }
@@ -96,7 +93,7 @@ enum Policy {
     Flush,
 }
 
-fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if cx.args.left() > 2 {
         return Err(wrong_count(cx));
     }
@@ -200,14 +197,14 @@ fn change(
     Ok(())
 }
 
-fn dump(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn dump(cx: &mut ServerCx<'_>) -> CommandResult {
     let catalogue = cx.engine.functions.catalogue();
     let payload = rdb::encode_functions(catalogue.libraries().map(|library| &*library.code));
     cx.reply.bulk(&payload);
     Ok(())
 }
 
-fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     let (mut with_code, mut pattern) = (false, None);
     while let Some(option) = cx.args.try_next() {
         if !with_code && is_word(option, "WITHCODE") {
@@ -266,7 +263,7 @@ fn describe(cx: &mut ServerCx<'_>, library: &Library, with_code: bool) {
     }
 }
 
-fn stats(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn stats(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.engine.apart.running() == Some(ProgramKind::Script) {
         return Err(CommandError::Busy);
     }
@@ -299,38 +296,8 @@ fn stats(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.apart.kill(ProgramKind::Function).map_err(|why| not_killed(why, CommandError::Busy))?;
     cx.reply.ok();
     Ok(())
 }
-
-const EVERYWHERE: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    script("fcall", at_least(3), counted(2).changed(), fcall)
-        .flag(RUNS)
-        .flag(Flags::MAY_REPLICATE)
-        .declares(of_function),
-    script("fcall_ro", at_least(3), counted(2).read(), fcall_ro).flag(READS),
-    container(
-        "function",
-        &[
-            definition("delete", exactly(3), delete).flag(Flags::NOSCRIPT).tips(EVERYWHERE),
-            server("dump", exactly(2), dump).flag(Flags::NOSCRIPT),
-            definition("flush", at_least(2), flush).flag(Flags::NOSCRIPT).tips(EVERYWHERE),
-            help(manual::help),
-            server("kill", exactly(2), kill)
-                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
-                .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
-            server("list", at_least(2), list).flag(Flags::NOSCRIPT).tips(&["nondeterministic_output_order"]),
-            definition("load", at_least(3), load).flag(Flags::NOSCRIPT.union(Flags::DENYOOM)).tips(EVERYWHERE),
-            definition("restore", at_least(3), restore).flag(Flags::NOSCRIPT.union(Flags::DENYOOM)).tips(EVERYWHERE),
-            server("stats", exactly(2), stats).flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY)).tips(&[
-                "nondeterministic_output",
-                "request_policy:all_shards",
-                "response_policy:special",
-            ]),
-        ],
-    ),
-];

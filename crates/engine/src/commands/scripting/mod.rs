@@ -2,10 +2,8 @@
 
 mod eval;
 mod functions;
+mod table;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[
-    Table { category: "scripting", commands: eval::COMMANDS },
-    Table { category: "scripting", commands: functions::COMMANDS },
-];
+pub(super) const TABLES: &[Table] = &[Table { group: "scripting", category: "scripting", commands: table::COMMANDS }];

@@ -1,26 +1,24 @@
 //! COMMAND: the command table, told to clients. What is told is in `command` and `docs`; here is only its shape.
 
 use crate::args::is_word;
-use crate::command::{Begin, Command, Find, Flags, KeyFlags, KeySpec, Registered, at_least, exactly, registry, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
+use crate::command::{Begin, Find, Flags, KeyFlags, KeySpec, Registered, registry};
 use crate::context::ServerCx;
-use crate::docs::{self, Argument, CommandDoc};
+use crate::docs::Argument;
 use crate::error::{CommandError, CommandResult};
 use crate::pure::glob::Pattern;
 use resp::{Reply, Request};
 
-fn command(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn command(cx: &mut ServerCx<'_>) -> CommandResult {
     info_of_all(&mut cx.reply);
     Ok(())
 }
 
-fn count(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn count(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(registry().commands().count() as i64);
     Ok(())
 }
 
-fn info(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.is_empty() {
         info_of_all(&mut cx.reply);
         return Ok(());
@@ -107,7 +105,7 @@ fn pair(reply: &mut Reply<'_>, name: &str, value: &str) {
     reply.bulk(value.as_bytes());
 }
 
-fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     let rows = registry().commands().flat_map(|row| std::iter::once(row).chain(row.subcommands.iter().copied()));
     let rows: Vec<_> = match (cx.args.try_next(), cx.args.try_next(), cx.args.try_next()) {
         (None, ..) => rows.collect(),
@@ -131,7 +129,7 @@ fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn docs(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn docs(cx: &mut ServerCx<'_>) -> CommandResult {
     let rows: Vec<_> = match cx.args.is_empty() {
         true => registry().commands().collect(),
         false => cx.args.rest().filter_map(|name| registry().find_full(name)).collect(),
@@ -140,21 +138,21 @@ fn docs(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A map from names to what is said of them; a row without documentation is left out.
+/// A map from names to what is said of them.
 fn docs_of_rows(rows: &[&'static Registered], reply: &mut Reply<'_>) {
-    let documented = rows.iter().filter_map(|row| Some((row, docs::find(&row.full_name)?)));
-    reply.map(documented.clone().count());
-    for (row, doc) in documented {
+    reply.map(rows.len());
+    for row in rows {
         reply.bulk(row.full_name.as_bytes());
-        docs_of(row, doc, reply);
+        docs_of(row, reply);
     }
 }
 
-fn docs_of(row: &Registered, doc: &CommandDoc, reply: &mut Reply<'_>) {
+fn docs_of(row: &Registered, reply: &mut Reply<'_>) {
+    let doc = &row.command.docs;
     let texts = [
         ("summary", Some(doc.summary)),
         ("since", Some(doc.since)),
-        ("group", Some(doc.group)),
+        ("group", Some(row.group())),
         ("complexity", doc.complexity),
     ];
     let replacement = [("deprecated_since", doc.deprecated_since), ("replaced_by", doc.replaced_by)];
@@ -230,14 +228,14 @@ fn arguments(arguments: &[Argument], reply: &mut Reply<'_>) {
     }
 }
 
-fn getkeys(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn getkeys(cx: &mut ServerCx<'_>) -> CommandResult {
     let (request, found) = keys_of(cx)?;
     cx.reply.array(found.len());
     found.iter().for_each(|(at, _)| cx.reply.bulk(request.arg(*at)));
     Ok(())
 }
 
-fn getkeysandflags(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn getkeysandflags(cx: &mut ServerCx<'_>) -> CommandResult {
     let (request, found) = keys_of(cx)?;
     cx.reply.array(found.len());
     for (at, flags) in found {
@@ -277,17 +275,3 @@ fn keys_of<'a>(cx: &ServerCx<'a>) -> Result<(Request<'a>, Vec<FoundKey>), Comman
         false => Ok((request, keys)),
     }
 }
-
-const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE);
-const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
-
-pub(super) const COMMANDS: &[Command] =
-    &[server("command", at_least(1), command).flag(ANYTIME).tips(ANY_ORDER).with_subcommands(&[
-        server("count", exactly(2), count).flag(ANYTIME),
-        server("docs", at_least(2), docs).flag(ANYTIME).tips(ANY_ORDER),
-        server("getkeys", at_least(3), getkeys).flag(ANYTIME),
-        server("getkeysandflags", at_least(3), getkeysandflags).flag(ANYTIME),
-        help(manual::help),
-        server("info", at_least(2), info).flag(ANYTIME).tips(ANY_ORDER),
-        server("list", at_least(2), list).flag(ANYTIME).tips(ANY_ORDER),
-    ])];

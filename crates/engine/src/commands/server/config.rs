@@ -2,9 +2,6 @@
 
 use crate::args::is_word;
 use crate::client::Client;
-use crate::command::{Command, Flags, at_least, container, exactly, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::journal_state::JournalState;
@@ -13,7 +10,7 @@ use crate::waiting::{Blocked, Event};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
-fn get(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn get(cx: &mut ServerCx<'_>) -> CommandResult {
     let patterns: Vec<&[u8]> = cx.args.rest().collect();
     let mut found = Vec::new();
     cx.engine.settings.get(&patterns, &mut found);
@@ -25,7 +22,7 @@ fn get(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn set(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     if !cx.args.left().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
@@ -61,7 +58,7 @@ pub(super) fn is_local(client: &Client) -> bool {
     address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
 }
 
-fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
     for books in cx.engine.books() {
         books.stats.reset();
         books.histograms.reset(None);
@@ -73,7 +70,7 @@ fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     let host = &cx.engine.host;
     if host.config_file().is_empty() {
         return Err(CommandError::fixed("ERR The server is running without a config file"));
@@ -82,17 +79,3 @@ fn rewrite(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.ok();
     Ok(())
 }
-
-const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
-const EVERYWHERE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
-
-pub(super) const COMMANDS: &[Command] = &[container(
-    "config",
-    &[
-        server("get", at_least(3), get).flag(ADMIN),
-        help(manual::help),
-        server("resetstat", exactly(2), resetstat).flag(ADMIN).tips(EVERYWHERE),
-        server("rewrite", exactly(2), rewrite).flag(ADMIN).tips(EVERYWHERE),
-        server("set", at_least(4), set).flag(ADMIN).tips(EVERYWHERE),
-    ],
-)];

@@ -5,7 +5,6 @@ use super::config::is_local;
 use super::digest::Digest;
 use crate::args::is_word;
 use crate::batch_limit::BATCH_BYTES_MAX;
-use crate::command::{Command, Flags, Keys, at_least, write};
 use crate::commands::keys::{dump, object};
 use crate::commands::shared::help;
 use crate::context::WriteCx;
@@ -39,7 +38,7 @@ const fn sub(
     Subcommand { name, args, run }
 }
 
-fn debug(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn debug(cx: &mut WriteCx<'_>) -> CommandResult {
     let allowed = match cx.engine.settings.enable_debug_command() {
         AllowedFor::Everybody => true,
         AllowedFor::Local => is_local(cx.client),
@@ -504,7 +503,3 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sub("stringmatch-test", 0..=0, stringmatch_test),
     sub("structsize", 0..=0, structsize),
 ];
-
-pub(super) const COMMANDS: &[Command] = &[write("debug", at_least(2), Keys::EVERYTHING, debug)
-    .not_data()
-    .flag(Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::NO_TOUCH))];

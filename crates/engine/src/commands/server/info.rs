@@ -2,7 +2,7 @@
 
 use super::latency::durations;
 use super::memory::{Account, excess, ratio, survey};
-use crate::command::{Command, Flags, Keys, at_least, read, registry};
+use crate::command::registry;
 use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
 use crate::context::ReadCx;
 use crate::engine::Engine;
@@ -54,7 +54,7 @@ impl Section {
     }
 }
 
-fn info(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn info(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut asked: Vec<&[u8]> = cx.args.rest().collect();
     if asked.is_empty() {
         asked.push(b"default");
@@ -406,11 +406,6 @@ fn keyspace(lines: &mut Lines, cx: &ReadCx<'_>) {
         );
     }
 }
-
-pub(super) const COMMANDS: &[Command] = &[read("info", at_least(1), Keys::WALK, info)
-    .not_data()
-    .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
-    .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])];
 
 #[cfg(test)]
 mod tests {

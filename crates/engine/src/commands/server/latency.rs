@@ -1,8 +1,6 @@
 //! LATENCY: how long commands take, and the spikes of events that took too long.
 
-use crate::command::{Command, Flags, Registered, at_least, container, exactly, registry, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
+use crate::command::{Registered, registry};
 use crate::context::ServerCx;
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
@@ -16,7 +14,7 @@ pub(super) fn durations(engine: &Engine, row: &Registered) -> Option<Durations> 
     (sum.calls() > 0).then_some(sum)
 }
 
-fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
     let rows: Vec<&Registered> = if cx.args.is_empty() {
         registry().rows().to_vec()
     } else {
@@ -43,7 +41,7 @@ fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn latest(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn latest(cx: &mut ServerCx<'_>) -> CommandResult {
     let events = cx.engine.latency.events();
     cx.reply.array(events.len());
     for (event, spikes) in &events {
@@ -57,7 +55,7 @@ fn latest(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn history(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn history(cx: &mut ServerCx<'_>) -> CommandResult {
     let found = cx.engine.latency.event(cx.args.bytes()?);
     let samples = found.map(|(_, spikes)| spikes.samples).unwrap_or_default();
     cx.reply.array(samples.len());
@@ -69,13 +67,13 @@ fn history(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
     let names: Vec<&[u8]> = cx.args.rest().collect();
     cx.reply.integer(cx.engine.latency.reset(&names) as i64);
     Ok(())
 }
 
-fn graph(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn graph(cx: &mut ServerCx<'_>) -> CommandResult {
     let name = cx.args.bytes()?;
     let Some((event, spikes)) = cx.engine.latency.event(name) else {
         let name = String::from_utf8_lossy(name);
@@ -132,7 +130,7 @@ fn age(seconds: u64) -> Vec<char> {
     text.chars().collect()
 }
 
-fn doctor(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn doctor(cx: &mut ServerCx<'_>) -> CommandResult {
     let events = cx.engine.latency.events();
     let mut report = String::new();
     if cx.engine.settings.latency_monitor_threshold() == 0 && events.is_empty() {
@@ -160,22 +158,6 @@ fn doctor(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.verbatim(&report);
     Ok(())
 }
-
-const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
-const REPORT: &[&str] = &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
-
-pub(super) const COMMANDS: &[Command] = &[container(
-    "latency",
-    &[
-        server("doctor", exactly(2), doctor).flag(ADMIN).tips(REPORT),
-        server("graph", exactly(3), graph).flag(ADMIN).tips(REPORT),
-        help(manual::help),
-        server("histogram", at_least(2), histogram).flag(ADMIN).tips(REPORT),
-        server("history", exactly(3), history).flag(ADMIN).tips(REPORT),
-        server("latest", exactly(2), latest).flag(ADMIN).tips(REPORT),
-        server("reset", at_least(2), reset).flag(ADMIN).tips(&["request_policy:all_nodes", "response_policy:agg_sum"]),
-    ],
-)];
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,6 @@
 //! MEMORY: where the memory goes. Knows the words of the report; the figures come from the host and the keyspace.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, Keys, at_least, container, exactly, key, read, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::context::{ReadCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::host::MemoryUse;
@@ -112,7 +109,7 @@ pub(super) fn excess(part: u64, whole: u64) -> i64 {
     part as i64 - whole as i64
 }
 
-fn usage(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn usage(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     // Redis looks at five elements unless told otherwise; zero means all of them.
     let mut samples = 5;
@@ -140,7 +137,7 @@ enum Figure {
     Ratio(f64),
 }
 
-fn stats(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn stats(cx: &mut ReadCx<'_>) -> CommandResult {
     use Figure::{Bytes, Ratio};
     let account = Account::new(cx);
     let MemoryUse { used, resident, allocated, active, allocator_resident } = account.host;
@@ -203,7 +200,7 @@ fn reply_figure(cx: &mut ReadCx<'_>, (name, figure): &(&str, Figure)) {
 /// Below this there is nothing to judge.
 const DOCTOR_BYTES_MIN: u64 = 5 << 20;
 
-fn doctor(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn doctor(cx: &mut ReadCx<'_>) -> CommandResult {
     let account = Account::new(cx);
     let clients = cx.engine.clients.len().max(1) as u64;
     let mut findings = Vec::new();
@@ -241,7 +238,7 @@ fn doctor(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn malloc_stats(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn malloc_stats(cx: &mut ServerCx<'_>) -> CommandResult {
     let MemoryUse { used, resident, allocated, active, allocator_resident } = cx.engine.host.memory();
     cx.reply.verbatim(&format!(
         "jemalloc\nin use: {used}\nallocated: {allocated}\nactive: {active}\nresident: {allocator_resident}\n\
@@ -250,22 +247,8 @@ fn malloc_stats(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn purge(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn purge(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.host.purge_memory();
     cx.reply.ok();
     Ok(())
 }
-
-const REPORT: &[&str] = &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
-
-pub(super) const COMMANDS: &[Command] = &[container(
-    "memory",
-    &[
-        read("doctor", exactly(2), Keys::WALK, doctor).not_data().tips(REPORT),
-        help(manual::help),
-        server("malloc-stats", exactly(2), malloc_stats).tips(REPORT),
-        server("purge", exactly(2), purge).tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
-        read("stats", exactly(2), Keys::WALK, stats).not_data().tips(REPORT),
-        read("usage", at_least(3), key(2).examined(), usage).flag(Flags::NO_TOUCH),
-    ],
-)];

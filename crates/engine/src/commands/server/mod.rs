@@ -9,17 +9,12 @@ mod latency;
 mod memory;
 mod persistence;
 mod process;
+mod table;
 
 use crate::command::Table;
 
 pub(super) const TABLES: &[Table] = &[
-    Table { category: "connection", commands: command::COMMANDS },
-    Table { category: "connection", commands: persistence::WAITING },
-    Table { category: "", commands: config::COMMANDS },
-    Table { category: "", commands: info::COMMANDS },
-    Table { category: "", commands: process::COMMANDS },
-    Table { category: "", commands: persistence::COMMANDS },
-    Table { category: "", commands: memory::COMMANDS },
-    Table { category: "", commands: latency::COMMANDS },
-    Table { category: "", commands: debug::COMMANDS },
+    Table { group: "server", category: "connection", commands: table::COMMAND },
+    Table { group: "generic", category: "connection", commands: table::WAITING },
+    Table { group: "server", category: "", commands: table::COMMANDS },
 ];

@@ -1,7 +1,6 @@
 //! Snapshots on demand, and waiting until writes are safe. What keeps them is behind `Persistence`.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, at_least, exactly, server};
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::persistence::{SnapshotBusy, SnapshotReason};
@@ -11,13 +10,13 @@ use crate::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
 /// Unlike Redis's, it keeps nobody but its own client waiting.
-fn save(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn save(cx: &mut ServerCx<'_>) -> CommandResult {
     let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
     cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });
     Ok(())
 }
 
-fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
     let may_wait = match cx.args.try_next() {
         None => false,
         Some(word) if is_word(word, "SCHEDULE") && cx.args.is_empty() => true,
@@ -40,13 +39,13 @@ fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(cx.engine.persistence.report().last_save_s as i64);
     Ok(())
 }
 
 /// A snapshot makes the journal before it superfluous: that is all there is to rewriting it.
-fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
     match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
         Ok(_) => cx.reply.simple("Background append only file rewriting started"),
         Err(SnapshotBusy(SnapshotReason::Save)) => {
@@ -60,7 +59,7 @@ fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
     let replicas = cx.args.int()?;
     let until_ms = deadline(cx)?;
     if replicas <= 0 {
@@ -71,7 +70,7 @@ fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     let here = cx.args.int()?;
     if !(0..=1).contains(&here) {
         return Err(CommandError::fixed("ERR value is out of range, value must between 0 and 1"));
@@ -115,23 +114,3 @@ fn deadline(cx: &mut ServerCx<'_>) -> Result<Option<u64>, CommandError> {
     }
     Ok((timeout_ms > 0).then_some(until_ms))
 }
-
-const ADMIN: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING);
-const WAIT_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:agg_min"];
-
-/// In the family of connections: what it is about is a connection's own writes.
-pub(super) const WAITING: &[Command] = &[
-    server("wait", exactly(3), wait).flag(Flags::BLOCKING).tips(WAIT_TIPS),
-    server("waitaof", exactly(4), waitaof).flag(Flags::BLOCKING).tips(WAIT_TIPS),
-];
-
-pub(super) const COMMANDS: &[Command] = &[
-    server("bgrewriteaof", exactly(1), bgrewriteaof).flag(ADMIN),
-    server("bgsave", at_least(1), bgsave).flag(ADMIN),
-    server("lastsave", exactly(1), lastsave)
-        .fast()
-        .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
-        .categories(&["admin"])
-        .tips(&["nondeterministic_output"]),
-    server("save", exactly(1), save).flag(ADMIN).flag(Flags::NO_MULTI),
-];

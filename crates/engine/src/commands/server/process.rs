@@ -1,9 +1,6 @@
 //! Commands about the server as a whole: its time, its end, what it is doing and what took long.
 
 use crate::args::is_word;
-use crate::command::{Command, Flags, at_least, container, exactly, server};
-use crate::commands::shared::help::help;
-use crate::commands::shared::manual;
 use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
@@ -12,7 +9,7 @@ use crate::waiting::{Blocked, Event};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-fn time(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn time(cx: &mut ServerCx<'_>) -> CommandResult {
     let now_us = cx.engine.clock.unix_us();
     cx.reply.array(2);
     cx.reply.bulk_integer((now_us / 1_000_000) as i64);
@@ -21,7 +18,7 @@ fn time(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// LOLWUT [VERSION version] [whatever that version of the art would take].
-fn lolwut(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn lolwut(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() >= 2 && cx.args.take_word("VERSION") {
         cx.args.int()?;
     }
@@ -57,7 +54,7 @@ fn kelp(random: &mut fastrand::Rng) -> String {
 }
 
 /// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]
-fn shutdown(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn shutdown(cx: &mut ServerCx<'_>) -> CommandResult {
     let (mut save, mut nosave, mut now, mut force, mut abort) = (false, false, false, false, false);
     for word in cx.args.rest() {
         let options = [
@@ -90,7 +87,7 @@ fn shutdown(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn monitor(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn monitor(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.monitoring {
         // A second MONITOR has no reply, as in Redis.
         return Ok(());
@@ -105,7 +102,7 @@ fn monitor(cx: &mut ServerCx<'_>) -> CommandResult {
 /// Entries that SLOWLOG GET shows unless told otherwise.
 const SLOWLOG_GET_DEFAULT: usize = 10;
 
-fn slowlog_get(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn slowlog_get(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.args.left() > 1 {
         return Err(CommandError::fixed(
             "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.",
@@ -135,43 +132,13 @@ fn slowlog_get(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn slowlog_len(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn slowlog_len(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.reply.integer(cx.engine.slowlog.len() as i64);
     Ok(())
 }
 
-fn slowlog_reset(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn slowlog_reset(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.slowlog.clear();
     cx.reply.ok();
     Ok(())
 }
-
-const ADMIN: Flags = Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE);
-
-pub(super) const COMMANDS: &[Command] = &[
-    server("lolwut", at_least(1), lolwut).flag(Flags::READONLY.union(Flags::FAST)),
-    server("monitor", exactly(1), monitor).flag(ADMIN).flag(Flags::NOSCRIPT),
-    server("shutdown", at_least(1), shutdown)
-        .flag(ADMIN)
-        .flag(Flags::NOSCRIPT.union(Flags::NO_MULTI).union(Flags::ALLOW_BUSY)),
-    container(
-        "slowlog",
-        &[
-            server("get", at_least(2), slowlog_get)
-                .flag(ADMIN)
-                .tips(&["request_policy:all_nodes", "nondeterministic_output"]),
-            help(manual::help),
-            server("len", exactly(2), slowlog_len).flag(ADMIN).tips(&[
-                "request_policy:all_nodes",
-                "response_policy:agg_sum",
-                "nondeterministic_output",
-            ]),
-            server("reset", exactly(2), slowlog_reset)
-                .flag(ADMIN)
-                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
-        ],
-    ),
-    server("time", exactly(1), time)
-        .flag(Flags::LOADING.union(Flags::STALE).union(Flags::FAST))
-        .tips(&["nondeterministic_output"]),
-];

@@ -2,7 +2,7 @@
 
 use crate::command::registry;
 use crate::context::ServerCx;
-use crate::docs::{self, Argument, ArgumentKind};
+use crate::docs::{Argument, ArgumentKind};
 use crate::error::CommandResult;
 
 /// The handler of `<container> HELP`, for any container.
@@ -11,7 +11,7 @@ pub(crate) fn help(cx: &mut ServerCx<'_>) -> CommandResult {
     let name = container.command.name.to_uppercase();
     let mut lines = vec![format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")];
     for row in &container.subcommands {
-        let Some(doc) = docs::find(&row.full_name) else { continue };
+        let doc = &row.command.docs;
         let mut words = vec![row.command.name.to_uppercase()];
         words.extend(doc.arguments.iter().map(syntax));
         lines.push(words.join(" "));
@@ -53,7 +53,7 @@ mod tests {
             ("client|setinfo", "(LIB-NAME <libname>|LIB-VER <libver>)"),
             ("command|docs", "[<command-name> ...]"),
         ] {
-            let arguments = docs::find(name).map_or(&[][..], |doc| doc.arguments);
+            let arguments = registry().find_full(name.as_bytes()).map_or(&[][..], |row| row.command.docs.arguments);
             assert_eq!(arguments.iter().map(syntax).collect::<Vec<_>>().join(" "), expected);
         }
     }

@@ -3,7 +3,6 @@
 use super::gathered::{Gathered, GatheredByName};
 use super::members::{Answer, store};
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, at_least, counted, key, read, write};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::sorted_set::{Member, Members, Name};
@@ -267,15 +266,15 @@ fn difference(sources: &[(Source<'_>, f64)]) -> Gathered {
     members
 }
 
-fn zunion(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zunion(cx: &mut ReadCx<'_>) -> CommandResult {
     show(cx, Operation::Union)
 }
 
-fn zinter(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zinter(cx: &mut ReadCx<'_>) -> CommandResult {
     show(cx, Operation::Intersection)
 }
 
-fn zdiff(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zdiff(cx: &mut ReadCx<'_>) -> CommandResult {
     show(cx, Operation::Difference)
 }
 
@@ -293,15 +292,15 @@ fn show(cx: &mut ReadCx<'_>, operation: Operation) -> CommandResult {
     Ok(())
 }
 
-fn zunionstore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zunionstore(cx: &mut WriteCx<'_>) -> CommandResult {
     keep(cx, Operation::Union, "zunionstore")
 }
 
-fn zinterstore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zinterstore(cx: &mut WriteCx<'_>) -> CommandResult {
     keep(cx, Operation::Intersection, "zinterstore")
 }
 
-fn zdiffstore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zdiffstore(cx: &mut WriteCx<'_>) -> CommandResult {
     keep(cx, Operation::Difference, "zdiffstore")
 }
 
@@ -315,7 +314,7 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
     Ok(())
 }
 
-fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut request = Request::take(cx.args, cx.command.command.name)?;
     let mut sources = request.sources(&cx.keys)?;
     let mut limit = 0;
@@ -335,22 +334,3 @@ fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.reply.integer(count as i64);
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("zdiff", at_least(3), counted(1), zdiff),
-    write("zdiffstore", at_least(4), key(1).overwritten().and(counted(2).read()), zdiffstore)
-        .flag(Flags::READS_INDEXES)
-        .copies_values()
-        .grows_memory(),
-    read("zinter", at_least(3), counted(1), zinter),
-    read("zintercard", at_least(3), counted(1), zintercard),
-    write("zinterstore", at_least(4), key(1).overwritten().and(counted(2).read()), zinterstore)
-        .flag(Flags::READS_INDEXES)
-        .copies_values()
-        .grows_memory(),
-    read("zunion", at_least(3), counted(1), zunion),
-    write("zunionstore", at_least(4), key(1).overwritten().and(counted(2).read()), zunionstore)
-        .flag(Flags::READS_INDEXES)
-        .copies_values()
-        .grows_memory(),
-];

@@ -3,7 +3,6 @@
 
 use super::gathered::Gathered;
 use crate::args::{Args, is_word};
-use crate::command::{Command, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::sorted_set::{Direction, Member};
@@ -159,11 +158,11 @@ impl Rules {
     }
 }
 
-fn zadd(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zadd(cx: &mut WriteCx<'_>) -> CommandResult {
     add(cx, false)
 }
 
-fn zincrby(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     add(cx, true)
 }
 
@@ -238,7 +237,7 @@ impl<'a> Changes<'a> {
 
 // Removing and reading ------------------------------------------------------------------------------------------------
 
-fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let members: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.sorted_set_to_change(key)? {
@@ -256,7 +255,7 @@ fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zcard(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zcard(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let set = cx.keys.sorted_set(key)?;
     cx.keys.looked_up(key, set.is_some());
@@ -264,7 +263,7 @@ fn zcard(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zscore(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zscore(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, name) = (cx.args.key()?, cx.args.bytes()?);
     let set = cx.keys.sorted_set(key)?;
     cx.keys.looked_up(key, set.is_some());
@@ -275,7 +274,7 @@ fn zscore(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zmscore(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zmscore(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let set = cx.keys.sorted_set(key)?;
     cx.keys.looked_up(key, set.is_some());
@@ -289,11 +288,11 @@ fn zmscore(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zrank(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrank(cx: &mut ReadCx<'_>) -> CommandResult {
     rank(cx, |rank, _| rank)
 }
 
-fn zrevrank(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrevrank(cx: &mut ReadCx<'_>) -> CommandResult {
     rank(cx, |rank, len| len - 1 - rank)
 }
 
@@ -319,14 +318,3 @@ fn rank(cx: &mut ReadCx<'_>, counted: fn(usize, usize) -> usize) -> CommandResul
     }
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("zadd", at_least(4), key(1), zadd).fast().grows_memory(),
-    read("zcard", exactly(2), key(1).examined(), zcard).fast(),
-    write("zincrby", exactly(4), key(1).changed(), zincrby).fast().grows_memory(),
-    read("zmscore", at_least(3), key(1), zmscore).fast(),
-    read("zrank", at_least(3), key(1), zrank).fast(),
-    write("zrem", at_least(3), key(1).removed_from(), zrem).fast(),
-    read("zrevrank", at_least(3), key(1), zrevrank).fast(),
-    read("zscore", exactly(3), key(1), zscore).fast(),
-];

@@ -3,7 +3,6 @@
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
 use crate::blocking::Wait;
-use crate::command::{Command, Flags, at_least, counted, key, keys, write};
 use crate::commands::shared::deadline::timeout;
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
@@ -37,11 +36,11 @@ impl End {
     }
 }
 
-fn zpopmin(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zpopmin(cx: &mut WriteCx<'_>) -> CommandResult {
     pop(cx, End::Min)
 }
 
-fn zpopmax(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zpopmax(cx: &mut WriteCx<'_>) -> CommandResult {
     pop(cx, End::Max)
 }
 
@@ -80,7 +79,7 @@ fn pop(cx: &mut WriteCx<'_>, end: End) -> CommandResult {
     Ok(())
 }
 
-fn zmpop(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     let Multi { keys, end, count } = Multi::take(cx)?;
     for key in keys {
         if pop_several(cx, key, end, count)? {
@@ -91,11 +90,11 @@ fn zmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn bzpopmin(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn bzpopmin(cx: &mut WriteCx<'_>) -> CommandResult {
     pop_or_wait(cx, End::Min)
 }
 
-fn bzpopmax(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn bzpopmax(cx: &mut WriteCx<'_>) -> CommandResult {
     pop_or_wait(cx, End::Max)
 }
 
@@ -122,7 +121,7 @@ fn pop_or_wait(cx: &mut WriteCx<'_>, end: End) -> CommandResult {
     Ok(())
 }
 
-fn bzmpop(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn bzmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     let seconds = cx.args.bytes()?;
     let Multi { keys, end, count } = Multi::take(cx)?;
     let until_ms = timeout(seconds, cx.keys.now_ms)?;
@@ -195,12 +194,3 @@ fn pop_several(cx: &mut WriteCx<'_>, key: Key<'_>, end: End, count: usize) -> Re
     remove_ranks(&mut cx.keys, key, ranks, end.event());
     Ok(true)
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("bzmpop", at_least(5), counted(2).taken_from(), bzmpop).flag(Flags::BLOCKING),
-    write("bzpopmax", at_least(3), keys(1, -2, 1).taken_from(), bzpopmax).fast().flag(Flags::BLOCKING),
-    write("bzpopmin", at_least(3), keys(1, -2, 1).taken_from(), bzpopmin).fast().flag(Flags::BLOCKING),
-    write("zmpop", at_least(4), counted(1).taken_from(), zmpop),
-    write("zpopmax", at_least(2), key(1).taken_from(), zpopmax).fast(),
-    write("zpopmin", at_least(2), key(1).taken_from(), zpopmin).fast(),
-];

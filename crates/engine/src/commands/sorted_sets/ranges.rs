@@ -3,7 +3,6 @@
 use super::gathered::Gathered;
 use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
-use crate::command::{Command, Flags, at_least, exactly, key, read, write};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::SortedSetRef;
@@ -161,27 +160,27 @@ impl<'a> Query<'a> {
     }
 }
 
-fn zrange(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrange(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, Fixed::default())
 }
 
-fn zrevrange(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrevrange(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, fixed(By::Rank, Direction::Descending))
 }
 
-fn zrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, fixed(By::Score, Direction::Ascending))
 }
 
-fn zrevrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrevrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, fixed(By::Score, Direction::Descending))
 }
 
-fn zrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, fixed(By::Name, Direction::Ascending))
 }
 
-fn zrevrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrevrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, fixed(By::Name, Direction::Descending))
 }
 
@@ -205,7 +204,7 @@ fn range(cx: &mut ReadCx<'_>, fixed: Fixed) -> CommandResult {
     Ok(())
 }
 
-fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
     let (to, from) = (cx.args.key()?, cx.args.key()?);
     let query = Query::take(&mut cx.args, Fixed { stores: true, ..Fixed::default() })?;
     let set = cx.keys.sorted_set(from)?;
@@ -219,11 +218,11 @@ fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zcount(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zcount(cx: &mut ReadCx<'_>) -> CommandResult {
     count(cx, By::Score)
 }
 
-fn zlexcount(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zlexcount(cx: &mut ReadCx<'_>) -> CommandResult {
     count(cx, By::Name)
 }
 
@@ -236,15 +235,15 @@ fn count(cx: &mut ReadCx<'_>, by: By) -> CommandResult {
     Ok(())
 }
 
-fn zremrangebyrank(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zremrangebyrank(cx: &mut WriteCx<'_>) -> CommandResult {
     remove(cx, By::Rank, "zremrangebyrank")
 }
 
-fn zremrangebyscore(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zremrangebyscore(cx: &mut WriteCx<'_>) -> CommandResult {
     remove(cx, By::Score, "zremrangebyscore")
 }
 
-fn zremrangebylex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn zremrangebylex(cx: &mut WriteCx<'_>) -> CommandResult {
     remove(cx, By::Name, "zremrangebylex")
 }
 
@@ -259,21 +258,3 @@ fn remove(cx: &mut WriteCx<'_>, by: By, event: &'static str) -> CommandResult {
     cx.reply.integer(ranks.len() as i64);
     Ok(())
 }
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("zcount", exactly(4), key(1), zcount).fast(),
-    read("zlexcount", exactly(4), key(1), zlexcount).fast(),
-    read("zrange", at_least(4), key(1), zrange),
-    read("zrangebylex", at_least(4), key(1), zrangebylex),
-    read("zrangebyscore", at_least(4), key(1), zrangebyscore),
-    write("zrangestore", at_least(5), key(1).overwritten().and(key(2).read()), zrangestore)
-        .flag(Flags::READS_INDEXES)
-        .copies_values()
-        .grows_memory(),
-    write("zremrangebylex", exactly(4), key(1).removed_from(), zremrangebylex),
-    write("zremrangebyrank", exactly(4), key(1).removed_from(), zremrangebyrank),
-    write("zremrangebyscore", exactly(4), key(1).removed_from(), zremrangebyscore),
-    read("zrevrange", at_least(4), key(1), zrevrange),
-    read("zrevrangebylex", at_least(4), key(1), zrevrangebylex),
-    read("zrevrangebyscore", at_least(4), key(1), zrevrangebyscore),
-];

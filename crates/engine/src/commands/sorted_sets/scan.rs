@@ -2,7 +2,6 @@
 
 use super::members::Answer;
 use crate::args::is_word;
-use crate::command::{Command, at_least, key, read};
 use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_count};
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
@@ -17,7 +16,7 @@ use std::collections::BTreeSet;
 /// How many members a step looks at if the client does not say.
 const SCAN_COUNT: usize = 10;
 
-fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let cursor = parse_cursor(cx.args.bytes()?).ok_or(CommandError::fixed("ERR invalid cursor"))?;
     let set = cx.keys.sorted_set(key)?;
@@ -66,7 +65,7 @@ fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn zrandmember(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn zrandmember(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     if !cx.args.is_empty() {
         return several(cx, key);
@@ -157,11 +156,3 @@ fn sample<'a>(set: &SortedSetRef<'a>, wanted: usize, random: &mut fastrand::Rng)
     }
     picked
 }
-
-/// Neither the order of members nor chance is the same twice.
-const BY_CHANCE: &[&str] = &["nondeterministic_output"];
-
-pub(super) const COMMANDS: &[Command] = &[
-    read("zrandmember", at_least(2), key(1), zrandmember).tips(BY_CHANCE),
-    read("zscan", at_least(3), key(1), zscan).tips(BY_CHANCE),
-];

@@ -1,8 +1,7 @@
 //! String commands. Bits of strings are in `bits`.
 
 use crate::args::{Args, is_word};
-use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
-use crate::commands::shared::deadline::{TimeForm, always, ex_or_px_from};
+use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
@@ -10,7 +9,6 @@ use crate::pure::lcs;
 use crate::pure::long_double::LongDouble;
 use crate::pure::numbers::parse_i64;
 use crate::settings::events;
-use resp::Request;
 
 /// When SET may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +30,7 @@ enum Ttl {
     Until(u64),
 }
 
-fn get(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn get(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
     cx.keys.looked_up(key, found.is_some());
@@ -43,7 +41,7 @@ fn get(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn set(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
     let (mut condition, mut keep, mut time, mut get) = (Condition::Always, false, None, false);
     while let Some(word) = cx.args.try_next() {
@@ -155,7 +153,7 @@ fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
     cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
 }
 
-fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
     cx.keys.expire_if_overdue(cx.client.db, key);
     let absent = !cx.keys.exists(key);
@@ -167,11 +165,11 @@ fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn setex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn setex(cx: &mut WriteCx<'_>) -> CommandResult {
     set_for(cx, TimeForm::Seconds, "setex")
 }
 
-fn psetex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn psetex(cx: &mut WriteCx<'_>) -> CommandResult {
     set_for(cx, TimeForm::Milliseconds, "psetex")
 }
 
@@ -182,12 +180,12 @@ fn set_for(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResult
     store(cx, key, value, Condition::Always, Ttl::Until(deadline), false)
 }
 
-fn getset(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn getset(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
     store(cx, key, value, Condition::Always, Ttl::Clear, true)
 }
 
-fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
     cx.keys.looked_up(key, found.is_some());
@@ -202,7 +200,7 @@ fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let (mut time, mut persist) = (None, false);
     while let Some(word) = cx.args.try_next() {
@@ -235,7 +233,7 @@ fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.reply.array(cx.args.left());
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
@@ -250,14 +248,14 @@ fn mget(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn mset(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn mset(cx: &mut WriteCx<'_>) -> CommandResult {
     check_pairs(cx, "mset")?;
     set_pairs(cx)?;
     cx.reply.ok();
     Ok(())
 }
 
-fn msetnx(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn msetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     check_pairs(cx, "msetnx")?;
     let mut ahead = cx.args;
     while !ahead.is_empty() {
@@ -286,22 +284,22 @@ fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn incr(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn incr(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     add(cx, key, 1)
 }
 
-fn decr(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn decr(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     add(cx, key, -1)
 }
 
-fn incrby(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn incrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, by) = (cx.args.key()?, cx.args.int()?);
     add(cx, key, by)
 }
 
-fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, by) = (cx.args.key()?, cx.args.int()?);
     let by = by.checked_neg().ok_or(CommandError::fixed("ERR decrement would overflow"))?;
     add(cx, key, by)
@@ -326,7 +324,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
     Ok(())
 }
 
-fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, by) = (cx.args.key()?, cx.args.bytes()?);
     cx.keys.expire_if_overdue(cx.client.db, key);
     let current = match cx.keys.string(key)? {
@@ -346,7 +344,7 @@ fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn append(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, tail) = (cx.args.key()?, cx.args.bytes()?);
     cx.keys.expire_if_overdue(cx.client.db, key);
     let len = match cx.keys.string(key)? {
@@ -374,7 +372,7 @@ fn check_length(cx: &WriteCx<'_>, len: usize, more: usize) -> CommandResult {
     }
 }
 
-fn strlen(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn strlen(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.string(key)?;
     cx.keys.looked_up(key, found.is_some());
@@ -382,7 +380,7 @@ fn strlen(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn getrange(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn getrange(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, start, end) = (cx.args.key()?, cx.args.int()?, cx.args.int()?);
     let found = cx.keys.string(key)?;
     cx.keys.looked_up(key, found.is_some());
@@ -405,7 +403,7 @@ fn getrange(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, offset, bytes) = (cx.args.key()?, cx.args.int()?, cx.args.bytes()?);
     let Ok(offset) = usize::try_from(offset) else { return Err(CommandError::fixed("ERR offset is out of range")) };
     cx.keys.expire_if_overdue(cx.client.db, key);
@@ -424,7 +422,7 @@ fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
 /// LCS needs four bytes for each pair of bytes; more than this is refused.
 const LCS_BYTES_MAX: u64 = u32::MAX as u64;
 
-fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
+pub(super) fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
     let (a, b) = (cx.args.key()?, cx.args.key()?);
     let text = |key| match cx.keys.string(key) {
         Ok(found) => {
@@ -482,38 +480,3 @@ fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.reply.integer(found.len as i64);
     Ok(())
 }
-
-/// With GET it returns what it replaces.
-fn key_of_set(request: Request<'_>) -> FoundKeys {
-    let gets = request.iter().skip(3).any(|word| is_word(word, "GET"));
-    FoundKeys::one(1, if gets { KeyFlags::CHANGE } else { KeyFlags::OVERWRITE })
-}
-
-pub(super) const COMMANDS: &[Command] = &[
-    write("append", exactly(3), key(1).added_to(), append).fast().grows_memory(),
-    write("decr", exactly(2), key(1).changed(), decr).fast().grows_memory(),
-    write("decrby", exactly(3), key(1).changed(), decrby).fast().grows_memory(),
-    read("get", exactly(2), key(1), get).fast(),
-    write("getdel", exactly(2), key(1).taken_from(), getdel).fast(),
-    write("getex", at_least(2), key(1).changed(), getex).fast().relative_time(ex_or_px_from::<2>),
-    read("getrange", exactly(4), key(1), getrange),
-    write("getset", exactly(3), key(1).changed(), getset).fast().grows_memory(),
-    write("incr", exactly(2), key(1).changed(), incr).fast().grows_memory(),
-    write("incrby", exactly(3), key(1).changed(), incrby).fast().grows_memory(),
-    write("incrbyfloat", exactly(3), key(1).changed(), incrbyfloat).fast().grows_memory(),
-    read("lcs", at_least(3), keys(1, 2, 1), lcs_command),
-    read("mget", at_least(2), keys(1, -1, 1), mget).fast().tips(&["request_policy:multi_shard"]),
-    write("mset", at_least(3), keys(1, -1, 2).overwritten(), mset)
-        .grows_memory()
-        .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"]),
-    write("msetnx", at_least(3), keys(1, -1, 2).created(), msetnx).grows_memory(),
-    write("psetex", exactly(4), key(1).overwritten(), psetex).grows_memory().relative_time(always),
-    write("set", at_least(3), key(1).changed().varying(key_of_set), set)
-        .grows_memory()
-        .relative_time(ex_or_px_from::<3>),
-    write("setex", exactly(4), key(1).overwritten(), setex).grows_memory().relative_time(always),
-    write("setnx", exactly(3), key(1).created(), setnx).fast().grows_memory(),
-    write("setrange", exactly(4), key(1), setrange).grows_memory(),
-    read("strlen", exactly(2), key(1).examined(), strlen).fast(),
-    read("substr", exactly(4), key(1), getrange),
-];

@@ -1,7 +1,9 @@
 //! MULTI and its kin.
 
 mod multi;
+mod table;
 
 use crate::command::Table;
 
-pub(super) const TABLES: &[Table] = &[Table { category: "transaction", commands: multi::COMMANDS }];
+pub(super) const TABLES: &[Table] =
+    &[Table { group: "transactions", category: "transaction", commands: table::COMMANDS }];

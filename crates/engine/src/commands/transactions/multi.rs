@@ -1,12 +1,11 @@
 //! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
 
-use crate::command::{Command, Flags, at_least, exactly, keys, server, write};
 use crate::context::{After, ServerCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::transaction::Transaction;
 use std::sync::atomic::Ordering::Relaxed;
 
-fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
     if cx.client.transaction.is_some() {
         return Err(CommandError::fixed("ERR MULTI calls can not be nested"));
     }
@@ -16,7 +15,7 @@ fn multi(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
     let reads_index = |transaction: &Transaction| cx.engine.reads_index(transaction);
     if cx.client.transaction.as_deref().is_some_and(reads_index)
         && !cx.engine.is_ready_for_index(cx.worker, cx.client.db).unwrap_or(true)
@@ -38,7 +37,7 @@ fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
     if end(cx).is_none() {
         return Err(CommandError::fixed("ERR DISCARD without MULTI"));
     }
@@ -53,7 +52,7 @@ fn end(cx: &mut ServerCx<'_>) -> Option<Box<Transaction>> {
     cx.client.transaction.take()
 }
 
-fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
+pub(super) fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
     if cx.client.transaction.is_some() {
         return Err(CommandError::fixed("ERR WATCH inside MULTI is not allowed"));
     }
@@ -71,21 +70,8 @@ fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn unwatch(cx: &mut ServerCx<'_>) -> CommandResult {
+pub(super) fn unwatch(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.unwatch(cx.client);
     cx.reply.ok();
     Ok(())
 }
-
-const ANYTIME: Flags = Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE);
-const FAST: Flags = ANYTIME.union(Flags::FAST).union(Flags::ALLOW_BUSY);
-/// What begins or ends a queue is not queued.
-const AT_ONCE: Flags = Flags::NOT_QUEUED;
-
-pub(super) const COMMANDS: &[Command] = &[
-    server("discard", exactly(1), discard).flag(FAST).flag(AT_ONCE),
-    server("exec", exactly(1), exec).flag(ANYTIME).flag(Flags::SKIP_SLOWLOG).flag(AT_ONCE).flag(Flags::ENDS_QUEUE),
-    server("multi", exactly(1), multi).flag(FAST).flag(AT_ONCE),
-    server("unwatch", exactly(1), unwatch).flag(FAST),
-    write("watch", at_least(2), keys(1, -1, 1).examined(), watch).not_data().flag(FAST).flag(AT_ONCE),
-];
