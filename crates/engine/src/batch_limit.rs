@@ -10,9 +10,9 @@
 use crate::command::{Flags, Registered};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::footprint;
-use crate::keyspace::{Key, Locked};
 use crate::transaction::Transaction;
+use keyspace::footprint;
+use keyspace::{Key, Locked};
 use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 

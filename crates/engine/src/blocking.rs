@@ -26,11 +26,11 @@ use crate::command::Registered;
 use crate::context::After;
 use crate::engine::{Engine, Worker};
 use crate::error::CommandResult;
-use crate::keyspace::db::Db;
-use crate::keyspace::locked::Garbage;
-use crate::keyspace::{Effect, Key, Locked, Value};
 use crate::news::News;
 use crate::waiting::{Blocked, Event, Ticket};
+use keyspace::db::Db;
+use keyspace::locked::Garbage;
+use keyspace::{Effect, Key, Locked, Value};
 use locks::{Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply, Request};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Blocking {
     fn line_up(&self, locked: &mut Locked<'_>, key: Key<'_>, waiter: &Arc<Waiter>) {
         let awaited = locked.awaited_mut(key);
         let before = awaited.len();
-        let is_new = awaited.line_up(waiter.db, key.name, waiter.number, waiter);
+        let is_new = awaited.line_up(waiter.db, key.name, waiter.number, waiter.clone());
         waiter.places.fetch_add(usize::from(is_new), Relaxed);
         self.keys.fetch_add(awaited.len() - before, Relaxed);
     }
@@ -362,6 +362,6 @@ fn next_in_line(locked: &Locked<'_>, db: usize, key: Key<'_>, behind: u64, now_m
     let within = locked.db(db, key);
     let entry = within.entry(key).filter(|entry| !Db::is_overdue(entry, now_ms))?;
     let value = within.value(entry, now_ms);
-    let mut line = locked.shard(key).awaited.after(db, key.name, behind);
-    line.find(|waiter| (waiter.wants)(&value)).cloned()
+    let line = locked.shard(key).awaited.after(db, key.name, behind);
+    line.cloned().filter_map(|waiting| waiting.downcast::<Waiter>().ok()).find(|waiter| (waiter.wants)(&value))
 }

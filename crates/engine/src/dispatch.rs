@@ -8,9 +8,9 @@ use crate::command::{Flags, Handler, Locks, Registered};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
-use crate::keyspace::locked::Garbage;
-use crate::keyspace::{Key, Locked};
 use crate::panics;
+use keyspace::locked::Garbage;
+use keyspace::{Key, Locked};
 use resp::{Reply, Request};
 
 impl Engine {

@@ -4,9 +4,9 @@
 
 use crate::context::View;
 use crate::engine::{Engine, Worker};
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect, Key, Usage};
 use crate::settings::events;
+use keyspace::shard::DATABASES;
+use keyspace::{Cause, Effect, Key, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.

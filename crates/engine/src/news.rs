@@ -3,9 +3,9 @@
 //! channels and how events are called; refuses to know who listens.
 
 use crate::engine::Engine;
-use crate::keyspace::tracked::Readers;
 use crate::settings::{ClientClass, events};
 use crate::tracking::Reason;
+use keyspace::tracked::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;

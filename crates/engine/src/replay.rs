@@ -2,11 +2,11 @@
 //! Knows which part of a snapshot is older than a batch; refuses to know files.
 
 use crate::engine::Engine;
-use crate::keyspace::apply::Thresholds;
-use crate::keyspace::codec::{BadEffect, Decoder};
-use crate::keyspace::table::NameHasher;
-use crate::keyspace::{Effect, Key, Locked, Usage};
 use crate::walk::{Part, Placement};
+use keyspace::apply::Thresholds;
+use keyspace::codec::{BadEffect, Decoder};
+use keyspace::table::NameHasher;
+use keyspace::{Effect, Key, Locked, Usage};
 
 /// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
 pub struct Replay<'e> {

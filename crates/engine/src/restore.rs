@@ -3,10 +3,10 @@
 
 use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::sorted_set;
-use crate::keyspace::{Cause, Effect, Image, Key, Scalar};
-use crate::pure::rdb::{HashEntry, SortedSetEntry};
+use formats::rdb::{HashEntry, SortedSetEntry};
+use keyspace::shard::DATABASES;
+use keyspace::sorted_set;
+use keyspace::{Cause, Effect, Image, Key, Scalar};
 
 /// A value that can be kept here.
 #[derive(Clone, Copy)]

@@ -5,8 +5,8 @@
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::Engine;
-use crate::keyspace::tracked::Gained;
 use crate::settings::ClientClass;
+use keyspace::tracked::Gained;
 use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -5,10 +5,10 @@
 //! worker's pool once it is sent. Only an unfinished request or unsent output stays with it.
 
 use crate::worker::{Arrival, Local, try_with_local, with_local};
-use engine::keyspace::locked::BATCH_MAX;
 use engine::settings::ClientClass;
 use engine::stats::WorkerStats;
 use engine::{Ahead, Blocked, Client, ClientHandle, Departed, Engine, Event, Flow, Settings};
+use keyspace::locked::BATCH_MAX;
 use locks::{Mutex, rank};
 use resp::{Limits, Reply, Scan, Scanner};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

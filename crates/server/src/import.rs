@@ -1,5 +1,5 @@
 //! Brings the keys of a Redis server in, out of its RDB or append-only files. Knows the order of the files and what to
-//! do with each thing in them; refuses to know their bytes (`engine::pure`), and what is done with the keyspace after.
+//! do with each thing in them; refuses to know their bytes (`formats`), and what is done with the keyspace after.
 //!
 //! An append-only file tells what happened at a time that has passed, and so it has to be read: a key that was given
 //! ten seconds, and ten more before they were over, is there. The engine sees the beginning of time until everything has
@@ -16,10 +16,10 @@ pub(crate) use report::Report;
 use anyhow::{Context, Result, bail};
 use bar::Bar;
 use engine::command::{Flags, Registered, registry};
-use engine::pure::aof_file::{AofFile, Record};
-use engine::pure::rdb_file::{Item, KeyItem, Value};
 use engine::restore::Restored;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
+use formats::aof_file::{AofFile, Record};
+use formats::rdb_file::{Item, KeyItem, Value};
 use resp::{OwnedRequest, Request};
 use source::{Source, SourceFile};
 use std::fs::File;

@@ -8,8 +8,8 @@
 //! keys_after("STREAMS", 1).half()          XREAD … STREAMS key … id …
 //! ```
 
-use crate::pure::numbers::parse_i64;
 use bitflags::bitflags;
+use numbers::parse_i64;
 use resp::Request;
 use smallvec::{SmallVec, smallvec};
 

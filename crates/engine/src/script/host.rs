@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::command::{Flags, Locks, Registered, registry};
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
-use crate::keyspace::Locked;
+use keyspace::Locked;
 use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,7 +5,7 @@ use super::{LuaState, Program, Script};
 use crate::client::Client;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Key, Locked};
+use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Protocol, Reply};
 
 impl Engine {

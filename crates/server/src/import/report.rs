@@ -1,7 +1,7 @@
 //! What an import has come to, in words.
 
-use engine::pure::aof_file::Cut;
-use engine::pure::rdb_file::Kind;
+use formats::aof_file::Cut;
+use formats::rdb_file::Kind;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -1,12 +1,12 @@
-//! Bit commands: strings as rows of bits and of small integers. The arithmetic is in `pure::bits`.
+//! Bit commands: strings as rows of bits and of small integers. The arithmetic is in `algorithms::bits`.
 
+use crate::algorithms::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::args::{Args, is_word};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect, Key, Scalar};
-use crate::pure::bits::{self, FieldType, Operation, Overflow, Unit};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use keyspace::{Cause, Effect, Key, Scalar};
+use numbers::parse_i64;
 use resp::Reply;
 use smallvec::SmallVec;
 

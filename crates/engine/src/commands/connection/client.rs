@@ -9,9 +9,9 @@ use crate::context::{After, ServerCx};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::pause::PauseMode;
-use crate::pure::numbers::parse_i64;
 use crate::settings::AppendFsync;
 use crate::tracking::{Mode, Tracker};
+use numbers::parse_i64;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 

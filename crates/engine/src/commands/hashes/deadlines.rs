@@ -5,9 +5,10 @@ use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect, HashRef, Key};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use crate::value_reply::ValueReply;
+use keyspace::{Cause, Effect, HashRef, Key};
+use numbers::parse_i64;
 use smallvec::SmallVec;
 
 /// The last instant a field can expire at, in unix milliseconds: Redis keeps it in 46 bits.

@@ -2,11 +2,12 @@
 
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::packed::FieldName;
-use crate::keyspace::{Cause, Effect, HashRef, Key, Scalar};
-use crate::pure::long_double::LongDouble;
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use crate::value_reply::ValueReply;
+use keyspace::packed::FieldName;
+use keyspace::{Cause, Effect, HashRef, Key, Scalar};
+use numbers::long_double::LongDouble;
+use numbers::parse_i64;
 use resp::Reply;
 use smallvec::SmallVec;
 

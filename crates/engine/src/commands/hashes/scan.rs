@@ -5,8 +5,9 @@ use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_c
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::packed::FieldName;
-use crate::keyspace::{HashRef, Key, Scalar};
+use crate::value_reply::ValueReply;
+use keyspace::packed::FieldName;
+use keyspace::{HashRef, Key, Scalar};
 use resp::{Protocol, Reply};
 use std::collections::HashMap;
 

@@ -1,16 +1,16 @@
-//! Values in and out as Redis serializes them. The bytes themselves are the business of `pure::rdb`.
+//! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
 
 use crate::args::{Args, is_word};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::entry::{IDLE_MAX_S, used_at};
-use crate::keyspace::hash::Form;
-use crate::keyspace::usage::counted;
-use crate::keyspace::{Cause, Effect, HashRef, SortedSetRef, Value};
-use crate::pure::numbers::parse_i64;
-use crate::pure::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
 use crate::restore::{self, Restored};
 use crate::settings::events;
+use formats::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
+use keyspace::entry::{IDLE_MAX_S, used_at};
+use keyspace::hash::Form;
+use keyspace::usage::counted;
+use keyspace::{Cause, Effect, HashRef, SortedSetRef, Value};
+use numbers::parse_i64;
 
 pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;

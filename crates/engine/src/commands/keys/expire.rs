@@ -4,9 +4,9 @@ use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use keyspace::{Cause, Effect};
+use numbers::parse_i64;
 
 pub(super) fn expire(cx: &mut WriteCx<'_>) -> CommandResult {
     expire_in(cx, TimeForm::Seconds, "expire")

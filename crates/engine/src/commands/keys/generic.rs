@@ -4,11 +4,11 @@
 use crate::args::{Args, is_word};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::db::Db;
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect, Key};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use keyspace::db::Db;
+use keyspace::shard::DATABASES;
+use keyspace::{Cause, Effect, Key};
+use numbers::parse_i64;
 
 /// DEL and UNLINK. Nobody waits for the memory of large values to be free, whichever is said.
 pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {

@@ -3,9 +3,9 @@
 use crate::commands::shared::help;
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::entry::{Entry, idle_s};
-use crate::keyspace::usage::frequency;
-use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
+use keyspace::entry::{Entry, idle_s};
+use keyspace::usage::frequency;
+use keyspace::{Key, Scalar, SortedSetRef, Value};
 
 /// A value, and how its entry keeps it; an index has none.
 type Found<'a> = (Option<&'a Entry>, Value<'a>);

@@ -6,9 +6,10 @@ use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect, HashRef, Key};
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use crate::value_reply::ValueReply;
+use keyspace::{Cause, Effect, HashRef, Key};
+use numbers::parse_i64;
 use resp::Request;
 
 /// What is to become of a record's deadline.

@@ -4,9 +4,10 @@
 use super::options::{Names, argument, error, names, once, shown};
 use crate::args::{Args, is_word};
 use crate::error::CommandError;
-use crate::keyspace::index::{Condition, Definition, number};
-use crate::keyspace::sorted_set::{ScoreBound, ScoreRange};
-use crate::keyspace::{HashRef, Scalar};
+use crate::value_reply::ValueReply;
+use keyspace::index::{Condition, Definition, number};
+use keyspace::sorted_set::{ScoreBound, ScoreRange};
+use keyspace::{HashRef, Scalar};
 use resp::Reply;
 use smallvec::SmallVec;
 use std::cmp::Ordering;

@@ -7,11 +7,11 @@ use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, parse_cursor};
 use crate::context::ReadCx;
 use crate::error::CommandResult;
-use crate::keyspace::db::Db;
-use crate::keyspace::entry::Entry;
-use crate::keyspace::sorted_set::ScoreRange;
-use crate::keyspace::table::NameHash;
-use crate::keyspace::{HashRef, Value};
+use keyspace::db::Db;
+use keyspace::entry::Entry;
+use keyspace::sorted_set::ScoreRange;
+use keyspace::table::NameHash;
+use keyspace::{HashRef, Value};
 use resp::Reply;
 
 /// How many records a step finds unless it is told.

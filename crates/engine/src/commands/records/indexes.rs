@@ -10,12 +10,12 @@ use crate::commands::sorted_sets::{reply_score, score_bound};
 use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::indexing::SLICE_NS;
-use crate::keyspace::db::Db;
-use crate::keyspace::index::{Condition, Definition};
-use crate::keyspace::index_set::IndexRef;
-use crate::keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
-use crate::keyspace::{Locked, Value};
 use crate::waiting::{Blocked, Event, Ticket};
+use keyspace::db::Db;
+use keyspace::index::{Condition, Definition};
+use keyspace::index_set::IndexRef;
+use keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::{Locked, Value};
 use resp::Reply;
 use std::sync::Arc;
 
@@ -318,7 +318,7 @@ pub(super) fn remaining<'i>(
     range: &ScoreRange,
     direction: Direction,
     last: Option<&(f64, Vec<u8>)>,
-) -> crate::keyspace::index_set::IndexMembers<'i> {
+) -> keyspace::index_set::IndexMembers<'i> {
     let (mut start, mut end) = index.by_score(range);
     if let Some((score, name)) = last {
         match direction {

@@ -3,7 +3,7 @@
 
 use crate::args::Args;
 use crate::error::CommandError;
-use crate::pure::numbers::parse_i64;
+use numbers::parse_i64;
 use smallvec::SmallVec;
 
 /// Names or values.

@@ -4,10 +4,10 @@ use crate::args::is_word;
 use crate::context::{After, ScriptCx, ServerCx};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::pure::numbers::parse_i64;
 use crate::script::{Job, Program, ProgramKind, Script, Unkillable};
 use crate::waiting::{Blocked, Event, Ticket};
 use lua::{ScriptFlags, Shebang};
+use numbers::parse_i64;
 use smallvec::SmallVec;
 use std::sync::Arc;
 

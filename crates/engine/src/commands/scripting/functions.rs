@@ -1,16 +1,16 @@
 //! FUNCTION, FCALL and FCALL_RO. Libraries are kept and run by `script`.
 
 use super::eval::{not_killed, run};
+use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
 use crate::context::{ScriptCx, ServerCx, View};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::Effect;
-use crate::pure::glob::Pattern;
-use crate::pure::numbers::parse_i64;
-use crate::pure::rdb;
 use crate::script::{Catalogue, Change, Library, ProgramKind};
+use formats::rdb;
+use keyspace::Effect;
 use lua::ScriptFlags;
+use numbers::parse_i64;
 use std::sync::Arc;
 
 pub(super) fn fcall(cx: &mut ScriptCx<'_, '_>) -> CommandResult {

@@ -1,11 +1,11 @@
 //! COMMAND: the command table, told to clients. What is told is in `command` and `docs`; here is only its shape.
 
+use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
 use crate::command::{Begin, Find, Flags, KeyFlags, KeySpec, Registered, registry};
 use crate::context::ServerCx;
 use crate::docs::Argument;
 use crate::error::{CommandError, CommandResult};
-use crate::pure::glob::Pattern;
 use resp::{Reply, Request};
 
 pub(super) fn command(cx: &mut ServerCx<'_>) -> CommandResult {

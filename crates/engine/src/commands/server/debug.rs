@@ -3,6 +3,7 @@
 
 use super::config::is_local;
 use super::digest::Digest;
+use crate::algorithms::glob;
 use crate::args::is_word;
 use crate::batch_limit::BATCH_BYTES_MAX;
 use crate::commands::keys::{dump, object};
@@ -10,13 +11,12 @@ use crate::commands::shared::help;
 use crate::context::WriteCx;
 use crate::engine::random_id;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::entry::{Entry, idle_s};
-use crate::keyspace::object::Object;
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
-use crate::pure::glob;
-use crate::pure::numbers::parse_i64;
 use crate::settings::AllowedFor;
+use keyspace::entry::{Entry, idle_s};
+use keyspace::object::Object;
+use keyspace::shard::DATABASES;
+use keyspace::{Cause, Effect, Key, Scalar, Value};
+use numbers::parse_i64;
 use resp::Protocol;
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;

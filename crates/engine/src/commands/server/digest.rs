@@ -1,11 +1,11 @@
 //! The signature of values that DEBUG DIGEST shows, equal to Redis's: the same data has the same signature in both,
 //! whatever order it was written in.
 
-use crate::keyspace::db::Db;
-use crate::keyspace::entry::Entry;
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Locked, Value};
-use crate::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
+use keyspace::db::Db;
+use keyspace::entry::Entry;
+use keyspace::shard::DATABASES;
+use keyspace::{Locked, Value};
+use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use sha1_smol::Sha1;
 
 /// Twenty bytes that take in data in order (`mix`) or in any order (`add`).

@@ -4,8 +4,8 @@ use crate::args::is_word;
 use crate::context::{ReadCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::host::MemoryUse;
-use crate::keyspace::footprint;
-use crate::keyspace::shard::DATABASES;
+use keyspace::footprint;
+use keyspace::shard::DATABASES;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What one pass over the shards tells about a database.

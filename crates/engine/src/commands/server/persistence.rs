@@ -4,8 +4,8 @@ use crate::args::is_word;
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::persistence::{SnapshotBusy, SnapshotReason};
-use crate::pure::numbers::parse_i64;
 use crate::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
+use numbers::parse_i64;
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 

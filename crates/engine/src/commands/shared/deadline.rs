@@ -3,7 +3,7 @@
 
 use crate::args::{Args, is_word};
 use crate::error::CommandError;
-use crate::pure::long_double::LongDouble;
+use numbers::long_double::LongDouble;
 use resp::Request;
 
 /// How a time is written.

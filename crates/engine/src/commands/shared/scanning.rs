@@ -1,8 +1,8 @@
 //! What all kinds of SCAN share: cursors, patterns and the size of a step. Knows nothing of what is scanned.
 
+use crate::algorithms::glob::Pattern;
 use crate::error::CommandError;
-use crate::pure::glob::Pattern;
-use crate::pure::numbers::parse_i64;
+use numbers::parse_i64;
 
 /// Reads a cursor as Redis 8 does: a number that is written plainly must not be negative, anything else is read as
 /// C's `strtoull` reads it, with spaces in front, a sign and leading zeros.

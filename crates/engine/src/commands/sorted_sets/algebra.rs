@@ -5,9 +5,9 @@ use super::members::{Answer, store};
 use crate::args::{Args, is_word};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::sorted_set::{Member, Members, Name};
-use crate::keyspace::{Key, Scalar, SortedSetRef, Value};
-use crate::pure::numbers::{parse_f64, parse_i64};
+use keyspace::sorted_set::{Member, Members, Name};
+use keyspace::{Key, Scalar, SortedSetRef, Value};
+use numbers::{parse_f64, parse_i64};
 use smallvec::SmallVec;
 
 /// What is made of several sets.

@@ -1,9 +1,9 @@
 //! Members of sorted sets copied out of the keyspace, on their way back into it. Knows that there may be many; refuses to
 //! know what becomes of them.
 
-use crate::keyspace::sorted_set::{Member, compare};
-use crate::keyspace::table::NameHash;
 use hashbrown::HashTable;
+use keyspace::sorted_set::{Member, compare};
+use keyspace::table::NameHash;
 use smallvec::SmallVec;
 
 /// Members with their scores; all names in one run of bytes, so that a million of them take a few allocations and a few

@@ -6,9 +6,10 @@ use crate::blocking::Wait;
 use crate::commands::shared::deadline::timeout;
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::sorted_set::Direction;
-use crate::keyspace::{Key, Value};
-use crate::pure::numbers::parse_i64;
+use crate::value_reply::ValueReply;
+use keyspace::sorted_set::Direction;
+use keyspace::{Key, Value};
+use numbers::parse_i64;
 use std::ops::Range;
 
 /// Which end of a set.

@@ -5,9 +5,9 @@ use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::SortedSetRef;
-use crate::keyspace::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
-use crate::pure::numbers::{parse_f64_loosely, parse_i64};
+use keyspace::SortedSetRef;
+use keyspace::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
+use numbers::{parse_f64_loosely, parse_i64};
 use std::ops::Range;
 
 /// What a range is a range of.

@@ -6,10 +6,11 @@ use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_c
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::sorted_set::{Direction, Member};
-use crate::keyspace::{Key, SortedSetRef};
-use crate::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
-use crate::pure::rdb;
+use crate::value_reply::ValueReply;
+use formats::rdb;
+use keyspace::sorted_set::{Direction, Member};
+use keyspace::{Key, SortedSetRef};
+use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use resp::Reply;
 use std::collections::BTreeSet;
 

@@ -1,14 +1,15 @@
 //! String commands. Bits of strings are in `bits`.
 
+use crate::algorithms::lcs;
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Cause, Effect, Key, Scalar, Value};
-use crate::pure::lcs;
-use crate::pure::long_double::LongDouble;
-use crate::pure::numbers::parse_i64;
 use crate::settings::events;
+use crate::value_reply::ValueReply;
+use keyspace::{Cause, Effect, Key, Scalar, Value};
+use numbers::long_double::LongDouble;
+use numbers::parse_i64;
 
 /// When SET may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
