@@ -93,6 +93,8 @@ pub struct KeySpec {
     pub begin: Begin,
     pub find: Find,
     pub flags: KeyFlags,
+    /// Why the flags are what they are, for COMMAND INFO.
+    pub notes: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,8 +212,12 @@ pub struct Keys {
     by_request: Option<fn(Request<'_>) -> FoundKeys>,
 }
 
-const NO_SPEC: KeySpec =
-    KeySpec { begin: Begin::Index(0), find: Find::Range { last: 0, step: 1, limit: 0 }, flags: KeyFlags::empty() };
+const NO_SPEC: KeySpec = KeySpec {
+    begin: Begin::Index(0),
+    find: Find::Range { last: 0, step: 1, limit: 0 },
+    flags: KeyFlags::empty(),
+    notes: None,
+};
 
 /// One key at a fixed place.
 pub const fn key(at: u8) -> Keys {
@@ -250,7 +256,7 @@ impl Keys {
 
     const fn one(begin: Begin, find: Find) -> Keys {
         let mut keys = Keys::without_specs(Locks::Keys);
-        keys.specs[0] = KeySpec { begin, find, flags: KeyFlags::empty() };
+        keys.specs[0] = KeySpec { begin, find, ..NO_SPEC };
         keys.count = 1;
         keys
     }
@@ -349,6 +355,12 @@ impl Keys {
         self.access(KeyFlags::RM.union(KeyFlags::DELETE))
     }
 
+    /// Why they are used so.
+    pub const fn noted(mut self, notes: &'static str) -> Keys {
+        self.specs[0].notes = Some(notes);
+        self
+    }
+
     /// A request may do less than that with them, which this function tells.
     pub const fn varying(mut self, by_request: fn(Request<'_>) -> FoundKeys) -> Keys {
         self.specs[0].flags = self.specs[0].flags.union(KeyFlags::VARIABLE_FLAGS);
@@ -377,6 +389,11 @@ impl Keys {
 
     pub fn specs(&self) -> &[KeySpec] {
         &self.specs[..usize::from(self.count)]
+    }
+
+    /// False for commands without keys, such as those that name channels in their stead.
+    pub fn has_any(&self) -> bool {
+        self.specs().iter().any(|spec| !spec.flags.intersects(KeyFlags::NOT_KEY))
     }
 
     /// Whether what the arguments are says where the keys are, beyond how many there are.

@@ -2,7 +2,7 @@
 
 use super::bitmap;
 use crate::args::is_word;
-use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
+use crate::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
 use crate::docs::argument as arg;
 use resp::Request;
 
@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
             )
             .optional(),
         ]),
-    write("bitfield", at_least(2), key(1).changed().varying(key_of_bitfield), bitmap::bitfield)
+    write("bitfield", at_least(2), BITFIELD_KEY, bitmap::bitfield)
         .grows_memory()
         .doc("3.2.0", "Reads, writes and increments integers of any width at any bit offset of a string.")
         .complexity("O(1) per operation")
@@ -128,9 +128,21 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::integer("offset"), arg::integer("value")]),
 ];
 
-/// With SET or INCRBY it writes, with GET alone it does not.
+const BITFIELD_KEY: Keys = key(1)
+    .changed()
+    .noted("With SET or INCRBY it changes the value, with GET alone it only reads it.")
+    .varying(key_of_bitfield);
+
+/// With GET alone it only reads. What cannot be read is taken for a change.
 fn key_of_bitfield(request: Request<'_>) -> FoundKeys {
-    let changes = |word| is_word(word, "SET") || is_word(word, "INCRBY");
-    let changes = request.iter().skip(2).any(changes);
-    FoundKeys::one(1, if changes { KeyFlags::CHANGE } else { KeyFlags::READ })
+    let (mut at, len) = (2, request.len());
+    let only_reads = loop {
+        match request.iter().nth(at) {
+            None => break true,
+            Some(word) if is_word(word, "GET") && at + 2 < len => at += 3,
+            Some(word) if is_word(word, "OVERFLOW") && at + 1 < len => at += 2,
+            Some(_) => break false,
+        }
+    };
+    FoundKeys::one(1, if only_reads { KeyFlags::READ } else { KeyFlags::CHANGE })
 }

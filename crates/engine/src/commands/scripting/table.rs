@@ -1,13 +1,13 @@
 //! Scripts and functions: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{eval, functions};
-use crate::command::{Command, Flags, at_least, container, counted, definition, exactly, script, server};
+use crate::command::{Command, Flags, Keys, at_least, container, counted, definition, exactly, script, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
 use crate::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
-    script("eval", at_least(3), counted(2).changed(), eval::eval)
+    script("eval", at_least(3), ANY_USE, eval::eval)
         .flag(RUNS)
         .flag(Flags::MAY_REPLICATE)
         .declares(eval::of_source)
@@ -19,7 +19,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::key("key", 0).optional().multiple(),
             arg::string("arg").optional().multiple(),
         ]),
-    script("eval_ro", at_least(3), counted(2).read(), eval::eval_ro)
+    script("eval_ro", at_least(3), ANY_READ, eval::eval_ro)
         .flag(READS)
         .doc("7.0.0", "Runs a script that changes nothing.")
         .complexity("Depends on the script")
@@ -91,7 +91,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(N) for a script of N bytes")
                 .arguments(&[arg::string("script")]),
         ]),
-    script("fcall", at_least(3), counted(2).changed(), functions::fcall)
+    script("fcall", at_least(3), ANY_USE, functions::fcall)
         .flag(RUNS)
         .flag(Flags::MAY_REPLICATE)
         .declares(functions::of_function)
@@ -103,7 +103,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::key("key", 0).optional().multiple(),
             arg::string("arg").optional().multiple(),
         ]),
-    script("fcall_ro", at_least(3), counted(2).read(), functions::fcall_ro)
+    script("fcall_ro", at_least(3), ANY_READ, functions::fcall_ro)
         .flag(READS)
         .doc("7.0.0", "Runs a function that changes nothing.")
         .complexity("Depends on the function")
@@ -182,6 +182,10 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(1)"),
         ]),
 ];
+
+const ANY_USE: Keys =
+    counted(2).changed().noted("What a script does with its keys is not known before it runs: the worst is assumed.");
+const ANY_READ: Keys = counted(2).read().noted("What a script reads is not known before it runs: all is assumed.");
 
 const RUNS: Flags = Flags::NOSCRIPT.union(Flags::STALE).union(Flags::SKIP_MONITOR).union(Flags::NO_MANDATORY_KEYS);
 const READS: Flags = RUNS.union(Flags::READONLY);

@@ -66,7 +66,10 @@ fn set_of_words(words: &[impl AsRef<str>], reply: &mut Reply<'_>) {
 }
 
 fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
-    reply.map(3);
+    reply.map(3 + usize::from(spec.notes.is_some()));
+    if let Some(notes) = spec.notes {
+        pair(reply, "notes", notes);
+    }
     reply.bulk(b"flags");
     set_of_words(&spec.flags.names(), reply);
     reply.bulk(b"begin_search");
@@ -251,27 +254,22 @@ type FoundKey = (usize, KeyFlags);
 
 /// The request that follows GETKEYS, and its keys.
 fn keys_of<'a>(cx: &ServerCx<'a>) -> Result<(Request<'a>, Vec<FoundKey>), CommandError> {
-    const INVALID: CommandError = CommandError::fixed("ERR Invalid arguments specified for command");
     let request = cx.args.request().skip(2);
     let row = registry().find(request.arg(0)).and_then(|row| match row.subcommands.is_empty() || request.len() < 2 {
         true => Some(row),
         false => row.subcommand(request.arg(1)),
     });
     let row = row.ok_or(CommandError::fixed("ERR Invalid command specified"))?;
-    if row.command.keys.specs().is_empty() {
+    if !row.command.keys.has_any() {
         return Err(CommandError::fixed("ERR The command has no key arguments"));
     }
     if !row.accepts(request.len()) {
         return Err(CommandError::fixed("ERR Invalid number of arguments specified for command"));
     }
     let found = row.found_keys(request);
-    if found.is_invalid {
-        return Err(INVALID);
+    if (found.is_invalid || found.ranges.is_empty()) && !row.command.flags.has(Flags::NO_MANDATORY_KEYS) {
+        return Err(CommandError::fixed("ERR Invalid arguments specified for command"));
     }
-    let keys: Vec<FoundKey> =
-        found.ranges.iter().flat_map(|range| range.positions().map(|at| (at, range.flags))).collect();
-    match keys.is_empty() && !row.command.flags.has(Flags::NO_MANDATORY_KEYS) {
-        true => Err(INVALID),
-        false => Ok((request, keys)),
-    }
+    let keys = found.ranges.iter().flat_map(|range| range.positions().map(|at| (at, range.flags)));
+    Ok((request, keys.collect()))
 }

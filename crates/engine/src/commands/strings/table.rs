@@ -2,7 +2,7 @@
 
 use super::values;
 use crate::args::is_word;
-use crate::command::{Command, FoundKeys, KeyFlags, at_least, exactly, key, keys, read, write};
+use crate::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
 use crate::commands::shared::deadline::{always, ex_or_px_from};
 use crate::docs::argument as arg;
 use resp::Request;
@@ -36,7 +36,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("6.2.0", "Reads a string and removes its key in the same step.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
-    write("getex", at_least(2), key(1).changed(), values::getex)
+    write("getex", at_least(2), key(1).changed().noted("It may change the deadline."), values::getex)
         .fast()
         .relative_time(ex_or_px_from::<2>)
         .doc("6.2.0", "Reads a string and, if asked to, changes or removes its key's deadline.")
@@ -119,7 +119,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)")
         .deprecated("2.6.12", "`SET` with the `PX` option")
         .arguments(&[arg::key("key", 0), arg::integer("milliseconds"), arg::string("value")]),
-    write("set", at_least(3), key(1).changed().varying(key_of_set), values::set)
+    write("set", at_least(3), SET_KEY, values::set)
         .grows_memory()
         .relative_time(ex_or_px_from::<3>)
         .doc("1.0.0", "Writes a string to a key, whatever it held; options add conditions and a deadline.")
@@ -178,7 +178,8 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::integer("start"), arg::integer("end")]),
 ];
 
-/// With GET it returns what it replaces.
+const SET_KEY: Keys = key(1).changed().noted("With GET it returns what it replaces.").varying(key_of_set);
+
 fn key_of_set(request: Request<'_>) -> FoundKeys {
     let gets = request.iter().skip(3).any(|word| is_word(word, "GET"));
     FoundKeys::one(1, if gets { KeyFlags::CHANGE } else { KeyFlags::OVERWRITE })
