@@ -22,7 +22,7 @@
 
 use crate::client::Client;
 use crate::clients::ClientHandle;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::context::After;
 use crate::engine::{Engine, Worker};
 use crate::error::CommandResult;
@@ -85,7 +85,7 @@ pub(crate) struct Waiter {
     /// Its place in every line: who came later has a higher one.
     number: u64,
     handle: Arc<ClientHandle>,
-    command: &'static Registered,
+    command: &'static CommandRow,
     request: OwnedRequest,
     db: usize,
     protocol: Protocol,
@@ -181,7 +181,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'a>,
         out: &mut Vec<u8>,
         mut locked: Locked<'_>,
@@ -205,7 +205,7 @@ impl Engine {
     fn line_up(
         &self,
         client: &mut Client,
-        command: &'static Registered,
+        command: &'static CommandRow,
         request: Request<'_>,
         wait: Wait,
         nothing: Vec<u8>,

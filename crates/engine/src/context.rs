@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::blocking;
 use crate::client::Client;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::news::News;
@@ -40,7 +40,7 @@ pub struct ReadCx<'a> {
     pub reply: Reply<'a>,
     pub keys: View<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command that may change keys.
@@ -51,7 +51,7 @@ pub struct WriteCx<'a> {
     pub reply: Reply<'a>,
     pub keys: Recorder<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command about the server or its own connection.
@@ -62,7 +62,7 @@ pub struct ServerCx<'a> {
     pub args: Args<'a>,
     pub reply: Reply<'a>,
     pub now_ms: u64,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
     /// What the connection has to do after this command.
     pub after: After,
 }

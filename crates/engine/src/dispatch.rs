@@ -4,7 +4,7 @@
 use crate::args::Args;
 use crate::blocking::Turn;
 use crate::client::Client;
-use crate::command::{Flags, Handler, Locks, Registered};
+use crate::command::{CommandRow, Flags, Handler, Locks};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
@@ -20,7 +20,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -76,7 +76,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -97,7 +97,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -116,7 +116,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: &mut Reply<'_>,
         locked: &mut Locked<'_>,
@@ -191,7 +191,7 @@ impl Engine {
         &'a self,
         worker: &'a mut Worker,
         client: &'a mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'a>,
         reply: Reply<'a>,
         locked: Locked<'a>,

@@ -6,7 +6,7 @@ use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
-use crate::command::{Flags, Handler, KeyRange, Locks, Registered, registry};
+use crate::command::{CommandRow, Flags, Handler, KeyRange, Locks, registry};
 use crate::context::After;
 use crate::error::CommandError;
 use crate::host::{Clock, Host};
@@ -386,7 +386,7 @@ impl Engine {
             Err(_) if is_http(request) => after = After::Close,
             Err(ref error) => {
                 count_rejected(worker, request);
-                let ends_queue = |row: &Registered| row.command.flags.has(Flags::ENDS_QUEUE);
+                let ends_queue = |row: &CommandRow| row.command.flags.has(Flags::ENDS_QUEUE);
                 if registry().find(request.arg(0)).is_some_and(ends_queue) {
                     // IMPORTANT: it takes locks.
                     ahead.release();
@@ -464,7 +464,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
     ) {
@@ -495,7 +495,7 @@ impl Engine {
 
     /// The row of a request's command, once it has passed the gates that do not depend on state.
     #[inline]
-    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
         let name = request.arg(0);
         let registered = match client.last_command {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
@@ -521,7 +521,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -583,7 +583,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) {
         let ended_ns = self.clock.monotonic_ns();
@@ -653,7 +653,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &Client,
-        registered: &Registered,
+        registered: &CommandRow,
         request: Request<'_>,
         took_ns: u64,
     ) {
@@ -732,7 +732,7 @@ fn count_rejected(worker: &Worker, request: Request<'_>) {
 }
 
 /// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.
-fn subcommand(container: &'static Registered, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+fn subcommand(container: &'static CommandRow, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
     if request.len() < 2 {
         return Ok(container);
     }

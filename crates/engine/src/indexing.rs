@@ -6,7 +6,7 @@
 //! read, and is in the journal, when it is full.
 
 use crate::client::Client;
-use crate::command::{Flags, Handler, KeyFlags, Locks, Registered};
+use crate::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
 use crate::context::{After, Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
@@ -212,7 +212,7 @@ impl Engine {
         &self,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         first_key: Option<(usize, Key<'_>)>,
     ) -> bool {
@@ -233,7 +233,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -253,7 +253,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         mut locked: Locked<'_>,
@@ -348,7 +348,7 @@ pub(crate) fn is_index(name: &[u8]) -> CommandError {
     ))
 }
 
-impl Registered {
+impl CommandRow {
     /// True when a key with which the command does this may not be an index. WATCH is among those that take none: no
     /// effect tells of an index.
     fn refuses_index(&self, flags: KeyFlags) -> bool {

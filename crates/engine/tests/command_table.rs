@@ -1,13 +1,13 @@
 //! Walks the command table: what must hold for every row, and what Redis says of the commands that both have.
 
-use engine::command::{Begin, Find, Flags, Handler, KeyFlags, Locks, Registered, registry};
+use engine::command::{Begin, CommandRow, Find, Flags, Handler, KeyFlags, Locks, registry};
 use resp::OwnedRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Redis's COMMAND INFO; its first lines say what the columns are.
 const REDIS: &str = include_str!("redis_commands.txt");
 
-fn rows() -> impl Iterator<Item = &'static Registered> {
+fn rows() -> impl Iterator<Item = &'static CommandRow> {
     registry().rows().iter().copied()
 }
 
@@ -97,7 +97,7 @@ fn every_group_of_keys_says_what_is_done_with_it() {
     }
 }
 
-fn is_channels(row: &Registered) -> bool {
+fn is_channels(row: &CommandRow) -> bool {
     row.command.keys.specs().iter().any(|spec| spec.flags == KeyFlags::NOT_KEY)
 }
 
@@ -146,7 +146,7 @@ fn commands_of_redis_are_described_as_in_redis() {
 }
 
 /// A row in the words of the fixture.
-fn described(row: &Registered) -> [String; 8] {
+fn described(row: &CommandRow) -> [String; 8] {
     let command = row.command;
     let flags = command.flags.names();
     let (first, last, step) = command.keys.fixed_range();

@@ -1,6 +1,6 @@
 //! Keeps docs/COMMANDS.md equal to the command table, so that the page cannot forget a command or invent one.
 
-use engine::command::{Handler, Registered, registry};
+use engine::command::{CommandRow, Handler, registry};
 use engine::docs::CommandDoc;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -51,12 +51,12 @@ fn a_page_is_a_table_for_each_group() {
 }
 
 /// Each command that can be called: containers cannot, their subcommands can.
-fn callable_rows() -> Vec<&'static Registered> {
+fn callable_rows() -> Vec<&'static CommandRow> {
     registry().rows().iter().copied().filter(|row| !matches!(row.command.handler, Handler::Container)).collect()
 }
 
 /// The page: a table for each group, groups and commands in the order of their names.
-fn page(rows: &[&Registered]) -> String {
+fn page(rows: &[&CommandRow]) -> String {
     let mut groups: BTreeMap<&str, BTreeMap<&str, &CommandDoc>> = BTreeMap::new();
     for row in rows {
         groups.entry(row.group()).or_default().insert(&row.full_name, &row.command.docs);

@@ -15,7 +15,7 @@ pub(crate) use report::Report;
 
 use anyhow::{Context, Result, bail};
 use bar::Bar;
-use engine::command::{Flags, Registered, registry};
+use engine::command::{CommandRow, Flags, registry};
 use engine::restore::Restored;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
 use formats::aof_file::{AofFile, Record};
@@ -226,7 +226,7 @@ fn refusal(request: Request<'_>) -> Option<&'static str> {
     row(request)?.command.flags.has(ABOUT_THE_SERVER).then_some("not a command that changes keys")
 }
 
-fn row(request: Request<'_>) -> Option<&'static Registered> {
+fn row(request: Request<'_>) -> Option<&'static CommandRow> {
     let row = registry().find(request.arg(0))?;
     let name = request.iter().nth(1).unwrap_or_default();
     Some(row.subcommand(name).unwrap_or(row))

@@ -9,7 +9,7 @@ mod row;
 
 pub use flags::Flags;
 pub use key_spec::{Begin, Find, FoundKeys, KeyFlags, KeyRange, KeySpec, Keys, Locks, counted, key, keys, keys_after};
-pub use registry::{ACL_CATEGORIES, Registered, Registry, registry};
+pub use registry::{ACL_CATEGORIES, CommandRow, Registry, registry};
 pub use row::{
     Arity, Command, Declared, Handler, Table, at_least, container, definition, exactly, overview, read, script, server,
     write,

@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
 
 /// A row in its place in the table.
-pub struct Registered {
+pub struct CommandRow {
     pub command: &'static Command,
     /// Position in [`Registry::rows`]; the index of its counters.
     pub index: usize,
@@ -20,15 +20,15 @@ pub struct Registered {
     pub full_name: String,
     pub table: &'static Table,
     /// The rows of its subcommands.
-    pub subcommands: Vec<&'static Registered>,
+    pub subcommands: Vec<&'static CommandRow>,
     /// 1, or 2 for a subcommand: how many arguments its name takes.
     pub name_args: usize,
 }
 
 /// The table of all commands, with its index by name.
 pub struct Registry {
-    rows: Vec<&'static Registered>,
-    by_name: HashTable<&'static Registered>,
+    rows: Vec<&'static CommandRow>,
+    by_name: HashTable<&'static CommandRow>,
 }
 
 /// The one table.
@@ -62,14 +62,14 @@ impl Registry {
         command: &'static Command,
         container: Option<&str>,
         table: &'static Table,
-        subcommands: Vec<&'static Registered>,
-    ) -> &'static Registered {
+        subcommands: Vec<&'static CommandRow>,
+    ) -> &'static CommandRow {
         let full_name = match container {
             Some(container) => format!("{container}|{}", command.name),
             None => command.name.to_owned(),
         };
         let name_args = if container.is_some() { 2 } else { 1 };
-        let registered = Box::leak(Box::new(Registered {
+        let registered = Box::leak(Box::new(CommandRow {
             command,
             index: self.rows.len(),
             full_name,
@@ -82,23 +82,23 @@ impl Registry {
     }
 
     /// All rows, subcommands before their container.
-    pub fn rows(&self) -> &[&'static Registered] {
+    pub fn rows(&self) -> &[&'static CommandRow] {
         &self.rows
     }
 
     /// All top-level commands.
-    pub fn commands(&self) -> impl Iterator<Item = &'static Registered> {
+    pub fn commands(&self) -> impl Iterator<Item = &'static CommandRow> {
         self.rows.iter().copied().filter(|row| row.name_args == 1)
     }
 
     /// The command of that name, in any case.
     #[inline]
-    pub fn find(&self, name: &[u8]) -> Option<&'static Registered> {
+    pub fn find(&self, name: &[u8]) -> Option<&'static CommandRow> {
         self.by_name.find(hash_of(name), |row| name.eq_ignore_ascii_case(row.command.name.as_bytes())).copied()
     }
 
     /// The row of a full name such as `config|get`.
-    pub fn find_full(&self, name: &[u8]) -> Option<&'static Registered> {
+    pub fn find_full(&self, name: &[u8]) -> Option<&'static CommandRow> {
         match memchr::memchr(b'|', name) {
             None => self.find(name),
             Some(bar) => self.find(&name[..bar])?.subcommand(&name[bar + 1..]),
@@ -116,9 +116,9 @@ fn hash_of(name: &[u8]) -> u64 {
     hasher.finish()
 }
 
-impl Registered {
+impl CommandRow {
     /// The subcommand of that name, in any case.
-    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Registered> {
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static CommandRow> {
         self.subcommands.iter().copied().find(|row| name.eq_ignore_ascii_case(row.command.name.as_bytes()))
     }
 

@@ -1,13 +1,13 @@
 //! What must hold for every row, and a few rows in full.
 
 use super::*;
-use crate::command::{Registered, registry};
+use crate::command::{CommandRow, registry};
 
-fn rows() -> impl Iterator<Item = &'static Registered> {
+fn rows() -> impl Iterator<Item = &'static CommandRow> {
     registry().rows().iter().copied()
 }
 
-fn row(name: &str) -> &'static Registered {
+fn row(name: &str) -> &'static CommandRow {
     registry().find_full(name.as_bytes()).unwrap()
 }
 
@@ -19,7 +19,7 @@ fn each_argument(arguments: &[Argument], visit: &mut dyn FnMut(&Argument)) {
 }
 
 /// How COMMAND DOCS readers such as redis-cli would write the command.
-fn syntax(row: &Registered) -> String {
+fn syntax(row: &CommandRow) -> String {
     let mut words = vec![row.full_name.replace('|', " ").to_uppercase()];
     words.extend(row.command.docs.arguments.iter().map(argument_syntax));
     words.join(" ")

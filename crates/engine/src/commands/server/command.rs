@@ -2,7 +2,7 @@
 
 use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
-use crate::command::{Begin, Find, Flags, KeyFlags, KeySpec, Registered, registry};
+use crate::command::{Begin, CommandRow, Find, Flags, KeyFlags, KeySpec, registry};
 use crate::context::ServerCx;
 use crate::docs::Argument;
 use crate::error::{CommandError, CommandResult};
@@ -38,7 +38,7 @@ fn info_of_all(reply: &mut Reply<'_>) {
     registry().commands().for_each(|row| info_of(row, reply));
 }
 
-fn info_of(row: &Registered, reply: &mut Reply<'_>) {
+fn info_of(row: &CommandRow, reply: &mut Reply<'_>) {
     let command = row.command;
     let (first, last, step) = command.keys.fixed_range();
     reply.array(10);
@@ -142,7 +142,7 @@ pub(super) fn docs(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// A map from names to what is said of them.
-fn docs_of_rows(rows: &[&'static Registered], reply: &mut Reply<'_>) {
+fn docs_of_rows(rows: &[&'static CommandRow], reply: &mut Reply<'_>) {
     reply.map(rows.len());
     for row in rows {
         reply.bulk(row.full_name.as_bytes());
@@ -150,7 +150,7 @@ fn docs_of_rows(rows: &[&'static Registered], reply: &mut Reply<'_>) {
     }
 }
 
-fn docs_of(row: &Registered, reply: &mut Reply<'_>) {
+fn docs_of(row: &CommandRow, reply: &mut Reply<'_>) {
     let doc = &row.command.docs;
     let texts = [
         ("summary", Some(doc.summary)),

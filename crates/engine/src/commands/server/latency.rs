@@ -1,6 +1,6 @@
 //! LATENCY: how long commands take, and the spikes of events that took too long.
 
-use crate::command::{Registered, registry};
+use crate::command::{CommandRow, registry};
 use crate::context::ServerCx;
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
@@ -8,14 +8,14 @@ use crate::latency::{Durations, Spikes};
 use std::fmt::Write;
 
 /// The durations of a command over all workers; `None` when it was never called.
-pub(super) fn durations(engine: &Engine, row: &Registered) -> Option<Durations> {
+pub(super) fn durations(engine: &Engine, row: &CommandRow) -> Option<Durations> {
     let mut sum = Durations::default();
     engine.books().iter().for_each(|books| books.histograms.sum_into(row.index, &mut sum));
     (sum.calls() > 0).then_some(sum)
 }
 
 pub(super) fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
-    let rows: Vec<&Registered> = if cx.args.is_empty() {
+    let rows: Vec<&CommandRow> = if cx.args.is_empty() {
         registry().rows().to_vec()
     } else {
         // A container stands for its subcommands.
@@ -23,7 +23,7 @@ pub(super) fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
         named.flat_map(|row| std::iter::once(row).chain(row.subcommands.iter().copied())).collect()
     };
     let called = rows.into_iter().filter_map(|row| Some((row, durations(cx.engine, row)?)));
-    let called: Vec<(&Registered, Durations)> = called.collect();
+    let called: Vec<(&CommandRow, Durations)> = called.collect();
     cx.reply.map(called.len());
     for (row, durations) in &called {
         cx.reply.bulk(row.full_name.as_bytes());
