@@ -202,8 +202,9 @@ impl FoundKeys {
 /// More groups of keys than any command has.
 const SPECS_MAX: usize = 3;
 
-/// All that a row says of a command's keys.
+/// All that a row says of a command's keys. In this order: every request reads the first.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub struct Keys {
     pub locks: Locks,
     specs: [KeySpec; SPECS_MAX],

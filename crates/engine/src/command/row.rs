@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::error::CommandResult;
 use lua::ScriptFlags;
 use resp::Request;
+use std::mem::offset_of;
 
 /// One command or subcommand.
 ///
@@ -33,6 +34,8 @@ pub struct Command {
     pub relative_time: Option<fn(Request<'_>) -> bool>,
     pub docs: CommandDoc,
 }
+
+const _: () = assert!(offset_of!(Command, keys) + offset_of!(Keys, locks) < 64, "what every request reads is spread");
 
 /// Rows with what they have in common.
 pub struct Table {
