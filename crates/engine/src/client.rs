@@ -1,7 +1,7 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
 use crate::clients::ClientHandle;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::commands::Unfinished;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
@@ -59,7 +59,7 @@ pub struct Client {
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines repeat themselves.
-    pub(crate) last_command: Option<&'static Registered>,
+    pub(crate) last_command: Option<&'static CommandRow>,
 }
 
 impl Client {

@@ -2,7 +2,7 @@
 
 use crate::args::Args;
 use crate::client::Client;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
 use crate::news::PendingNotifications;
@@ -39,7 +39,7 @@ pub struct ReadCx<'a> {
     pub reply: Reply<'a>,
     pub keys: View<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command that may change keys.
@@ -50,7 +50,7 @@ pub struct WriteCx<'a> {
     pub reply: Reply<'a>,
     pub keys: Recorder<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command about the server or its own connection.
@@ -61,7 +61,7 @@ pub struct ServerCx<'a> {
     pub args: Args<'a>,
     pub reply: Reply<'a>,
     pub now_ms: u64,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
     /// What the connection has to do after this command.
     pub after: After,
 }
@@ -92,7 +92,7 @@ pub enum After {
 
 impl ReadCx<'_> {
     /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
-    /// [`Keys::Walk`](crate::command::Keys::Walk): they hold no locks, unless they are part of something that holds
+    /// [`Locks::Walk`](crate::command::Locks::Walk): they hold no locks, unless they are part of something that holds
     /// them all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))

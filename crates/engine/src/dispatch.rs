@@ -3,7 +3,7 @@
 
 use crate::args::Args;
 use crate::client::Client;
-use crate::command::{Flags, Handler, Keys, Registered};
+use crate::command::{CommandRow, Flags, Handler, Locks};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
@@ -19,7 +19,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -35,20 +35,18 @@ impl Engine {
             ahead.release();
             return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
         }
-        let (mut locked, first_key) = match command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                let at = usize::from(first);
+        let (mut locked, first_key) = match command.keys.locks {
+            Locks::Key(at) => {
+                let at = usize::from(at);
                 let key = Key::new(request.arg(at));
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
-            keys => {
+            locks => {
                 ahead.release();
-                let locked = match keys {
-                    Keys::Range { .. } | Keys::Counted { .. } => {
-                        self.keyspace.lock_keys_unless_busy(registered.keys(request))
-                    }
-                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
-                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
+                let locked = match locks {
+                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Locks::Everything => self.keyspace.lock_all_unless_busy(),
+                    Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
                 };
                 (locked.ok_or_else(|| self.busy())?, None)
             }
@@ -76,7 +74,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -97,7 +95,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -116,19 +114,14 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: &mut Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
-        let only_key = match registered.command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                Some((usize::from(first), Key::new(request.arg(usize::from(first)))))
-            }
-            _ => None,
-        };
+        let only_key = registered.only_key(request);
         let result = match registered.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
@@ -180,7 +173,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
@@ -210,9 +203,9 @@ impl Engine {
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
                 }
-                let seen = match command.keys {
+                let seen = match command.keys.locks {
                     // What is about the server, such as INFO, tells of no change that somebody could miss.
-                    Keys::Walk if !command.flags.has(Flags::READONLY) => 0,
+                    Locks::Walk if !command.flags.has(Flags::READONLY) => 0,
                     _ => cx.keys.seen(),
                 };
                 let mut keys = cx.keys;

@@ -5,7 +5,7 @@ use crate::batch_limit::BATCH_BYTES_MAX;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
-use crate::command::{Flags, Handler, Keys, Registered, registry};
+use crate::command::{CommandRow, Flags, Handler, KeyRange, Locks, registry};
 use crate::commit::PendingBatch;
 use crate::context::After;
 use crate::error::CommandError;
@@ -295,16 +295,14 @@ impl Engine {
         }
         for request in requests.take(BATCH_MAX) {
             let Ok(registered) = self.find(client, request) else { break };
-            match registered.command.keys {
-                Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                    keys.push(Key::new(request.arg(usize::from(first))));
-                }
-                _ if matches!(registered.command.handler, Handler::Script(_))
-                    && request.len() > 3
-                    && request.arg(2) == b"1" =>
-                {
-                    keys.push(Key::new(request.arg(3)));
-                }
+            match registered.command.keys.locks {
+                Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
+                Locks::Declared => match registered.found_keys(request).ranges[..] {
+                    [KeyRange { first, last, .. }] if first == last => {
+                        keys.push(Key::new(request.arg(first as usize)));
+                    }
+                    _ => break,
+                },
                 _ => break,
             }
         }
@@ -361,7 +359,7 @@ impl Engine {
         if let Ok(registered) = found
             && let Some(until_ms) =
                 self.pause.holds(|| self.may_write(client, registered, request), worker.monotonic_ms())
-            && !is_exempt_from_pause(registered)
+            && !registered.command.flags.has(Flags::PAUSE_EXEMPT)
             && self.gates(client, registered, request).is_ok()
         {
             client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
@@ -383,7 +381,7 @@ impl Engine {
             Err(_) if is_http(request) => after = After::Close,
             Err(ref error) => {
                 count_rejected(worker, request);
-                let ends_queue = |row: &Registered| row.command.flags.has(Flags::ENDS_QUEUE);
+                let ends_queue = |row: &CommandRow| row.command.flags.has(Flags::ENDS_QUEUE);
                 if registry().find(request.arg(0)).is_some_and(ends_queue) {
                     // IMPORTANT: it takes locks.
                     ahead.release();
@@ -404,7 +402,10 @@ impl Engine {
         if self.is_restricted() && client.depends_on > depended_on {
             self.hide_what_is_not_kept(worker, client, out, reply_at, depended_on);
         }
-        if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
+        if client.caching
+            && client.transaction.is_none()
+            && !found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::KEEPS_CACHING))
+        {
             // It was for this command, or for this transaction.
             client.caching = false;
         }
@@ -412,7 +413,7 @@ impl Engine {
             ReplyMode::On => {}
             // What tells of subscriptions is no reply, whatever it looks like in RESP2.
             ReplyMode::Off | ReplyMode::Skipping
-                if found.as_ref().is_ok_and(|row| row.full_name.ends_with("subscribe"))
+                if found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::SENDS_MESSAGES))
                     && out.get(reply_at).is_none_or(|byte| *byte != b'-') => {}
             ReplyMode::Off => silence(out, reply_at, &mut after),
             ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
@@ -463,7 +464,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
     ) {
@@ -494,7 +495,7 @@ impl Engine {
 
     /// The row of a request's command, once it has passed the gates that do not depend on state.
     #[inline]
-    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
         let name = request.arg(0);
         let registered = match client.last_command {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
@@ -520,7 +521,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -582,7 +583,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) {
         let ended_ns = self.clock.monotonic_ns();
@@ -601,7 +602,7 @@ impl Engine {
             books.histograms.add(registered.index, took_ns);
         }
         self.note_slow(worker, client, registered, request, took_ns);
-        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
+        if self.monitors.any() && !registered.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
             self.feed_monitors(worker, client, request);
         }
     }
@@ -656,7 +657,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &Client,
-        registered: &Registered,
+        registered: &CommandRow,
         request: Request<'_>,
         took_ns: u64,
     ) {
@@ -732,18 +733,8 @@ fn count_rejected(worker: &Worker, request: Request<'_>) {
     }
 }
 
-/// True for CLIENT and its subcommands.
-fn is_about_clients(registered: &Registered) -> bool {
-    registered.full_name.starts_with("client|")
-}
-
-/// Commands that a pause does not hold, or nobody could end it.
-fn is_exempt_from_pause(registered: &Registered) -> bool {
-    is_about_clients(registered) || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
-}
-
 /// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.
-fn subcommand(container: &'static Registered, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+fn subcommand(container: &'static CommandRow, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
     if request.len() < 2 {
         return Ok(container);
     }

@@ -6,7 +6,7 @@
 //! read, and is in the journal, when it is full.
 
 use crate::client::Client;
-use crate::command::{Handler, Keys, Registered};
+use crate::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
 use crate::context::{After, Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
@@ -246,14 +246,14 @@ impl Engine {
         &self,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         first_key: Option<(usize, Key<'_>)>,
     ) -> bool {
         if let Some((_, key)) = first_key {
             return locked.db(db, key).indexes().position(key.name).is_some();
         }
-        if !matches!(registered.command.keys, Keys::Range { .. } | Keys::Counted { .. }) {
+        if registered.command.keys.locks != Locks::Keys {
             return false;
         }
         let Some((_, shard)) = locked.shards().next() else { return false };
@@ -267,7 +267,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -285,19 +285,19 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> CommandResult {
         let indexes = self.indexes();
-        let met =
-            || registered.key_positions(request).filter_map(|at| indexes.find(request.arg(at)).map(|one| (at, one)));
-        let changed = met().find(|(at, _)| registered.writes_key_at(*at));
-        if let Some((_, index)) = changed {
+        let found = registered.found_keys(request);
+        let keys = || found.ranges.iter().flat_map(|range| range.positions().map(|at| (request.arg(at), range.flags)));
+        let met = || keys().filter_map(|(name, flags)| indexes.find(name).map(|index| (index, flags)));
+        if let Some((index, _)) = met().find(|(_, flags)| registered.refuses_index(*flags)) {
             return Err(is_index(&index.name));
         }
-        if let Some((_, index)) = met().find(|(_, index)| !index.is_built()) {
+        if let Some((index, _)) = met().find(|(index, _)| !index.is_built()) {
             let name = index.name.escape_ascii();
             return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
         }
@@ -372,11 +372,11 @@ pub(crate) fn is_index(name: &[u8]) -> CommandError {
     ))
 }
 
-impl Registered {
-    /// True when the command may change the key at a position of its request.
-    fn writes_key_at(&self, at: usize) -> bool {
-        const READS_THE_REST: [&str; 4] = ["zrangestore", "zunionstore", "zinterstore", "zdiffstore"];
-        // WATCH is among them: no effect tells of an index.
-        matches!(self.command.handler, Handler::Write(_)) && (at == 1 || !READS_THE_REST.contains(&self.command.name))
+impl CommandRow {
+    /// True when a key with which the command does this may not be an index. WATCH is among those that take none: no
+    /// effect tells of an index.
+    fn refuses_index(&self, flags: KeyFlags) -> bool {
+        let may_be = !flags.writes() && self.command.flags.has(Flags::READS_INDEXES);
+        matches!(self.command.handler, Handler::Write(_)) && !may_be
     }
 }

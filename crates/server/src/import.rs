@@ -15,7 +15,7 @@ pub(crate) use report::Report;
 
 use anyhow::{Context, Result, bail};
 use bar::Bar;
-use engine::command::{Flags, Registered, registry};
+use engine::command::{CommandRow, Flags, registry};
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
 use formats::Value;
 use formats::aof_file::{AofFile, Record};
@@ -215,14 +215,12 @@ impl Player {
 
 /// Why a command is not for a file to give: Redis writes none that is about the server or a connection.
 fn refusal(request: Request<'_>) -> Option<&'static str> {
-    const ABOUT_THE_SERVER: Flags = Flags(Flags::ADMIN.0 | Flags::NO_AUTH.0 | Flags::PUBSUB.0 | Flags::BLOCKING.0);
-    let row = row(request)?;
-    let flags = row.command.flags.0;
-    let is_refused = flags & ABOUT_THE_SERVER.0 != 0 || row.full_name.starts_with("client");
-    is_refused.then_some("not a command that changes keys")
+    const ABOUT_THE_SERVER: Flags =
+        Flags::ADMIN.union(Flags::NO_AUTH).union(Flags::PUBSUB).union(Flags::BLOCKING).union(Flags::PAUSE_EXEMPT);
+    row(request)?.command.flags.has(ABOUT_THE_SERVER).then_some("not a command that changes keys")
 }
 
-fn row(request: Request<'_>) -> Option<&'static Registered> {
+fn row(request: Request<'_>) -> Option<&'static CommandRow> {
     let row = registry().find(request.arg(0))?;
     let name = request.iter().nth(1).unwrap_or_default();
     Some(row.subcommand(name).unwrap_or(row))
@@ -231,19 +229,5 @@ fn row(request: Request<'_>) -> Option<&'static Registered> {
 /// True when a command speaks of a time from now. Redis writes deadlines as instants only, but files made by others may
 /// have these: for them, now is now.
 fn is_relative(request: Request<'_>) -> bool {
-    let is = |at: usize, word: &str| request.arg(at).eq_ignore_ascii_case(word.as_bytes());
-    let any_from =
-        |first: usize, words: &[&str]| (first..request.len()).any(|at| words.iter().any(|word| is(at, word)));
-    match request.arg(0).to_ascii_lowercase().as_slice() {
-        b"expire" | b"pexpire" | b"setex" | b"psetex" | b"hexpire" | b"hpexpire" => true,
-        b"set" => any_from(3, &["EX", "PX"]),
-        b"getex" => any_from(2, &["EX", "PX"]),
-        // Their options stand in front of FIELDS, and fields may be called anything.
-        b"hsetex" | b"hgetex" => {
-            let fields = (2..request.len()).find(|at| is(*at, "FIELDS")).unwrap_or(request.len());
-            (2..fields).any(|at| is(at, "EX") || is(at, "PX"))
-        }
-        b"restore" => request.len() > 3 && request.arg(2) != b"0" && !any_from(4, &["ABSTTL"]),
-        _ => false,
-    }
+    row(request).is_some_and(|row| row.is_relative(request))
 }

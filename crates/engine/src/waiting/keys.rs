@@ -22,7 +22,7 @@
 use super::{Blocked, Event, Ticket};
 use crate::client::Client;
 use crate::clients::ClientHandle;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::engine::{Engine, Worker};
 use crate::news::PendingNotifications;
 use keyspace::db::Db;
@@ -98,7 +98,7 @@ pub(crate) struct Waiter {
     /// Its place in every queue: who came later has a higher one.
     number: u64,
     handle: Arc<ClientHandle>,
-    command: &'static Registered,
+    command: &'static CommandRow,
     request: OwnedRequest,
     db: usize,
     protocol: Protocol,
@@ -160,7 +160,7 @@ impl WaitKeys {
         }
     }
 
-    fn of<'a>(&'a self, command: &'static Registered, request: Request<'a>) -> impl Iterator<Item = Key<'a>> {
+    fn of<'a>(&'a self, command: &'static CommandRow, request: Request<'a>) -> impl Iterator<Item = Key<'a>> {
         command.key_positions(request).filter(|at| self.has(*at)).map(move |at| Key::new(request.arg(at)))
     }
 }
@@ -248,7 +248,7 @@ impl Engine {
     pub(crate) fn begin_wait(
         &self,
         client: &mut Client,
-        command: &'static Registered,
+        command: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         reply_at: usize,
