@@ -4,6 +4,13 @@
 //! ```sh
 //! cargo run --release -p lua --example call_speed
 //! ```
+//!
+//! A number as argument is how often each script runs in one round; a small one suits an instruction count, which
+//! does not depend on what else the machine does:
+//!
+//! ```sh
+//! valgrind --tool=callgrind target/release/examples/call_speed 500
+//! ```
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -48,7 +55,10 @@ impl Host for Nothing {
 }
 
 fn main() {
-    const RUNS: u32 = 100_000;
+    let runs: u32 = match std::env::args().nth(1) {
+        Some(number) => number.parse().expect("the argument is how often each script runs"),
+        None => 100_000,
+    };
     let mut state = State::new(Limits::default());
     println!("an empty state holds {} bytes", state.memory_bytes());
     let mut out = Vec::new();
@@ -71,10 +81,10 @@ fn main() {
         let mut best = f64::MAX;
         for _ in 0..10 {
             let begin = cpu_ns();
-            (0..RUNS).for_each(&mut run);
-            best = best.min((cpu_ns() - begin) as f64 / f64::from(RUNS));
+            (0..runs).for_each(&mut run);
+            best = best.min((cpu_ns() - begin) as f64 / f64::from(runs));
         }
-        let mut each: Vec<u128> = (0..RUNS)
+        let mut each: Vec<u128> = (0..runs)
             .map(|i| {
                 let begin = Instant::now();
                 run(i);

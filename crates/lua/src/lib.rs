@@ -7,6 +7,10 @@
 //! Inside: `stack` is the raw Lua API with a safe face (read its rule on errors first), `context` what the functions
 //! of a state share, `heap` its memory. `api` is the `redis` table, `reply` the conversions, `sandbox` the globals, and `bits`,
 //! `cjson`, `cmsgpack` and `structs` are the libraries.
+//!
+//! Lua itself is version 5.1.5 from the package `lua-src`, under the MIT licence (Copyright (C) 1994-2012 Lua.org,
+//! PUC-Rio), with the changes in `patches/holdfast.patch`; `build.rs` applies and compiles them. The raw bindings are those
+//! of `mlua-sys` with its feature `external`: `mlua` would build a copy of its own, without the changes.
 
 mod api;
 mod bits;
