@@ -1,4 +1,4 @@
-//! Short texts and numbers without allocation: what may be on the way of a Lua error must not need a destructor.
+//! Short texts and numbers without allocation. Knows how C prints numbers and ends strings.
 
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -78,6 +78,12 @@ impl Digits {
         // SAFETY: the first `text.len()` bytes were just written (at most 20).
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast(), text.len()) }
     }
+}
+
+/// What C takes for the string.
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    &bytes[..end]
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! The `cjson` library, with the rules of lua-cjson 2.1.0 as Redis carries it: settings, and the two ways.
+//! The `cjson` library, with the rules of lua-cjson 2.1.0 as Redis carries it: the settings, and
+//! a file for each direction. Knows nothing of Redis's data.
 
 mod decode;
 mod encode;
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 
 use crate::context::Context;
-use crate::sandbox::upvalue;
-use crate::stack::{Raise, Returned, Stack, Type, function_of};
-use crate::text::Text;
+use crate::vm::{Raise, Returned, Stack, Text, Type, function_of, upvalue};
 
 /// The settings of one `cjson` table, in memory that Lua owns.
 #[derive(Clone, Copy)]
@@ -40,20 +39,18 @@ const DEFAULTS: Settings = Settings {
 /// Pushes a new `cjson` table with settings of its own.
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 16);
-    let settings: *mut Settings = stack.push_userdata(size_of::<Settings>()).cast();
-    // SAFETY: a new block of this size, aligned for anything.
-    unsafe { settings.write(DEFAULTS) };
+    stack.push_userdata(DEFAULTS);
     for (name, function) in [
-        (c"encode", function_of(encode::encode)),
-        (c"decode", function_of(decode::decode)),
-        (c"encode_sparse_array", function_of(encode_sparse_array)),
-        (c"encode_max_depth", function_of(encode_max_depth)),
-        (c"decode_max_depth", function_of(decode_max_depth)),
-        (c"encode_number_precision", function_of(encode_number_precision)),
-        (c"encode_keep_buffer", function_of(encode_keep_buffer)),
-        (c"encode_invalid_numbers", function_of(encode_invalid_numbers)),
-        (c"decode_invalid_numbers", function_of(decode_invalid_numbers)),
-        (c"new", function_of(new)),
+        ("encode", function_of(encode::encode)),
+        ("decode", function_of(decode::decode)),
+        ("encode_sparse_array", function_of(encode_sparse_array)),
+        ("encode_max_depth", function_of(encode_max_depth)),
+        ("decode_max_depth", function_of(decode_max_depth)),
+        ("encode_number_precision", function_of(encode_number_precision)),
+        ("encode_keep_buffer", function_of(encode_keep_buffer)),
+        ("encode_invalid_numbers", function_of(encode_invalid_numbers)),
+        ("decode_invalid_numbers", function_of(decode_invalid_numbers)),
+        ("new", function_of(new)),
     ] {
         stack.copy(-1);
         stack.push_function(function, 1);
@@ -61,11 +58,11 @@ pub(crate) fn open(stack: Stack<'_>) {
     }
     stack.pop(1);
     stack.push_null();
-    stack.set_field(-2, c"null");
+    stack.set_field(-2, "null");
     stack.push_bytes(b"cjson");
-    stack.set_field(-2, c"_NAME");
+    stack.set_field(-2, "_NAME");
     stack.push_bytes(b"2.1.0");
-    stack.set_field(-2, c"_VERSION");
+    stack.set_field(-2, "_VERSION");
 }
 
 /// The settings of the running function's table.
@@ -74,16 +71,14 @@ fn settings(stack: Stack<'_>) -> Settings {
     unsafe { *stack.userdata(upvalue(1)).cast::<Settings>() }
 }
 
-/// Puts the settings of the table on top back to what they were at first. Redis lets a script's settings stay for all that
-/// follow; with a state per thread that would make a script's result depend on where it runs.
-pub(crate) fn reset(stack: Stack<'_>, name: &CStr) {
-    stack.get_field(-1, name);
-    // SAFETY: the function's first upvalue is its settings, and room was asked for by the caller.
-    unsafe {
-        if !mlua_sys::lua_getupvalue(stack.raw(), -1, 1).is_null() {
-            stack.userdata(-1).cast::<Settings>().write(DEFAULTS);
-            stack.pop(1);
-        }
+/// Puts the settings of the `cjson` table on top back to what they were at first. Redis lets a script's settings stay for
+/// all that follow; with a state for each thread a script's result would depend on where it runs.
+pub(crate) fn reset(stack: Stack<'_>) {
+    stack.get_field(-1, "encode");
+    if stack.push_bound(-1, 1) {
+        // SAFETY: the first value bound to the function is its settings, see `open`.
+        unsafe { stack.userdata(-1).cast::<Settings>().write(DEFAULTS) };
+        stack.pop(1);
     }
     stack.pop(1);
 }
@@ -95,9 +90,11 @@ fn change(stack: Stack<'_>, arguments: c_int, change: impl FnOnce(&mut Settings)
     }
     stack.set_len(arguments);
     Context::of(stack).settings_touched.set(true);
-    // SAFETY: as in `settings`; no other borrow exists while a setting function runs.
-    change(unsafe { &mut *stack.userdata(upvalue(1)).cast::<Settings>() })?;
-    Ok(arguments)
+    let mut settings = settings(stack);
+    let changed = change(&mut settings);
+    // SAFETY: as in `settings`. What came before a wrong argument is set, as in Redis.
+    unsafe { stack.userdata(upvalue(1)).cast::<Settings>().write(settings) };
+    changed.map(|()| arguments)
 }
 
 /// Sets a number from an argument, if given, and pushes it.

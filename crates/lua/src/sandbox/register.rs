@@ -1,81 +1,18 @@
-//! Libraries of functions: loading one, and `redis.register_function`. Refuses to know how they are stored or called by name.
+//! `redis.register_function`: what a library says while it is loaded. Refuses to know how functions are stored or called.
 
 use std::ffi::c_int;
-use std::time::{Duration, Instant};
 
-use crate::api::{self, Version};
-use crate::context::Context;
-use crate::reply;
-use crate::sandbox;
+use crate::context::{Context, FunctionInfo, Registration};
+use crate::convert::fail;
 use crate::shebang::ScriptFlags;
-use crate::stack::{Raise, Returned, Stack, Type, function_of};
+use crate::vm::{Cursor, Raise, Returned, Stack, Type};
 
-/// A function that a library registered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionInfo {
-    pub name: String,
-    pub description: Option<Vec<u8>>,
-    pub flags: ScriptFlags,
-}
-
-/// A library that is being loaded gets this long; it should only register functions.
-const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
-
-pub(crate) struct Registration {
-    pub(crate) info: FunctionInfo,
-    /// The function, kept in the registry.
-    pub(crate) function: c_int,
-}
-
-/// The globals of a library while it loads: `redis` has little more than `register_function`.
-pub(crate) fn push_loading_globals(stack: Stack<'_>, version: &Version) -> c_int {
-    stack.push_table(0, 4);
-    stack.push_table(0, 12);
-    sandbox::set(stack, c"register_function", function_of(register_function));
-    api::set_common_fields(stack, version);
-    sandbox::set_missing_is_error(stack);
-    stack.set_field(-2, c"redis");
-    sandbox::protect(stack);
-    stack.keep()
-}
-
-thread_local! {
-    /// When the library that is being loaded on this thread must be done. Loading one does not lead to
-    /// loading another, so there is one at a time.
-    static LOAD_UNTIL: std::cell::Cell<Option<Instant>> = const { std::cell::Cell::new(None) };
-}
-
-/// Runs `load` with a deadline.
-pub(crate) fn within_load_time<R>(load: impl FnOnce() -> R) -> R {
-    LOAD_UNTIL.set(Some(Instant::now() + LOAD_TIME_MAX));
-    let result = load();
-    LOAD_UNTIL.set(None);
-    result
-}
-
-/// Asked by the tick: has the library that is being loaded run out of time?
-pub(crate) fn is_overdue(context: &Context) -> bool {
-    let overdue = LOAD_UNTIL.get().is_some_and(|until| Instant::now() > until);
-    if overdue {
-        context.killed.set(true);
-        // SAFETY: the cell is borrowed for one store.
-        unsafe { *context.kill_message.get() = b"FUNCTION LOAD timeout".to_vec() };
-    }
-    overdue
-}
-
-fn fail(stack: Stack<'_>, message: &str) -> Raise {
-    reply::push_error(stack, message.as_bytes());
-    stack.raise()
-}
-
-fn register_function(stack: Stack<'_>) -> Returned {
+pub(super) fn register_function(stack: Stack<'_>) -> Returned {
     let context = Context::of(stack);
-    // SAFETY: the cell is borrowed for one look.
-    if unsafe { (*context.loading.get()).is_none() } {
+    let mut loading = context.loading.borrow_mut();
+    let Some(list) = loading.as_mut() else {
         return Err(fail(stack, "redis.register_function can only be called on FUNCTION LOAD command"));
-    }
-    // Indices of the arguments, all still on the stack, so that nothing of Rust owns anything when Lua is asked.
+    };
     let arguments = match stack.len() {
         1 => named(stack)?,
         2 => positional(stack)?,
@@ -83,18 +20,14 @@ fn register_function(stack: Stack<'_>) -> Returned {
     };
     stack.copy(arguments.function);
     let function = stack.keep();
-    let refused = {
-        // SAFETY: no Lua code runs in this block, so the list has one borrower.
-        let list = unsafe { (*context.loading.get()).as_mut() }.expect("looked at above");
-        register(list, stack, &arguments, function)
-    };
-    if let Some(message) = refused {
+    if let Some(message) = register(list, stack, &arguments, function) {
         stack.drop_kept(function);
         return Err(fail(stack, message));
     }
     Ok(0)
 }
 
+/// Where the arguments are on the stack.
 struct Arguments {
     name: c_int,
     description: Option<c_int>,
@@ -126,7 +59,7 @@ fn register(
 }
 
 fn positional(stack: Stack<'_>) -> Result<Arguments, Raise> {
-    // Converts a number to its text in place, so that reading it later cannot fail.
+    // A number becomes its text in place.
     if stack.bytes(1).is_none() {
         return Err(fail(stack, "first argument to redis.register_function must be a string"));
     }
@@ -151,8 +84,8 @@ fn named(stack: Stack<'_>) -> Result<Arguments, Raise> {
         stack.push_nil();
     }
     let mut flags = ScriptFlags::default();
-    stack.push_nil();
-    while stack.next(TABLE) {
+    let mut cursor = Cursor::default();
+    while stack.next(TABLE, &mut cursor) {
         if stack.kind(-2) != Type::String {
             return Err(fail(stack, "named argument key given to redis.register_function is not a string"));
         }
@@ -187,7 +120,7 @@ fn named(stack: Stack<'_>) -> Result<Arguments, Raise> {
         } else {
             return Err(fail(stack, "unknown argument given to redis.register_function"));
         }
-        stack.pop(1);
+        stack.pop(2);
     }
     if stack.kind(name) == Type::Nil {
         return Err(fail(stack, "redis.register_function must get a function name argument"));

@@ -1,12 +1,10 @@
-//! Lua values to JSON.
+//! Lua values to JSON. Knows nothing of Redis.
 
 use std::ffi::c_int;
 
 use super::{Settings, settings};
-use crate::context::Context;
-use crate::nesting::Nesting;
-use crate::stack::{Raise, Returned, Stack, Type};
-use crate::text::Digits;
+use crate::context::{Context, Kind, Nesting};
+use crate::vm::{Cursor, Digits, Raise, Returned, Stack, Type};
 
 pub(super) fn encode(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
@@ -14,9 +12,10 @@ pub(super) fn encode(stack: Stack<'_>) -> Returned {
     }
     let context = Context::of(stack);
     let encoder = Encoder { stack, settings: settings(stack), context };
-    let json = context.scratch();
-    encoder.all(json, context.nesting())?;
-    stack.push_bytes(json);
+    let mut json = context.scratch();
+    encoder.all(&mut json, &mut context.nesting())?;
+    stack.check_memory(json.len())?;
+    stack.push_bytes(&json);
     Ok(1)
 }
 
@@ -32,10 +31,10 @@ impl Encoder<'_> {
         let stack = self.stack;
         stack.copy(1);
         self.value(json, open)?;
-        // Every open table is on the stack; an object has its current key above it.
+        // Every open table is on the stack.
         while let Some(top) = open.last_mut() {
-            if top.map {
-                if !stack.next(-2) {
+            if top.is_map() {
+                if !stack.next(-1, &mut top.cursor) {
                     json.push(b'}');
                     open.pop();
                     stack.pop(1);
@@ -57,6 +56,7 @@ impl Encoder<'_> {
                     }
                     _ => return Err(self.refuse(-2, "table key must be a number or string")),
                 }
+                stack.remove(-2);
             } else {
                 if top.position as usize == top.left {
                     json.push(b']');
@@ -70,7 +70,7 @@ impl Encoder<'_> {
                 top.position += 1;
                 stack.raw_get_at(-1, top.position);
             }
-            self.context.check_scratch(stack)?;
+            self.context.check_scratch(json)?;
             self.value(json, open)?;
         }
         Ok(())
@@ -100,12 +100,11 @@ impl Encoder<'_> {
         match self.array_len()? {
             Some(len) if len > 0 => {
                 json.push(b'[');
-                open.push(Nesting::array(len as usize));
+                open.push(Nesting::new(Kind::Array, len as usize));
             }
             _ => {
                 json.push(b'{');
-                open.push(Nesting::map(0));
-                self.stack.push_nil();
+                open.push(Nesting::new(Kind::Map, 0));
             }
         }
         Ok(())
@@ -115,11 +114,11 @@ impl Encoder<'_> {
     fn array_len(&self) -> Result<Option<c_int>, Raise> {
         let (stack, settings) = (self.stack, &self.settings);
         let (mut max, mut items): (c_int, c_int) = (0, 0);
-        stack.push_nil();
-        while stack.next(-2) {
-            let key = stack.number(-2);
-            if stack.kind(-2) != Type::Number || key < 1.0 || key.floor() != key {
-                stack.pop(2);
+        let mut cursor = Cursor::default();
+        while stack.next(-1, &mut cursor) {
+            let (kind, key) = (stack.kind(-2), stack.number(-2));
+            stack.pop(2);
+            if kind != Type::Number || key < 1.0 || key.floor() != key {
                 return Ok(None);
             }
             if key > f64::from(max) {
@@ -127,7 +126,6 @@ impl Encoder<'_> {
                 max = if key < 2_147_483_648.0 { key as c_int } else { c_int::MIN };
             }
             items = items.saturating_add(1);
-            stack.pop(1);
         }
         let sparse = settings.sparse_ratio > 0
             && max > items.saturating_mul(settings.sparse_ratio)

@@ -3,7 +3,7 @@
 //! A script makes and drops a dozen small objects per call. Lua tells the size when it frees, so a free list per
 //! size class needs no header and no search; what is larger goes to the global allocator.
 
-use std::alloc::{Layout, alloc, dealloc, realloc};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -14,6 +14,8 @@ const SMALL_MAX: usize = 512;
 const CLASSES: usize = SMALL_MAX / GRAIN;
 /// Small objects are cut from chunks of this size, kept until the state ends.
 const CHUNK: usize = 32 * 1024;
+/// What [`Heap::has_room`] leaves, at most.
+const RESERVE_MAX: usize = 64 * 1024;
 
 /// Bytes that all heaps of the process have of the global allocator.
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
@@ -23,8 +25,10 @@ pub fn total_bytes() -> usize {
     TOTAL.load(Relaxed)
 }
 
-pub(crate) struct Heap {
+pub(super) struct Heap {
     used: usize,
+    /// The limit in force: `bytes_max`, or none while it is lifted.
+    allowed: usize,
     bytes_max: usize,
     free: [*mut Free; CLASSES],
     /// The uncut rest of the newest chunk.
@@ -38,21 +42,59 @@ struct Free {
 }
 
 impl Heap {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Heap { used: 0, bytes_max, free: [null_mut(); CLASSES], rest: null_mut(), rest_bytes: 0, chunks: Vec::new() }
+    /// Without a limit, and with that lifted.
+    pub(super) fn new() -> Self {
+        Heap {
+            used: 0,
+            allowed: usize::MAX,
+            bytes_max: usize::MAX,
+            free: [null_mut(); CLASSES],
+            rest: null_mut(),
+            rest_bytes: 0,
+            chunks: Vec::new(),
+        }
     }
 
-    pub(crate) fn used_bytes(&self) -> usize {
+    pub(super) fn used_bytes(&self) -> usize {
         self.used
     }
 
     /// What the state holds of the global allocator's, about: what it uses, or what small objects were ever cut from.
-    pub(crate) fn footprint_bytes(&self) -> usize {
+    pub(super) fn footprint_bytes(&self) -> usize {
         self.used.max(self.chunks.len() * CHUNK)
     }
 
-    pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
+    pub(super) fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Sets the limit, which stays lifted if it is.
+    pub(super) fn set_bytes_max(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
+        if self.allowed != usize::MAX {
+            self.allowed = bytes_max;
+        }
+    }
+
+    /// From here on no request is refused; one that the system refuses ends the process, as it does for a `Vec`.
+    #[inline]
+    pub(super) fn lift_limit(&mut self) {
+        self.allowed = usize::MAX;
+    }
+
+    /// From here on the limit holds. False: more is in use already.
+    #[inline]
+    pub(super) fn enforce_limit(&mut self) -> bool {
+        self.allowed = self.bytes_max;
+        self.used <= self.bytes_max
+    }
+
+    /// May so many bytes more be used while the limit is lifted? A little is left for what cannot ask, and for a script
+    /// that goes on after the error: the collector works only when something is allocated.
+    #[inline]
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let reserve = (self.bytes_max / 16).min(RESERVE_MAX);
+        self.used.saturating_add(bytes) <= self.bytes_max - reserve
     }
 
     /// `lua_Alloc`: null means "not enough memory", which Lua turns into an error of the script. Shrinking never fails.
@@ -60,7 +102,7 @@ impl Heap {
     /// # Safety
     /// `block` is null or was returned by this heap for `old` bytes and not freed since.
     #[inline]
-    pub(crate) unsafe fn resize(&mut self, block: *mut u8, old: usize, new: usize) -> *mut u8 {
+    pub(super) unsafe fn resize(&mut self, block: *mut u8, old: usize, new: usize) -> *mut u8 {
         let old = if block.is_null() { 0 } else { old };
         if new == 0 {
             // SAFETY: the caller's promise.
@@ -68,7 +110,7 @@ impl Heap {
             self.used -= old;
             return null_mut();
         }
-        if new > old && new - old > self.bytes_max.saturating_sub(self.used) {
+        if new > old && new - old > self.allowed.saturating_sub(self.used) {
             return null_mut();
         }
         // SAFETY: the caller's promise.
@@ -84,7 +126,7 @@ impl Heap {
     #[inline]
     unsafe fn obtain(&mut self, block: *mut u8, old: usize, new: usize) -> *mut u8 {
         if block.is_null() {
-            return if new <= SMALL_MAX { self.take(class_of(new)) } else { large(new) };
+            return if new <= SMALL_MAX { self.take(class_of(new)) } else { self.large(new) };
         }
         let (small_before, small_after) = (old <= SMALL_MAX, new <= SMALL_MAX);
         if small_before && small_after && class_of(old) == class_of(new) {
@@ -93,12 +135,13 @@ impl Heap {
         if !small_before && !small_after {
             // SAFETY: a large block came from the global allocator with this layout.
             let moved = unsafe { realloc(block, layout(old), new) };
-            if !moved.is_null() {
-                TOTAL.fetch_add(new.wrapping_sub(old), Relaxed);
+            if moved.is_null() {
+                return self.refused(new);
             }
+            TOTAL.fetch_add(new.wrapping_sub(old), Relaxed);
             return moved;
         }
-        let moved = if small_after { self.take(class_of(new)) } else { large(new) };
+        let moved = if small_after { self.take(class_of(new)) } else { self.large(new) };
         if moved.is_null() {
             // A block is never too large for what it is freed as later, unless it is the global allocator's.
             return if new < old && small_before { block } else { moved };
@@ -138,7 +181,7 @@ impl Heap {
                 self.free[class] = piece;
                 self.rest_bytes -= size;
             }
-            let chunk = large(CHUNK);
+            let chunk = self.large(CHUNK);
             if chunk.is_null() {
                 return null_mut();
             }
@@ -151,6 +194,28 @@ impl Heap {
         self.rest = unsafe { self.rest.add(bytes) };
         self.rest_bytes -= bytes;
         block
+    }
+
+    fn large(&self, bytes: usize) -> *mut u8 {
+        if bytes > isize::MAX as usize - GRAIN {
+            return self.refused(bytes);
+        }
+        // SAFETY: the layout is not empty.
+        let block = unsafe { alloc(layout(bytes)) };
+        if block.is_null() {
+            return self.refused(bytes);
+        }
+        TOTAL.fetch_add(bytes, Relaxed);
+        block
+    }
+
+    /// The system has no memory: Lua raises an error, but no error may be raised while the limit is lifted.
+    #[cold]
+    fn refused(&self, bytes: usize) -> *mut u8 {
+        if self.allowed == usize::MAX {
+            handle_alloc_error(layout(bytes.min(isize::MAX as usize - GRAIN)));
+        }
+        null_mut()
     }
 
     /// # Safety
@@ -192,28 +257,23 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes, GRAIN).expect("Lua asks for less than isize::MAX bytes")
 }
 
-fn large(bytes: usize) -> *mut u8 {
-    if bytes > isize::MAX as usize - GRAIN {
-        return null_mut();
-    }
-    // SAFETY: the layout is not empty.
-    let block = unsafe { alloc(layout(bytes)) };
-    if !block.is_null() {
-        TOTAL.fetch_add(bytes, Relaxed);
-    }
-    block
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn limited(bytes_max: usize) -> Heap {
+        let mut heap = Heap::new();
+        heap.set_bytes_max(bytes_max);
+        heap.enforce_limit();
+        heap
+    }
 
     #[test]
     fn blocks_keep_their_bytes_whatever_happens_around_them() {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut heap = Heap::new(1 << 20);
+        let mut heap = limited(1 << 20);
         let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
         let mut refused = 0;
         for _ in 0..20_000 {
@@ -264,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_limit_holds() {
-        let mut heap = Heap::new(1000);
+        let mut heap = limited(1000);
         // SAFETY: blocks are freed with the size they were made with.
         unsafe {
             let block = heap.resize(null_mut(), 0, 900);
@@ -274,6 +334,22 @@ mod tests {
             let block = heap.resize(block, 900, 1000);
             assert!(!block.is_null());
             heap.resize(block, 1000, 0);
+        }
+    }
+
+    #[test]
+    fn a_lifted_limit_refuses_nothing_and_is_noticed_afterwards() {
+        let mut heap = limited(1000);
+        heap.lift_limit();
+        assert!(heap.has_room(900) && !heap.has_room(1000));
+        // SAFETY: the block is freed with the size it was made with.
+        unsafe {
+            let block = heap.resize(null_mut(), 0, 1001);
+            assert!(!block.is_null());
+            assert!(!heap.has_room(0) && !heap.enforce_limit());
+            assert!(heap.resize(null_mut(), 0, 1).is_null());
+            heap.resize(block, 1001, 0);
+            assert!(heap.enforce_limit());
         }
     }
 }

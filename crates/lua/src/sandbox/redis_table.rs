@@ -1,46 +1,41 @@
 //! The `redis` table: what a script may ask of its host. Knows argument rules and error texts, no command.
 
-use std::ffi::c_int;
-
-use crate::Host;
 use crate::context::Context;
-use crate::reply;
-use crate::stack::{Raise, Returned, Stack, Type, c_int32, function_of};
-use crate::text::Digits;
+use crate::convert::{self, fail, push_error, push_error_with_code};
+use crate::digest;
+use crate::vm::{Digits, Raise, Returned, Stack, Type, c_int32, function_of, until_nul};
 
 /// Fields of the `redis` table that every kind of code sees.
 pub(crate) fn set_common_fields(stack: Stack<'_>, version: &Version) {
-    set_function(stack, c"log", function_of(log));
-    for (name, level) in [(c"LOG_DEBUG", 0), (c"LOG_VERBOSE", 1), (c"LOG_NOTICE", 2), (c"LOG_WARNING", 3)] {
+    stack.set_function("log", function_of(log));
+    for (name, level) in [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)] {
         set_number(stack, name, level);
     }
-    set_number(stack, c"REDIS_VERSION_NUM", version.number());
+    set_number(stack, "REDIS_VERSION_NUM", version.number());
     stack.push_bytes(version.text.as_bytes());
-    stack.set_field(-2, c"REDIS_VERSION");
+    stack.set_field(-2, "REDIS_VERSION");
 }
 
 /// Fields for code that runs with a host.
 pub(crate) fn set_running_fields(stack: Stack<'_>) {
-    set_function(stack, c"call", function_of(call));
-    set_function(stack, c"pcall", function_of(pcall));
-    set_function(stack, c"setresp", function_of(setresp));
-    set_function(stack, c"sha1hex", function_of(sha1hex));
-    set_function(stack, c"error_reply", function_of(error_reply));
-    set_function(stack, c"status_reply", function_of(status_reply));
-    set_function(stack, c"set_repl", function_of(set_repl));
-    set_function(stack, c"acl_check_cmd", function_of(acl_check_cmd));
-    for (name, flags) in
-        [(c"REPL_NONE", 0), (c"REPL_AOF", 1), (c"REPL_SLAVE", 2), (c"REPL_REPLICA", 2), (c"REPL_ALL", 3)]
-    {
+    stack.set_function("call", function_of(call));
+    stack.set_function("pcall", function_of(pcall));
+    stack.set_function("setresp", function_of(setresp));
+    stack.set_function("sha1hex", function_of(sha1hex));
+    stack.set_function("error_reply", function_of(error_reply));
+    stack.set_function("status_reply", function_of(status_reply));
+    stack.set_function("set_repl", function_of(set_repl));
+    stack.set_function("acl_check_cmd", function_of(acl_check_cmd));
+    for (name, flags) in [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)] {
         set_number(stack, name, flags);
     }
 }
 
 /// Fields for EVAL only. There is no debugger, so they answer as Redis does when none is attached.
 pub(crate) fn set_eval_fields(stack: Stack<'_>) {
-    set_function(stack, c"replicate_commands", function_of(replicate_commands));
-    set_function(stack, c"breakpoint", function_of(breakpoint));
-    set_function(stack, c"debug", function_of(debug));
+    stack.set_function("replicate_commands", function_of(replicate_commands));
+    stack.set_function("breakpoint", function_of(breakpoint));
+    stack.set_function("debug", function_of(debug));
 }
 
 /// The version that scripts are told.
@@ -55,20 +50,9 @@ impl Version {
     }
 }
 
-fn set_function(stack: Stack<'_>, name: &std::ffi::CStr, function: mlua_sys::lua_CFunction) {
-    stack.push_function(function, 0);
-    stack.set_field(-2, name);
-}
-
-fn set_number(stack: Stack<'_>, name: &std::ffi::CStr, number: i32) {
+fn set_number(stack: Stack<'_>, name: &str, number: i32) {
     stack.push_number(f64::from(number));
     stack.set_field(-2, name);
-}
-
-/// Raises `{err = "ERR …"}`.
-fn fail(stack: Stack<'_>, message: &str) -> Raise {
-    reply::push_error(stack, message.as_bytes());
-    stack.raise()
 }
 
 fn call(stack: Stack<'_>) -> Returned {
@@ -91,15 +75,13 @@ fn command(stack: Stack<'_>, context: &Context) -> Result<bool, Raise> {
     if !context.has_host() {
         return Err(fail(stack, "redis.call/pcall can only be called inside a script invocation"));
     }
-    let reply = context.reply();
-    let asked = with_arguments(stack, context, |arguments| {
-        reply.clear();
-        context.host(|host| host.call(arguments, reply)).is_some()
-    });
+    let mut reply = context.reply();
+    let asked =
+        with_arguments(stack, context, |arguments| context.host(|host| host.call(arguments, &mut reply)).is_some());
     let answered = match asked {
         Ok(answered) => answered,
         Err(message) => {
-            reply::push_error(stack, message.as_bytes());
+            push_error(stack, message.as_bytes());
             return Ok(false);
         }
     };
@@ -108,7 +90,7 @@ fn command(stack: Stack<'_>, context: &Context) -> Result<bool, Raise> {
     }
     // The arguments are no longer needed; their room is enough for the reply.
     stack.set_len(0);
-    reply::push(stack, reply)?;
+    convert::push(stack, &reply)?;
     Ok(reply.first() != Some(&b'-'))
 }
 
@@ -149,7 +131,6 @@ fn with_arguments<R>(
         return Ok(use_them(&few[..count as usize]));
     }
     Ok(context.with_many_arguments(|many| {
-        // Strings only: nothing here can raise a Lua error while the list is lent out.
         many.extend((1..=count).map(|position| stack.bytes(position).unwrap_or_default()));
         use_them(many)
     }))
@@ -159,34 +140,33 @@ fn sha1hex(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
         return Err(fail(stack, "wrong number of arguments"));
     }
-    let digest = crate::sha1hex(stack.bytes(1).unwrap_or_default());
+    let digest = digest::sha1hex(stack.bytes(1).unwrap_or_default());
     stack.push_bytes(&digest);
     Ok(1)
 }
 
 fn error_reply(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 || stack.kind(1) != Type::String {
-        reply::push_error(stack, b"wrong number or type of arguments");
+        push_error(stack, b"wrong number or type of arguments");
         return Ok(1);
     }
-    let text = reply::until_nul(stack.bytes(1).unwrap_or_default());
+    let text = until_nul(stack.bytes(1).unwrap_or_default());
     if text.first() == Some(&b'-') {
-        reply::push_error(stack, text);
+        push_error(stack, text);
     } else {
-        reply::push_error_with_code(stack, text);
+        push_error_with_code(stack, text);
     }
     Ok(1)
 }
 
 fn status_reply(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 || stack.kind(1) != Type::String {
-        reply::push_error(stack, b"wrong number or type of arguments");
+        push_error(stack, b"wrong number or type of arguments");
         return Ok(1);
     }
     stack.push_table(0, 1);
-    stack.push_bytes(b"ok");
     stack.copy(1);
-    stack.raw_set(-3);
+    stack.set_field(-2, "ok");
     Ok(1)
 }
 
@@ -203,7 +183,7 @@ fn log(stack: Stack<'_>) -> Returned {
         return Err(fail(stack, "Invalid debug level."));
     }
     let context = Context::of(stack);
-    let text = context.scratch();
+    let mut text = context.scratch();
     for position in 2..=count {
         if let Some(part) = stack.bytes(position) {
             if position != 2 {
@@ -212,7 +192,7 @@ fn log(stack: Stack<'_>) -> Returned {
             text.extend_from_slice(part);
         }
     }
-    context.host(|host| host.log(i64::from(level), text));
+    context.host(|host| host.log(i64::from(level), &text));
     Ok(0)
 }
 
@@ -254,28 +234,13 @@ fn acl_check_cmd(stack: Stack<'_>) -> Returned {
     if !context.has_host() {
         return Err(fail(stack, "redis.acl_check_cmd can only be called inside a script invocation"));
     }
-    // The answer is brought to a form without a destructor before Lua may be asked for anything.
-    let message = context.reply();
-    let answer = with_arguments(stack, context, |arguments| {
-        message.clear();
-        match context.host(|host: &mut dyn Host| host.acl_check(arguments)) {
-            Some(Ok(allowed)) => Some(allowed),
-            Some(Err(text)) => {
-                message.extend_from_slice(text.as_bytes());
-                None
-            }
-            None => None,
-        }
-    });
-    match answer {
-        Ok(Some(allowed)) => {
+    match with_arguments(stack, context, |arguments| context.host(|host| host.acl_check(arguments))) {
+        Ok(Some(Ok(allowed))) => {
             stack.push_boolean(allowed);
             Ok(1)
         }
-        Ok(None) => {
-            reply::push_error(stack, message);
-            Err(stack.raise())
-        }
+        Ok(Some(Err(message))) => Err(fail(stack, &message)),
+        Ok(None) => Err(fail(stack, "")),
         Err(message) => Err(fail(stack, message)),
     }
 }
@@ -292,5 +257,5 @@ fn breakpoint(stack: Stack<'_>) -> Returned {
 }
 
 fn debug(_: Stack<'_>) -> Returned {
-    Ok(0 as c_int)
+    Ok(0)
 }

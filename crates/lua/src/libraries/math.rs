@@ -1,31 +1,7 @@
-//! `math.random` with the generator Redis uses (that of `lrand48`), so that a script sees the same numbers everywhere.
+//! `math.random` and `math.randomseed` with Redis's generator. Refuses to know how it makes numbers.
 
-use crate::context::Context;
-use crate::stack::{Raise, Returned, Stack, c_int32};
-
-/// A 48-bit linear congruential generator.
-#[derive(Clone, Copy)]
-pub(crate) struct Random(u64);
-
-/// What `lrand48` starts from when nobody seeds it, and where Redis's scripts start. Redis lets the sequence go on from script
-/// to script; here every script starts anew, so that what it does depends on nothing but its arguments.
-impl Default for Random {
-    fn default() -> Self {
-        Random(0x1234_ABCD_330E)
-    }
-}
-
-impl Random {
-    fn seeded(seed: i32) -> Self {
-        Random((seed as u32 as u64) << 16 | 0x330E)
-    }
-
-    /// 31 bits.
-    fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(0x5_DEEC_E66D).wrapping_add(0xB) & 0xFFFF_FFFF_FFFF;
-        (self.0 >> 17) as u32
-    }
-}
+use crate::context::{Context, Random};
+use crate::vm::{Raise, Returned, Stack, c_int32};
 
 pub(crate) fn random(stack: Stack<'_>) -> Returned {
     let context = Context::of(stack);

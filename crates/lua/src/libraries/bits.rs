@@ -1,22 +1,21 @@
-//! The `bit` library: operations on 32 bits, with the rules of LuaBitOp.
+//! The `bit` library: operations on 32 bits, with the rules of LuaBitOp. Knows nothing of Redis.
 
-use crate::sandbox::set;
-use crate::stack::{Raise, Returned, Stack, Type, function_of};
+use crate::vm::{Raise, Returned, Stack, Type, function_of};
 
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 12);
-    set(stack, c"tobit", function_of(tobit));
-    set(stack, c"bnot", function_of(bnot));
-    set(stack, c"band", function_of(band));
-    set(stack, c"bor", function_of(bor));
-    set(stack, c"bxor", function_of(bxor));
-    set(stack, c"lshift", function_of(lshift));
-    set(stack, c"rshift", function_of(rshift));
-    set(stack, c"arshift", function_of(arshift));
-    set(stack, c"rol", function_of(rol));
-    set(stack, c"ror", function_of(ror));
-    set(stack, c"bswap", function_of(bswap));
-    set(stack, c"tohex", function_of(tohex));
+    stack.set_function("tobit", function_of(tobit));
+    stack.set_function("bnot", function_of(bnot));
+    stack.set_function("band", function_of(band));
+    stack.set_function("bor", function_of(bor));
+    stack.set_function("bxor", function_of(bxor));
+    stack.set_function("lshift", function_of(lshift));
+    stack.set_function("rshift", function_of(rshift));
+    stack.set_function("arshift", function_of(arshift));
+    stack.set_function("rol", function_of(rol));
+    stack.set_function("ror", function_of(ror));
+    stack.set_function("bswap", function_of(bswap));
+    stack.set_function("tohex", function_of(tohex));
 }
 
 /// The lower 32 bits of the argument, rounded to an integer.

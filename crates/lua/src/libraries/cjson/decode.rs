@@ -1,9 +1,8 @@
-//! JSON to Lua values.
+//! JSON to Lua values. Knows nothing of Redis.
 
 use super::{Settings, settings};
-use crate::context::Context;
-use crate::nesting::Nesting;
-use crate::stack::{Raise, Returned, Stack};
+use crate::context::{Context, Kind, Nesting};
+use crate::vm::{Raise, Returned, Stack};
 
 pub(super) fn decode(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
@@ -16,7 +15,7 @@ pub(super) fn decode(stack: Stack<'_>) -> Returned {
     }
     let context = Context::of(stack);
     let mut decoder = Decoder { stack, settings: settings(stack), json, at: 0, begin: 0 };
-    decoder.all(context.scratch(), context.nesting())?;
+    decoder.all(&mut context.scratch(), &mut context.nesting())?;
     Ok(1)
 }
 
@@ -71,13 +70,14 @@ impl Decoder<'_> {
         let mut token = self.token(buffer);
         loop {
             // A value is next.
+            self.stack.check_memory(buffer.len())?;
             match token {
                 Token::ObjectBegin => {
                     self.descend(open, 3)?;
                     self.stack.push_table(0, 0);
                     token = self.token(buffer);
                     if token != Token::ObjectEnd {
-                        open.push(Nesting::map(0));
+                        open.push(Nesting::new(Kind::Map, 0));
                         token = self.key(token, buffer)?;
                         continue;
                     }
@@ -87,7 +87,7 @@ impl Decoder<'_> {
                     self.stack.push_table(0, 0);
                     token = self.token(buffer);
                     if token != Token::ArrayEnd {
-                        open.push(Nesting::array(0));
+                        open.push(Nesting::new(Kind::Array, 0));
                         continue;
                     }
                 }
@@ -104,12 +104,12 @@ impl Decoder<'_> {
                     let end = self.token(buffer);
                     return if end == Token::End { Ok(()) } else { Err(self.unexpected("the end", end)) };
                 };
-                let map = inner.map;
+                let map = inner.is_map();
                 if map {
-                    self.stack.raw_set(-3);
+                    self.stack.raw_set(-3)?;
                 } else {
                     inner.position += 1;
-                    self.stack.raw_set_at(-2, inner.position);
+                    self.stack.raw_set_at(-2, inner.position)?;
                 }
                 token = self.token(buffer);
                 match (token, map) {

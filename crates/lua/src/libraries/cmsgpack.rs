@@ -1,23 +1,22 @@
-//! The `cmsgpack` library: MessagePack with the rules of lua-cmsgpack 0.4.0, as Redis carries it.
+//! The `cmsgpack` library: MessagePack with the rules of lua-cmsgpack 0.4.0, as Redis carries it. Knows nothing
+//! of Redis's data.
 
 use std::ffi::c_int;
 
-use crate::context::Context;
-use crate::nesting::Nesting;
-use crate::sandbox::set;
-use crate::stack::{Raise, Returned, Stack, Type, c_integer, function_of};
+use crate::context::{Context, Kind, Nesting};
+use crate::vm::{Cursor, Raise, Returned, Stack, Type, c_integer, function_of};
 
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 8);
-    set(stack, c"pack", function_of(pack));
-    set(stack, c"unpack", function_of(unpack));
-    set(stack, c"unpack_one", function_of(unpack_one));
-    set(stack, c"unpack_limit", function_of(unpack_limit));
+    stack.set_function("pack", function_of(pack));
+    stack.set_function("unpack", function_of(unpack));
+    stack.set_function("unpack_one", function_of(unpack_one));
+    stack.set_function("unpack_limit", function_of(unpack_limit));
     for (name, text) in [
-        (c"_NAME", "cmsgpack"),
-        (c"_VERSION", "lua-cmsgpack 0.4.0"),
-        (c"_COPYRIGHT", "Copyright (C) 2012, Salvatore Sanfilippo"),
-        (c"_DESCRIPTION", "MessagePack C implementation for Lua"),
+        ("_NAME", "cmsgpack"),
+        ("_VERSION", "lua-cmsgpack 0.4.0"),
+        ("_COPYRIGHT", "Copyright (C) 2012, Salvatore Sanfilippo"),
+        ("_DESCRIPTION", "MessagePack C implementation for Lua"),
     ] {
         stack.push_bytes(text.as_bytes());
         stack.set_field(-2, name);
@@ -36,13 +35,14 @@ fn pack(stack: Stack<'_>) -> Returned {
         return Err(stack.bad_argument(0, format_args!("Too many arguments for MessagePack pack.")));
     }
     let context = Context::of(stack);
-    let packed = context.scratch();
+    let mut packed = context.scratch();
     for position in 1..=count {
         stack.need_room(1, "in function mp_check")?;
         stack.copy(position);
-        pack_value(stack, context, packed, 0)?;
+        pack_value(stack, context, &mut packed, 0)?;
     }
-    stack.push_bytes(packed);
+    stack.check_memory(packed.len())?;
+    stack.push_bytes(&packed);
     Ok(1)
 }
 
@@ -54,7 +54,7 @@ fn pack_value(stack: Stack<'_>, context: &Context, packed: &mut Vec<u8>, level: 
         Type::Number => pack_number(packed, stack.number(-1)),
         Type::Table if level < NESTING_MAX => {
             // Tables that share their parts can stand for more than there is memory.
-            context.check_scratch(stack)?;
+            context.check_scratch(packed)?;
             stack.need_room(5, "in function mp_encode_lua_table_as_map")?;
             if is_array(stack) {
                 let len = stack.raw_len(-1);
@@ -64,16 +64,16 @@ fn pack_value(stack: Stack<'_>, context: &Context, packed: &mut Vec<u8>, level: 
                     pack_value(stack, context, packed, level + 1)?;
                 }
             } else {
-                let mut len = 0;
-                stack.push_nil();
-                while stack.next(-2) {
-                    stack.pop(1);
+                let (mut len, mut cursor) = (0, Cursor::default());
+                while stack.next(-1, &mut cursor) {
+                    stack.pop(2);
                     len += 1;
                 }
                 pack_len(packed, len, 0x80, 0xde);
-                stack.push_nil();
-                while stack.next(-2) {
-                    stack.copy(-2);
+                let mut cursor = Cursor::default();
+                while stack.next(-1, &mut cursor) {
+                    // The key first.
+                    stack.insert(-2);
                     pack_value(stack, context, packed, level + 1)?;
                     pack_value(stack, context, packed, level + 1)?;
                 }
@@ -87,14 +87,11 @@ fn pack_value(stack: Stack<'_>, context: &Context, packed: &mut Vec<u8>, level: 
 
 /// Only the keys 1 to n, without a hole. An empty table is an array.
 fn is_array(stack: Stack<'_>) -> bool {
-    let top = stack.len();
-    let (mut count, mut max) = (0, 0);
-    stack.push_nil();
-    while stack.next(-2) {
-        stack.pop(1);
-        let key = stack.number(-1);
-        if stack.kind(-1) != Type::Number || key <= 0.0 || f64::from(key as i32) != key {
-            stack.set_len(top);
+    let (mut count, mut max, mut cursor) = (0, 0, Cursor::default());
+    while stack.next(-1, &mut cursor) {
+        let (kind, key) = (stack.kind(-2), stack.number(-2));
+        stack.pop(2);
+        if kind != Type::Number || key <= 0.0 || f64::from(key as i32) != key {
             return false;
         }
         max = max.max(key as i32);
@@ -214,29 +211,31 @@ fn unpack_some(stack: Stack<'_>, limit: i64, offset: i64) -> Returned {
 
 /// Pushes one value, tables with all they hold, and returns what follows.
 fn unpack_value<'i>(stack: Stack<'_>, mut rest: &'i [u8]) -> Result<&'i [u8], Raise> {
-    let nesting = Context::of(stack).nesting();
+    let mut nesting = Context::of(stack).nesting();
     loop {
+        stack.check_memory(0)?;
         stack.need_room(
             3,
             match nesting.last() {
-                Some(inner) if !inner.map => "in function mp_decode_to_lua_array",
+                Some(inner) if !inner.is_map() => "in function mp_decode_to_lua_array",
                 _ => "too many return values at once; use unpack_one or unpack_limit instead.",
             },
         )?;
         let opened = match unpack_scalar(stack, &mut rest) {
             Ok(opened) => opened,
+            Err(Broken::Memory) => return Err(Raise::Memory),
             Err(Broken::Short) => return Err(stack.error(format_args!("Missing bytes in input."))),
             Err(Broken::Format) => return Err(stack.error(format_args!("Bad data format in input."))),
         };
         match opened {
             Some((map, len)) => {
                 stack.push_table(0, 0);
-                nesting.push(if map { Nesting::map(len * 2) } else { Nesting::array(len) });
+                nesting.push(if map { Nesting::new(Kind::Map, len * 2) } else { Nesting::new(Kind::Array, len) });
             }
             // The value on top belongs to the innermost open table, if there is one.
             None => {
                 if let Some(inner) = nesting.last_mut() {
-                    store(stack, inner);
+                    store(stack, inner)?;
                 }
             }
         }
@@ -244,7 +243,7 @@ fn unpack_value<'i>(stack: Stack<'_>, mut rest: &'i [u8]) -> Result<&'i [u8], Ra
         while nesting.last().is_some_and(|inner| inner.left == 0) {
             nesting.pop();
             if let Some(outer) = nesting.last_mut() {
-                store(stack, outer);
+                store(stack, outer)?;
             }
         }
         if nesting.is_empty() {
@@ -254,19 +253,22 @@ fn unpack_value<'i>(stack: Stack<'_>, mut rest: &'i [u8]) -> Result<&'i [u8], Ra
 }
 
 /// Puts the value on top into the table below; a key waits for its value.
-fn store(stack: Stack<'_>, inner: &mut Nesting) {
+fn store(stack: Stack<'_>, inner: &mut Nesting) -> Result<(), Raise> {
     inner.left -= 1;
-    if !inner.map {
+    if !inner.is_map() {
         inner.position += 1;
-        stack.raw_set_at(-2, inner.position);
+        stack.raw_set_at(-2, inner.position)
     } else if inner.left.is_multiple_of(2) {
-        stack.raw_set(-3);
+        stack.raw_set(-3)
+    } else {
+        Ok(())
     }
 }
 
 enum Broken {
     Short,
     Format,
+    Memory,
 }
 
 /// Pushes a value that is no table, or says what table begins here.
@@ -312,6 +314,7 @@ fn unpack_scalar(stack: Stack<'_>, rest: &mut &[u8]) -> Result<Option<(bool, usi
 
 fn push_bytes(stack: Stack<'_>, rest: &mut &[u8], len: usize) -> Result<(), Broken> {
     let (bytes, after) = rest.split_at_checked(len).ok_or(Broken::Short)?;
+    stack.check_memory(len).map_err(|_| Broken::Memory)?;
     stack.push_bytes(bytes);
     *rest = after;
     Ok(())

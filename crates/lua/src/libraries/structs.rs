@@ -1,16 +1,14 @@
 //! The `struct` library: values to and from fixed binary layouts, with the formats of Roberto Ierusalimschy's `struct` 0.2.
+//! Knows nothing of Redis.
 
 use crate::context::Context;
-use crate::reply::until_nul;
-use crate::sandbox::set;
-use crate::stack::{Raise, Returned, Stack, c_integer, function_of};
-use crate::text::Text;
+use crate::vm::{Raise, Returned, Stack, Text, c_integer, function_of, until_nul};
 
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 3);
-    set(stack, c"pack", function_of(pack));
-    set(stack, c"unpack", function_of(unpack));
-    set(stack, c"size", function_of(size));
+    stack.set_function("pack", function_of(pack));
+    stack.set_function("unpack", function_of(unpack));
+    stack.set_function("size", function_of(size));
 }
 
 /// The largest integer, in bytes.
@@ -105,24 +103,25 @@ fn pack(stack: Stack<'_>) -> Returned {
     // What is missing reads as nil.
     stack.push_nil();
     let context = Context::of(stack);
-    let packed = context.scratch();
+    let mut packed = context.scratch();
     let mut argument = 2;
     while let Some((option, size)) = format.next(stack)? {
         let padding = format.padding(packed.len(), option, size);
-        packed.resize(packed.len() + padding, 0);
+        let len = packed.len() + padding;
+        packed.resize(len, 0);
         match option {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
                 let bytes = integer_bytes(stack.argument_number(argument)?, size);
-                append(packed, &bytes[..size], format.big_endian);
+                append(&mut packed, &bytes[..size], format.big_endian);
                 argument += 1;
             }
             b'x' => packed.push(0),
             b'f' => {
-                append(packed, &(stack.argument_number(argument)? as f32).to_le_bytes(), format.big_endian);
+                append(&mut packed, &(stack.argument_number(argument)? as f32).to_le_bytes(), format.big_endian);
                 argument += 1;
             }
             b'd' => {
-                append(packed, &stack.argument_number(argument)?.to_le_bytes(), format.big_endian);
+                append(&mut packed, &stack.argument_number(argument)?.to_le_bytes(), format.big_endian);
                 argument += 1;
             }
             b'c' | b's' => {
@@ -139,9 +138,10 @@ fn pack(stack: Stack<'_>) -> Returned {
             }
             _ => format.control(stack, option)?,
         }
-        context.check_scratch(stack)?;
+        context.check_scratch(&packed)?;
     }
-    stack.push_bytes(packed);
+    stack.check_memory(packed.len())?;
+    stack.push_bytes(&packed);
     Ok(1)
 }
 
@@ -215,6 +215,7 @@ fn unpack(stack: Stack<'_>) -> Returned {
                         return Err(too_short());
                     }
                 }
+                stack.check_memory(size)?;
                 stack.push_bytes(&data[position..position + size]);
                 results += 1;
             }
@@ -222,6 +223,7 @@ fn unpack(stack: Stack<'_>) -> Returned {
                 let Some(len) = data[position..].iter().position(|&byte| byte == 0) else {
                     return Err(stack.error(format_args!("unfinished string in data")));
                 };
+                stack.check_memory(len)?;
                 stack.push_bytes(&data[position..position + len]);
                 size = len + 1;
                 results += 1;
