@@ -27,10 +27,16 @@ end
 return 0
 ";
 
-const SCRIPTS: [(&str, &[u8]); 4] = [
+const SCRIPTS: [(&str, &[u8]); 7] = [
     ("return 1", b"return 1"),
     ("one call", b"return redis.call('HGET', KEYS[1], ARGV[1])"),
     ("compare and swap, three calls", COMPARE_AND_SWAP),
+    (
+        "JSON, decoded and encoded",
+        b"return cjson.encode(cjson.decode('{\"id\":17,\"tags\":[\"a\",\"b\",1.5],\"ok\":true}'))",
+    ),
+    ("MessagePack, packed and unpacked", b"return cmsgpack.unpack(cmsgpack.pack({id = 17, tags = {'a', 'b', 1.5}}))"),
+    ("ten errors that are caught", b"for i = 1, 10 do pcall(error, 'x') end"),
     ("array of ten", b"local t = {} for i = 1, 10 do t[i] = redis.call('HGET', KEYS[1], i) end return t"),
 ];
 

@@ -124,7 +124,7 @@ impl State {
         stack.set_collector(COLLECTOR_PAUSE, COLLECTOR_SPEED);
         // A full cycle, so that the first script does not pay for the libraries.
         stack.collect();
-        context.memory().set_bytes_max(limits.memory_bytes_max);
+        context.interpreter().set_bytes_max(limits.memory_bytes_max);
         State {
             lua,
             context,
@@ -258,12 +258,12 @@ impl State {
 
     /// All that Lua holds now, garbage included.
     pub fn memory_bytes(&self) -> usize {
-        self.context.memory().used_bytes()
+        self.context.interpreter().used_bytes()
     }
 
     /// What it takes of the process's memory: also what it keeps of objects that are gone.
     pub fn footprint_bytes(&self) -> usize {
-        self.context.memory().footprint_bytes()
+        self.context.interpreter().footprint_bytes()
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are what a call consists of")]

@@ -1,11 +1,10 @@
-//! The context of a state: its memory, the host of the running script, buffers, what a script has changed. Refuses to know
+//! The context of a state: the host of the running script, buffers, what a script has changed. Refuses to know
 //! what a function does with them.
 //!
 //! A `Context` is reached from any `lua_State` of the same state (coroutines included) through the allocator's user data,
 //! which costs one load. It is shared, so every field is a cell. Buffers are kept from call to call, so that most calls
 //! allocate nothing.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell, RefMut};
 use std::ffi::c_void;
 use std::time::Instant;
@@ -14,12 +13,12 @@ use super::nesting::Nesting;
 use super::random::Random;
 use super::registration::Registration;
 use crate::host::Host;
-use crate::vm::{self, Memory, Raise, Stack};
+use crate::vm::{self, Interpreter, Raise, Stack};
 
-// IMPORTANT: the memory is the first field, see `vm::open`.
+// IMPORTANT: the interpreter is the first field, see `vm::open`.
 #[repr(C)]
 pub(crate) struct Context {
-    memory: Memory,
+    interpreter: Interpreter,
     /// The host of the running script; its lifetime is that of the call that set it (see [`Context::with_host`]).
     host: Cell<Option<*mut dyn Host>>,
     /// The reply of the command the script called last. Borrowed by `redis.call`, from the command to the converted value.
@@ -44,14 +43,13 @@ pub(crate) struct Context {
     pub(crate) loading: RefCell<Option<Vec<Registration>>>,
     /// When the library that is being loaded must be done.
     pub(crate) load_deadline: Cell<Option<Instant>>,
-    panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
 impl Context {
     /// Without a limit on memory.
     pub(crate) fn new() -> Box<Self> {
         Box::new(Context {
-            memory: Memory::new(),
+            interpreter: Interpreter::new(),
             host: Cell::new(None),
             reply: RefCell::default(),
             many: Cell::default(),
@@ -65,7 +63,6 @@ impl Context {
             settings_touched: Cell::new(false),
             loading: RefCell::default(),
             load_deadline: Cell::new(None),
-            panic: Cell::default(),
         })
     }
 
@@ -75,7 +72,7 @@ impl Context {
     /// The context is neither moved nor dropped before the state is closed.
     pub(crate) unsafe fn open_lua(&self) -> *mut vm::lua_State {
         let this: *const Context = self;
-        // SAFETY: the caller's promise; the memory is the first field.
+        // SAFETY: the caller's promise; the interpreter is the first field.
         unsafe { vm::open(this.cast::<c_void>()) }
     }
 
@@ -85,41 +82,30 @@ impl Context {
         unsafe { &*stack.user().cast::<Context>() }
     }
 
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
+    pub(crate) fn interpreter(&self) -> &Interpreter {
+        &self.interpreter
     }
 
     /// Lends the host to the script for the length of `run`.
     pub(crate) fn with_host<R>(&self, host: &mut dyn Host, run: impl FnOnce() -> R) -> R {
-        // SAFETY: only the lifetime is erased; the pointer is taken back before the borrow ends.
+        // SAFETY: only the lifetime is erased; the pointer is taken back before the borrow ends, by `TakeBack`.
         let erased: *mut (dyn Host + 'static) = unsafe { std::mem::transmute::<*mut dyn Host, *mut dyn Host>(host) };
         self.host.set(Some(erased));
-        let result = run();
-        self.host.set(None);
-        if let Some(payload) = self.panic.take() {
-            std::panic::resume_unwind(payload);
-        }
-        result
+        // Also when `run` panics.
+        let _taken_back = TakeBack(&self.host);
+        run()
     }
 
-    /// Asks the host, if a script is running. A panic of the host must not unwind through Lua's C frames: it ends the
-    /// script and goes on from [`Context::with_host`].
+    /// Asks the host, if a script is running.
     #[inline]
     pub(crate) fn host<R>(&self, ask: impl FnOnce(&mut dyn Host) -> R) -> Option<R> {
         // Taken for as long as it is asked, so that there is never a second `&mut` to it.
         let pointer = self.host.take()?;
         // SAFETY: `with_host` holds the exclusive borrow this pointer came from.
         let host = unsafe { &mut *pointer };
-        let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ask(host)));
+        let answer = ask(host);
         self.host.set(Some(pointer));
-        match answer {
-            Ok(answer) => Some(answer),
-            Err(payload) => {
-                self.killed.set(true);
-                self.panic.set(Some(payload));
-                None
-            }
-        }
+        Some(answer)
     }
 
     #[inline]
@@ -156,7 +142,7 @@ impl Context {
     /// What a library builds counts as the script's memory.
     #[inline]
     pub(crate) fn check_scratch(&self, scratch: &[u8]) -> Result<(), Raise> {
-        if scratch.len() <= self.memory.bytes_max() { Ok(()) } else { Err(Raise::Memory) }
+        if scratch.len() <= self.interpreter.bytes_max() { Ok(()) } else { Err(Raise::Memory) }
     }
 
     /// The list of open tables, empty.
@@ -175,5 +161,14 @@ impl Context {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
         }
+    }
+}
+
+/// Takes the host back from the script.
+struct TakeBack<'c>(&'c Cell<Option<*mut dyn Host>>);
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
     }
 }

@@ -31,14 +31,11 @@ fn tick(stack: Stack<'_>) -> Result<(), Raise> {
         match killed {
             Some(false) => return Ok(()),
             Some(true) => {}
-            // Without a host nothing runs but a library that is being loaded. A host that panicked has killed the script.
-            None => {
-                if context.load_deadline.get().is_some_and(|deadline| Instant::now() > deadline) {
-                    kill(context, b"FUNCTION LOAD timeout".to_vec());
-                } else if !context.killed.get() {
-                    return Ok(());
-                }
-            }
+            // Without a host nothing runs but a library that is being loaded.
+            None => match context.load_deadline.get() {
+                Some(deadline) if Instant::now() > deadline => kill(context, b"FUNCTION LOAD timeout".to_vec()),
+                _ => return Ok(()),
+            },
         }
     }
     // The script must not get to the next instruction of a handler of its own: ask at every one from now on.

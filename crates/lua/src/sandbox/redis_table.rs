@@ -56,16 +56,11 @@ fn set_number(stack: Stack<'_>, name: &str, number: i32) {
 }
 
 fn call(stack: Stack<'_>) -> Returned {
-    let context = Context::of(stack);
-    if command(stack, context)? { Ok(1) } else { Err(stack.raise()) }
+    if command(stack, Context::of(stack))? { Ok(1) } else { Err(stack.raise()) }
 }
 
 fn pcall(stack: Stack<'_>) -> Returned {
-    let context = Context::of(stack);
-    command(stack, context)?;
-    if context.killed.get() {
-        return Err(stack.raise());
-    }
+    command(stack, Context::of(stack))?;
     Ok(1)
 }
 
@@ -76,17 +71,12 @@ fn command(stack: Stack<'_>, context: &Context) -> Result<bool, Raise> {
         return Err(fail(stack, "redis.call/pcall can only be called inside a script invocation"));
     }
     let mut reply = context.reply();
-    let asked =
-        with_arguments(stack, context, |arguments| context.host(|host| host.call(arguments, &mut reply)).is_some());
-    let answered = match asked {
-        Ok(answered) => answered,
-        Err(message) => {
-            push_error(stack, message.as_bytes());
-            return Ok(false);
-        }
-    };
-    if !answered {
-        return Err(fail(stack, "the server failed to execute the command"));
+    let asked = with_arguments(stack, context, |arguments| {
+        context.host(|host| host.call(arguments, &mut reply));
+    });
+    if let Err(message) = asked {
+        push_error(stack, message.as_bytes());
+        return Ok(false);
     }
     // The arguments are no longer needed; their room is enough for the reply.
     stack.set_len(0);

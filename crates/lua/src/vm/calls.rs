@@ -2,6 +2,7 @@
 //! errors. The limit on memory is lifted and enforced here, and nowhere else. Refuses to know what is called.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::panic::AssertUnwindSafe;
 
 use mlua_sys as ffi;
 
@@ -56,8 +57,7 @@ where
     // SAFETY: Lua calls this with a live state, and nothing of Rust is alive in this frame when `leave` raises an error.
     unsafe {
         let stack = Stack::of(lua);
-        stack.memory().lift_limit();
-        let returned = instance::<F>()(stack);
+        let returned = run(stack, instance::<F>());
         leave(stack, returned)
     }
 }
@@ -71,9 +71,8 @@ where
     // SAFETY: as in `shim`.
     unsafe {
         let stack = Stack::of(lua);
-        stack.memory().lift_limit();
-        let returned = instance::<F>()(stack);
-        leave(stack, returned.map(|()| 0));
+        let returned = run(stack, |stack| instance::<F>()(stack).map(|()| 0));
+        leave(stack, returned);
     }
 }
 
@@ -84,13 +83,24 @@ fn instance<F: Copy + 'static>() -> F {
     unsafe { std::ptr::NonNull::<F>::dangling().read() }
 }
 
+/// Runs the function with the limit on memory lifted. A panic becomes an error of Lua, behind which
+/// [`Stack::protected_call`] goes on with it.
+#[inline]
+fn run(stack: Stack<'_>, function: impl FnOnce(Stack<'_>) -> Returned) -> Returned {
+    stack.interpreter().lift_limit();
+    std::panic::catch_unwind(AssertUnwindSafe(|| function(stack))).unwrap_or_else(|payload| {
+        stack.interpreter().keep_panic(payload);
+        Err(Raise::Memory)
+    })
+}
+
 /// Goes back to Lua with results or by an error.
 ///
 /// # Safety
 /// Called by Lua's way into Rust, whose frame has no destructor; on `Raise::Value` the error value is on top.
 #[inline]
 unsafe fn leave(stack: Stack<'_>, returned: Returned) -> c_int {
-    let has_memory = stack.memory().enforce_limit();
+    let has_memory = stack.interpreter().enforce_limit();
     match returned {
         Ok(results) if has_memory => results,
         // SAFETY: the caller's promise; neither this frame has a destructor.
@@ -104,11 +114,12 @@ impl Stack<'_> {
     /// Calls the function below its arguments. Not zero: it failed, and the error is on top.
     #[inline]
     pub(crate) fn protected_call(self, arguments: c_int, results: c_int, handler: c_int) -> c_int {
-        self.memory().enforce_limit();
+        self.interpreter().enforce_limit();
         // SAFETY: a live state; the caller has pushed a function and its arguments. Errors end in `lua_pcall`. What that
         // allocates after an error, outside of its own protection, are two strings that `anchor_messages` has made.
         let status = unsafe { ffi::lua_pcall(self.lua(), arguments, results, handler) };
-        self.memory().lift_limit();
+        self.interpreter().lift_limit();
+        self.interpreter().resume_panic();
         status
     }
 
@@ -124,12 +135,12 @@ impl Stack<'_> {
 
     /// Compiles; leaves the function, or the error, on top.
     pub(crate) fn compile(self, source: &[u8], name: &CStr) -> bool {
-        self.memory().enforce_limit();
+        self.interpreter().enforce_limit();
         // SAFETY: Lua reads the source within its length, and the name is a C string. Errors end in `lua_load`, which is
         // protected as `lua_pcall` is.
         let status =
             unsafe { ffi::luaL_loadbuffer(self.lua(), source.as_ptr().cast::<c_char>(), source.len(), name.as_ptr()) };
-        self.memory().lift_limit();
+        self.interpreter().lift_limit();
         status == 0
     }
 
@@ -159,7 +170,8 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::vm::{ALL_RESULTS, Memory, close, open};
+    use crate::vm::interpreter::{Interpreter, close, open};
+    use crate::vm::stack::ALL_RESULTS;
 
     thread_local! {
         static DROPPED: Cell<u32> = const { Cell::new(0) };
@@ -178,20 +190,20 @@ mod tests {
         Local("on the heap".into())
     }
 
-    /// Calls the function with a limit of memory; the status and the error's text.
-    fn run(function: Function, bytes_max: usize) -> (c_int, Vec<u8>) {
+    /// Calls the function with a limit on memory; the status and the error's text.
+    fn run_limited(function: Function, bytes_max: usize) -> (c_int, Vec<u8>) {
         DROPPED.set(0);
-        let memory = Box::new(Memory::new());
-        // SAFETY: the memory is boxed and outlives the state; a `Memory` alone begins with one.
+        let interpreter = Box::new(Interpreter::new());
+        // SAFETY: the interpreter is boxed and outlives the state, and it is all there is.
         unsafe {
-            let lua = open((&raw const *memory).cast());
+            let lua = open((&raw const *interpreter).cast());
             let stack = Stack::of(lua);
             stack.anchor_messages();
             for library in LIBRARIES {
                 stack.push_function(library, 0);
                 stack.call(0, 0).unwrap();
             }
-            memory.set_bytes_max(memory.used_bytes() + bytes_max);
+            interpreter.set_bytes_max(interpreter.used_bytes() + bytes_max);
             stack.push_function(function, 0);
             let status = stack.protected_call(0, ALL_RESULTS, 0);
             let text = if stack.len() == 0 { &[] } else { stack.string(-1).unwrap_or_default() }.to_vec();
@@ -221,11 +233,11 @@ mod tests {
             }
         }
         let memory_error = (ffi::LUA_ERRMEM, b"not enough memory".to_vec());
-        assert_eq!(run(function_of(without_asking), 1 << 20).0, 0);
+        assert_eq!(run_limited(function_of(without_asking), 1 << 20).0, 0);
         assert_eq!(DROPPED.get(), 11);
-        assert_eq!(run(function_of(without_asking), 5_000), memory_error);
+        assert_eq!(run_limited(function_of(without_asking), 5_000), memory_error);
         assert_eq!(DROPPED.get(), 11);
-        assert_eq!(run(function_of(asking), 50_000), memory_error);
+        assert_eq!(run_limited(function_of(asking), 50_000), memory_error);
         assert!(DROPPED.get() > 2, "{} rounds", DROPPED.get());
     }
 
@@ -242,12 +254,37 @@ mod tests {
             stack.push_function(function_of(calls_lua), 0);
             stack.call(0, 0).map(|()| 0)
         }
-        assert_eq!(run(function_of(calls_rust), 1 << 20), (ffi::LUA_ERRRUN, b"wrong".to_vec()));
+        assert_eq!(run_limited(function_of(calls_rust), 1 << 20), (ffi::LUA_ERRRUN, b"wrong".to_vec()));
         assert_eq!(DROPPED.get(), 2);
     }
 
     #[test]
-    fn a_failing_error_handler_has_its_message_when_there_is_no_memory() {
+    fn a_panic_passes_through_lua_and_leaves_it_in_order() {
+        fn panics(_: Stack<'_>) -> Returned {
+            let _alive = local();
+            panic!("on purpose")
+        }
+        fn catches(stack: Stack<'_>) -> Returned {
+            for _ in 0..10 {
+                let _alive = local();
+                let depth = stack.len();
+                let caught = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                    let source = b"local panics = ... coroutine.wrap(function() pcall(panics) end)()";
+                    assert!(stack.compile(source, c"test"));
+                    stack.push_function(function_of(panics), 0);
+                    stack.protected_call(1, 0, 0)
+                }));
+                assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"on purpose"));
+                stack.set_len(depth);
+            }
+            Ok(0)
+        }
+        assert_eq!(run_limited(function_of(catches), 1 << 20), (0, Vec::new()));
+        assert_eq!(DROPPED.get(), 20);
+    }
+
+    #[test]
+    fn a_failing_error_handler_has_its_message_when_there_is_no_interpreter() {
         fn handler(stack: Stack<'_>) -> Returned {
             Err(stack.error(format_args!("again")))
         }
@@ -263,7 +300,7 @@ mod tests {
             assert_ne!(stack.protected_call(0, 0, 1), 0);
             Ok(1)
         }
-        assert_eq!(run(function_of(protects), 100_000), (0, b"error in error handling".to_vec()));
+        assert_eq!(run_limited(function_of(protects), 100_000), (0, b"error in error handling".to_vec()));
         assert_eq!(DROPPED.get(), 1);
     }
 
@@ -276,7 +313,7 @@ mod tests {
             stack.push_boolean(true);
             stack.raw_set(1).map(|()| 0)
         }
-        assert_eq!(run(function_of(stores), 1 << 20), (ffi::LUA_ERRRUN, b"table index is NaN".to_vec()));
+        assert_eq!(run_limited(function_of(stores), 1 << 20), (ffi::LUA_ERRRUN, b"table index is NaN".to_vec()));
         assert_eq!(DROPPED.get(), 1);
     }
 }

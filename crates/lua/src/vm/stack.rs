@@ -10,12 +10,12 @@ use std::marker::PhantomData;
 
 use mlua_sys as ffi;
 
-use super::memory::Memory;
+use super::interpreter::Interpreter;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Stack<'s> {
     lua: *mut ffi::lua_State,
-    /// What was given to `memory::open`.
+    /// What was given to `interpreter::open`.
     user: *const c_void,
     alive: PhantomData<&'s ffi::lua_State>,
 }
@@ -80,7 +80,7 @@ mod added {
 
 impl<'s> Stack<'s> {
     /// # Safety
-    /// `lua` is a live state that `memory::open` has made, or one of its coroutines, and the limit on memory is
+    /// `lua` is a live state that `interpreter::open` has made, or one of its coroutines, and the limit on memory is
     /// lifted before a method is called.
     #[inline]
     pub(crate) unsafe fn of(lua: *mut ffi::lua_State) -> Self {
@@ -94,15 +94,15 @@ impl<'s> Stack<'s> {
         self.lua
     }
 
-    /// What was given to `memory::open`.
+    /// What was given to `interpreter::open`.
     #[inline]
     pub(crate) fn user(self) -> *const c_void {
         self.user
     }
 
     #[inline]
-    pub(super) fn memory(self) -> &'s Memory {
-        // SAFETY: by the promise made to `memory::open`, the user data begins with a `Memory` that outlives the state.
+    pub(super) fn interpreter(self) -> &'s Interpreter {
+        // SAFETY: by the promise made to `interpreter::open`, the user data begins with an `Interpreter` that outlives the state.
         unsafe { &*self.user.cast() }
     }
 
@@ -110,7 +110,7 @@ impl<'s> Stack<'s> {
     /// as many values as its input asks for.
     #[inline]
     pub(crate) fn check_memory(self, bytes: usize) -> Result<(), Raise> {
-        if self.memory().has_room(bytes) { Ok(()) } else { Err(Raise::Memory) }
+        if self.interpreter().has_room(bytes) { Ok(()) } else { Err(Raise::Memory) }
     }
 
     // --- shape -----------------------------------------------------------------------------------------------

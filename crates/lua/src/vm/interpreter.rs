@@ -1,25 +1,28 @@
-//! The memory of a state and its limit. Knows nothing of what is stored.
+//! What a Lua state has on the side of Rust: memory with a limit, and a panic on its way out. Knows nothing of what runs.
 
-use std::cell::UnsafeCell;
+use std::any::Any;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
 use mlua_sys as ffi;
 
 use super::heap::Heap;
 
-/// The memory of one Lua state. It is the first field of what the state's allocator has as user data, so it is one
-/// load away from every `lua_State`.
+/// The first field of what the state's allocator has as user data, so it is one load away from every `lua_State`.
 ///
-/// The limit holds while Lua runs: the allocator refuses, and Lua raises an error. It is lifted while Rust runs, because
+/// The limit on memory holds while Lua runs: the allocator refuses, and Lua raises an error. It is lifted while Rust runs, because
 /// that error must not pass through frames of Rust.
-pub(crate) struct Memory {
+pub(crate) struct Interpreter {
     heap: UnsafeCell<Heap>,
+    /// A panic must not unwind through Lua's frames, which would leave the state as it was in the middle of a call. It is
+    /// kept here while Lua unwinds by an error of its own.
+    panic: Cell<Option<Box<dyn Any + Send>>>,
 }
 
-impl Memory {
+impl Interpreter {
     /// Without a limit, and with that lifted: Rust runs first.
     pub(crate) fn new() -> Self {
-        Memory { heap: UnsafeCell::new(Heap::new()) }
+        Interpreter { heap: UnsafeCell::new(Heap::new()), panic: Cell::new(None) }
     }
 
     pub(crate) fn used_bytes(&self) -> usize {
@@ -59,6 +62,21 @@ impl Memory {
         unsafe { (*self.heap.get()).enforce_limit() }
     }
 
+    pub(super) fn keep_panic(&self, payload: Box<dyn Any + Send>) {
+        self.panic.set(Some(payload));
+    }
+
+    /// Goes on with the panic that was kept, if there is one.
+    #[inline]
+    pub(super) fn resume_panic(&self) {
+        // SAFETY: borrowed for one load.
+        if unsafe { (*self.panic.as_ptr()).is_some() }
+            && let Some(payload) = self.panic.take()
+        {
+            std::panic::resume_unwind(payload);
+        }
+    }
+
     fn heap(&self) -> &Heap {
         // SAFETY: only read, and the allocator, which changes it, does not run while the borrow lasts: the borrow does not
         // leave this file.
@@ -69,7 +87,7 @@ impl Memory {
 /// Opens a Lua state. Null if the system has no memory.
 ///
 /// # Safety
-/// `user` points to a `#[repr(C)]` struct whose first field is a [`Memory`] and which is neither moved nor dropped before
+/// `user` points to a `#[repr(C)]` struct whose first field is an [`Interpreter`] and which is neither moved nor dropped before
 /// the state is closed.
 pub(crate) unsafe fn open(user: *const c_void) -> *mut ffi::lua_State {
     // SAFETY: the caller's promise is what `allocate` asks for.
@@ -90,9 +108,9 @@ pub(crate) unsafe fn close(lua: *mut ffi::lua_State) {
 }
 
 unsafe extern "C" fn allocate(user: *mut c_void, block: *mut c_void, old: usize, new: usize) -> *mut c_void {
-    // SAFETY: by `open`, the user data begins with a live `Memory`; Lua passes blocks it got from here with their size, and
+    // SAFETY: by `open`, the user data begins with a live `Interpreter`; Lua passes blocks it got from here with their size, and
     // nothing else borrows the heap while Lua allocates.
-    unsafe { (*(*user.cast::<Memory>()).heap.get()).resize(block.cast(), old, new).cast() }
+    unsafe { (*(*user.cast::<Interpreter>()).heap.get()).resize(block.cast(), old, new).cast() }
 }
 
 /// An error outside of every protected call: this crate's mistake, and the state is beyond repair.
