@@ -47,8 +47,8 @@ fn main() {
 ///
 /// The package does not export it, and Cargo tells a build script only about packages with a `links` key. But the
 /// compiler knows where each file of the package is: a `#[track_caller]` method that the package calls gets to see the
-/// path of the calling file. `cargo metadata` was rejected: it wants every package of the workspace downloaded, also those
-/// this build does not need, and so fails offline.
+/// path of the calling file. `cargo metadata` was rejected: it needs every package of the workspace to be downloaded,
+/// also those this build does not use, and so fails offline.
 fn package_dir() -> PathBuf {
     struct Probe(std::cell::Cell<Option<&'static str>>);
 

@@ -1,4 +1,4 @@
-//! What a running script may ask of the server. Refuses to know who answers, and how.
+//! What a running script may ask of the server. Refuses to know how it is answered.
 
 /// What a running script may ask for.
 pub trait Host {
@@ -18,11 +18,11 @@ pub trait Host {
     /// `redis.set_repl`: bit 0 the journal, bit 1 replicas.
     fn set_repl(&mut self, flags: i64);
 
-    /// Asked every so many instructions while a script runs: go on, or stop.
+    /// Asked every so many instructions while a script runs: continue, or stop.
     fn tick(&mut self) -> Tick;
 }
 
-/// The host's answer to "may I go on?".
+/// The host's answer to [`Host::tick`].
 pub enum Tick {
     Continue,
     /// The script ends with this error, whatever it does to catch it (`-CODE text`, or a text that gets the code ERR).

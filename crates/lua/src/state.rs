@@ -195,7 +195,7 @@ impl State {
         let (stack, context) = (self.stack(), &*self.context);
         *context.loading.borrow_mut() = Some(Vec::new());
         context.killed.set(false);
-        sandbox::show_in_window(stack, self.globals.loading);
+        sandbox::set_proxied(stack, self.globals.loading);
         let message = if !stack.compile(shebang::body(code), c"@user_function") {
             Some(format!("Error compiling function: {}", self.take_error_text()))
         } else {
@@ -208,7 +208,7 @@ impl State {
         };
         let registered = context.loading.take().unwrap_or_default();
         context.killed.set(false);
-        sandbox::show_in_window(stack, self.globals.functions_table);
+        sandbox::set_proxied(stack, self.globals.functions_table);
         if let Some(message) = message {
             let dropped: Vec<c_int> = registered.iter().map(|one| one.function).collect();
             self.drop_functions(&dropped);
@@ -310,24 +310,24 @@ impl State {
                     .is_ok()
             }
         });
-        if succeeded && !context.collector_touched.get() && !context.settings_touched.get() {
+        if succeeded && !context.collector_changed.get() && !context.cjson_changed.get() {
             return Ran::Ok;
         }
-        self.after_trouble(succeeded, name, start, out)
+        self.finish_run(succeeded, name, start, out)
     }
 
-    /// What a run that failed, or that touched the collector, leaves to do.
+    /// What is left to do after a run that failed, or that changed settings of the state.
     #[cold]
-    fn after_trouble(&mut self, succeeded: bool, name: &[u8], start: usize, out: &mut Vec<u8>) -> Ran {
+    fn finish_run(&mut self, succeeded: bool, name: &[u8], start: usize, out: &mut Vec<u8>) -> Ran {
         let stack = self.stack_as_is();
         if !succeeded {
             out.truncate(start);
             self.write_error(name, out);
         }
-        if self.context.collector_touched.replace(false) {
+        if self.context.collector_changed.replace(false) {
             stack.set_collector(COLLECTOR_PAUSE, COLLECTOR_SPEED);
         }
-        if self.context.settings_touched.replace(false) {
+        if self.context.cjson_changed.replace(false) {
             sandbox::reset_cjson(stack, &self.globals);
         }
         self.context.shrink_buffers();
@@ -456,7 +456,7 @@ impl State {
     }
 }
 
-// SAFETY: all that the pointers lead to (Lua's memory, the context) belongs to the state alone and is touched only
+// SAFETY: all that the pointers lead to (Lua's memory, the context) belongs to the state alone and is reached only
 // through it; nothing in it is tied to a thread between two calls.
 unsafe impl Send for State {}
 

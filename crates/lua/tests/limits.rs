@@ -1,4 +1,4 @@
-//! Scripts that want too much: of memory, of time, of the C stack. Each ends with an error, and the state goes on.
+//! Scripts that need too much memory, time or C stack. Each ends with an error, and the state stays usable.
 
 mod host;
 
@@ -93,7 +93,7 @@ fn memory_is_limited_inside_of_functions_written_in_rust() {
         let mut session = Session::new(MAX);
         for maker in makers {
             session.fails(&format!("return {maker}"), "not enough memory");
-            // Caught, it is only an error, and the script goes on.
+            // Caught, it is only an error, and the script continues.
             let caught = format!(
                 "local ok, e = pcall(function() return {maker} end) local t = {{}} t[1] = e .. '!' return t[1]"
             );

@@ -36,9 +36,9 @@ pub(crate) struct Context {
     pub(crate) killed: Cell<bool>,
     pub(crate) kill_message: RefCell<Vec<u8>>,
     /// The script changed the collector's settings, which outlive it.
-    pub(crate) collector_touched: Cell<bool>,
+    pub(crate) collector_changed: Cell<bool>,
     /// The script called a function that changes the settings of a `cjson` table.
-    pub(crate) settings_touched: Cell<bool>,
+    pub(crate) cjson_changed: Cell<bool>,
     /// Functions registered by the library that is being loaded.
     pub(crate) loading: RefCell<Option<Vec<Registration>>>,
     /// When the library that is being loaded must be done.
@@ -59,8 +59,8 @@ impl Context {
             resp3: Cell::new(false),
             killed: Cell::new(false),
             kill_message: RefCell::default(),
-            collector_touched: Cell::new(false),
-            settings_touched: Cell::new(false),
+            collector_changed: Cell::new(false),
+            cjson_changed: Cell::new(false),
             loading: RefCell::default(),
             load_deadline: Cell::new(None),
         })

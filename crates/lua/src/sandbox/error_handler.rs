@@ -1,5 +1,5 @@
-//! What becomes of an error that a script does not catch: a table with its text and where it happened. Refuses to know who
-//! writes it to a client.
+//! What becomes of an error that a script does not catch: a table with its text and where it happened. Refuses to
+//! know how it reaches a client.
 
 use std::ffi::c_int;
 

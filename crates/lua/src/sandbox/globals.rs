@@ -17,11 +17,11 @@ const REMOVED: [&str; 6] = ["dofile", "loadfile", "print", "getfenv", "setfenv",
 pub(crate) struct Globals {
     /// Of EVAL.
     pub(crate) eval: c_int,
-    /// Of functions: a window onto one of the two that follow.
+    /// Of functions: a proxy for one of the two that follow.
     pub(crate) functions: c_int,
-    /// What the window shows while they run.
+    /// What it reads through to while they run.
     pub(crate) functions_table: c_int,
-    /// What it shows while their library loads.
+    /// What it reads through to while their library loads.
     pub(crate) loading: c_int,
 }
 
@@ -66,10 +66,9 @@ pub(crate) fn open(stack: Stack<'_>, version: &Version) -> Globals {
         stack.copy(-1);
         stack.set_field(-2, "_G");
         protect(stack);
-        // A function's environment is an empty table that reads through to the real one.
         stack.copy(-1);
         let table = stack.keep();
-        push_window(stack);
+        push_proxy(stack);
         (table, stack.keep())
     };
     let loading = keep_loading_globals(stack, version);
@@ -94,11 +93,11 @@ fn keep_loading_globals(stack: Stack<'_>, version: &Version) -> c_int {
     stack.keep()
 }
 
-/// Makes the globals of functions, which are the environment now, show the kept table.
-pub(crate) fn show_in_window(stack: Stack<'_>, shown: c_int) {
+/// Makes the proxy that functions have for globals, which is the environment now, read through to the kept table.
+pub(crate) fn set_proxied(stack: Stack<'_>, table: c_int) {
     stack.copy(GLOBALS);
     stack.metatable(-1);
-    stack.raw_get_at(REGISTRY, shown);
+    stack.raw_get_at(REGISTRY, table);
     stack.set_field(-2, "__index");
     stack.pop(2);
 }
@@ -112,7 +111,7 @@ pub(crate) fn reset_cjson(stack: Stack<'_>, globals: &Globals) {
 }
 
 /// Replaces the table on top by an empty readonly one that reads through to it.
-fn push_window(stack: Stack<'_>) {
+fn push_proxy(stack: Stack<'_>) {
     stack.push_table(0, 0);
     stack.push_table(0, 1);
     stack.copy(-3);

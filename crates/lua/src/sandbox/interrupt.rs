@@ -1,4 +1,4 @@
-//! Stopping a script: the host is asked from time to time whether it may go on. Refuses to know why it may not.
+//! Stopping a script: the host is asked from time to time whether it may continue. Refuses to know why it may not.
 
 use std::ffi::c_int;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) fn set_hook(stack: Stack<'_>, on: bool) {
     stack.set_hook(on.then(|| (hook_of(tick), HookEvery::Instructions(TICK_INSTRUCTIONS))));
 }
 
-/// Asks the host whether the script may go on.
+/// Asks the host whether the script may continue.
 fn tick(stack: Stack<'_>) -> Result<(), Raise> {
     let context = Context::of(stack);
     if !context.killed.get() {

@@ -9,6 +9,6 @@ mod register;
 mod replaced;
 
 pub(crate) use error_handler::error_handler;
-pub(crate) use globals::{Globals, open, reset_cjson, show_in_window};
+pub(crate) use globals::{Globals, open, reset_cjson, set_proxied};
 pub(crate) use interrupt::set_hook;
 pub(crate) use redis_table::Version;

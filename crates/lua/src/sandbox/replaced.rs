@@ -95,7 +95,7 @@ fn resume(stack: Stack<'_>) -> Returned {
 
 /// Lua's own `collectgarbage` (the upvalue); settings outlive the script, so the host has to know.
 fn collect_garbage(stack: Stack<'_>) -> Returned {
-    Context::of(stack).collector_touched.set(true);
+    Context::of(stack).collector_changed.set(true);
     stack.copy(upvalue(1));
     stack.insert(1);
     stack.call(stack.len() - 1, ALL_RESULTS)?;

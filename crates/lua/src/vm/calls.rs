@@ -84,7 +84,7 @@ fn instance<F: Copy + 'static>() -> F {
 }
 
 /// Runs the function with the limit on memory lifted. A panic becomes an error of Lua, behind which
-/// [`Stack::protected_call`] goes on with it.
+/// [`Stack::protected_call`] continues it.
 #[inline]
 fn run(stack: Stack<'_>, function: impl FnOnce(Stack<'_>) -> Returned) -> Returned {
     stack.interpreter().lift_limit();
@@ -94,7 +94,7 @@ fn run(stack: Stack<'_>, function: impl FnOnce(Stack<'_>) -> Returned) -> Return
     })
 }
 
-/// Goes back to Lua with results or by an error.
+/// Returns to Lua with results or by an error.
 ///
 /// # Safety
 /// Called by Lua's way into Rust, whose frame has no destructor; on `Raise::Value` the error value is on top.

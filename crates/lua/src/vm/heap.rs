@@ -30,6 +30,8 @@ pub(super) struct Heap {
     /// The limit in force: `bytes_max`, or none while it is lifted.
     allowed: usize,
     bytes_max: usize,
+    /// The limit for what [`Heap::has_room`] is asked for.
+    bytes_max_with_reserve: usize,
     free: [*mut Free; CLASSES],
     /// The uncut rest of the newest chunk.
     rest: *mut u8,
@@ -48,6 +50,7 @@ impl Heap {
             used: 0,
             allowed: usize::MAX,
             bytes_max: usize::MAX,
+            bytes_max_with_reserve: usize::MAX,
             free: [null_mut(); CLASSES],
             rest: null_mut(),
             rest_bytes: 0,
@@ -71,6 +74,7 @@ impl Heap {
     /// Sets the limit, which stays lifted if it is.
     pub(super) fn set_bytes_max(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
+        self.bytes_max_with_reserve = bytes_max - (bytes_max / 16).min(RESERVE_MAX);
         if self.allowed != usize::MAX {
             self.allowed = bytes_max;
         }
@@ -90,11 +94,10 @@ impl Heap {
     }
 
     /// May so many bytes more be used while the limit is lifted? A little is left for what cannot ask, and for a script
-    /// that goes on after the error: the collector works only when something is allocated.
+    /// that continues after the error: the collector works only when something is allocated.
     #[inline]
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        let reserve = (self.bytes_max / 16).min(RESERVE_MAX);
-        self.used.saturating_add(bytes) <= self.bytes_max - reserve
+        self.used + bytes <= self.bytes_max_with_reserve
     }
 
     /// `lua_Alloc`: null means "not enough memory", which Lua turns into an error of the script. Shrinking never fails.

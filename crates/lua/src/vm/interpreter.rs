@@ -1,4 +1,4 @@
-//! What a Lua state has on the side of Rust: memory with a limit, and a panic on its way out. Knows nothing of what runs.
+//! What a Lua state has on the side of Rust: memory with a limit, and a panic that is kept. Knows nothing of what runs.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -66,7 +66,7 @@ impl Interpreter {
         self.panic.set(Some(payload));
     }
 
-    /// Goes on with the panic that was kept, if there is one.
+    /// Continues the panic that was kept, if there is one.
     #[inline]
     pub(super) fn resume_panic(&self) {
         // SAFETY: borrowed for one load.

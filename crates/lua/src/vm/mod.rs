@@ -6,11 +6,11 @@
 //! where it is caught:
 //! - A Lua function in Rust returns `Err(Raise)`, and `calls::shim` raises it when that function has returned.
 //! - The limit on memory is lifted while Rust runs ([`Interpreter`]), so what allocates cannot fail. A function in Rust asks
-//!   [`Stack::check_memory`] as it goes on, and the shim once more when it has returned.
+//!   [`Stack::check_memory`] while it makes values, and the shim once more when it has returned.
 //! - What may raise for other reasons is only reached through [`Stack::protected_call`] and [`Stack::compile`], which catch it, or
 //!   has a twin in `patches/holdfast.patch` that returns a status (`holdfast_rawset`, `holdfast_next`).
 //!
-//! A panic of Rust passes through Lua as an error, and goes on as a panic behind it.
+//! A panic of Rust passes through Lua as an error, and continues as a panic behind it.
 //!
 //! Rejected: marking each method that may raise `unsafe`. Then every line of every library is unsafe, and its reader has to
 //! know which locals have destructors. Rejected: a protected call around each of them. It costs more than most do.

@@ -1,6 +1,6 @@
 //! JSON to Lua values. Knows nothing of Redis.
 
-use super::{Settings, settings};
+use super::settings::{Settings, settings};
 use crate::context::{Context, Kind, Nesting};
 use crate::vm::{Raise, Returned, Stack};
 
@@ -132,7 +132,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Pushes a key, eats the colon, returns the token after it.
+    /// Pushes a key, skips the colon, returns the token after it.
     fn key(&mut self, token: Token, buffer: &mut Vec<u8>) -> Result<Token, Raise> {
         if token != Token::String {
             return Err(self.unexpected("object key string", token));

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{Settings, settings};
+use super::settings::{Settings, settings};
 use crate::context::{Context, Kind, Nesting};
 use crate::vm::{Cursor, Digits, Raise, Returned, Stack, Type};
 
