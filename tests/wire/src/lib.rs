@@ -12,6 +12,7 @@ mod random;
 mod reply;
 mod server;
 mod session;
+mod skip;
 mod text;
 mod transcript;
 
@@ -20,6 +21,7 @@ pub use random::Random;
 pub use reply::Reply;
 pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};
+pub use skip::skip;
 pub use text::{glob, quote, split_args};
 
 /// Runs a transcript against an empty server, alone, and panics at the first reply that differs.
