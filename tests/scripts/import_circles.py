@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Tests scripts/import-circles from outside: small crates in a temporary folder, each with the circles to be found in it."""
 import subprocess
 import tempfile
