@@ -71,7 +71,7 @@ answers_ping() {
 test_binaries() {
     local line
     cargo test "$@" --no-run --message-format=json-render-diagnostics | while IFS= read -r line; do
-        if [[ $line =~ \"manifest_path\":\"([^\"]+)/Cargo.toml\".*\"test\":true.*\"executable\":\"([^\"]+)\" ]]; then
+        if [[ $line =~ \"manifest_path\":\"([^\"]+)/Cargo.toml\".*\"profile\":\{[^}]*\"test\":true.*\"executable\":\"([^\"]+)\" ]]; then
             printf '%s\t%s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
         fi
     done
