@@ -33,7 +33,7 @@ pub(crate) fn claim(server: &Server, pipeline: u32, operations: u64) -> Result<S
 /// Has the script remembered, and returns what it is called by.
 pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
     match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
-        Reply::Bulk(Some(sha)) => Ok(String::from_utf8(sha)?),
+        Reply::BulkString(sha) => Ok(String::from_utf8(sha.to_vec())?),
         other => bail!("SCRIPT LOAD answered {other:?}"),
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn fcall(server: &Server, pipeline: u32, operations: u64) -> Result<S
                 "#!lua name=bench\nredis.register_function('{FUNCTION}', function(KEYS, ARGV)\n{COMPARE_AND_SWAP}\nend)"
             );
             let loaded = control.call(&["FUNCTION", "LOAD", &library])?;
-            ensure!(loaded == Reply::Bulk(Some(b"bench".to_vec())), "FUNCTION LOAD answered {loaded:?}");
+            ensure!(loaded == Reply::BulkString("bench".into()), "FUNCTION LOAD answered {loaded:?}");
         }
         other => bail!("FCALL {FUNCTION} answered {other:?}"),
     }
@@ -164,11 +164,11 @@ fn release_all(server: &Server) -> Result<()> {
 fn claimed(server: &Server) -> Result<u64> {
     let mut claimed = 0;
     let state = |reply| match reply {
-        Reply::Bulk(Some(state)) if state == CLAIMED.as_bytes() => {
+        Reply::BulkString(state) if state == CLAIMED => {
             claimed += 1;
             true
         }
-        Reply::Bulk(Some(state)) => state == PENDING.as_bytes(),
+        Reply::BulkString(state) => state == PENDING,
         _ => false,
     };
     each_record(server, |key| vec!["HGET", key, "state"], state)?;

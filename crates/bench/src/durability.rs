@@ -110,7 +110,7 @@ fn snapshot(control: &mut Connection) -> Result<String> {
     let asked_unix_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let asked = Instant::now();
     match control.call(&["BGSAVE"])? {
-        Reply::Simple(_) => {}
+        Reply::SimpleString(_) => {}
         other => bail!("BGSAVE answered {other:?}"),
     }
     loop {

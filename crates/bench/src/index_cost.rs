@@ -12,7 +12,7 @@ use crate::load::{self, CLIENTS};
 use crate::memory::{Footprint, SETTLE};
 use crate::records::Dice;
 use crate::servers::{self, Persistence, Server, ServerSpec, shell_quoted};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Connection, Reply, text};
 use crate::workloads::{JOB_KEY, Setup};
 
 /// Loads records into both, and changes a field of random ones of them that is indexed by default, in turns.
@@ -85,7 +85,7 @@ fn loaded(server: &Server, records: u64) -> Result<Sample> {
 fn index_bytes(control: &mut Connection, records: u64) -> Result<i64> {
     let Reply::Array(info) = control.call(&["IDX.INFO", INDEX])? else { bail!("there is no index {INDEX}") };
     let field = |name: &str| {
-        let at = info.iter().position(|word| word.text() == Some(name))?;
+        let at = info.iter().position(|word| text(word) == Some(name))?;
         if let Some(Reply::Integer(value)) = info.get(at + 1) { Some(*value) } else { None }
     };
     let entries = field("entries").context("IDX.INFO tells no entries")?;
@@ -99,7 +99,7 @@ fn check(control: &mut Connection, records: u64) -> Result<()> {
     for number in 0..SAMPLE {
         let key = Setup::JobRecords.key(number);
         let (score, field) = (control.call(&["ZSCORE", INDEX, &key])?, control.call(&["HGET", &key, "updated_at"])?);
-        ensure!(score == field && score.text().is_some(), "{key} has {field:?}, and in the index {score:?}");
+        ensure!(score == field && text(&score).is_some(), "{key} has {field:?}, and in the index {score:?}");
     }
     Ok(())
 }

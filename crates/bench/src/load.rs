@@ -12,7 +12,7 @@ use crate::records::{Backlog, FIELDS, backlog_record, job_key, job_record};
 use crate::servers::Server;
 use crate::sorted_sets;
 use crate::stuck;
-use crate::wire::{Connection, Reply};
+use crate::wire::{Connection, Reply, simple};
 use crate::workloads::{KEYS, Setup};
 
 pub(crate) const CLIENTS: u32 = 50;
@@ -66,7 +66,7 @@ pub(crate) fn preload(server: &Server, setup: Setup, size: u64) -> Result<()> {
         let key = setup.key(number);
         match setup {
             Setup::Nothing => {}
-            Setup::Strings => loader.send(&["SET", &key, &format!("{number:032}")], Reply::Simple("OK".to_string()))?,
+            Setup::Strings => loader.send(&["SET", &key, &format!("{number:032}")], simple("OK"))?,
             Setup::Pairs => {
                 let fields = ["HSET", &key, "state", "pending", "updated_at", &format!("{number:012}")];
                 loader.send(&fields, Reply::Integer(2))?

@@ -9,7 +9,7 @@ use crate::figures::{Metric, Sample};
 use crate::load;
 use crate::proc_stat;
 use crate::servers::{Server, info, info_field};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Connection, simple};
 
 /// Memory per job record, over the empty server.
 pub(crate) fn job_records(server: &mut Server, records: u64) -> Result<Sample> {
@@ -29,7 +29,7 @@ pub(crate) fn idle_connections(server: &mut Server, connections: u64) -> Result<
     for number in 0..connections {
         let mut connection = server.connect().with_context(|| format!("connection {number} (is `ulimit -n` low?)"))?;
         let reply = connection.call(&["PING"])?;
-        ensure!(reply == Reply::Simple("PONG".to_string()), "PING on connection {number} answered {reply:?}");
+        ensure!(reply == simple("PONG"), "PING on connection {number} answered {reply:?}");
         idle.push(connection);
     }
     thread::sleep(IDLE);

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use redis_protocol::resp2::decode::decode_range;
+use redis_protocol::resp2::types::RangeFrame;
 
 use crate::load::CLIENTS;
 use crate::records::{Dice, job_key};
@@ -174,15 +176,11 @@ const FIELD: &str = "updated_at";
 
 /// Whether a value has arrived in full; an error if anything else did, such as nil for a record that must exist.
 fn is_whole_value(received: &[u8]) -> Result<bool> {
-    let unexpected = || format!("HGET answered {:?}", String::from_utf8_lossy(received));
-    let Some(end) = received.windows(2).position(|pair| pair == b"\r\n") else {
-        return Ok(false);
-    };
-    let length = received[..end].strip_prefix(b"$").and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
-    let length: usize = length.with_context(unexpected)?;
-    let whole = end + 2 + length + 2;
-    ensure!(received.len() <= whole, unexpected());
-    Ok(received.len() == whole)
+    match decode_range(received) {
+        Ok(None) => Ok(false),
+        Ok(Some((RangeFrame::BulkString(_), length))) if length == received.len() => Ok(true),
+        _ => bail!("HGET answered {:?}", String::from_utf8_lossy(received)),
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
+use redis_protocol::resp2::decode::decode_range;
+use redis_protocol::resp2::types::RangeFrame;
 
 use crate::exchange::{Connections, Conversation, Template, expect};
 use crate::figures::Sample;
 use crate::load::CLIENTS;
 use crate::records::Dice;
 use crate::servers::Server;
-use crate::wire::{Connection, Reply};
+use crate::wire::{Connection, Reply, text};
 use crate::workloads::Setup;
 
 /// The set that `Setup::Scores` loads: member `number` has that number for a score.
@@ -70,7 +72,7 @@ fn scores(control: &mut Connection, members: u64) -> Result<Vec<u64>> {
     control.flush()?;
     let score = |number| {
         let reply = control.read_reply()?;
-        let score = reply.text().and_then(|text| text.parse().ok());
+        let score = text(&reply).and_then(|text| text.parse().ok());
         score.with_context(|| format!("ZSCORE of member {number} answered {reply:?}"))
     };
     (0..members).map(score).collect()
@@ -194,17 +196,14 @@ impl Conversation for Sums {
 
     /// A score, of which the digits are checked: others may have raised it before and after.
     fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
-        let mut lines = received.split_inclusive(|byte| *byte == b'\n');
-        let (Some(length), Some(score)) = (lines.next(), lines.next()) else {
-            expect(&received[..received.len().min(1)], b"$")?;
-            return Ok(None);
-        };
-        let Some(digits) = score.strip_suffix(b"\r\n") else { return Ok(None) };
-        let announced = format!("${}\r\n", digits.len());
-        let whole = length == announced.as_bytes() && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        let answer = || String::from_utf8_lossy(&received[..length.len() + score.len()]).into_owned();
-        ensure!(whole, "ZINCRBY answered {:?}", answer());
-        Ok(Some(length.len() + score.len()))
+        let is_score = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        match decode_range(received) {
+            Ok(None) => Ok(None),
+            Ok(Some((RangeFrame::BulkString((start, end)), length))) if is_score(&received[start..end]) => {
+                Ok(Some(length))
+            }
+            _ => bail!("ZINCRBY answered {:?}", String::from_utf8_lossy(received)),
+        }
     }
 }
 
@@ -271,7 +270,7 @@ mod tests {
             assert_eq!(sums.hear(0, &answer[..end]).unwrap(), None, "{end}");
         }
         assert_eq!(sums.hear(0, answer).unwrap(), Some(9));
-        for refused in ["-ERR no\r\n", "$4\r\n123\r\n", "$3\r\n1.5\r\n", "$0\r\n\r\n"] {
+        for refused in ["-ERR no\r\n", "$4\r\n123\r\n:", "$3\r\n1.5\r\n", "$0\r\n\r\n"] {
             assert!(sums.hear(0, refused.as_bytes()).is_err(), "{refused:?}");
         }
     }

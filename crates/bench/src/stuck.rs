@@ -10,7 +10,7 @@ use crate::proc_stat;
 use crate::readers::Latencies;
 use crate::records::{Backlog, FIELDS, OLD_BEFORE_MS, STUCK_STATE};
 use crate::servers::Server;
-use crate::wire::{Connection, Reply};
+use crate::wire::{Connection, Reply, text};
 use crate::workloads::Setup;
 
 /// IDX.RANGE where the server has it; elsewhere SCAN and HMGET of everything, as a sweeper without an index must.
@@ -159,7 +159,7 @@ const PREFIX: &str = "gbe:state:tasks:";
 /// The first of what an index or a search shows of a record: its key.
 fn record_name(record: Reply) -> Result<String> {
     let record = items(record)?;
-    let name = record.first().and_then(Reply::text).context("a record without a name")?;
+    let name = record.first().and_then(text).context("a record without a name")?;
     Ok(name.to_string())
 }
 
@@ -234,8 +234,8 @@ fn keep_stuck(connection: &mut Connection, keys: Vec<String>, found: &mut Vec<St
     for key in keys {
         let Reply::Array(values) = connection.read_reply()? else { bail!("HMGET of {key} answered no array") };
         let [state, updated_at] = &values[..] else { bail!("HMGET of {key} answered {values:?}") };
-        let updated_at: u64 = updated_at.text().and_then(|text| text.parse().ok()).context("no time of change")?;
-        if updated_at < OLD_BEFORE_MS && state.text() == Some(STUCK_STATE) {
+        let updated_at: u64 = text(updated_at).and_then(|text| text.parse().ok()).context("no time of change")?;
+        if updated_at < OLD_BEFORE_MS && text(state) == Some(STUCK_STATE) {
             found.push(key);
         }
     }
@@ -264,7 +264,7 @@ fn names(reply: Reply) -> Result<Vec<String>> {
 
 fn name(reply: Reply) -> Result<String> {
     match reply {
-        Reply::Bulk(Some(bytes)) => Ok(String::from_utf8(bytes)?),
+        Reply::BulkString(bytes) => Ok(String::from_utf8(bytes.to_vec())?),
         other => bail!("expected a name, the server answered {other:?}"),
     }
 }
@@ -273,8 +273,8 @@ fn name(reply: Reply) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn bulk(text: &str) -> Reply {
-        Reply::Bulk(Some(text.as_bytes().to_vec()))
+    fn bulk(text: &'static str) -> Reply {
+        Reply::BulkString(text.into())
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         let reply = Reply::Array(vec![bulk("17"), Reply::Array(vec![bulk("a"), bulk("b")])]);
         assert_eq!(page(reply).unwrap(), ("17".to_string(), vec![bulk("a"), bulk("b")]));
         assert!(page(Reply::Array(vec![bulk("17")])).is_err());
-        assert!(page(Reply::Error("ERR no".to_string())).is_err());
+        assert!(page(Reply::Error("ERR no".into())).is_err());
     }
 
     #[test]

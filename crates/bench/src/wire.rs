@@ -1,30 +1,30 @@
 //! A small blocking client of the Redis protocol. Knows nothing of what the commands mean.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use bytes::{Buf, BytesMut};
+use redis_protocol::resp2::decode::{decode_bytes_mut, decode_range};
+use redis_protocol::resp2::types::RangeFrame;
+
+/// What a server answers.
+pub(crate) use redis_protocol::resp2::types::BytesFrame as Reply;
 
 pub(crate) struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: TcpStream,
     /// Requests not yet sent.
     pending: Vec<u8>,
-    /// Room for the first line of a reply.
-    line: Vec<u8>,
-}
-
-#[derive(Debug, PartialEq)]
-pub(crate) enum Reply {
-    Simple(String),
-    Error(String),
-    Integer(i64),
-    Bulk(Option<Vec<u8>>),
-    Array(Vec<Reply>),
+    /// Replies not yet read.
+    received: BytesMut,
 }
 
 /// A server silent for longer than this has hung.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Received at most at once.
+const CHUNK_BYTES: usize = 16 * 1024;
 
 impl Connection {
     pub(crate) fn open(port: u16) -> io::Result<Self> {
@@ -32,7 +32,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        Ok(Connection { stream: BufReader::new(stream), pending: Vec::new(), line: Vec::new() })
+        Ok(Connection { stream, pending: Vec::new(), received: BytesMut::new() })
     }
 
     /// Sends one request and waits for its reply.
@@ -53,28 +53,18 @@ impl Connection {
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.stream.get_mut().write_all(&self.pending).context("cannot send to the server")?;
+        self.stream.write_all(&self.pending).context("cannot send to the server")?;
         self.pending.clear();
         Ok(())
     }
 
+    pub(crate) fn read_reply(&mut self) -> Result<Reply> {
+        read_reply(&mut self.stream, &mut self.received).context("cannot read the server's reply")
+    }
+
     /// Reads a reply and keeps nothing of it, except the text of an error.
     pub(crate) fn skip_reply(&mut self) -> Result<Option<String>> {
-        skip_reply(&mut self.stream, &mut self.line).context("cannot read the server's reply")
-    }
-
-    pub(crate) fn read_reply(&mut self) -> Result<Reply> {
-        read_reply(&mut self.stream, &mut self.line).context("cannot read the server's reply")
-    }
-}
-
-impl Reply {
-    /// The text of a string, as far as it is UTF-8.
-    pub(crate) fn text(&self) -> Option<&str> {
-        match self {
-            Reply::Bulk(Some(bytes)) => str::from_utf8(bytes).ok(),
-            _ => None,
-        }
+        skip_reply(&mut self.stream, &mut self.received).context("cannot read the server's reply")
     }
 }
 
@@ -86,54 +76,90 @@ pub(crate) fn write_request(buffer: &mut Vec<u8>, args: &[&str]) {
     }
 }
 
-fn read_reply(stream: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Reply> {
-    line.clear();
-    stream.read_until(b'\n', line)?;
-    let Some(head) = line.strip_suffix(b"\r\n") else { bail!("the connection was closed") };
-    let (kind, rest) = str::from_utf8(head)?.split_at_checked(1).context("an empty line is not a reply")?;
-    Ok(match kind {
-        "+" => Reply::Simple(rest.to_string()),
-        "-" => Reply::Error(rest.to_string()),
-        ":" => Reply::Integer(rest.parse()?),
-        "$" if rest == "-1" => Reply::Bulk(None),
-        "$" => {
-            let mut bytes = vec![0; rest.parse::<usize>()? + 2];
-            stream.read_exact(&mut bytes)?;
-            bytes.truncate(bytes.len() - 2);
-            Reply::Bulk(Some(bytes))
-        }
-        "*" => {
-            let count: usize = rest.parse()?;
-            Reply::Array((0..count).map(|_| read_reply(stream, line)).collect::<Result<_>>()?)
-        }
-        _ => bail!("this client does not read replies such as {:?}", String::from_utf8_lossy(head)),
-    })
+/// The text of a bulk string, as far as it is UTF-8.
+pub(crate) fn text(reply: &Reply) -> Option<&str> {
+    match reply {
+        Reply::BulkString(bytes) => str::from_utf8(bytes).ok(),
+        _ => None,
+    }
 }
 
-fn skip_reply(stream: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<String>> {
+/// A reply that is one line, such as `OK`.
+pub(crate) fn simple(text: &'static str) -> Reply {
+    Reply::SimpleString(text.into())
+}
+
+fn read_reply(stream: &mut impl Read, received: &mut BytesMut) -> Result<Reply> {
+    loop {
+        match decode_bytes_mut(received)? {
+            Some((reply, _, _)) => return Ok(reply),
+            None => receive(stream, received)?,
+        }
+    }
+}
+
+/// Skips the elements of an array one by one: decoding it whole would begin again with each chunk that arrives, and what is
+/// measured here are replies of a million elements.
+fn skip_reply(stream: &mut impl Read, received: &mut BytesMut) -> Result<Option<String>> {
     let mut replies: u64 = 1;
     while replies > 0 {
-        replies -= 1;
-        line.clear();
-        stream.read_until(b'\n', line)?;
-        let Some(head) = line.strip_suffix(b"\r\n") else { bail!("the connection was closed") };
-        let (kind, rest) = str::from_utf8(head)?.split_at_checked(1).context("an empty line is not a reply")?;
-        match kind {
-            "+" | ":" => {}
-            "-" => return Ok(Some(rest.to_string())),
-            "$" | "*" if rest == "-1" => {}
-            "$" => {
-                let bytes = rest.parse::<u64>()? + 2;
-                let skipped = io::copy(&mut stream.by_ref().take(bytes), &mut io::sink())?;
-                if skipped < bytes {
-                    bail!("the connection was closed");
-                }
+        let mut skipped = 0;
+        while let Some(skip) = skip_one(&received[skipped..])? {
+            let (length, elements) = match skip {
+                Skip::Error(text) => return Ok(Some(text)),
+                Skip::Array { length, elements } => (length, elements),
+                Skip::Other { length } => (length, 0),
+            };
+            skipped += length;
+            replies = replies - 1 + elements;
+            if replies == 0 {
+                break;
             }
-            "*" => replies += rest.parse::<u64>()?,
-            _ => bail!("this client does not read replies such as {:?}", String::from_utf8_lossy(head)),
+        }
+        received.advance(skipped);
+        if replies > 0 {
+            receive(stream, received)?;
         }
     }
     Ok(None)
+}
+
+/// What stands at the beginning of some bytes.
+enum Skip {
+    Error(String),
+    /// The first line of an array, before its elements.
+    Array {
+        length: usize,
+        elements: u64,
+    },
+    Other {
+        length: usize,
+    },
+}
+
+/// `None` while it is not all there.
+fn skip_one(received: &[u8]) -> Result<Option<Skip>> {
+    if received.first() == Some(&b'*') {
+        let Some(end) = received.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+        let elements: i64 = str::from_utf8(&received[1..end])?.parse()?;
+        // -1 is the array that is not there.
+        return Ok(Some(Skip::Array { length: end + 2, elements: elements.max(0) as u64 }));
+    }
+    Ok(decode_range(received)?.map(|(frame, length)| match frame {
+        RangeFrame::Error((start, end)) => Skip::Error(String::from_utf8_lossy(&received[start..end]).into_owned()),
+        _ => Skip::Other { length },
+    }))
+}
+
+fn receive(stream: &mut impl Read, received: &mut BytesMut) -> Result<()> {
+    let mut chunk = [0; CHUNK_BYTES];
+    match stream.read(&mut chunk) {
+        Ok(0) => bail!("the connection was closed"),
+        Ok(count) => received.extend_from_slice(&chunk[..count]),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -147,28 +173,51 @@ mod tests {
         assert_eq!(buffer, "*3\r\n$3\r\nGET\r\n$4\r\nclé\r\n$0\r\n\r\n".as_bytes());
     }
 
+    /// Some bytes, one at a time.
+    struct Dripping(&'static [u8]);
+
+    impl Read for Dripping {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
     #[test]
     fn replies_are_read_one_by_one() {
-        let mut stream = "+PONG\r\n-ERR no\r\n:12\r\n$5\r\na\r\nbc\r\n$-1\r\n*2\r\n*0\r\n:1\r\n".as_bytes();
-        let mut line = Vec::new();
-        let mut next = || read_reply(&mut stream, &mut line).unwrap();
-        assert_eq!(next(), Reply::Simple("PONG".into()));
-        assert_eq!(next(), Reply::Error("ERR no".into()));
-        assert_eq!(next(), Reply::Integer(12));
-        assert_eq!(next(), Reply::Bulk(Some(b"a\r\nbc".to_vec())));
-        assert_eq!(next(), Reply::Bulk(None));
-        assert_eq!(next(), Reply::Array(vec![Reply::Array(Vec::new()), Reply::Integer(1)]));
-        assert_eq!(read_reply(&mut stream, &mut line).unwrap_err().to_string(), "the connection was closed");
+        let bytes = b"+PONG\r\n-ERR no\r\n:12\r\n$5\r\na\r\nbc\r\n$-1\r\n*2\r\n*0\r\n:1\r\n";
+        let replies = [
+            simple("PONG"),
+            Reply::Error("ERR no".into()),
+            Reply::Integer(12),
+            Reply::BulkString("a\r\nbc".into()),
+            Reply::Null,
+            Reply::Array(vec![Reply::Array(Vec::new()), Reply::Integer(1)]),
+        ];
+        let check = |mut stream: &mut dyn Read| {
+            let mut received = BytesMut::new();
+            for reply in &replies {
+                assert_eq!(read_reply(&mut stream, &mut received).unwrap(), *reply);
+            }
+            let error = read_reply(&mut stream, &mut received).unwrap_err().to_string();
+            assert_eq!(error, "the connection was closed");
+        };
+        check(&mut &bytes[..]);
+        check(&mut Dripping(bytes));
     }
 
     #[test]
     fn a_reply_is_skipped_whole() {
-        let mut stream = "*3\r\n$5\r\na\r\nbc\r\n*2\r\n:1\r\n$-1\r\n*0\r\n-ERR no\r\n+OK\r\n".as_bytes();
-        let mut line = Vec::new();
-        let mut skip = || skip_reply(&mut stream, &mut line);
-        assert_eq!(skip().unwrap(), None);
-        assert_eq!(skip().unwrap(), Some("ERR no".into()));
-        assert_eq!(skip().unwrap(), None);
-        assert!(skip().is_err());
+        let bytes = b"*3\r\n$5\r\na\r\nbc\r\n*2\r\n:1\r\n$-1\r\n*0\r\n*-1\r\n+OK\r\n-ERR no\r\n";
+        let check = |mut stream: &mut dyn Read| {
+            let mut received = BytesMut::new();
+            let mut skip = || skip_reply(&mut stream, &mut received);
+            for _ in 0..3 {
+                assert_eq!(skip().unwrap(), None);
+            }
+            assert_eq!(skip().unwrap(), Some("ERR no".into()));
+        };
+        check(&mut &bytes[..]);
+        check(&mut Dripping(bytes));
+        assert!(skip_reply(&mut &b"*2\r\n:1\r\n"[..], &mut BytesMut::new()).is_err());
     }
 }
