@@ -6,15 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use crate::chart;
-use crate::disk::Disk;
-use crate::durability;
-use crate::figures::{Line, Sample, ServerFigures, limits, ratios};
 use crate::load;
-use crate::machine::Machine;
+use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, KEYS, RowFigures, Setup, Workload};
+use crate::workloads::{Driver, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -34,7 +30,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         disk: disk(plan)?,
         load_generator: load::redis_benchmark_version()?,
         clients: load::CLIENTS,
-        keys: KEYS,
+        keys: load::KEYS,
         rounds: plan.rounds,
         quick: plan.quick,
         servers: contenders(plan)?,
@@ -59,7 +55,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     fs::create_dir_all(&plan.out).with_context(|| format!("cannot create {}", plan.out.display()))?;
     write(plan, "results.json", &report::json(&report)?)?;
     write(plan, "results.md", &report::markdown(&report))?;
-    write(plan, "chart.svg", &chart::svg(&report))
+    write(plan, "chart.svg", &report::svg(&report))
 }
 
 fn specs(plan: &Plan) -> impl Iterator<Item = &ServerSpec> {
@@ -84,7 +80,7 @@ fn contenders(plan: &Plan) -> Result<Vec<Contender>> {
 
 /// Servers that the next workload may find as it needs them.
 struct Kept {
-    setup: Setup,
+    setup: &'static Setup,
     servers: Vec<Server>,
 }
 
@@ -158,7 +154,7 @@ fn measure_in_turns(
 fn preload_all(plan: &Plan, workload: &Workload, servers: &[Server]) -> Result<()> {
     let size = workload.setup.size(plan.quick);
     for server in servers {
-        load::preload(server, workload.setup, size).with_context(|| format!("server `{}`", server.name))?;
+        (workload.setup.load)(server, size).with_context(|| format!("server `{}`", server.name))?;
     }
     Ok(())
 }
@@ -170,7 +166,7 @@ fn measure_search(
     kept: &mut Option<Kept>,
     run: fn(&Server, u64) -> Result<Sample>,
 ) -> Result<Line> {
-    if kept.as_ref().is_none_or(|kept| kept.setup != workload.setup) {
+    if kept.as_ref().is_none_or(|kept| !std::ptr::eq(kept.setup, workload.setup)) {
         *kept = None;
         let servers = start_all(plan, workload)?;
         preload_all(plan, workload, &servers)?;
@@ -197,7 +193,7 @@ fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> 
         for turn in turns(round, specs.len()) {
             let spec = specs[turn];
             let mut server = Server::start(spec, workload.persistence)?;
-            load::preload(&server, workload.setup, workload.setup.size(plan.quick))
+            (workload.setup.load)(&server, workload.setup.size(plan.quick))
                 .with_context(|| format!("server `{}`", spec.name))?;
             samples[turn].push(run(&mut server, amount).with_context(|| format!("server `{}`", spec.name))?);
         }

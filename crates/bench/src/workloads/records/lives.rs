@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::coordination;
-use crate::exchange::{Connections, Conversation, Template, expect};
-use crate::figures::{Metric, Sample};
-use crate::load::CLIENTS;
-use crate::servers::Server;
-use crate::wire::{Connection, Reply, simple};
+use crate::load::{CLIENTS, Connections, Conversation, Template, expect};
+use crate::measure::{Metric, Sample};
+use crate::servers::{Connection, Reply, Server, simple};
+use crate::workloads::coordination;
 
 /// Creation, claim, three steps, completion: a round trip each, of as many jobs at once as the pipeline is deep. What is
 /// counted are jobs; the latencies are those of one change.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::wire::{Connection, Reply, simple};
+use super::connection::{Connection, Reply, simple};
 
 /// How to start a server.
 #[derive(Clone, Debug)]

@@ -5,13 +5,33 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::figures::{Metric, Sample};
-use crate::proc_stat;
-use crate::readers::Latencies;
-use crate::records::{Backlog, FIELDS, OLD_BEFORE_MS, STUCK_STATE};
-use crate::servers::Server;
-use crate::wire::{Connection, Reply, text};
-use crate::workloads::Setup;
+use crate::load::{KEYS, Loader, numbered};
+use crate::measure::{Latencies, Metric, Sample, proc_stat};
+use crate::servers::{Connection, Reply, Server, text};
+use crate::workloads::data_sets::{JOB_KEY, send_job_record, task_id};
+use crate::workloads::job_records::{Backlog, FIELDS, OLD_BEFORE_MS, STUCK_STATE, backlog_record};
+use crate::workloads::workload::Setup;
+
+/// Many job records, some of them stuck; and, for a server that keeps no index, one kept by hand.
+pub(crate) static BACKLOG: Setup = Setup {
+    item: JOB_KEY,
+    size: 1_000_000,
+    size_quick: KEYS,
+    load: |server, size| {
+        let by_hand = !server.knows("IDX.RANGE")?;
+        let backlog = Backlog { records: size };
+        let mut loader = Loader::new(server)?;
+        for number in 0..size {
+            let key = numbered(JOB_KEY, number);
+            let values = backlog_record(backlog, number, task_id(&key));
+            if by_hand {
+                loader.send(&index_by_hand(&key, &values), Reply::Integer(1))?;
+            }
+            send_job_record(&mut loader, &key, values)?;
+        }
+        loader.finish()
+    },
+};
 
 /// IDX.RANGE where the server has it; elsewhere SCAN and HMGET of everything, as a sweeper without an index must.
 pub(crate) fn range_or_scan(server: &Server, records: u64) -> Result<Sample> {
@@ -29,7 +49,7 @@ pub(crate) fn range_or_by_hand(server: &Server, records: u64) -> Result<Sample> 
 }
 
 /// What whoever writes a record must send beside it to keep an index by hand.
-pub(crate) fn index_by_hand<'a>(key: &'a str, values: &'a [String; 12]) -> [&'a str; 4] {
+fn index_by_hand<'a>(key: &'a str, values: &'a [String; 12]) -> [&'a str; 4] {
     let updated_at = FIELDS.iter().position(|field| *field == "updated_at").expect("a field of every record");
     ["ZADD", BY_HAND, &values[updated_at], key]
 }
@@ -68,7 +88,7 @@ impl Way {
 
 /// One measured round, on one connection.
 fn search(server: &Server, records: u64, way: Way) -> Result<Sample> {
-    let mut stuck: Vec<_> = Backlog { records }.stuck().map(|number| Setup::Backlog.key(number)).collect();
+    let mut stuck: Vec<_> = Backlog { records }.stuck().map(|number| numbered(JOB_KEY, number)).collect();
     stuck.sort_unstable();
     let mut connection = server.connect()?;
     let server_cpu_before = proc_stat::cpu_time(server.pid)?;
