@@ -7,10 +7,10 @@ use super::workload::Setup;
 use crate::load::{KEYS, Loader, numbered};
 use crate::servers::{Reply, Server, simple};
 
-pub(crate) static NOTHING: Setup = Setup { item: "", size: 0, size_quick: 0, load: |_, _| Ok(()) };
+pub(crate) static NOTHING: Setup = Setup { size: 0, size_quick: 0, load: |_, _| Ok(()) };
 
 /// Strings of 32 bytes.
-pub(crate) static STRINGS: Setup = preloaded(STRING_KEY, |server, size| {
+pub(crate) static STRINGS: Setup = preloaded(|server, size| {
     let mut loader = Loader::new(server)?;
     for number in 0..size {
         loader.send(&["SET", &numbered(STRING_KEY, number), &format!("{number:032}")], simple("OK"))?;
@@ -19,7 +19,7 @@ pub(crate) static STRINGS: Setup = preloaded(STRING_KEY, |server, size| {
 });
 
 /// Hashes of two fields.
-pub(crate) static PAIRS: Setup = preloaded(PAIR_KEY, |server, size| {
+pub(crate) static PAIRS: Setup = preloaded(|server, size| {
     let mut loader = Loader::new(server)?;
     for number in 0..size {
         let (key, time) = (numbered(PAIR_KEY, number), format!("{number:012}"));
@@ -30,10 +30,10 @@ pub(crate) static PAIRS: Setup = preloaded(PAIR_KEY, |server, size| {
 
 /// Job records of twelve fields.
 pub(crate) static JOB_RECORDS: Setup =
-    preloaded(JOB_KEY, |server, size| load_job_records(server, (0..size).map(|number| numbered(JOB_KEY, number))));
+    preloaded(|server, size| load_job_records(server, (0..size).map(|number| numbered(JOB_KEY, number))));
 
-const fn preloaded(item: &'static str, load: fn(&Server, u64) -> Result<()>) -> Setup {
-    Setup { item, size: KEYS, size_quick: KEYS, load }
+const fn preloaded(load: fn(&Server, u64) -> Result<()>) -> Setup {
+    Setup { size: KEYS, size_quick: KEYS, load }
 }
 
 // redis-benchmark replaces each `__rand_int__` with twelve digits, zero-padded.

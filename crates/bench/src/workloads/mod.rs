@@ -77,15 +77,6 @@ mod tests {
     }
 
     #[test]
-    fn every_command_reads_the_keys_its_setup_loads() {
-        for workload in all() {
-            if let Driver::RedisBenchmark { command, .. } = workload.driver {
-                assert_eq!(workload.setup.item, command[1], "{}", workload.name);
-            }
-        }
-    }
-
-    #[test]
     fn request_counts_start_at_depth_one_and_rise_by_depth() {
         for workload in all() {
             if let Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } = workload.driver

@@ -13,7 +13,6 @@ use crate::servers::{Connection, Persistence, Reply, Server, text};
 
 /// A sorted set: member `number` has that number for a score.
 static SCORES: Setup = Setup {
-    item: MEMBER,
     size: 1_000_000,
     size_quick: KEYS,
     load: |server, size| {

@@ -69,3 +69,18 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         targets: LOAD_TARGETS,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_reads_the_keys_its_setup_loads() {
+        for workload in WORKLOADS {
+            let Driver::RedisBenchmark { command, .. } = workload.driver else { panic!("{}", workload.name) };
+            let loaded = [(&STRINGS, STRING_KEY), (&PAIRS, PAIR_KEY), (&JOB_RECORDS, JOB_KEY)];
+            let (_, key) = loaded.iter().find(|(setup, _)| std::ptr::eq(*setup, workload.setup)).unwrap();
+            assert_eq!(command[1], *key, "{}", workload.name);
+        }
+    }
+}

@@ -20,8 +20,6 @@ pub(crate) struct Workload {
 
 /// What each server holds before the first round.
 pub(crate) struct Setup {
-    /// The name of an item, numbered as redis-benchmark numbers it; empty if there are none.
-    pub(crate) item: &'static str,
     /// How many items there are.
     pub(crate) size: u64,
     pub(crate) size_quick: u64,

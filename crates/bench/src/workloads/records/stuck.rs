@@ -14,7 +14,6 @@ use crate::workloads::workload::Setup;
 
 /// Many job records, some of them stuck; and, for a server that keeps no index, one kept by hand.
 pub(crate) static BACKLOG: Setup = Setup {
-    item: JOB_KEY,
     size: 1_000_000,
     size_quick: KEYS,
     load: |server, size| {
