@@ -41,8 +41,8 @@ fn main() -> ExitCode {
 #[command(name = "scripts/bench")]
 struct Args {
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `stalls`: how long a large command keeps
-    /// others waiting)
+    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `sets`; `stalls`: how long a large
+    /// command keeps others waiting)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 

@@ -46,7 +46,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Memory per job record",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Custom { run: job_records, amount: 1_000_000, amount_quick: 100_000 },
+        driver: Driver::Custom { run: job_records, amount: 1_000_000, amount_quick: 100_000, needs: None },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) }],
     },
     Workload {
@@ -54,7 +54,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Memory per idle connection",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Custom { run: idle_connections, amount: 1_000, amount_quick: 1_000 },
+        driver: Driver::Custom { run: idle_connections, amount: 1_000, amount_quick: 1_000, needs: None },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.5) }],
     },
 ];

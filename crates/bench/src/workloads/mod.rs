@@ -10,6 +10,7 @@ pub(crate) mod durability;
 mod job_records;
 mod memory;
 mod records;
+mod sets;
 mod sorted_sets;
 mod stalls;
 mod strings_and_hashes;
@@ -25,6 +26,7 @@ const FAMILIES: &[&[Workload]] = &[
     coordination::WORKLOADS,
     records::WORKLOADS,
     sorted_sets::WORKLOADS,
+    sets::WORKLOADS,
     memory::WORKLOADS,
     stalls::WORKLOADS,
     durability::WORKLOADS,
@@ -118,7 +120,7 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups = selected(&["coordination", "records", "sorted-sets"]);
+        let groups = selected(&["coordination", "records", "sorted-sets", "sets"]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 

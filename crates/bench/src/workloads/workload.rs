@@ -31,11 +31,12 @@ pub(crate) enum Driver {
     /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
     /// Our own clients send `amounts` operations at each pipeline depth and check the answers; the servers take turns
-    /// likewise. If one does not know the command `needs`, the workload is left out, with a note.
+    /// likewise. A server that does not know the command `needs` is left out, with a note.
     Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: &'static str },
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
-    /// of work (records, connections, messages), which is smaller with `--quick`.
-    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+    /// of work (records, connections, messages), which is smaller with `--quick`. A server that does not know
+    /// the command `needs` is left out, with a note.
+    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64, needs: Option<&'static str> },
     /// Reads from a large data set; the servers take turns. They are kept, with what they hold, for the next workload
     /// of this kind.
     Search { run: fn(&Server, u64) -> Result<Sample> },

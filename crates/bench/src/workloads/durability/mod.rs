@@ -164,7 +164,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Start with job records",
         persistence: Persistence::EverySecond,
         setup: &NOTHING,
-        driver: Driver::Custom { run: start_with_data, amount: 1_000_000, amount_quick: 100_000 },
+        driver: Driver::Custom { run: start_with_data, amount: 1_000_000, amount_quick: 100_000, needs: None },
         targets: &[Target { pipeline: None, metric: Metric::StartTime, bound: Bound::AtMost(0.5) }],
     },
     Workload {
@@ -172,7 +172,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "HGET during a snapshot",
         persistence: Persistence::EverySecond,
         setup: &NOTHING,
-        driver: Driver::Custom { run: reads_during_snapshot, amount: 1_000_000, amount_quick: 100_000 },
+        driver: Driver::Custom { run: reads_during_snapshot, amount: 1_000_000, amount_quick: 100_000, needs: None },
         targets: &[
             Target { pipeline: None, metric: Metric::LatencyP999, bound: Bound::AtMost(0.5) },
             Target { pipeline: None, metric: Metric::RssGrowth, bound: Bound::AtMost(0.1) },
