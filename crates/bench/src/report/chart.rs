@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use crate::figures::{BASELINE, Line, Metric, Ratio};
-use crate::report::Report;
+use super::text::Report;
+use crate::measure::{BASELINE, Line, Metric, Ratio};
 
 /// The chart, against the peer the targets are judged by, or the first peer where that one is missing.
 pub(crate) fn svg(report: &Report) -> String {
@@ -194,7 +194,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::example;
+    use crate::report::text::tests::example;
 
     #[test]
     fn every_ratio_is_a_bar_and_every_target_a_tick() {

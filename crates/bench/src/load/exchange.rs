@@ -11,11 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use crate::figures::{Metric, Sample};
-use crate::proc_stat;
-use crate::readers::Latencies;
+use crate::measure::{Latencies, Metric, Sample, proc_stat};
 use crate::servers::Server;
-use crate::wire::write_request;
 
 /// What is said on the connections of a run. They are numbered: askers first, then listeners.
 pub(crate) trait Conversation {
@@ -263,58 +260,10 @@ pub(crate) fn expect(received: &[u8], expected: &[u8]) -> Result<bool> {
 /// How much of an unexpected answer is shown.
 const EXCERPT_BYTES: usize = 256;
 
-/// Requests with places for numbers, each twelve digits, where the words say `__rand_int__`: as redis-benchmark has it,
-/// and put together once rather than for every operation.
-pub(crate) struct Template {
-    bytes: Vec<u8>,
-    places: Vec<usize>,
-}
-
-const PLACE: &str = "__rand_int__";
-
-impl Template {
-    pub(crate) fn new(words: &[&str]) -> Self {
-        Template { bytes: Vec::new(), places: Vec::new() }.followed_by(words)
-    }
-
-    /// One more request, sent right after.
-    pub(crate) fn followed_by(mut self, words: &[&str]) -> Self {
-        let start = self.bytes.len();
-        write_request(&mut self.bytes, words);
-        let added = self.bytes[start..].windows(PLACE.len()).enumerate();
-        self.places.extend(added.filter(|(_, window)| *window == PLACE.as_bytes()).map(|(place, _)| start + place));
-        self
-    }
-
-    /// Adds this to other requests, with a number in each place.
-    pub(crate) fn write(&self, requests: &mut Vec<u8>, mut numbers: impl Iterator<Item = u64>) {
-        let start = requests.len();
-        requests.extend_from_slice(&self.bytes);
-        for place in &self.places {
-            let mut number = numbers.next().expect("a number for every place");
-            for digit in requests[start + place..][..PLACE.len()].iter_mut().rev() {
-                *digit = b'0' + (number % 10) as u8;
-                number /= 10;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::thread;
-
-    #[test]
-    fn a_template_has_a_number_in_each_place() {
-        let template = Template::new(&["SET", "k:__rand_int__", "<__rand_int__>"]);
-        let mut requests = b"before".to_vec();
-        template.write(&mut requests, [42, 7].into_iter());
-        assert_eq!(
-            String::from_utf8(requests).unwrap(),
-            "before*3\r\n$3\r\nSET\r\n$14\r\nk:000000000042\r\n$14\r\n<000000000007>\r\n"
-        );
-    }
 
     #[test]
     fn expected_bytes_may_arrive_in_pieces_and_others_are_refused() {

@@ -5,9 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::disk::Disk;
-use crate::figures::{BASELINE, Bound, Limit, Line, Metric, Ratio, ServerFigures, thousands};
-use crate::machine::Machine;
+use crate::measure::{BASELINE, Bound, Disk, Limit, Line, Machine, Metric, Ratio, ServerFigures, thousands};
 
 #[derive(Serialize, Debug)]
 pub(crate) struct Report {
@@ -293,7 +291,7 @@ fn depth(line: &Line) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::figures::{Sample, Target, limits, ratios};
+    use crate::measure::{Sample, Target, limits, ratios};
 
     /// Two load lines, a memory line and a snapshot line; one target of five missed.
     pub(crate) fn example() -> Report {

@@ -5,13 +5,32 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::figures::{Metric, Sample};
-use crate::proc_stat;
-use crate::readers::Latencies;
-use crate::records::{Backlog, FIELDS, OLD_BEFORE_MS, STUCK_STATE};
-use crate::servers::Server;
-use crate::wire::{Connection, Reply};
-use crate::workloads::Setup;
+use crate::load::{KEYS, Loader, numbered};
+use crate::measure::{Latencies, Metric, Sample, proc_stat};
+use crate::servers::{Connection, Reply, Server, text};
+use crate::workloads::data_sets::{JOB_KEY, send_job_record, task_id};
+use crate::workloads::job_records::{Backlog, FIELDS, OLD_BEFORE_MS, STUCK_STATE, backlog_record};
+use crate::workloads::workload::Setup;
+
+/// Many job records, some of them stuck; and, for a server that keeps no index, one kept by hand.
+pub(crate) static BACKLOG: Setup = Setup {
+    size: 1_000_000,
+    size_quick: KEYS,
+    load: |server, size| {
+        let by_hand = !server.knows("IDX.RANGE")?;
+        let backlog = Backlog { records: size };
+        let mut loader = Loader::new(server)?;
+        for number in 0..size {
+            let key = numbered(JOB_KEY, number);
+            let values = backlog_record(backlog, number, task_id(&key));
+            if by_hand {
+                loader.send(&index_by_hand(&key, &values), Reply::Integer(1))?;
+            }
+            send_job_record(&mut loader, &key, values)?;
+        }
+        loader.finish()
+    },
+};
 
 /// IDX.RANGE where the server has it; elsewhere SCAN and HMGET of everything, as a sweeper without an index must.
 pub(crate) fn range_or_scan(server: &Server, records: u64) -> Result<Sample> {
@@ -29,7 +48,7 @@ pub(crate) fn range_or_by_hand(server: &Server, records: u64) -> Result<Sample> 
 }
 
 /// What whoever writes a record must send beside it to keep an index by hand.
-pub(crate) fn index_by_hand<'a>(key: &'a str, values: &'a [String; 12]) -> [&'a str; 4] {
+fn index_by_hand<'a>(key: &'a str, values: &'a [String; 12]) -> [&'a str; 4] {
     let updated_at = FIELDS.iter().position(|field| *field == "updated_at").expect("a field of every record");
     ["ZADD", BY_HAND, &values[updated_at], key]
 }
@@ -68,7 +87,7 @@ impl Way {
 
 /// One measured round, on one connection.
 fn search(server: &Server, records: u64, way: Way) -> Result<Sample> {
-    let mut stuck: Vec<_> = Backlog { records }.stuck().map(|number| Setup::Backlog.key(number)).collect();
+    let mut stuck: Vec<_> = Backlog { records }.stuck().map(|number| numbered(JOB_KEY, number)).collect();
     stuck.sort_unstable();
     let mut connection = server.connect()?;
     let server_cpu_before = proc_stat::cpu_time(server.pid)?;
@@ -159,7 +178,7 @@ const PREFIX: &str = "gbe:state:tasks:";
 /// The first of what an index or a search shows of a record: its key.
 fn record_name(record: Reply) -> Result<String> {
     let record = items(record)?;
-    let name = record.first().and_then(Reply::text).context("a record without a name")?;
+    let name = record.first().and_then(text).context("a record without a name")?;
     Ok(name.to_string())
 }
 
@@ -234,8 +253,8 @@ fn keep_stuck(connection: &mut Connection, keys: Vec<String>, found: &mut Vec<St
     for key in keys {
         let Reply::Array(values) = connection.read_reply()? else { bail!("HMGET of {key} answered no array") };
         let [state, updated_at] = &values[..] else { bail!("HMGET of {key} answered {values:?}") };
-        let updated_at: u64 = updated_at.text().and_then(|text| text.parse().ok()).context("no time of change")?;
-        if updated_at < OLD_BEFORE_MS && state.text() == Some(STUCK_STATE) {
+        let updated_at: u64 = text(updated_at).and_then(|text| text.parse().ok()).context("no time of change")?;
+        if updated_at < OLD_BEFORE_MS && text(state) == Some(STUCK_STATE) {
             found.push(key);
         }
     }
@@ -264,7 +283,7 @@ fn names(reply: Reply) -> Result<Vec<String>> {
 
 fn name(reply: Reply) -> Result<String> {
     match reply {
-        Reply::Bulk(Some(bytes)) => Ok(String::from_utf8(bytes)?),
+        Reply::BulkString(bytes) => Ok(String::from_utf8(bytes.to_vec())?),
         other => bail!("expected a name, the server answered {other:?}"),
     }
 }
@@ -273,8 +292,8 @@ fn name(reply: Reply) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn bulk(text: &str) -> Reply {
-        Reply::Bulk(Some(text.as_bytes().to_vec()))
+    fn bulk(text: &'static str) -> Reply {
+        Reply::BulkString(text.into())
     }
 
     #[test]
@@ -282,7 +301,7 @@ mod tests {
         let reply = Reply::Array(vec![bulk("17"), Reply::Array(vec![bulk("a"), bulk("b")])]);
         assert_eq!(page(reply).unwrap(), ("17".to_string(), vec![bulk("a"), bulk("b")]));
         assert!(page(Reply::Array(vec![bulk("17")])).is_err());
-        assert!(page(Reply::Error("ERR no".to_string())).is_err());
+        assert!(page(Reply::Error("ERR no".into())).is_err());
     }
 
     #[test]

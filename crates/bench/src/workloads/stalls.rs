@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::figures::{Metric, Sample};
-use crate::servers::{Persistence, Server, ServerSpec, info, info_field};
-use crate::wire::{Connection, Reply};
-use crate::workloads::RowFigures;
+use super::data_sets::NOTHING;
+use super::workload::{Driver, RowFigures, Workload};
+use crate::measure::{Metric, Sample};
+use crate::servers::{Connection, Persistence, Reply, Server, ServerSpec, info, info_field};
 
 /// One command, or what else may stop a server for a while.
 struct Row {
@@ -129,7 +129,7 @@ fn library() -> String {
 }
 
 /// Runs every row on a server of its own, and tells the figures of those that it knows.
-pub(crate) fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<RowFigures>> {
+fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<RowFigures>> {
     // Redis and Holdfast alike keep DEBUG to themselves unless they are told otherwise.
     let spec = ServerSpec::new(&spec.name, &format!("{} --enable-debug-command yes", spec.command))?;
     let server = Server::start(&spec, Persistence::EverySecond)?;
@@ -383,6 +383,15 @@ fn ping(connection: &mut Connection, shared: &Shared) -> Result<()> {
     }
     Ok(())
 }
+
+pub(crate) const WORKLOADS: &[Workload] = &[Workload {
+    name: "stalls",
+    about: "Large commands",
+    persistence: Persistence::EverySecond,
+    setup: &NOTHING,
+    driver: Driver::Rows { run: stalls, amount: 1_000_000, amount_quick: 100_000 },
+    targets: &[],
+}];
 
 #[cfg(test)]
 mod tests {

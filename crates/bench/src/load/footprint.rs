@@ -1,47 +1,11 @@
-//! What job records and idle connections cost a server in memory. Knows nothing of throughput.
+//! The memory of a server, by the kernel's account and by its own. Knows nothing of what fills it.
 
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 
-use crate::figures::{Metric, Sample};
-use crate::load;
-use crate::proc_stat;
-use crate::servers::{Server, info, info_field};
-use crate::wire::{Connection, Reply};
-
-/// Memory per job record, over the empty server.
-pub(crate) fn job_records(server: &mut Server, records: u64) -> Result<Sample> {
-    let mut control = server.connect()?;
-    let before = Footprint::measure(server, &mut control)?;
-    load::fill_with_job_records(server, records)?;
-    thread::sleep(SETTLE);
-    let after = Footprint::measure(server, &mut control)?;
-    Ok(after.since(&before, records))
-}
-
-/// Memory per connection that has been used once and then left idle.
-pub(crate) fn idle_connections(server: &mut Server, connections: u64) -> Result<Sample> {
-    let mut control = server.connect()?;
-    let before = Footprint::measure(server, &mut control)?;
-    let mut idle = Vec::new();
-    for number in 0..connections {
-        let mut connection = server.connect().with_context(|| format!("connection {number} (is `ulimit -n` low?)"))?;
-        let reply = connection.call(&["PING"])?;
-        ensure!(reply == Reply::Simple("PONG".to_string()), "PING on connection {number} answered {reply:?}");
-        idle.push(connection);
-    }
-    thread::sleep(IDLE);
-    let after = Footprint::measure(server, &mut control)?;
-    Ok(after.since(&before, connections))
-}
-
-/// Time to finish what loading set off, such as freeing the loader's buffers.
-pub(crate) const SETTLE: Duration = Duration::from_secs(1);
-
-/// Redis takes back the buffers of a client that has been idle for two seconds; give every server that chance.
-const IDLE: Duration = Duration::from_secs(3);
+use crate::measure::{Metric, Sample, proc_stat};
+use crate::servers::{Connection, Server, info, info_field};
 
 pub(crate) struct Footprint {
     resident_bytes: u64,
@@ -67,6 +31,9 @@ impl Footprint {
         sample
     }
 }
+
+/// Time to finish what loading set off, such as freeing the loader's buffers.
+pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

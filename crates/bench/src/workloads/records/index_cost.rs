@@ -6,14 +6,10 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::exchange::{Connections, Conversation, Template, expect};
-use crate::figures::{Metric, Sample, ServerFigures};
-use crate::load::{self, CLIENTS};
-use crate::memory::{Footprint, SETTLE};
-use crate::records::Dice;
-use crate::servers::{self, Persistence, Server, ServerSpec, shell_quoted};
-use crate::wire::{Connection, Reply};
-use crate::workloads::{JOB_KEY, Setup};
+use crate::load::{CLIENTS, Connections, Conversation, Dice, Footprint, SETTLE, Template, expect, numbered};
+use crate::measure::{Metric, Sample, ServerFigures};
+use crate::servers::{Connection, Persistence, Reply, Server, ServerSpec, data_root, shell_quoted, text};
+use crate::workloads::data_sets::{JOB_KEY, JOB_RECORDS};
 
 /// Loads records into both, and changes a field of random ones of them that is indexed by default, in turns.
 pub(crate) fn index_cost(subject: &ServerSpec, records: u64) -> Result<Sample> {
@@ -61,7 +57,7 @@ const INDEX: &str = "idx:updated_at";
 const PIPELINE: u32 = 16;
 
 fn start_without_indexes(subject: &ServerSpec) -> Result<Server> {
-    let file = servers::data_root().join(format!("holdfast-bench-{}-no-index.toml", std::process::id()));
+    let file = data_root().join(format!("holdfast-bench-{}-no-index.toml", std::process::id()));
     fs::write(&file, "index = []\n").with_context(|| format!("cannot write {}", file.display()))?;
     let command = format!("{} --config {}", subject.command, shell_quoted(&file.to_string_lossy()));
     let server = ServerSpec::new("unindexed", &command).and_then(|spec| Server::start(&spec, Persistence::Off));
@@ -76,7 +72,7 @@ fn start_without_indexes(subject: &ServerSpec) -> Result<Server> {
 fn loaded(server: &Server, records: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let before = Footprint::measure(server, &mut control)?;
-    load::preload(server, Setup::JobRecords, records)?;
+    (JOB_RECORDS.load)(server, records)?;
     thread::sleep(SETTLE);
     Ok(Footprint::measure(server, &mut control)?.since(&before, records))
 }
@@ -85,7 +81,7 @@ fn loaded(server: &Server, records: u64) -> Result<Sample> {
 fn index_bytes(control: &mut Connection, records: u64) -> Result<i64> {
     let Reply::Array(info) = control.call(&["IDX.INFO", INDEX])? else { bail!("there is no index {INDEX}") };
     let field = |name: &str| {
-        let at = info.iter().position(|word| word.text() == Some(name))?;
+        let at = info.iter().position(|word| text(word) == Some(name))?;
         if let Some(Reply::Integer(value)) = info.get(at + 1) { Some(*value) } else { None }
     };
     let entries = field("entries").context("IDX.INFO tells no entries")?;
@@ -97,9 +93,9 @@ fn index_bytes(control: &mut Connection, records: u64) -> Result<i64> {
 fn check(control: &mut Connection, records: u64) -> Result<()> {
     index_bytes(control, records)?;
     for number in 0..SAMPLE {
-        let key = Setup::JobRecords.key(number);
+        let key = numbered(JOB_KEY, number);
         let (score, field) = (control.call(&["ZSCORE", INDEX, &key])?, control.call(&["HGET", &key, "updated_at"])?);
-        ensure!(score == field && score.text().is_some(), "{key} has {field:?}, and in the index {score:?}");
+        ensure!(score == field && text(&score).is_some(), "{key} has {field:?}, and in the index {score:?}");
     }
     Ok(())
 }

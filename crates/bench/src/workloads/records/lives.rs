@@ -5,19 +5,17 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::coordination;
-use crate::exchange::{Connections, Conversation, Template, expect};
-use crate::figures::{Metric, Sample};
-use crate::load::CLIENTS;
-use crate::servers::Server;
-use crate::wire::{Connection, Reply};
+use crate::load::{CLIENTS, Connections, Conversation, Template, expect};
+use crate::measure::{Metric, Sample};
+use crate::servers::{Connection, Reply, Server, simple};
+use crate::workloads::coordination;
 
 /// Creation, claim, three steps, completion: a round trip each, of as many jobs at once as the pipeline is deep. What is
 /// counted are jobs; the latencies are those of one change.
 pub(crate) fn lives(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let flushed = control.call(&["FLUSHALL"])?;
-    ensure!(flushed == Reply::Simple("OK".to_string()), "FLUSHALL answered {flushed:?}");
+    ensure!(flushed == simple("OK"), "FLUSHALL answered {flushed:?}");
     let mut lives = Lives::new(match server.knows("HCAS")? && server.knows("IDX.RANGE")? {
         true => Story::indexed_by_server(),
         false => Story::indexed_by_hand(&coordination::load_compare_and_swap(server)?),
@@ -240,7 +238,7 @@ impl Lives {
             let key = |number: u64| JOB.replace("{job}", &format!("{number:012}"));
             batch.clone().for_each(|number| control.push(&["HMGET", &key(number), "state", "current_step"]));
             control.flush()?;
-            let done = Reply::Array(["completed", "3"].map(|text| Reply::Bulk(Some(text.into()))).into());
+            let done = Reply::Array(["completed", "3"].map(|text| Reply::BulkString(text.into())).into());
             for number in batch {
                 let reply = control.read_reply()?;
                 ensure!(reply == done, "job {number} is not done: {reply:?}");

@@ -1,17 +1,19 @@
 //! What it costs a server that its data outlive it: journals, starts with data, snapshots. Knows nothing of how a
 //! server stores anything, only that it writes, starts and answers.
 
+mod readers;
+
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::figures::{Metric, Sample, thousands};
-use crate::load;
-use crate::proc_stat;
-use crate::readers::{Latencies, Readers};
-use crate::servers::{Server, info, info_field};
-use crate::wire::{Connection, Reply};
+use super::data_sets::{NOTHING, PAIRS, fill_with_job_records};
+use super::strings_and_hashes::{HSET, redis_benchmark};
+use super::workload::{Driver, RequestCounts, Workload};
+use crate::measure::{Bound, Latencies, Metric, Sample, Target, proc_stat, thousands};
+use crate::servers::{Connection, Persistence, Reply, Server, info, info_field};
+use readers::Readers;
 
 /// A measured run of writes, with what it wrote to the disk. A server that wrote nothing is refused: it would win.
 pub(crate) fn journaled(server: &Server, requests: u64, run: impl FnOnce() -> Result<Sample>) -> Result<Sample> {
@@ -31,8 +33,8 @@ pub(crate) fn settle() {
 
 /// The time a server needs to start with job records in its journal, as it wrote them. The files are in the page
 /// cache: what is measured is the server, not the disk.
-pub(crate) fn start_with_data(server: &mut Server, records: u64) -> Result<Sample> {
-    load::fill_with_job_records(server, records)?;
+fn start_with_data(server: &mut Server, records: u64) -> Result<Sample> {
+    fill_with_job_records(server, records)?;
     settle();
     let written = proc_stat::disk_bytes_written(server.pid)?;
     let took = server.restart()?;
@@ -43,8 +45,8 @@ pub(crate) fn start_with_data(server: &mut Server, records: u64) -> Result<Sampl
 }
 
 /// How long reads take while the server writes a snapshot, and how much memory it needs for that.
-pub(crate) fn reads_during_snapshot(server: &mut Server, records: u64) -> Result<Sample> {
-    load::fill_with_job_records(server, records)?;
+fn reads_during_snapshot(server: &mut Server, records: u64) -> Result<Sample> {
+    fill_with_job_records(server, records)?;
     settle();
     let mut control = server.connect()?;
     let readers = Readers::start(server.port, records)?;
@@ -110,7 +112,7 @@ fn snapshot(control: &mut Connection) -> Result<String> {
     let asked_unix_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let asked = Instant::now();
     match control.call(&["BGSAVE"])? {
-        Reply::Simple(_) => {}
+        Reply::SimpleString(_) => {}
         other => bail!("BGSAVE answered {other:?}"),
     }
     loop {
@@ -135,6 +137,53 @@ const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Between two looks at a snapshot: often enough to end the window in time, rare among the reads.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "durability-everysec",
+        about: "HSET, everysec",
+        persistence: Persistence::EverySecond,
+        setup: &PAIRS,
+        driver: redis_benchmark(HSET, JOURNALED),
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
+            Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.5) },
+        ],
+    },
+    Workload {
+        name: "durability-always",
+        about: "HSET, always",
+        persistence: Persistence::Always,
+        setup: &PAIRS,
+        driver: redis_benchmark(HSET, SYNCED),
+        targets: &[Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
+    },
+    Workload {
+        name: "durability-start",
+        about: "Start with job records",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Custom { run: start_with_data, amount: 1_000_000, amount_quick: 100_000, needs: None },
+        targets: &[Target { pipeline: None, metric: Metric::StartTime, bound: Bound::AtMost(0.5) }],
+    },
+    Workload {
+        name: "durability-snapshot",
+        about: "HGET during a snapshot",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Custom { run: reads_during_snapshot, amount: 1_000_000, amount_quick: 100_000, needs: None },
+        targets: &[
+            Target { pipeline: None, metric: Metric::LatencyP999, bound: Bound::AtMost(0.5) },
+            Target { pipeline: None, metric: Metric::RssGrowth, bound: Bound::AtMost(0.1) },
+        ],
+    },
+];
+
+/// Long enough that even the faster server syncs several times.
+const JOURNALED: RequestCounts = &[(1, 300_000), (8, 2_000_000), (32, 4_000_000)];
+/// Each answer waits for the disk.
+const SYNCED: RequestCounts = &[(1, 150_000), (8, 600_000), (32, 600_000)];
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::wire::{Connection, Reply};
+use super::connection::{Connection, Reply, simple};
 
 /// How to start a server.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ impl Server {
         let started = Instant::now();
         loop {
             let answer = Connection::open(self.port).ok().and_then(|mut connection| connection.call(&["PING"]).ok());
-            if answer == Some(Reply::Simple("PONG".to_string())) {
+            if answer == Some(simple("PONG")) {
                 return Ok(());
             }
             if let Some(end) = exit_of(self.pid) {
@@ -173,7 +173,7 @@ impl Drop for Server {
 /// One section of INFO.
 pub(crate) fn info(connection: &mut Connection, section: &str) -> Result<String> {
     match connection.call(&["INFO", section])? {
-        Reply::Bulk(Some(text)) => Ok(String::from_utf8_lossy(&text).into_owned()),
+        Reply::BulkString(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
         other => bail!("INFO {section} answered {other:?}"),
     }
 }

@@ -1,5 +1,7 @@
 //! Job records as a task queue would write them, the same for every server and every run. Knows nothing of servers.
 
+use crate::load::Dice;
+
 /// The fields of a job record, in the order they are written.
 pub(crate) const FIELDS: [&str; 12] = [
     "state",
@@ -139,19 +141,6 @@ const ERRORS: [&str; 4] = [
 
 fn when(applies: bool, value: String) -> String {
     if applies { value } else { String::new() }
-}
-
-/// SplitMix64: varied enough, and the same everywhere.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
 }
 
 #[cfg(test)]

@@ -3,27 +3,40 @@
 use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
+use redis_protocol::resp2::decode::decode_range;
+use redis_protocol::resp2::types::RangeFrame;
 
-use crate::exchange::{Connections, Conversation, Template, expect};
-use crate::figures::Sample;
-use crate::load::CLIENTS;
-use crate::records::Dice;
-use crate::servers::Server;
-use crate::wire::{Connection, Reply};
-use crate::workloads::Setup;
+use super::workload::{Driver, HEAVY, MEDIUM, Setup, Workload};
+use crate::load::{CLIENTS, Connections, Conversation, Dice, KEYS, Loader, Template, expect, numbered};
+use crate::measure::{Bound, Metric, Sample, Target};
+use crate::servers::{Connection, Persistence, Reply, Server, text};
 
-/// The set that `Setup::Scores` loads: member `number` has that number for a score.
-pub(crate) const KEY: &str = "gbe:state:scores";
-pub(crate) const MEMBER: &str = "job___rand_int__";
+/// A sorted set: member `number` has that number for a score.
+static SCORES: Setup = Setup {
+    size: 1_000_000,
+    size_quick: KEYS,
+    load: |server, size| {
+        let mut loader = Loader::new(server)?;
+        for number in 0..size {
+            // Not in the order of their scores: no client's members come so.
+            let number = shuffled(number, size);
+            loader.send(&["ZADD", KEY, &number.to_string(), &numbered(MEMBER, number)], Reply::Integer(1))?;
+        }
+        loader.finish()
+    },
+};
+
+const KEY: &str = "gbe:state:scores";
+const MEMBER: &str = "job___rand_int__";
 
 /// Each of the numbers below `size` once, in an order that is far from theirs.
-pub(crate) fn shuffled(number: u64, size: u64) -> u64 {
+fn shuffled(number: u64, size: u64) -> u64 {
     // A prime, and no divisor of any size in use: so no two numbers meet.
     number * 618_033_989 % size
 }
 
 /// ZADD of members that are there, with a random score.
-pub(crate) fn zadd(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+fn zadd(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let mut moves = Moves::new(size(&mut control)?);
     let sample = run(server, pipeline, operations, &mut moves)?;
@@ -32,13 +45,13 @@ pub(crate) fn zadd(server: &Server, pipeline: u32, operations: u64) -> Result<Sa
 }
 
 /// ZRANGEBYSCORE of ten neighbours.
-pub(crate) fn zrangebyscore(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+fn zrangebyscore(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let mut ranges = Ranges::new(size(&mut server.connect()?)?);
     run(server, pipeline, operations, &mut ranges)
 }
 
 /// ZINCRBY of members that are there, by up to a thousand.
-pub(crate) fn zincrby(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+fn zincrby(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     let members = size(&mut control)?;
     let mut sums = Sums::new(members, scores(&mut control, SAMPLE)?);
@@ -66,11 +79,11 @@ fn size(control: &mut Connection) -> Result<u64> {
 
 /// The scores of the first members.
 fn scores(control: &mut Connection, members: u64) -> Result<Vec<u64>> {
-    (0..members).for_each(|number| control.push(&["ZSCORE", KEY, &Setup::Scores.key(number)]));
+    (0..members).for_each(|number| control.push(&["ZSCORE", KEY, &numbered(MEMBER, number)]));
     control.flush()?;
     let score = |number| {
         let reply = control.read_reply()?;
-        let score = reply.text().and_then(|text| text.parse().ok());
+        let score = text(&reply).and_then(|text| text.parse().ok());
         score.with_context(|| format!("ZSCORE of member {number} answered {reply:?}"))
     };
     (0..members).map(score).collect()
@@ -194,19 +207,46 @@ impl Conversation for Sums {
 
     /// A score, of which the digits are checked: others may have raised it before and after.
     fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
-        let mut lines = received.split_inclusive(|byte| *byte == b'\n');
-        let (Some(length), Some(score)) = (lines.next(), lines.next()) else {
-            expect(&received[..received.len().min(1)], b"$")?;
-            return Ok(None);
-        };
-        let Some(digits) = score.strip_suffix(b"\r\n") else { return Ok(None) };
-        let announced = format!("${}\r\n", digits.len());
-        let whole = length == announced.as_bytes() && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        let answer = || String::from_utf8_lossy(&received[..length.len() + score.len()]).into_owned();
-        ensure!(whole, "ZINCRBY answered {:?}", answer());
-        Ok(Some(length.len() + score.len()))
+        let is_score = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        match decode_range(received) {
+            Ok(None) => Ok(None),
+            Ok(Some((RangeFrame::BulkString((start, end)), length))) if is_score(&received[start..end]) => {
+                Ok(Some(length))
+            }
+            _ => bail!("ZINCRBY answered {:?}", String::from_utf8_lossy(received)),
+        }
     }
 }
+
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "sorted-sets-zadd",
+        about: "ZADD, new score",
+        persistence: Persistence::Off,
+        setup: &SCORES,
+        driver: Driver::Clients { run: zadd, amounts: MEDIUM, needs: "ZADD" },
+        targets: SORTED_SET_TARGETS,
+    },
+    Workload {
+        name: "sorted-sets-zrangebyscore",
+        about: "ZRANGEBYSCORE, 10 of 1 M",
+        persistence: Persistence::Off,
+        setup: &SCORES,
+        driver: Driver::Clients { run: zrangebyscore, amounts: HEAVY, needs: "ZRANGEBYSCORE" },
+        targets: SORTED_SET_TARGETS,
+    },
+    Workload {
+        name: "sorted-sets-zincrby",
+        about: "ZINCRBY",
+        persistence: Persistence::Off,
+        setup: &SCORES,
+        driver: Driver::Clients { run: zincrby, amounts: MEDIUM, needs: "ZINCRBY" },
+        targets: SORTED_SET_TARGETS,
+    },
+];
+
+const SORTED_SET_TARGETS: &[Target] =
+    &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }];
 
 #[cfg(test)]
 mod tests {
@@ -221,7 +261,7 @@ mod tests {
     #[test]
     fn every_number_is_shuffled_to_another() {
         for quick in [false, true] {
-            let size = Setup::Scores.size(quick);
+            let size = SCORES.size(quick);
             let mut seen = vec![false; size as usize];
             (0..size).for_each(|number| seen[shuffled(number, size) as usize] = true);
             assert!(seen.iter().all(|seen| *seen));
@@ -271,7 +311,7 @@ mod tests {
             assert_eq!(sums.hear(0, &answer[..end]).unwrap(), None, "{end}");
         }
         assert_eq!(sums.hear(0, answer).unwrap(), Some(9));
-        for refused in ["-ERR no\r\n", "$4\r\n123\r\n", "$3\r\n1.5\r\n", "$0\r\n\r\n"] {
+        for refused in ["-ERR no\r\n", "$4\r\n123\r\n:", "$3\r\n1.5\r\n", "$0\r\n\r\n"] {
             assert!(sums.hear(0, refused.as_bytes()).is_err(), "{refused:?}");
         }
     }

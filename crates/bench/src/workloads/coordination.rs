@@ -5,16 +5,14 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::exchange::{Connections, Conversation, Template, expect};
-use crate::figures::{Metric, Sample};
-use crate::load::CLIENTS;
-use crate::records::Dice;
-use crate::servers::Server;
-use crate::wire::Reply;
-use crate::workloads::{JOB_KEY, KEYS, Setup};
+use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING};
+use super::workload::{Driver, RequestCounts, SCRIPTED, Workload};
+use crate::load::{CLIENTS, Connections, Conversation, Dice, KEYS, Template, expect, numbered};
+use crate::measure::{Bound, Metric, Sample, Target};
+use crate::servers::{Persistence, Reply, Server};
 
 /// Changes a field from one value to another if it has the first; answers whether it did.
-const COMPARE_AND_SWAP: &str = include_str!("compare_and_swap.lua");
+const COMPARE_AND_SWAP: &str = include_str!("../compare_and_swap.lua");
 
 /// EVALSHA of a compare-and-swap on random job records.
 pub(crate) fn evalsha(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
@@ -33,7 +31,7 @@ pub(crate) fn claim(server: &Server, pipeline: u32, operations: u64) -> Result<S
 /// Has the script remembered, and returns what it is called by.
 pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
     match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
-        Reply::Bulk(Some(sha)) => Ok(String::from_utf8(sha)?),
+        Reply::BulkString(sha) => Ok(String::from_utf8(sha.to_vec())?),
         other => bail!("SCRIPT LOAD answered {other:?}"),
     }
 }
@@ -42,7 +40,7 @@ pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
 pub(crate) fn fcall(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let mut control = server.connect()?;
     // No record has this field, so nothing is swapped.
-    match control.call(&["FCALL", FUNCTION, "1", &Setup::JobRecords.key(0), "no such field", "a", "b"])? {
+    match control.call(&["FCALL", FUNCTION, "1", &numbered(JOB_KEY, 0), "no such field", "a", "b"])? {
         Reply::Integer(0) => {}
         Reply::Error(text) if text.ends_with("Function not found") => {
             // The script's names for its keys and arguments are those of the function's parameters.
@@ -50,7 +48,7 @@ pub(crate) fn fcall(server: &Server, pipeline: u32, operations: u64) -> Result<S
                 "#!lua name=bench\nredis.register_function('{FUNCTION}', function(KEYS, ARGV)\n{COMPARE_AND_SWAP}\nend)"
             );
             let loaded = control.call(&["FUNCTION", "LOAD", &library])?;
-            ensure!(loaded == Reply::Bulk(Some(b"bench".to_vec())), "FUNCTION LOAD answered {loaded:?}");
+            ensure!(loaded == Reply::BulkString("bench".into()), "FUNCTION LOAD answered {loaded:?}");
         }
         other => bail!("FCALL {FUNCTION} answered {other:?}"),
     }
@@ -164,11 +162,11 @@ fn release_all(server: &Server) -> Result<()> {
 fn claimed(server: &Server) -> Result<u64> {
     let mut claimed = 0;
     let state = |reply| match reply {
-        Reply::Bulk(Some(state)) if state == CLAIMED.as_bytes() => {
+        Reply::BulkString(state) if state == CLAIMED => {
             claimed += 1;
             true
         }
-        Reply::Bulk(Some(state)) => state == PENDING.as_bytes(),
+        Reply::BulkString(state) => state == PENDING,
         _ => false,
     };
     each_record(server, |key| vec!["HGET", key, "state"], state)?;
@@ -185,7 +183,7 @@ fn each_record(
     for first in (0..KEYS).step_by(BATCH) {
         let batch = first..KEYS.min(first + BATCH as u64);
         for number in batch.clone() {
-            connection.push(&request(&Setup::JobRecords.key(number)));
+            connection.push(&request(&numbered(JOB_KEY, number)));
         }
         connection.flush()?;
         for number in batch {
@@ -305,6 +303,53 @@ fn parsed(digits: &[u8]) -> Result<u64> {
         Ok(number * 10 + u64::from(digit - b'0'))
     })
 }
+
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "coordination-evalsha",
+        about: "EVALSHA, CAS",
+        persistence: Persistence::Off,
+        setup: &JOB_RECORDS,
+        driver: Driver::Clients { run: evalsha, amounts: SCRIPTED, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.8) },
+            Target { pipeline: Some(16), metric: Metric::ServerCpu, bound: Bound::AtMost(0.7) },
+        ],
+    },
+    Workload {
+        name: "coordination-fcall",
+        about: "FCALL, CAS",
+        persistence: Persistence::Off,
+        setup: &JOB_RECORDS,
+        driver: Driver::Clients { run: fcall, amounts: SCRIPTED, needs: "FCALL" },
+        targets: &[],
+    },
+    Workload {
+        name: "coordination-multi",
+        about: "MULTI, 4 HSET, EXEC",
+        persistence: Persistence::Off,
+        setup: &JOB_RECORDS,
+        driver: Driver::Clients { run: multi, amounts: TRANSACTIONS, needs: "EXEC" },
+        targets: &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
+    },
+    Workload {
+        name: "coordination-publish",
+        about: "PUBLISH to 50 clients",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: Driver::Clients { run: publish, amounts: PUBLISHED, needs: "PUBLISH" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+        ],
+    },
+];
+
+/// Each is six requests.
+const TRANSACTIONS: RequestCounts = &[(1, 180_000), (8, 250_000), (32, 250_000)];
+/// Each is delivered fifty times.
+const PUBLISHED: RequestCounts = &[(1, 70_000), (8, 200_000), (32, 200_000)];
 
 #[cfg(test)]
 mod tests {

@@ -14,18 +14,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use redis_protocol::resp2::decode::decode_range;
+use redis_protocol::resp2::types::RangeFrame;
 
-use crate::load::CLIENTS;
-use crate::records::{Dice, job_key};
+use crate::load::{CLIENTS, Dice};
+use crate::measure::Latencies;
+use crate::workloads::job_records::job_key;
 
 pub(crate) struct Readers {
     shared: Arc<Shared>,
     thread: JoinHandle<Result<()>>,
-}
-
-/// Times from request to answer.
-pub(crate) struct Latencies {
-    sorted_us: Vec<u32>,
 }
 
 impl Readers {
@@ -67,23 +65,6 @@ struct Shared {
 /// Room for half a minute of answers: growing would copy megabytes between a request and its answer.
 fn room() -> Vec<u32> {
     Vec::with_capacity(4_000_000)
-}
-
-impl Latencies {
-    pub(crate) fn from_us(mut us: Vec<u32>) -> Self {
-        us.sort_unstable();
-        Latencies { sorted_us: us }
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.sorted_us.len()
-    }
-
-    /// The least time that this share of all answers did not exceed; zero if there were none.
-    pub(crate) fn quantile_us(&self, share: f64) -> f64 {
-        let rank = (share * self.count() as f64).ceil() as usize;
-        self.sorted_us.get(rank.max(1) - 1).copied().map_or(0.0, f64::from)
-    }
 }
 
 /// A server silent for longer than this has hung.
@@ -174,29 +155,16 @@ const FIELD: &str = "updated_at";
 
 /// Whether a value has arrived in full; an error if anything else did, such as nil for a record that must exist.
 fn is_whole_value(received: &[u8]) -> Result<bool> {
-    let unexpected = || format!("HGET answered {:?}", String::from_utf8_lossy(received));
-    let Some(end) = received.windows(2).position(|pair| pair == b"\r\n") else {
-        return Ok(false);
-    };
-    let length = received[..end].strip_prefix(b"$").and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
-    let length: usize = length.with_context(unexpected)?;
-    let whole = end + 2 + length + 2;
-    ensure!(received.len() <= whole, unexpected());
-    Ok(received.len() == whole)
+    match decode_range(received) {
+        Ok(None) => Ok(false),
+        Ok(Some((RangeFrame::BulkString(_), length))) if length == received.len() => Ok(true),
+        _ => bail!("HGET answered {:?}", String::from_utf8_lossy(received)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_are_times_that_were_measured() {
-        let latencies = Latencies::from_us((1..=1_000).rev().collect());
-        let quantiles = [0.0, 0.5, 0.99, 0.999, 1.0].map(|share| latencies.quantile_us(share));
-        assert_eq!(quantiles, [1.0, 500.0, 990.0, 999.0, 1_000.0]);
-        assert_eq!(Latencies::from_us(vec![7]).quantile_us(0.999), 7.0);
-        assert_eq!(Latencies::from_us(Vec::new()).quantile_us(0.5), 0.0);
-    }
 
     #[test]
     fn a_value_may_arrive_in_pieces() {

@@ -1,21 +1,13 @@
-//! Puts load on a server: redis-benchmark for the measured runs, our own pipelined loader for the data sets. Knows
-//! nothing of who is compared with whom.
+//! Runs redis-benchmark and reads its figures. Knows nothing of who is compared with whom.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::figures::{Metric, Sample};
-use crate::proc_stat;
-use crate::records::{Backlog, FIELDS, backlog_record, job_key, job_record};
+use super::scale::{CLIENTS, KEYS};
+use crate::measure::{Metric, Sample, proc_stat};
 use crate::servers::Server;
-use crate::sorted_sets;
-use crate::stuck;
-use crate::wire::{Connection, Reply};
-use crate::workloads::{KEYS, Setup};
-
-pub(crate) const CLIENTS: u32 = 50;
 
 /// One measured run of redis-benchmark.
 pub(crate) fn redis_benchmark(server: &Server, command: &[&str], pipeline: u32, requests: u64) -> Result<Sample> {
@@ -52,103 +44,6 @@ pub(crate) fn redis_benchmark(server: &Server, command: &[&str], pipeline: u32, 
 pub(crate) fn redis_benchmark_version() -> Result<String> {
     let output = Command::new("redis-benchmark").arg("--version").output().context("cannot run redis-benchmark")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-}
-
-/// Fills a server with what a workload expects, `size` of it.
-pub(crate) fn preload(server: &Server, setup: Setup, size: u64) -> Result<()> {
-    if setup == Setup::Nothing {
-        return Ok(());
-    }
-    let by_hand = setup == Setup::Backlog && !server.knows("IDX.RANGE")?;
-    let backlog = Backlog { records: size };
-    let mut loader = Loader::new(server)?;
-    for number in 0..size {
-        let key = setup.key(number);
-        match setup {
-            Setup::Nothing => {}
-            Setup::Strings => loader.send(&["SET", &key, &format!("{number:032}")], Reply::Simple("OK".to_string()))?,
-            Setup::Pairs => {
-                let fields = ["HSET", &key, "state", "pending", "updated_at", &format!("{number:012}")];
-                loader.send(&fields, Reply::Integer(2))?
-            }
-            Setup::JobRecords => loader.send_job_record(&key, job_record(number, task_id(&key)))?,
-            Setup::Backlog => {
-                let values = backlog_record(backlog, number, task_id(&key));
-                if by_hand {
-                    loader.send(&stuck::index_by_hand(&key, &values), Reply::Integer(1))?;
-                }
-                loader.send_job_record(&key, values)?;
-            }
-            Setup::Scores => {
-                // Not in the order of their scores: nobody's members come so.
-                let number = sorted_sets::shuffled(number, size);
-                loader.send(&["ZADD", sorted_sets::KEY, &number.to_string(), &setup.key(number)], Reply::Integer(1))?
-            }
-        }
-    }
-    loader.finish()
-}
-
-/// Fills a server with job records under keys of their own, `job_key(0)` and so on.
-pub(crate) fn fill_with_job_records(server: &Server, records: u64) -> Result<()> {
-    let mut loader = Loader::new(server)?;
-    for number in 0..records {
-        let key = job_key(number);
-        loader.send_job_record(&key, job_record(number, task_id(&key)))?;
-    }
-    loader.finish()
-}
-
-/// The id of a task whose record has this key.
-fn task_id(key: &str) -> &str {
-    key.rsplit(':').next().unwrap_or(key)
-}
-
-/// Sends requests in large batches and checks every reply.
-struct Loader {
-    connection: Connection,
-    /// What the batch must be answered with.
-    expected: Vec<Reply>,
-}
-
-/// Large enough to keep a server busy, small enough that the replies fit a socket buffer while nobody reads them.
-const BATCH: usize = 500;
-
-impl Loader {
-    fn new(server: &Server) -> Result<Self> {
-        Ok(Loader { connection: server.connect()?, expected: Vec::with_capacity(BATCH) })
-    }
-
-    /// A new job record.
-    fn send_job_record(&mut self, key: &str, values: [String; 12]) -> Result<()> {
-        let mut request = vec!["HSET", key];
-        for (field, value) in FIELDS.iter().zip(&values) {
-            request.extend([field, value.as_str()]);
-        }
-        self.send(&request, Reply::Integer(FIELDS.len() as i64))
-    }
-
-    /// IMPORTANT: `finish` must follow the last one, or the last batch is never sent.
-    fn send(&mut self, request: &[&str], expected: Reply) -> Result<()> {
-        self.connection.push(request);
-        self.expected.push(expected);
-        if self.expected.len() == BATCH { self.exchange() } else { Ok(()) }
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.exchange()
-    }
-
-    fn exchange(&mut self) -> Result<()> {
-        self.connection.flush()?;
-        for expected in self.expected.drain(..) {
-            let reply = self.connection.read_reply()?;
-            if reply != expected {
-                bail!("loading the data set: expected {expected:?}, the server answered {reply:?}");
-            }
-        }
-        Ok(())
-    }
 }
 
 #[derive(Debug, PartialEq)]
