@@ -6,7 +6,7 @@ use engine::journal_state::JournalState;
 use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
-use journal::{FileJournal, Journal, Sequence, Storage};
+use journal::{Log, LogFiles, Sequence, SnapshotStore};
 use locks::{Mutex, rank};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
@@ -16,9 +16,8 @@ use std::time::Duration;
 /// The journal and its snapshots, of one data directory.
 pub(crate) struct Keeper {
     pub(crate) settings: Arc<Settings>,
-    pub(crate) storage: Arc<dyn Storage>,
     /// There once the data has been read.
-    journal: OnceLock<FileJournal>,
+    opened: OnceLock<OpenedLog>,
     engine: OnceLock<Weak<Engine>>,
     /// A [`JournalState`]; changed in [`Keeper::change_state`] alone.
     state: AtomicU8,
@@ -34,6 +33,19 @@ pub(crate) struct Keeper {
     pub(crate) snapshots: Snapshots,
     /// By worker.
     listeners: Vec<Listener>,
+}
+
+/// The log of a server, and what keeps it short.
+pub(crate) struct OpenedLog {
+    pub(crate) log: Arc<dyn Log>,
+    /// The same log as files, with the snapshots beside it; a log that is no local files has none.
+    pub(crate) files: Option<LocalFiles>,
+}
+
+/// What only a log in local files has.
+pub(crate) struct LocalFiles {
+    pub(crate) log: Arc<dyn LogFiles>,
+    pub(crate) snapshots: SnapshotStore,
 }
 
 /// What the state and what is recorded depend on, beside the settings.
@@ -90,7 +102,7 @@ impl Kept {
 }
 
 impl Keeper {
-    pub(crate) fn new(settings: Arc<Settings>, storage: Arc<dyn Storage>, workers: usize, now_s: u64) -> Keeper {
+    pub(crate) fn new(settings: Arc<Settings>, workers: usize, now_s: u64) -> Keeper {
         let listener = || Listener {
             flusher: Mutex::new(Waker::noop().clone()),
             wants: AtomicBool::new(false),
@@ -98,8 +110,7 @@ impl Keeper {
         };
         Keeper {
             settings,
-            storage,
-            journal: OnceLock::new(),
+            opened: OnceLock::new(),
             engine: OnceLock::new(),
             state: AtomicU8::new(JournalState::Off as u8),
             snapshot_failure: Mutex::new(None),
@@ -113,15 +124,15 @@ impl Keeper {
     }
 
     /// Takes over the journal, once all that it holds has been read.
-    pub(crate) fn open(self: &Arc<Keeper>, engine: &Arc<Engine>, journal: FileJournal) {
+    pub(crate) fn open(self: &Arc<Keeper>, engine: &Arc<Engine>, opened: OpenedLog) {
         let keeper = Arc::downgrade(self);
-        journal.watch(Box::new(move || {
+        opened.log.watch(Box::new(move || {
             if let Some(keeper) = keeper.upgrade() {
                 keeper.journal_moved();
             }
         }));
         let _ = self.engine.set(Arc::downgrade(engine));
-        let _ = self.journal.set(journal);
+        let _ = self.opened.set(opened);
         self.follow_policy();
         let on = self.settings.appendonly();
         self.recording.store(on, SeqCst);
@@ -130,8 +141,13 @@ impl Keeper {
         crate::snapshots::start(self.clone(), engine.clone());
     }
 
-    pub(crate) fn journal(&self) -> Option<&FileJournal> {
-        self.journal.get()
+    #[inline]
+    pub(crate) fn journal(&self) -> Option<&dyn Log> {
+        self.opened.get().map(|opened| &*opened.log)
+    }
+
+    pub(crate) fn files(&self) -> Option<&LocalFiles> {
+        self.opened.get().and_then(|opened| opened.files.as_ref())
     }
 
     pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
@@ -232,7 +248,7 @@ impl Keeper {
 
     /// While there is no journal, or not yet: what changes while a snapshot is written is written all the same.
     #[cold]
-    fn keep_without_promise(&self, journal: &FileJournal, state: JournalState) -> Kept {
+    fn keep_without_promise(&self, journal: &dyn Log, state: JournalState) -> Kept {
         if self.recording.load(Relaxed) {
             let _ = journal.write(journal.tail());
         }
@@ -274,10 +290,10 @@ impl Keeper {
 
     /// Follows `appendfsync`.
     pub(crate) fn follow_policy(&self) {
-        let Some(journal) = self.journal() else { return };
+        let Some(files) = self.files() else { return };
         let policy = self.settings.appendfsync();
-        journal.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
-        journal.set_zero_ahead(policy == AppendFsync::Always);
+        files.log.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
+        files.log.set_zero_ahead(policy == AppendFsync::Always);
     }
 
     /// Follows `appendonly`. Said again to a journal that has failed, it is the order to begin anew.
@@ -441,15 +457,15 @@ impl Persistence for Keeper {
 
     #[inline]
     fn append(&self, batch: &[u8]) -> u64 {
-        self.journal.get().map_or(0, |journal| journal.append(batch).0)
+        self.journal().map_or(0, |journal| journal.append(batch).0)
     }
 
     fn tail(&self) -> u64 {
-        self.journal.get().map_or(0, |journal| journal.tail().0)
+        self.journal().map_or(0, |journal| journal.tail().0)
     }
 
     fn durable(&self) -> Option<u64> {
-        self.journal.get().filter(|_| self.state().is_promising()).map(|journal| journal.durable().0)
+        self.journal().filter(|_| self.state().is_promising()).map(|journal| journal.durable().0)
     }
 
     fn request_sync(&self) {
@@ -478,7 +494,7 @@ impl Persistence for Keeper {
         report.has_room = true;
         if let Some(journal) = self.journal() {
             report.has_room = journal.has_room();
-            report.journal_bytes = journal.bytes();
+            report.journal_bytes = self.files().map_or(0, |files| files.log.bytes());
             report.sequence = journal.tail().0;
             report.durable = journal.durable().0;
         }

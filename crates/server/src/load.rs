@@ -1,6 +1,7 @@
 //! The start: brings back what the data directory holds, and tells how far it has come. Knows files and progress;
 //! what the bytes mean is the engine's business.
 
+use crate::data_directory::{self, DataDirectory};
 use crate::keeper::Keeper;
 use crate::server::unix_s;
 use crate::tables::ConfiguredIndexes;
@@ -9,7 +10,7 @@ use engine::Engine;
 use engine::persistence::Loading;
 use engine::replay::Replay;
 use engine::walk::{Part, Placement};
-use journal::{FileJournal, JournalOptions, Recovery};
+use journal::History;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,14 @@ const LOOK_EVERY: u64 = 256;
 /// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that sweepers of
 /// the configuration need.
 pub(crate) fn load(
+    directory: &DataDirectory,
     keeper: &Arc<Keeper>,
     engine: &Arc<Engine>,
     indexes: &ConfiguredIndexes,
     swept: &[String],
 ) -> Result<()> {
-    let recovery = Recovery::open(keeper.storage.clone()).context("the data directory cannot be read")?;
-    let (recovery, keys) = replay(recovery, engine, |loading| keeper.set_loading(loading))?;
+    let mut recovery = directory.read().context("the data directory cannot be read")?;
+    let keys = replay(&mut recovery, engine, |loading| keeper.set_loading(loading))?;
     let revived = engine.revive_indexes(&indexes.definitions);
     revived.notes.iter().for_each(|note| tracing::info!("{note}"));
     revived.conflicts.iter().for_each(|conflict| tracing::error!("{conflict}"));
@@ -52,49 +54,48 @@ pub(crate) fn load(
         );
     }
     let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
-    let journal: FileJournal =
-        recovery.into_journal(JournalOptions::default()).context("the journal cannot be opened for writing")?;
+    let opened = data_directory::open_log(recovery).context("the journal cannot be opened for writing")?;
     keeper.snapshots.found(snapshot_bytes, keys);
-    keeper.open(engine, journal);
+    keeper.open(engine, opened);
     Ok(())
 }
 
 /// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.
-pub(crate) fn replay(mut recovery: Recovery, engine: &Engine, tell: impl Fn(Loading)) -> Result<(Recovery, u64)> {
-    let placement = match recovery.meta() {
+pub(crate) fn replay(history: &mut dyn History, engine: &Engine, tell: impl Fn(Loading)) -> Result<u64> {
+    let placement = match history.meta() {
         Some(meta) => {
             Some(Placement::decode(meta).context("the snapshot was written by a version that is not known here")?)
         }
         None => None,
     };
     let mut replay = Replay::new(engine, placement);
-    let mut watch = Watch::new(&recovery, tell);
+    let mut watch = Watch::new(history, tell);
     let mut read = 0;
-    while let Some(found) = recovery.next_part()? {
+    while let Some(found) = history.next_part()? {
         let journal::Part { stamp, entries, payload } = found;
         let part = Part { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
         replay.part(part, payload).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
         read += u64::from(entries);
-        watch.note(&recovery, read);
+        watch.note(history, read);
     }
-    while let Some((sequence, batch)) = recovery.next_batch()? {
-        let applied = replay.batch(sequence.0, batch);
+    while let Some(journal::Batch { sequence, payload, .. }) = history.next_batch()? {
+        let applied = replay.batch(sequence.0, payload);
         applied.map_err(|error| anyhow!("batch {sequence} of the journal cannot be applied: {error}"))?;
         read += 1;
-        watch.note(&recovery, read);
+        watch.note(history, read);
     }
     for failure in engine.revive_functions() {
         tracing::warn!("functions that were kept cannot be called: {failure}");
     }
-    for warning in recovery.warnings() {
-        tracing::warn!("{warning}");
+    for note in history.notes() {
+        tracing::warn!("{note}");
     }
     let keys = engine.keyspace.keys();
     if read > 0 {
         let seconds = watch.began.elapsed().as_secs_f32();
         tracing::info!(keys, records = read, seconds, "the data is read");
     }
-    Ok((recovery, keys))
+    Ok(keys)
 }
 
 /// Tells how far reading has come, now and then.
@@ -107,20 +108,20 @@ struct Watch<T> {
 }
 
 impl<T: Fn(Loading)> Watch<T> {
-    fn new(recovery: &Recovery, tell: T) -> Watch<T> {
+    fn new(history: &dyn History, tell: T) -> Watch<T> {
         let began = Instant::now();
         let watch = Watch { tell, began, since_s: unix_s(), log_at: began + LOG_EVERY, count: 0 };
-        watch.report(recovery);
+        watch.report(history);
         watch
     }
 
     /// A part or a batch more was read; `records` keys and batches so far.
-    fn note(&mut self, recovery: &Recovery, records: u64) {
+    fn note(&mut self, history: &dyn History, records: u64) {
         self.count += 1;
         if !self.count.is_multiple_of(LOOK_EVERY) {
             return;
         }
-        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report(recovery);
+        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report(history);
         if Instant::now() >= self.log_at {
             self.log_at = Instant::now() + LOG_EVERY;
             let percent = loaded_bytes * 100 / total_bytes.max(1);
@@ -129,8 +130,8 @@ impl<T: Fn(Loading)> Watch<T> {
         }
     }
 
-    fn report(&self, recovery: &Recovery) -> Loading {
-        let journal::Progress { bytes_read, bytes_total } = recovery.progress();
+    fn report(&self, history: &dyn History) -> Loading {
+        let journal::Progress { bytes_read, bytes_total } = history.progress();
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let left_s = elapsed_s * bytes_total.saturating_sub(bytes_read) as f64 / bytes_read.max(1) as f64;
         let loading = Loading {

@@ -5,6 +5,7 @@ mod balance;
 mod clock;
 mod config;
 mod connection;
+mod data_directory;
 mod files;
 mod import;
 mod keeper;

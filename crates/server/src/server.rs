@@ -4,6 +4,7 @@ use crate::allocator;
 use crate::balance::AtWork;
 use crate::clock::SystemClock;
 use crate::config::{self, Loaded};
+use crate::data_directory::DataDirectory;
 use crate::files;
 use crate::keeper::Keeper;
 use crate::listeners::{self, Listeners};
@@ -16,7 +17,6 @@ use anyhow::{Context, Result, anyhow, ensure};
 use engine::chores::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::{Engine, Settings};
-use journal::{Directory, DirectoryLock};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,8 +39,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     allocator::give_back_in_background();
     prepare_directory(&settings)?;
     let dir = settings.dir();
-    // Held until the process ends.
-    let _lock = DirectoryLock::acquire(std::path::Path::new(&*dir))?;
+    let directory = Arc::new(DataDirectory::create(std::path::Path::new(&*dir))?);
     let threads = match settings.threads() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -48,8 +47,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     make_room_for_clients(&settings, threads)?;
     let bound = listeners::bind(&settings)?;
     let (listeners, orders) = Listeners::new(&bound);
-    let storage = Directory::open(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
-    let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), threads, unix_s()));
+    let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
     let (stop, stopped) = watch::channel(None);
     let adjusted = adjusted(given, settings.all());
     let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
@@ -64,7 +62,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         let signals = signals()?;
         let line = greeting(&bound);
         tokio::spawn(listeners::serve(bound, orders, engine.clone(), team.clone()));
-        let loaded = load_in_background(keeper.clone(), engine.clone(), indexes, swept);
+        let loaded = load_in_background(directory.clone(), keeper.clone(), engine.clone(), indexes, swept);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
@@ -80,6 +78,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
 
 /// Reads the data on a thread of its own; connections are answered meanwhile, if only with -LOADING.
 fn load_in_background(
+    directory: Arc<DataDirectory>,
     keeper: Arc<Keeper>,
     engine: Arc<Engine>,
     indexes: ConfiguredIndexes,
@@ -87,7 +86,7 @@ fn load_in_background(
 ) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = load::load(&keeper, &engine, &indexes, &swept);
+        let outcome = load::load(&directory, &keeper, &engine, &indexes, &swept);
         if outcome.is_ok() {
             engine.set_loading(false);
         }

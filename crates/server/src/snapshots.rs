@@ -1,13 +1,13 @@
 //! Takes snapshots: on order, when the journal has grown long, when changes are old. Knows when and in which order
 //! things become durable; refuses to know what a key is.
 
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, LocalFiles};
 use crate::process::be_modest;
 use crate::server::unix_s;
 use engine::journal_state::JournalState;
 use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
 use engine::{Engine, Persistence};
-use journal::{FileJournal, Journal, SnapshotInfo, SnapshotWriter, Stamp};
+use journal::{SnapshotInfo, Stamp};
 use locks::{Condvar, Mutex, rank};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -266,39 +266,39 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
 
 /// Writes a snapshot and drops what it replaces.
 fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
-    let journal = keeper.journal().ok_or("the data has not been read yet")?;
+    let files = keeper.files().ok_or("the data has not been read yet")?;
     // A journal that has failed, or that was not asked to keep anything, begins anew here: the snapshot has what it
     // lacks. What changes while the snapshot is written goes to the journal in any case.
     let anew = keeper.snapshot_begins();
-    let outcome = take_with(keeper, engine, journal, anew);
+    let outcome = take_with(keeper, engine, files, anew);
     keeper.snapshot_ended(anew, outcome.as_ref().err().map(String::as_str));
     if let Ok(info) = &outcome {
-        drop_replaced(keeper, journal, info);
+        drop_replaced(files, info);
     }
     outcome
 }
 
-fn take_with(keeper: &Keeper, engine: &Engine, journal: &FileJournal, anew: bool) -> Result<SnapshotInfo, String> {
+fn take_with(keeper: &Keeper, engine: &Engine, files: &LocalFiles, anew: bool) -> Result<SnapshotInfo, String> {
     let said = |failure: journal::Failure| failure.to_string();
     match anew {
         true => {
-            journal.restart().map_err(said)?;
+            files.log.restart().map_err(said)?;
             keeper.record_anew();
         }
         // The new segment is all that is left of the journal once the snapshot is there.
-        false => journal.rotate().map_err(said)?,
+        false => files.log.rotate().map_err(said)?,
     }
-    let info = write_unspoiled(keeper, engine, journal)?;
+    let info = write_unspoiled(keeper, engine, files)?;
     if anew {
-        journal.accept(&info).map_err(said)?;
+        files.log.accept(info.min).map_err(said)?;
     }
     Ok(info)
 }
 
 /// Writes a snapshot, from the beginning again if a huge value was renamed meanwhile.
-fn write_unspoiled(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<SnapshotInfo, String> {
+fn write_unspoiled(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<SnapshotInfo, String> {
     for _ in 0..ATTEMPTS {
-        if let Some(info) = write(keeper, engine, journal)? {
+        if let Some(info) = write(keeper, engine, files)? {
             return Ok(info);
         }
         tracing::info!("a huge value was renamed or copied: the snapshot begins again");
@@ -307,7 +307,7 @@ fn write_unspoiled(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> R
 }
 
 /// Writes a snapshot; `None` when it is of no use.
-fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Option<SnapshotInfo>, String> {
+fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<SnapshotInfo>, String> {
     let said = |error: journal::SnapshotError| error.to_string();
     let progress = &keeper.snapshots;
     let mut walk = engine.walk();
@@ -318,9 +318,7 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     }
     progress.keys.store(0, Relaxed);
     let now_ms = engine.clock.unix_us() / 1000;
-    let mut writer =
-        SnapshotWriter::create(keeper.storage.clone(), journal.directory_id(), &walk.placement().encode(), now_ms)
-            .map_err(said)?;
+    let mut writer = files.snapshots.create(&walk.placement().encode(), now_ms).map_err(said)?;
     let mut image = Vec::new();
     let mut pace = Pace { since: Instant::now() };
     let mut log_at = Instant::now() + LOG_EVERY;
@@ -346,7 +344,7 @@ fn write(keeper: &Keeper, engine: &Engine, journal: &dyn Journal) -> Result<Opti
     if spoiled {
         return Ok(None);
     }
-    writer.finish(journal).map_err(said).map(Some)
+    writer.finish(&*files.log).map_err(said).map(Some)
 }
 
 /// Work in short bursts. On a machine whose cores are all busy the scheduler would otherwise take a core away from a
@@ -373,11 +371,11 @@ const IMAGE_BYTES_KEPT: usize = 1024 * 1024;
 
 /// Removes older snapshots and the part of the journal that the new one makes superfluous. Should that fail, they stay
 /// until the next time.
-fn drop_replaced(keeper: &Keeper, journal: &dyn Journal, info: &SnapshotInfo) {
-    if let Err(error) = journal::snapshot::remove_older(&*keeper.storage, info) {
+fn drop_replaced(files: &LocalFiles, info: &SnapshotInfo) {
+    if let Err(error) = files.snapshots.remove_older(info) {
         tracing::warn!("an old snapshot could not be removed: {error}");
     }
-    if let Err(failure) = journal.forget(info.min) {
+    if let Err(failure) = files.log.forget(info.min) {
         tracing::warn!("an old part of the journal could not be removed: {failure}");
     }
 }
@@ -385,7 +383,7 @@ fn drop_replaced(keeper: &Keeper, journal: &dyn Journal, info: &SnapshotInfo) {
 /// Orders a snapshot when the journal has grown long or changes are old.
 fn follow_rules(keeper: &Keeper, engine: &Engine) {
     let settings = &keeper.settings;
-    let Some(journal) = keeper.journal() else { return };
+    let Some(files) = keeper.files() else { return };
     let (snapshot_bytes, last_save, last_failure, changes_at_last_save) = {
         let state = keeper.snapshots.state.lock();
         (state.snapshot_bytes, state.last_save, state.last_failure, state.changes_at_last_save)
@@ -399,7 +397,7 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
     }
     let percentage = settings.auto_aof_rewrite_percentage();
     if keeper.state() == JournalState::Sound && percentage > 0 {
-        let grown = journal.bytes_since_forget();
+        let grown = files.log.bytes_since_forget();
         let limit = settings.auto_aof_rewrite_min_size().max(snapshot_bytes.saturating_mul(percentage) / 100);
         if grown > limit {
             tracing::info!(journal_bytes = grown, snapshot_bytes, "the journal has grown long: writing a snapshot");

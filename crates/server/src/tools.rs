@@ -2,6 +2,7 @@
 //! data in. Knows the command line; the work is done by `load`, `import` and the engine.
 
 use crate::config::{Loaded, Tool};
+use crate::data_directory::DataDirectory;
 use crate::keeper::Keeper;
 use crate::log::{self, LogLevelHandle};
 use crate::tables::ConfiguredIndexes;
@@ -11,7 +12,7 @@ use engine::keyspace::shard::DATABASES;
 use engine::keyspace::{HashRef, SortedSetRef, Value};
 use engine::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use engine::{Engine, Settings};
-use journal::{Directory, DirectoryLock, Recovery};
+use journal::History;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -31,38 +32,36 @@ pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
 /// A data directory in memory, with nothing that would change it.
 struct Opened {
     engine: Arc<Engine>,
-    recovery: Recovery,
-    _lock: DirectoryLock,
+    history: Box<dyn History>,
+    _directory: DataDirectory,
 }
 
 fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
-    let storage = Directory::open(dir).with_context(|| format!("cannot open the directory {}", dir.display()))?;
-    // Shared, and so without a file of its own: the directory may be one that cannot be written.
-    let lock = DirectoryLock::acquire_shared(dir)?;
-    let (engine, keeper) = offline(dir, storage, log_level)?;
-    let recovery = Recovery::open(keeper.storage.clone())?;
-    let (recovery, _) = load::replay(recovery, &engine, |_| {})?;
-    Ok(Opened { engine, recovery, _lock: lock })
+    let directory = DataDirectory::open_shared(dir)?;
+    let (engine, _) = offline(dir, log_level)?;
+    let mut history = Box::new(directory.read()?);
+    load::replay(&mut *history, &engine, |_| {})?;
+    Ok(Opened { engine, history, _directory: directory })
 }
 
 /// An engine without workers.
-fn offline(dir: &Path, storage: Directory, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Keeper>)> {
+fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Keeper>)> {
     let settings = Settings::new();
     let path = dir.to_str().context("the directory's name is not UTF-8")?;
     for (name, value) in [("dir", path), ("appendonly", "no"), ("save", "")] {
         settings.load(name.as_bytes(), value.as_bytes()).map_err(anyhow::Error::msg)?;
     }
     let settings = Arc::new(settings);
-    let keeper = Arc::new(Keeper::new(settings.clone(), Arc::new(storage), 1, server::unix_s()));
+    let keeper = Arc::new(Keeper::new(settings.clone(), 1, server::unix_s()));
     let (stop, _) = tokio::sync::watch::channel(None);
     Ok((server::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
 }
 
 /// Reads everything in a data directory, and says what it holds.
 fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
-    let Opened { engine, recovery, .. } = open(dir, log_level)?;
+    let Opened { engine, history, .. } = open(dir, log_level)?;
     let mut out = std::io::stdout().lock();
-    match recovery.snapshot() {
+    match history.snapshot() {
         Some(snapshot) => writeln!(
             out,
             "snapshot {}: {} keys in {} parts, {} bytes, complete up to batch {} at least",
@@ -70,14 +69,14 @@ fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
         )?,
         None => writeln!(out, "no snapshot")?,
     }
-    let bytes = recovery.progress().bytes_total;
-    writeln!(out, "{bytes} bytes to read at a start, up to batch {}", recovery.reached())?;
+    let bytes = history.progress().bytes_total;
+    writeln!(out, "{bytes} bytes to read at a start, up to batch {}", history.reached())?;
     for (db, kinds) in census(&engine) {
         let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         writeln!(out, "database {db}: {}", kinds.join(", "))?;
     }
-    for warning in recovery.warnings() {
-        writeln!(out, "note: {warning}")?;
+    for note in history.notes() {
+        writeln!(out, "note: {note}")?;
     }
     writeln!(out, "all of it is sound")?;
     Ok(())
@@ -211,10 +210,9 @@ impl std::fmt::Display for LeftOut {
 
 /// Reads a file of Redis's into a data directory, beside what that holds.
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
-    let storage = Directory::create(dir).with_context(|| format!("cannot create the directory {}", dir.display()))?;
-    let _lock = DirectoryLock::acquire(dir)?;
-    let (engine, keeper) = offline(dir, storage, log_level)?;
-    load::load(&keeper, &engine, &ConfiguredIndexes::none(), &[])?;
+    let directory = DataDirectory::create(dir)?;
+    let (engine, keeper) = offline(dir, log_level)?;
+    load::load(&directory, &keeper, &engine, &ConfiguredIndexes::none(), &[])?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

@@ -1,12 +1,13 @@
-//! The segment that is being written. Knows where the data ends in it; never syncs, so that it holds up nobody.
+//! The segment that is being written. Knows where the data ends in it; never syncs, so that it holds nothing up.
 
 use std::io;
 use std::sync::Arc;
 
-use super::JournalOptions;
-use crate::directory_id::DirectoryId;
+use super::options::FileLogOptions;
+use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
-use crate::segment::{self, SegmentHeader};
+use crate::files::DirectoryId;
+use crate::files::segment::{self, SegmentHeader};
 use crate::sequence::Sequence;
 use crate::storage::{Storage, StorageFile, is_want_of_space, write_all_at};
 
@@ -19,6 +20,7 @@ static ZEROS: [u8; 4096] = [0; 4096];
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
     id: DirectoryId,
+    epoch: Epoch,
     segment_bytes_max: u64,
     pub(super) zero_ahead: bool,
     zero_ahead_bytes: usize,
@@ -26,7 +28,7 @@ pub(super) struct SegmentWriter {
     /// Where the data ends, and the zeros behind it.
     data_end: u64,
     file_end: u64,
-    /// See [`JournalOptions::reserve_bytes`].
+    /// See [`FileLogOptions::reserve_bytes`].
     reserve_bytes: u64,
     /// Up to here the file has its space on the disk.
     reserved_end: u64,
@@ -50,7 +52,7 @@ pub(super) struct OpenSegment {
 /// Why a segment is begun.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// The journal was opened. There is no other segment to go on in, so it begins without space if need be.
+    /// The log was opened. There is no other segment to go on in, so it begins without space if need be.
     Start,
     /// As with [`Beginning::Start`]; and what is in it waits for a snapshot.
     Restart,
@@ -62,11 +64,17 @@ pub(super) enum Beginning {
 const RESERVE_BYTES_MIN: u64 = 128 * 1024;
 
 impl SegmentWriter {
-    pub(super) fn new(storage: Arc<dyn Storage>, options: &JournalOptions, id: DirectoryId) -> SegmentWriter {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        options: &FileLogOptions,
+        id: DirectoryId,
+        epoch: Epoch,
+    ) -> SegmentWriter {
         let reserve_bytes_max = storage.disk_bytes().map_or(u64::MAX, |bytes| (bytes / 64).max(RESERVE_BYTES_MIN));
         SegmentWriter {
             storage,
             id,
+            epoch,
             segment_bytes_max: options.segment_bytes_max,
             zero_ahead: options.zero_ahead,
             zero_ahead_bytes: options.zero_ahead_bytes,
@@ -108,7 +116,8 @@ impl SegmentWriter {
         beginning: Beginning,
     ) -> Result<OpenSegment, Failure> {
         let name = segment::file_name(first);
-        let header = SegmentHeader { id: self.id, first, durable, is_break: beginning == Beginning::Restart };
+        let is_break = beginning == Beginning::Restart;
+        let header = SegmentHeader { id: self.id, first, durable, epoch: self.epoch, is_break };
         let (file, reserved_end) = self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
             // If this fails too, the file stays until the next attempt or the next start.
             let _ = self.storage.remove(segment::TEMPORARY_NAME);

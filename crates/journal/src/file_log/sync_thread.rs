@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Core;
+use super::core::Core;
 use super::progress::{Phase, Round};
 use crate::failure::{Failure, Operation};
+use crate::files::marks::MarkError;
 use crate::storage::Storage;
 
 /// How often space is looked for when there was none.
@@ -23,12 +24,14 @@ pub(super) fn run(core: &Core) {
     while let Some(task) = next_task(core, &mut reserve_at) {
         match task {
             Task::Sync(round) => match sync(&*core.storage, &round) {
-                Ok(()) => {
-                    mark(core, &round);
-                    finish(core, &round);
-                }
+                Ok(()) => match mark(core, &round) {
+                    Ok(()) => finish(core, &round),
+                    Err(fenced) => {
+                        core.fail(None, fenced);
+                    }
+                },
                 Err(failure) => {
-                    core.fail(Some(round.epoch), failure);
+                    core.fail(Some(round.restarts), failure);
                 }
             },
             Task::Reserve => {
@@ -48,8 +51,8 @@ pub(super) fn run(core: &Core) {
 fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
     let mut progress = core.progress.lock();
     loop {
-        if progress.is_news {
-            progress.is_news = false;
+        if progress.notifies {
+            progress.notifies = false;
             return Some(Task::Notify);
         }
         if progress.stop {
@@ -78,7 +81,7 @@ fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
     }
 }
 
-/// IMPORTANT: old files first, then the directory, then the current file. Only so is the journal without a gap up to
+/// IMPORTANT: old files first, then the directory, then the current file. Only so is the log without a gap up to
 /// the end of each file whose sync has returned.
 fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
     for segment in &round.retired {
@@ -95,33 +98,38 @@ fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
     round.current.file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))
 }
 
-/// Leaves a mark of what is durable now, before any client hears of it.
+/// Leaves a mark of what is durable now, before any client hears of it. Fails if another writer has left one of a later
+/// epoch: then nothing that this one has written since counts.
 ///
-/// Should the journal have failed or been restarted during the round, the mark is still true. Should the mark itself
-/// fail, nothing is lost but the proof of what this round has synced: the mark before it stays, and the next round
-/// tries again.
-fn mark(core: &Core, round: &Round) {
-    if !round.is_sound {
-        return;
-    }
+/// If the log has failed or been restarted during the round, the mark is still true. If the mark cannot be written,
+/// nothing is lost but the proof of what this round has synced: the mark before it stays, and the next round tries
+/// again.
+fn mark(core: &Core, round: &Round) -> Result<(), Failure> {
     let mut marks = core.marks.lock();
-    let marked = marks.record(round.upto, round.current.first);
+    let marked = match round.is_sound {
+        true => marks.record(round.upto, round.current.first),
+        false => marks.fenced_by().map_or(Ok(()), |by| Err(MarkError::Fenced { by })),
+    };
+    if let Err(MarkError::Fenced { by }) = marked {
+        return Err(Failure::Fenced { own: core.epoch, by });
+    }
     // Not in every round: what survives the process is enough to notice what happens while the machine runs.
-    if round.is_directory_dirty && marked.is_ok() {
+    if round.is_sound && round.is_directory_dirty && marked.is_ok() {
         let _ = marks.sync();
     }
+    Ok(())
 }
 
 fn finish(core: &Core, round: &Round) {
     let mut progress = core.progress.lock();
-    // A restart gave up what this round has synced; a failure elsewhere means that nothing counts any more.
-    if round.epoch != progress.epoch || matches!(progress.phase, Phase::Failed(_)) {
+    // A restart dropped what this round has synced; after a failure elsewhere nothing counts any more.
+    if round.restarts != progress.restarts || matches!(progress.phase, Phase::Failed(_)) {
         return;
     }
     progress.end_round(round);
     if matches!(progress.phase, Phase::Sound) {
         core.durable_mark.store(round.upto.0, Ordering::Release);
-        progress.is_news = true;
+        progress.notifies = true;
     }
     core.advanced.notify_all();
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Random, and made once, when the first journal is begun in an empty directory. A file with another id was copied
+/// Random, and made once, when the first log is begun in an empty directory. A file with another id was copied
 /// here from elsewhere and says nothing about this directory, however well its numbers fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirectoryId(pub(crate) [u8; DirectoryId::LEN]);

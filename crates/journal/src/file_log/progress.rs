@@ -1,4 +1,4 @@
-//! How far the journal has come and what there is to sync. Pure bookkeeping: touches no file.
+//! How far the log has come and what there is to sync. Pure bookkeeping: touches no file.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,28 @@ const RETIRED_MAX: usize = 4;
 pub(super) enum Phase {
     Sound,
     Failed(Failure),
-    /// Waits for a snapshot; see [`crate::Journal::restart`].
+    /// Waits for a snapshot; see [`crate::LogFiles::restart`].
     Restarted,
 }
 
 pub(super) struct Progress {
     pub(super) phase: Phase,
     /// Counts restarts, so that a sync which began before one is not taken for one of what came after.
-    pub(super) epoch: u64,
+    pub(super) restarts: u64,
     /// The last batch that is in the current file, whether or not the marks say so.
     pub(super) handed: Sequence,
     /// The last batch that is synced, whether or not the marks say so.
     pub(super) synced: Sequence,
     /// Where the last restart began; parts of a snapshot from before it join nothing.
-    break_first: Sequence,
+    pub(super) break_first: Sequence,
     pub(super) current: OpenSegment,
     /// Segments before the current one that are not yet synced to their end.
     pub(super) retired: Vec<OpenSegment>,
     /// The current segment, or one of the retired, is not yet sure to be in the directory.
     pub(super) is_directory_dirty: bool,
     pub(super) is_requested: bool,
-    /// There is something to tell the watchers.
-    pub(super) is_news: bool,
+    /// The watchers are to be called.
+    pub(super) notifies: bool,
     pub(super) sync_every: Option<Duration>,
     pub(super) synced_at: Instant,
     pub(super) stop: bool,
@@ -42,10 +42,10 @@ pub(super) struct Progress {
 
 /// One sync's worth of work.
 pub(super) struct Round {
-    pub(super) epoch: u64,
+    pub(super) restarts: u64,
     /// Durable once the round has succeeded.
     pub(super) upto: Sequence,
-    /// The journal was sound when the round began. In one that was restarted, what is synced does not count yet.
+    /// The log was sound when the round began. In one that was restarted, what is synced does not count yet.
     pub(super) is_sound: bool,
     pub(super) retired: Vec<OpenSegment>,
     pub(super) is_directory_dirty: bool,
@@ -53,11 +53,11 @@ pub(super) struct Round {
 }
 
 impl Progress {
-    /// For a journal all of which is synced.
+    /// For a log all of which is synced.
     pub(super) fn new(reached: Sequence, current: OpenSegment, sync_every: Option<Duration>) -> Progress {
         Progress {
             phase: Phase::Sound,
-            epoch: 0,
+            restarts: 0,
             handed: reached,
             synced: reached,
             break_first: Sequence::NONE,
@@ -65,7 +65,7 @@ impl Progress {
             retired: Vec::new(),
             is_directory_dirty: false,
             is_requested: false,
-            is_news: false,
+            notifies: false,
             sync_every,
             synced_at: Instant::now(),
             stop: false,
@@ -84,12 +84,12 @@ impl Progress {
     /// Forgets what was to be synced: it counts no longer.
     pub(super) fn restart(&mut self, first: Sequence) {
         self.phase = Phase::Restarted;
-        self.epoch += 1;
+        self.restarts += 1;
         self.handed = first.previous();
         self.synced = first.previous();
         self.break_first = first;
         self.retired.clear();
-        self.is_news = true;
+        self.notifies = true;
     }
 
     /// The segment a restart begins with.
@@ -98,13 +98,13 @@ impl Progress {
         self.is_directory_dirty = true;
     }
 
-    /// Whether a snapshot with a part from `stamped` is of no use to this journal.
+    /// Whether a snapshot with a part from `stamped` is of no use to this log.
     pub(super) fn refuses(&self, stamped: Sequence) -> Option<Failure> {
         let needed = self.break_first.previous();
         (stamped < needed).then_some(Failure::SnapshotTooOld { stamped, needed })
     }
 
-    /// When the next sync is due; `None` if there is nothing to sync or nobody wants it.
+    /// When the next sync is due; `None` if there is nothing to sync or no sync is wanted.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         if matches!(self.phase, Phase::Failed(_)) || !self.has_unsynced() {
             return None;
@@ -120,7 +120,7 @@ impl Progress {
     pub(super) fn begin_round(&mut self) -> Round {
         self.is_requested = false;
         Round {
-            epoch: self.epoch,
+            restarts: self.restarts,
             upto: self.handed,
             is_sound: matches!(self.phase, Phase::Sound),
             retired: std::mem::take(&mut self.retired),
@@ -133,7 +133,7 @@ impl Progress {
     pub(super) fn end_round(&mut self, round: &Round) {
         self.synced = round.upto;
         self.synced_at = Instant::now();
-        // Those who asked while the round went on asked for what it has synced.
+        // A request that came while the round went on was for what it has synced.
         self.is_requested &= self.has_unsynced();
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use parking_lot::Mutex;
 
+use super::file_system::{Storage, StorageFile};
 use crate::failure::Operation;
-use crate::storage::{Storage, StorageFile};
 
 /// What a power failure tears writes into.
 const SECTOR_BYTES: u64 = 512;

@@ -1,8 +1,8 @@
 //! One segment file: its name, its header, and the frames in it. Knows nothing of the segments beside it.
 //!
 //! ```text
-//!  0           8         12      16        24         32     48         52      56
-//!  | HFSEGMNT  | version | flags |  first  | durable  |  id  | reserved |  crc  |  frames ...
+//!  0           8         12      16        24         32     48      52      56
+//!  | HFSEGMNT  | version | flags |  first  | durable  |  id  | epoch |  crc  |  frames ...
 //! ```
 
 use std::io;
@@ -10,14 +10,15 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::directory_id::DirectoryId;
-use crate::frame::{self, FrameHeader};
+use super::directory_id::DirectoryId;
+use super::frame::{self, FrameHeader};
+use crate::epoch::Epoch;
 use crate::sequence::Sequence;
 use crate::storage::{StorageFile, read_full_at};
 
 pub(crate) const HEADER_LEN: u64 = 56;
 const MAGIC: &[u8; 8] = b"HFSEGMNT";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// What follows counts only together with a snapshot all of whose parts reach to just before this segment.
 const FLAG_BREAK: u32 = 1;
 
@@ -47,6 +48,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) first: Sequence,
     /// The highest sequence known to be synced when the segment was begun.
     pub(crate) durable: Sequence,
+    /// The epoch of every batch in it: each epoch begins with a segment of its own.
+    pub(crate) epoch: Epoch,
     /// The journal was restarted here; see [`FLAG_BREAK`].
     pub(crate) is_break: bool,
 }
@@ -70,6 +73,7 @@ impl SegmentHeader {
         bytes[16..24].copy_from_slice(&self.first.0.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
         bytes[32..48].copy_from_slice(&self.id.0);
+        bytes[48..52].copy_from_slice(&self.epoch.0.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..52]);
         bytes[52..56].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -95,6 +99,7 @@ impl SegmentHeader {
             id: DirectoryId::decode(&bytes[32..]),
             first,
             durable: Sequence(u64_at(24)),
+            epoch: Epoch(u32_at(48)),
             is_break: flags & FLAG_BREAK != 0,
         })
     }
@@ -106,6 +111,8 @@ pub(crate) struct SegmentReader {
     len: u64,
     /// Where the next frame begins.
     offset: u64,
+    /// What the header says; frames of another epoch do not belong here.
+    epoch: Epoch,
     window: Vec<u8>,
     window_offset: u64,
     /// Where in the window the payload of the last good frame is.
@@ -125,7 +132,15 @@ impl SegmentReader {
     /// Starts before the header.
     pub(crate) fn new(file: Box<dyn StorageFile>) -> io::Result<SegmentReader> {
         let len = file.len()?;
-        Ok(SegmentReader { file, len, offset: 0, window: Vec::new(), window_offset: 0, payload: 0..0 })
+        Ok(SegmentReader {
+            file,
+            len,
+            offset: 0,
+            epoch: Epoch::NONE,
+            window: Vec::new(),
+            window_offset: 0,
+            payload: 0..0,
+        })
     }
 
     pub(crate) fn file(&self) -> &dyn StorageFile {
@@ -140,13 +155,19 @@ impl SegmentReader {
         self.offset
     }
 
+    /// Reads no further than `len`: up to there the file is known not to change any more. Never less than before.
+    pub(crate) fn limit_to(&mut self, len: u64) {
+        self.len = len;
+    }
+
     /// Reads the header, and on success stands before the first frame.
     pub(crate) fn header(&mut self, named: Sequence) -> io::Result<Result<SegmentHeader, HeaderError>> {
         let available = self.len.min(HEADER_LEN) as usize;
         self.fill(available)?;
         let header = SegmentHeader::decode(self.at_offset(available), named);
-        if header.is_ok() {
+        if let Ok(header) = &header {
             self.offset = HEADER_LEN;
+            self.epoch = header.epoch;
         }
         Ok(header)
     }
@@ -175,8 +196,11 @@ impl SegmentReader {
         if !header.matches(payload_crc) {
             return Ok(Next::Bad("the checksum of the batch does not match"));
         }
-        if header.sequence != expected {
+        if header.place.sequence != expected {
             return Ok(Next::Bad("the batch has the wrong sequence number"));
+        }
+        if header.place.epoch != self.epoch {
+            return Ok(Next::Bad("the batch is of another epoch than its segment"));
         }
         let start = (self.offset - self.window_offset) as usize;
         self.offset += frame_len as u64;
@@ -250,12 +274,13 @@ pub(crate) fn search_remains(
         for at in 0..candidates.min(data.len()) {
             let bytes: &[u8; frame::HEADER_LEN] = window[at..at + frame::HEADER_LEN].try_into().unwrap();
             let header = FrameHeader::decode(bytes);
-            if header.durable < lost || header.durable >= header.sequence {
+            let place = header.place;
+            if place.durable < lost || place.durable >= place.sequence {
                 continue;
             }
             let frame_offset = offset + at as u64;
             let sequence_max = first.0.saturating_add(frame_offset / frame::HEADER_LEN as u64);
-            let is_plausible = header.sequence.0 <= sequence_max
+            let is_plausible = place.sequence.0 <= sequence_max
                 && u64::from(header.length) <= len - frame_offset - frame::HEADER_LEN as u64;
             if is_plausible && header.matches(payload_crc(file, frame_offset, header.length)?) {
                 remains.mark_offset = Some(frame_offset);
@@ -295,17 +320,19 @@ fn payload_crc(file: &dyn StorageFile, frame_offset: u64, length: u32) -> io::Re
 
 #[cfg(test)]
 mod tests {
+    use super::super::frame::Place;
     use super::*;
-    use crate::faulty::FaultyStorage;
-    use crate::storage::{Storage, write_all_at};
+    use crate::storage::{FaultyStorage, Storage, write_all_at};
 
     const ID: DirectoryId = DirectoryId([9; DirectoryId::LEN]);
+    const EPOCH: Epoch = Epoch(6);
 
     fn frames(from: u64, count: u64, durable: u64, payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for sequence in from..from + count {
             let crc = crc32c::crc32c(payload);
-            frame::push(&mut bytes, payload, crc, Sequence(sequence), Sequence(durable));
+            let place = Place { epoch: EPOCH, sequence: Sequence(sequence), durable: Sequence(durable) };
+            frame::push(&mut bytes, payload, crc, place);
         }
         bytes
     }
@@ -321,10 +348,11 @@ mod tests {
 
     #[test]
     fn the_header_layout_is_pinned() {
-        let header = SegmentHeader { id: ID, first: Sequence(258), durable: Sequence(255), is_break: true };
+        let header =
+            SegmentHeader { id: ID, first: Sequence(258), durable: Sequence(255), epoch: EPOCH, is_break: true };
         let bytes = header.encode();
-        assert_eq!(bytes[..32], *b"HFSEGMNT\x01\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0");
-        assert_eq!(bytes[32..52], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]);
+        assert_eq!(bytes[..32], *b"HFSEGMNT\x02\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0");
+        assert_eq!(bytes[32..52], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 6, 0, 0, 0]);
         assert_eq!(SegmentHeader::decode(&bytes, Sequence(258)).unwrap(), header);
         assert!(matches!(SegmentHeader::decode(&bytes, Sequence(259)), Err(HeaderError::Damaged)));
         assert!(matches!(SegmentHeader::decode(&bytes[..55], Sequence(258)), Err(HeaderError::Short)));
@@ -335,7 +363,7 @@ mod tests {
         let storage = FaultyStorage::new();
         let file = storage.create("s").unwrap();
         let long = vec![7; WINDOW_BYTES * 2 + 5];
-        let header = SegmentHeader { id: ID, first: Sequence(1), durable: Sequence(0), is_break: false };
+        let header = SegmentHeader { id: ID, first: Sequence(1), durable: Sequence(0), epoch: EPOCH, is_break: false };
         let mut bytes = header.encode().to_vec();
         bytes.extend(frames(1, 1, 0, b"a"));
         bytes.extend(frames(2, 2, 0, &long));

@@ -1,30 +1,33 @@
 //! The batches that are appended but not yet written: frames in memory. Knows nothing of files.
 
-use crate::frame;
+use crate::epoch::Epoch;
+use crate::files::frame::{self, Place};
 use crate::sequence::Sequence;
 
 /// A buffer that grew beyond this is given back once it is written.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) struct Tail {
+    epoch: Epoch,
     /// Whole frames, ready to be written.
     frames: Vec<u8>,
     /// The last batch that was numbered, and the last that was kept.
     last: Sequence,
     kept: Sequence,
-    /// The journal has failed or ended: number batches, but do not keep them.
+    /// The log has failed or ended: number batches, but do not keep them.
     is_dropping: bool,
 }
 
 impl Tail {
-    pub(super) fn new(last: Sequence) -> Tail {
-        Tail { frames: Vec::new(), last, kept: last, is_dropping: false }
+    pub(super) fn new(epoch: Epoch, last: Sequence) -> Tail {
+        Tail { epoch, frames: Vec::new(), last, kept: last, is_dropping: false }
     }
 
     pub(super) fn push(&mut self, batch: &[u8], payload_crc: u32, durable: Sequence) -> Sequence {
         self.last = self.last.next();
         if !self.is_dropping {
-            frame::push(&mut self.frames, batch, payload_crc, self.last, durable);
+            let place = Place { epoch: self.epoch, sequence: self.last, durable };
+            frame::push(&mut self.frames, batch, payload_crc, place);
             self.kept = self.last;
         }
         self.last
@@ -48,7 +51,7 @@ impl Tail {
         self.is_dropping = true;
     }
 
-    /// Gives up what was not written, and says where a new segment begins.
+    /// Drops what was not written, and says where a new segment begins.
     ///
     /// One number is left out, so that the segment has a name that no earlier one, not even one whose creation
     /// failed half way, can have.
@@ -61,7 +64,7 @@ impl Tail {
     }
 }
 
-/// Empties a buffer whose frames are written. A huge one goes: the next may be long in coming.
+/// Empties a buffer whose frames are written. A huge one is freed: the next huge batch may be long in coming.
 pub(super) fn give_back(written: &mut Vec<u8>) {
     match written.capacity() > BUFFER_KEPT_BYTES_MAX {
         true => *written = Vec::new(),
@@ -75,7 +78,7 @@ mod tests {
 
     #[test]
     fn two_buffers_take_turns_and_a_huge_one_is_given_back() {
-        let mut tail = Tail::new(Sequence(4));
+        let mut tail = Tail::new(Epoch(1), Sequence(4));
         let mut written = Vec::new();
         let huge = vec![1; BUFFER_KEPT_BYTES_MAX + 1];
         assert_eq!(tail.push(&huge, 0, Sequence::NONE), Sequence(5));
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_failed_tail_numbers_and_drops() {
-        let mut tail = Tail::new(Sequence::NONE);
+        let mut tail = Tail::new(Epoch(1), Sequence::NONE);
         tail.push(b"lost", 0, Sequence::NONE);
         tail.drop_batches();
         assert_eq!(tail.push(b"lost", 0, Sequence::NONE), Sequence(2));

@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::storage::{Storage, StorageFile};
+use super::file_system::{Storage, StorageFile};
 
 /// A [`Storage`] on a disk.
 pub struct Directory {
