@@ -1,11 +1,11 @@
 //! The process as the engine may ask about it: memory, CPU time, names. Knows /proc; refuses to know commands.
 
-use crate::allocator;
-use crate::balance::Ticks;
-use crate::files;
-use crate::keeper::Keeper;
-use crate::listeners::Listeners;
-use crate::log::LogLevelHandle;
+use crate::config;
+use crate::durability::Keeper;
+use crate::network::Listeners;
+use crate::platform::logging::LogLevelHandle;
+use crate::platform::usage::{cpu_seconds, resident_bytes};
+use crate::platform::{allocator, descriptors, threads};
 use engine::host::{CpuTime, Host, MemoryUse, SaveOnExit, Shutdown};
 use engine::journal_state::JournalState;
 use engine::pause::PauseMode;
@@ -42,17 +42,11 @@ pub(crate) struct Process {
 fn start_discarding() -> Sender<Box<dyn Any + Send>> {
     let (send, receive) = std::sync::mpsc::channel();
     let free = move || {
-        be_modest();
+        threads::lower_priority();
         receive.into_iter().for_each(drop);
     };
     let _ = std::thread::Builder::new().name("discard".into()).spawn(free);
     send
-}
-
-/// Gives this thread what the workers leave over.
-pub(crate) fn be_modest() {
-    let thread = rustix::thread::gettid();
-    let _ = rustix::process::setpriority_process(Some(thread), 10);
 }
 
 /// What was given for a setting, and what was made of it.
@@ -81,7 +75,7 @@ impl Host for Process {
     }
 
     fn purge_memory(&self) {
-        purge_allocator();
+        allocator::purge_allocator();
     }
 
     fn total_memory(&self) -> u64 {
@@ -126,7 +120,11 @@ impl Host for Process {
                 JournalState::Off => !settings.save_points().is_empty(),
                 // The journal is not there yet: what was answered is kept by a snapshot, with which it begins.
                 JournalState::Starting | JournalState::StartFailed => true,
-                JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => false,
+                JournalState::Sound
+                | JournalState::Failed
+                | JournalState::Restarting
+                | JournalState::Closing
+                | JournalState::Fenced => false,
             },
         };
         self.stop_failed.store(false, Relaxed);
@@ -153,7 +151,7 @@ impl Host for Process {
                 value.clone_from(&adjusted.given);
             }
         }
-        crate::config::rewrite(path, &settings).map_err(|error| format!("Rewriting config file: {error:#}"))
+        config::rewrite(path, &settings).map_err(|error| format!("Rewriting config file: {error:#}"))
     }
 
     fn discard(&self, garbage: Box<dyn Any + Send>) {
@@ -169,7 +167,7 @@ impl Host for Process {
         let has = |wanted: &str| names.contains(&wanted);
         if has("maxclients") {
             let wanted = self.settings.maxclients();
-            let room = files::make_room_for(wanted, self.threads);
+            let room = descriptors::make_room_for(wanted, self.threads);
             if room < wanted {
                 let text = "The operating system is not able to handle the specified number of clients, try with";
                 return Err(("maxclients", format!("{text} {room}")));
@@ -246,7 +244,7 @@ fn save_and_stop(
                 tracing::error!("the last snapshot failed: {reason}. The server does not stop");
                 failed.store(true, Relaxed);
                 engine.pause.end();
-                keeper.tell_workers();
+                keeper.notify_workers();
             }
             _ => {
                 stop.send_replace(Some(how));
@@ -255,52 +253,5 @@ fn save_and_stop(
     };
     if let Err(error) = std::thread::Builder::new().name("last-snapshot".into()).spawn(save) {
         tracing::error!(%error, "no thread for the last snapshot could be started");
-    }
-}
-
-/// Clock ticks of the machine and of this process, from /proc.
-pub(crate) fn ticks() -> Ticks {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let fields = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
-    let fields: Vec<u64> = fields.take(8).map(|field| field.parse().unwrap_or(0)).collect();
-    let all: u64 = fields.iter().sum();
-    // The fourth and fifth are those in which nothing was done.
-    let idle: u64 = fields.iter().skip(3).take(2).sum();
-    let (user, system) = cpu_ticks("/proc/self/stat");
-    Ticks { all, busy: all - idle, own: user + system }
-}
-
-/// Resident memory, from the second field of /proc/self/statm.
-fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    pages * rustix::param::page_size() as u64
-}
-
-/// User and system seconds of a `stat` file.
-fn cpu_seconds(path: &str) -> (f64, f64) {
-    let (user, system) = cpu_ticks(path);
-    let per_second = rustix::param::clock_ticks_per_second() as f64;
-    (user as f64 / per_second, system as f64 / per_second)
-}
-
-/// User and system clock ticks: fields 14 and 15 of a `stat` file.
-fn cpu_ticks(path: &str) -> (u64, u64) {
-    let stat = std::fs::read_to_string(path).unwrap_or_default();
-    // The name, field 2, is in parentheses and may hold spaces: count from its end.
-    let Some((_, fields)) = stat.rsplit_once(") ") else { return (0, 0) };
-    let mut ticks = fields.split(' ').skip(11).map(|field| field.parse().unwrap_or(0));
-    (ticks.next().unwrap_or(0), ticks.next().unwrap_or(0))
-}
-
-/// Asks jemalloc to give all unused pages back.
-fn purge_allocator() {
-    // 4096 is jemalloc's MALLCTL_ARENAS_ALL.
-    const PURGE_ALL: &std::ffi::CStr = c"arena.4096.purge";
-    let (none, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the name is a valid mallctl key that takes no value and returns none, for which all pointers are null.
-    let code = unsafe { tikv_jemalloc_sys::mallctl(PURGE_ALL.as_ptr(), none, no_len, none, 0) };
-    if code != 0 {
-        tracing::warn!(code, "the allocator did not purge");
     }
 }

@@ -44,6 +44,18 @@ pub(crate) fn give_back_in_background() {
     }
 }
 
+/// Asks jemalloc to give all unused pages back.
+pub(crate) fn purge_allocator() {
+    // 4096 is jemalloc's MALLCTL_ARENAS_ALL.
+    const PURGE_ALL: &std::ffi::CStr = c"arena.4096.purge";
+    let (none, no_len) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the name is a valid mallctl key that takes no value and returns none, for which all pointers are null.
+    let code = unsafe { tikv_jemalloc_sys::mallctl(PURGE_ALL.as_ptr(), none, no_len, none, 0) };
+    if code != 0 {
+        tracing::warn!(code, "the allocator did not purge");
+    }
+}
+
 #[inline]
 fn count(by: i64) {
     let cell = CELL.try_with(|cell| {

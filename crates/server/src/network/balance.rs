@@ -6,6 +6,7 @@
 //! and rests again when the others could do its work for a while, or when other processes need the core: two
 //! workers that take turns on one core do less together than one of them alone.
 
+use crate::platform::usage::Ticks;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -78,17 +79,6 @@ pub(crate) struct Cores {
     count: f64,
     /// Oldest first.
     samples: VecDeque<Ticks>,
-}
-
-/// Clock ticks since the machine was started.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ticks {
-    /// Of all cores.
-    pub(crate) all: u64,
-    /// Of those, the ones in which a process or the kernel worked.
-    pub(crate) busy: u64,
-    /// Of those, this process's own.
-    pub(crate) own: u64,
 }
 
 /// Ticks of the balance over which cores are counted.

@@ -1,12 +1,12 @@
 //! The commands of the binary beside the server itself: look at a data directory, write it out, bring another server's
 //! data in. Knows the command line; the work is done by `load`, `import` and the engine.
 
-use crate::config::{Loaded, Tool};
-use crate::data_directory::DataDirectory;
-use crate::keeper::Keeper;
-use crate::log::{self, LogLevelHandle};
-use crate::tables::ConfiguredIndexes;
-use crate::{import, load, server};
+use super::import;
+use crate::config::{ConfiguredIndexes, Loaded, Tool};
+use crate::durability::{self, DataDirectory, Keeper};
+use crate::platform::clock::unix_s;
+use crate::platform::logging::{self, LogLevelHandle};
+use crate::startup;
 use anyhow::{Context, Result};
 use engine::keyspace::shard::DATABASES;
 use engine::keyspace::{HashRef, SortedSetRef, Value};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Runs a tool.
 pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
-    let log_level = log::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
+    let log_level = logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
     match tool {
         Tool::Check { dir } => check(&dir, log_level),
         Tool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
@@ -40,7 +40,7 @@ fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let directory = DataDirectory::open_shared(dir)?;
     let (engine, _) = offline(dir, log_level)?;
     let mut history = Box::new(directory.read()?);
-    load::replay(&mut *history, &engine, |_| {})?;
+    durability::replay(&mut *history, &engine, |_| {})?;
     Ok(Opened { engine, history, _directory: directory })
 }
 
@@ -52,9 +52,9 @@ fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Ke
         settings.load(name.as_bytes(), value.as_bytes()).map_err(anyhow::Error::msg)?;
     }
     let settings = Arc::new(settings);
-    let keeper = Arc::new(Keeper::new(settings.clone(), 1, server::unix_s()));
+    let keeper = Arc::new(Keeper::new(settings.clone(), 1, unix_s()));
     let (stop, _) = tokio::sync::watch::channel(None);
-    Ok((server::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
+    Ok((startup::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
 }
 
 /// Reads everything in a data directory, and says what it holds.
@@ -212,7 +212,7 @@ impl std::fmt::Display for LeftOut {
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
     let directory = DataDirectory::create(dir)?;
     let (engine, keeper) = offline(dir, log_level)?;
-    load::load(&directory, &keeper, &engine, &ConfiguredIndexes::none(), &[])?;
+    durability::load(&directory, &keeper, &engine, &ConfiguredIndexes::none(), &[])?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

@@ -23,6 +23,11 @@ impl SystemClock {
     }
 }
 
+/// Seconds since 1970.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 impl engine::Clock for SystemClock {
     #[inline]
     fn unix_us(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The data directory: locks it, reads it, and opens its log for writing. The one place that knows that the log is kept in
 //! local files; everything else uses `journal::Log` and `journal::History`.
 
-use crate::keeper::{LocalFiles, OpenedLog};
+use super::keeper::{LocalFiles, OpenedLog};
 use anyhow::{Context, Result};
 use journal::{Directory, DirectoryLock, FileLogOptions, Recovery, RecoveryError, Storage};
 use std::path::Path;

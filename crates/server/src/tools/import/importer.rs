@@ -5,23 +5,17 @@
 //! ten seconds, and ten more before they were over, is there. The engine sees the beginning of time until everything has
 //! been read; then it is told the real time, and whatever is past its deadline goes.
 
-mod bar;
-mod report;
-mod source;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use report::Report;
-
+use super::bar::Bar;
+use super::progress::Progress;
+use super::report::Report;
+use super::source::{Source, SourceFile};
 use anyhow::{Context, Result, bail};
-use bar::Bar;
 use engine::command::{Flags, Registered, registry};
 use engine::pure::aof_file::{AofFile, Record};
 use engine::pure::rdb_file::{Item, KeyItem, Value};
 use engine::restore::Restored;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
 use resp::{OwnedRequest, Request};
-use source::{Source, SourceFile};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,15 +26,6 @@ pub(crate) fn with_progress_bar(engine: &Engine, path: &Path) -> Result<Report> 
     let report = import(engine, path, &mut |progress| bar.show(progress));
     bar.finish();
     report
-}
-
-/// How far an import has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
-    pub(crate) bytes: u64,
-    pub(crate) bytes_total: u64,
-    /// Keys and commands.
-    pub(crate) records: u64,
 }
 
 /// Reads an RDB file, an append-only file, or one of several parts (its manifest, or the directory with that) into an
@@ -165,15 +150,15 @@ impl Import<'_> {
 }
 
 /// The client that commands of one file come from.
-struct Player {
-    client: Client,
+pub(super) struct Player {
+    pub(super) client: Client,
     out: Vec<u8>,
     /// A database that was selected and does not exist: what is meant for it must not end up in another.
     outside: Option<u64>,
 }
 
 impl Player {
-    fn new(engine: &Engine) -> Player {
+    pub(super) fn new(engine: &Engine) -> Player {
         let (id, now_ms) = (engine.clients.next_id(), engine.clock.unix_us() / 1000);
         let handle = ClientHandle::new(id, "import".into(), String::new(), -1, now_ms, Box::new(|| {}));
         Player { client: Client::new(Arc::new(handle), true), out: Vec::new(), outside: None }

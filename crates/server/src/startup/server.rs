@@ -1,18 +1,12 @@
 //! Starts the workers and whatever else there is, and stops it all. Knows threads and signals; refuses to know requests.
 
-use crate::allocator;
-use crate::balance::AtWork;
-use crate::clock::SystemClock;
-use crate::config::{self, Loaded};
-use crate::data_directory::DataDirectory;
-use crate::files;
-use crate::keeper::Keeper;
-use crate::listeners::{self, Listeners};
-use crate::load;
-use crate::log::{self, LogLevelHandle};
-use crate::process::{Adjusted, Process};
-use crate::tables::ConfiguredIndexes;
-use crate::worker::{self, Member, Start, Team};
+use super::host::{Adjusted, Process};
+use crate::config::{self, ConfiguredIndexes, Loaded};
+use crate::durability::{self, DataDirectory, Keeper};
+use crate::network::{self, Listeners};
+use crate::platform::clock::{SystemClock, unix_s};
+use crate::platform::logging::{self, LogLevelHandle};
+use crate::platform::{allocator, descriptors};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::chores::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
@@ -21,17 +15,16 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let settings = Arc::new(loaded.settings);
     let indexes = loaded.tables.indexes;
-    let log_level = log::start(settings.loglevel(), settings.log_as_json());
+    let log_level = logging::start(settings.loglevel(), settings.log_as_json());
     for setting in config::without_effect(&settings) {
         tracing::warn!(setting, "this setting has no effect in this version");
     }
@@ -45,7 +38,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         threads => threads,
     };
     make_room_for_clients(&settings, threads)?;
-    let bound = listeners::bind(&settings)?;
+    let bound = network::bind(&settings)?;
     let (listeners, orders) = Listeners::new(&bound);
     let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
     let (stop, stopped) = watch::channel(None);
@@ -55,13 +48,13 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     start_script_thread(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
-    let (team, threads) = start_workers(&engine, &keeper, threads, &stopped)?;
+    let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
         // Before the line that others wait for: from then on a signal has to be a graceful one.
         let signals = signals()?;
         let line = greeting(&bound);
-        tokio::spawn(listeners::serve(bound, orders, engine.clone(), team.clone()));
+        tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
         let loaded = load_in_background(directory.clone(), keeper.clone(), engine.clone(), indexes, swept);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
@@ -86,7 +79,7 @@ fn load_in_background(
 ) -> oneshot::Receiver<Result<()>> {
     let (tell, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = load::load(&directory, &keeper, &engine, &indexes, &swept);
+        let outcome = durability::load(&directory, &keeper, &engine, &indexes, &swept);
         if outcome.is_ok() {
             engine.set_loading(false);
         }
@@ -96,10 +89,6 @@ fn load_in_background(
         tracing::error!("no thread to read the data could be started");
     }
     loaded
-}
-
-pub(crate) fn unix_s() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 pub(crate) fn engine(
@@ -156,37 +145,6 @@ fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper
 
 /// Lua recurses on the stack of its thread.
 const SCRIPT_STACK_BYTES: usize = 16 * 1024 * 1024;
-
-fn start_workers(
-    engine: &Arc<Engine>,
-    keeper: &Arc<Keeper>,
-    count: usize,
-    stopped: &watch::Receiver<Option<Shutdown>>,
-) -> Result<(Arc<Team>, Vec<JoinHandle<()>>)> {
-    let (mut members, mut receivers) = (Vec::new(), Vec::new());
-    for _ in 0..count {
-        let (arrivals, receiver) = mpsc::unbounded_channel();
-        members.push(Member { arrivals, connections: Arc::default(), busy: AtomicUsize::new(0) });
-        receivers.push(receiver);
-    }
-    let team = Arc::new(Team { members, at_work: AtWork::new() });
-    let mut threads = Vec::new();
-    for (index, arrivals) in receivers.into_iter().enumerate() {
-        let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
-        let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).stack_size(SCRIPT_STACK_BYTES).spawn(
-            move || {
-                if let Err(error) = worker::run(start) {
-                    // Without it, connections given to it would never be served.
-                    tracing::error!(%error, "a worker could not start");
-                    std::process::exit(1);
-                }
-            },
-        );
-        threads.push(thread.context("cannot start a worker thread")?);
-    }
-    Ok((team, threads))
-}
 
 /// One line that says where to go.
 fn greeting(listeners: &[std::net::TcpListener]) -> String {
@@ -264,7 +222,7 @@ fn prepare_directory(settings: &Settings) -> Result<()> {
 /// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.
 fn make_room_for_clients(settings: &Settings, threads: usize) -> Result<()> {
     let wanted = settings.maxclients();
-    let clients = files::make_room_for(wanted, threads);
+    let clients = descriptors::make_room_for(wanted, threads);
     ensure!(clients > 0, "the limit of open files (ulimit -n) is too low for the server and a single client");
     if clients < wanted {
         tracing::warn!(clients, "maxclients is lowered: the limit of open files (ulimit -n) allows no more");

@@ -1,7 +1,7 @@
 //! Where the server listens: binds addresses, takes connections or turns them away, and listens elsewhere when `port` or
 //! `bind` is changed. Knows sockets and addresses; refuses to know requests.
 
-use crate::worker::{Arrival, Team};
+use super::team::{Arrival, Team};
 use anyhow::{Context, Result, ensure};
 use engine::{Engine, Settings};
 use locks::{Mutex, rank};
@@ -105,7 +105,7 @@ pub(crate) struct Order {
 }
 
 impl Listeners {
-    /// With the channel on which [`serve`] takes its orders.
+    /// With the channel on which [`listen_and_assign`] takes its orders.
     pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Order>) {
         let (orders, receiver) = mpsc::unbounded_channel();
         (Listeners { addresses: Mutex::new(addresses_of(listeners)), orders }, receiver)
@@ -189,7 +189,7 @@ fn overlaps(new: &[&Wanted], old: &[SocketAddr]) -> bool {
 }
 
 /// Listens for as long as the server runs.
-pub(crate) async fn serve(
+pub(crate) async fn listen_and_assign(
     listeners: Vec<std::net::TcpListener>,
     mut orders: mpsc::UnboundedReceiver<Order>,
     engine: Arc<Engine>,

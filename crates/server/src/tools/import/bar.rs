@@ -1,7 +1,7 @@
 //! Shows how far an import has come: a bar on a terminal, a line every few seconds elsewhere. Writes to stderr, so that
 //! stdout stays for results.
 
-use super::Progress;
+use super::progress::Progress;
 use indicatif::{BinaryBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -1,10 +1,13 @@
 //! Imports of the files in `crates/engine/tests/fixtures/rdb`, whose README says what is in them.
 
-use super::*;
-use engine::Settings;
+use super::importer::{Player, import};
+use super::progress::Progress;
+use super::report::Report;
 use engine::host::{CpuTime, Host, MemoryUse, Shutdown};
+use engine::{Engine, Settings};
 use resp::OwnedRequest;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A host with nothing to tell.
 struct NoHost;

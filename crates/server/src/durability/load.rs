@@ -1,10 +1,11 @@
-//! The start: brings back what the data directory holds, and tells how far it has come. Knows files and progress;
-//! what the bytes mean is the engine's business.
+//! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the bytes
+//! mean is the engine's business.
 
-use crate::data_directory::{self, DataDirectory};
-use crate::keeper::Keeper;
-use crate::server::unix_s;
-use crate::tables::ConfiguredIndexes;
+use super::data_directory::{self, DataDirectory};
+use super::keeper::Keeper;
+use super::snapshot_thread;
+use crate::config::ConfiguredIndexes;
+use crate::platform::clock::unix_s;
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Engine;
 use engine::persistence::Loading;
@@ -14,7 +15,7 @@ use journal::History;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the log tells how far it has come.
+/// How often the log says how far it is.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 /// Parts or batches between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
@@ -34,7 +35,7 @@ pub(crate) fn load(
     revived.notes.iter().for_each(|note| tracing::info!("{note}"));
     revived.conflicts.iter().for_each(|conflict| tracing::error!("{conflict}"));
     for failure in &revived.failures {
-        // A configuration that cannot work is an error. An index that nobody has asked for is no reason to refuse data that
+        // A configuration that cannot work is an error. The index that is there by default is no reason to refuse data that
         // came from elsewhere.
         anyhow::ensure!(indexes.are_defaults, "{failure}");
         tracing::warn!("{failure}");
@@ -42,7 +43,7 @@ pub(crate) fn load(
     // Not before: IDX.CREATE may have made it, and then it has come with the data.
     for missing in swept.iter().filter(|name| engine.indexes().find(name.as_bytes()).is_none()) {
         if indexes.definitions.iter().any(|(name, _)| name == missing.as_bytes()) {
-            // A client has dropped it. That must not keep the server from starting.
+            // A client has dropped it: the server starts without it.
             tracing::warn!(
                 "the sweeper of {missing} has nothing to sweep: a client has dropped the index with IDX.DROP"
             );
@@ -55,13 +56,14 @@ pub(crate) fn load(
     }
     let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
     let opened = data_directory::open_log(recovery).context("the journal cannot be opened for writing")?;
-    keeper.snapshots.found(snapshot_bytes, keys);
-    keeper.open(engine, opened);
+    keeper.snapshots.set_found(snapshot_bytes, keys);
+    keeper.open(Arc::downgrade(engine), opened);
+    snapshot_thread::start(keeper.clone(), engine.clone());
     Ok(())
 }
 
 /// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.
-pub(crate) fn replay(history: &mut dyn History, engine: &Engine, tell: impl Fn(Loading)) -> Result<u64> {
+pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn(Loading)) -> Result<u64> {
     let placement = match history.meta() {
         Some(meta) => {
             Some(Placement::decode(meta).context("the snapshot was written by a version that is not known here")?)
@@ -69,7 +71,7 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, tell: impl Fn(L
         None => None,
     };
     let mut replay = Replay::new(engine, placement);
-    let mut watch = Watch::new(history, tell);
+    let mut watch = Watch::new(history, report);
     let mut read = 0;
     while let Some(found) = history.next_part()? {
         let journal::Part { stamp, entries, payload } = found;
@@ -85,7 +87,7 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, tell: impl Fn(L
         watch.note(history, read);
     }
     for failure in engine.revive_functions() {
-        tracing::warn!("functions that were kept cannot be called: {failure}");
+        tracing::warn!("functions in the data cannot be called: {failure}");
     }
     for note in history.notes() {
         tracing::warn!("{note}");
@@ -98,9 +100,9 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, tell: impl Fn(L
     Ok(keys)
 }
 
-/// Tells how far reading has come, now and then.
+/// Reports how far reading is, now and then.
 struct Watch<T> {
-    tell: T,
+    report: T,
     began: Instant,
     since_s: u64,
     log_at: Instant,
@@ -108,10 +110,10 @@ struct Watch<T> {
 }
 
 impl<T: Fn(Loading)> Watch<T> {
-    fn new(history: &dyn History, tell: T) -> Watch<T> {
+    fn new(history: &dyn History, report: T) -> Watch<T> {
         let began = Instant::now();
-        let watch = Watch { tell, began, since_s: unix_s(), log_at: began + LOG_EVERY, count: 0 };
-        watch.report(history);
+        let watch = Watch { report, began, since_s: unix_s(), log_at: began + LOG_EVERY, count: 0 };
+        watch.report_now(history);
         watch
     }
 
@@ -121,7 +123,7 @@ impl<T: Fn(Loading)> Watch<T> {
         if !self.count.is_multiple_of(LOOK_EVERY) {
             return;
         }
-        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report(history);
+        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report_now(history);
         if Instant::now() >= self.log_at {
             self.log_at = Instant::now() + LOG_EVERY;
             let percent = loaded_bytes * 100 / total_bytes.max(1);
@@ -130,7 +132,7 @@ impl<T: Fn(Loading)> Watch<T> {
         }
     }
 
-    fn report(&self, history: &dyn History) -> Loading {
+    fn report_now(&self, history: &dyn History) -> Loading {
         let journal::Progress { bytes_read, bytes_total } = history.progress();
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let left_s = elapsed_s * bytes_total.saturating_sub(bytes_read) as f64 / bytes_read.max(1) as f64;
@@ -140,7 +142,7 @@ impl<T: Fn(Loading)> Watch<T> {
             loaded_bytes: bytes_read,
             left_s: left_s.ceil() as u64,
         };
-        (self.tell)(loading);
+        (self.report)(loading);
         loading
     }
 }
