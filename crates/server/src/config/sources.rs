@@ -29,15 +29,12 @@ const SHOWN: &[(&str, &str)] = &[
 /// Settings whose value may be given as several arguments.
 const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
 
-/// Settings that are kept and reported but that this version does nothing for, although a value other than the
-/// default asks for something that a user would miss.
-const WITHOUT_EFFECT: &[&str] =
-    &["aclfile", "cluster-enabled", "io-threads", "logfile", "maxmemory-policy", "replicaof", "tls-port", "unixsocket"];
-
-/// Which settings were given that have no effect.
+/// Settings that were given and do not do what a user of Redis expects: those without effect, and a policy that would evict.
 pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
-    let changed = settings.changed_from_defaults();
-    changed.iter().map(|(name, _)| *name).filter(|name| WITHOUT_EFFECT.contains(name)).collect()
+    let is_ignored = |name: &str| {
+        name == "maxmemory-policy" || Settings::find(name.as_bytes()).is_some_and(|row| row.is_without_effect)
+    };
+    settings.changed_from_defaults().iter().map(|(name, _)| *name).filter(|name| is_ignored(name)).collect()
 }
 
 /// What the command line asked for.

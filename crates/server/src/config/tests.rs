@@ -1,9 +1,10 @@
 //! Where settings come from, CONFIG REWRITE, and the configuration file that is shipped.
 
 use super::rewrite::rewrite;
-use super::sources::{Loaded, command, load};
+use super::sources::{Loaded, command, load, without_effect};
 use anyhow::Result;
-use engine::settings::TABLE;
+use engine::Settings;
+use engine::settings::{Access, TABLE};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -31,6 +32,77 @@ fn the_shipped_file_holds_every_setting_at_its_default() {
     for row in TABLE.iter().filter(|row| !row.hidden) {
         assert!(table.contains_key(row.name), "config/holdfast.toml lacks {}", row.name);
     }
+}
+
+/// A setting as the shipped file has it: its section, the comment above it, and its name.
+struct Shipped {
+    section: String,
+    comment: String,
+    name: String,
+}
+
+fn shipped() -> Vec<Shipped> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/holdfast.toml")).unwrap();
+    let (mut section, mut comment) = (String::new(), String::new());
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("# ---- ") {
+            section = title.trim_end_matches('-').trim().to_owned();
+        } else if let Some(words) = line.strip_prefix('#') {
+            comment += words;
+        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| section != "Indexes and sweepers") {
+            found.push(Shipped {
+                section: section.clone(),
+                comment: std::mem::take(&mut comment),
+                name: name.to_owned(),
+            });
+        } else {
+            comment.clear();
+        }
+    }
+    found
+}
+
+#[test]
+fn the_shipped_file_says_which_settings_have_no_effect_and_which_cannot_change() {
+    let shipped = shipped();
+    let visible = TABLE.iter().filter(|row| !row.hidden).count();
+    assert_eq!(shipped.len(), visible, "each setting is there once");
+    for Shipped { section, comment, name } in shipped {
+        let row = Settings::find(name.as_bytes()).unwrap();
+        assert_eq!(row.name, name, "the file has no aliases");
+        assert_eq!(
+            section == "Accepted without effect",
+            row.is_without_effect,
+            "{name} is in the section {section:?}, and the table says otherwise"
+        );
+        assert!(!comment.trim().is_empty(), "{name} has no comment");
+        let is_fixed = comment.contains("Start only");
+        match row.access {
+            Access::Immutable | Access::Pinned => assert!(is_fixed, "{name} cannot be changed, and no comment says so"),
+            Access::Live => assert!(!is_fixed, "{name} can be changed, and its comment says otherwise"),
+            // `dir` can only be set to another name of the same directory.
+            Access::Protected => assert_eq!(is_fixed, name == "dir", "{name}"),
+        }
+    }
+}
+
+#[test]
+fn settings_without_effect_that_were_given_are_found() {
+    let args = [
+        "holdfast",
+        "--io-threads",
+        "4",
+        "--timeout",
+        "5",
+        "--maxmemory-policy",
+        "allkeys-lru",
+        "--dbfilename",
+        "x.rdb",
+    ];
+    let given = load_with(&args, &[]).unwrap().settings;
+    assert_eq!(without_effect(&given), ["io-threads", "maxmemory-policy", "dbfilename"]);
+    assert!(without_effect(&Settings::new()).is_empty());
 }
 
 #[test]
