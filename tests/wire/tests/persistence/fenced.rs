@@ -34,7 +34,7 @@ fn a_fenced_server_answers_nothing_any_more() {
         let mut server = home.start(&["--appendfsync", policy]);
         let (mut writer, mut reader, mut idle) = (server.connect(), server.connect(), server.connect());
         assert_eq!(reader.run("GET stored").text(), "1", "{policy}");
-        ok(&mut idle, "PING");
+        ok(&mut idle, "CLIENT SETNAME idle");
         home.change("MARKS", |bytes| *bytes = marks);
         if policy == "always" {
             // The reply waits for the sync, after which the marks are looked at: it is never sent.
