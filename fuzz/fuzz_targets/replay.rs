@@ -14,7 +14,7 @@ mod state;
 use engine::Settings;
 use keyspace::effects::codec::{Decoder, encode};
 use keyspace::{Effect, Image};
-use engine::walk::{Part, Placement};
+use engine::execution::walk::{Part, Placement};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};
 use state::State;

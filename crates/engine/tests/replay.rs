@@ -17,7 +17,7 @@ mod state;
 #[path = "replay/threads.rs"]
 mod threads;
 
-use engine::walk::{Part, Placement, Walk};
+use engine::execution::walk::{Part, Placement, Walk};
 use engine::{Engine, Persistence};
 use fastrand::Rng;
 use keyspace::Key;

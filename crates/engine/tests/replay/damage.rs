@@ -5,7 +5,7 @@ use crate::place::{Place, Taken};
 use crate::requests::Source;
 use crate::seed;
 use crate::state::State;
-use engine::walk::Placement;
+use engine::execution::walk::Placement;
 use fastrand::Rng;
 use keyspace::effects::codec::Decoder;
 use keyspace::{Effect, Image};
@@ -42,7 +42,7 @@ fn damaged_bytes_are_refused_or_are_other_effects() {
         let mut replay = restored.replay(random.bool().then_some(placement));
         let (shard, end, sequence) = (random.u32(..6), random.u32(..), random.u64(..4));
         if random.bool() {
-            let _ = replay.part(engine::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
+            let _ = replay.part(engine::execution::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
         }
         let _ = replay.batch(sequence, &bytes);
     }

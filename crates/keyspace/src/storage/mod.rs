@@ -10,6 +10,7 @@ pub(crate) mod prefetch;
 pub mod ranked;
 pub mod scalar;
 pub mod segmented;
+pub mod shapes;
 pub mod size_class;
 pub mod table;
 

@@ -2,8 +2,8 @@
 
 use crate::algorithms::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, View, WriteCx};
 use crate::settings::events;
 use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar};

@@ -3,8 +3,8 @@
 use super::fields::notify_fields_deleted;
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;

@@ -1,7 +1,7 @@
 //! Hash commands. Deadlines of fields are in `deadlines`.
 
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, View, WriteCx};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;

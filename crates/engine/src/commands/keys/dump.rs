@@ -1,9 +1,9 @@
 //! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
 
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::restore;
+use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::restore;
 use crate::settings::events;
 use formats::rdb::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};

@@ -2,8 +2,8 @@
 
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
 use crate::settings::events;
 use keyspace::{Cause, Effect};
 use numbers::parse_i64;

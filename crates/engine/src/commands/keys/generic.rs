@@ -2,8 +2,8 @@
 //! their deadlines are in `expire`.
 
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
 use crate::settings::events;
 use keyspace::DATABASES;
 use keyspace::db::Db;

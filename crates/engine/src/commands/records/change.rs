@@ -4,8 +4,8 @@ use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_
 use crate::args::{Args, is_word};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{Recorder, WriteCx};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;

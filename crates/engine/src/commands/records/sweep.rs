@@ -5,11 +5,10 @@ use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use crate::args::{Args, is_word};
-use crate::commands::Unfinished;
 use crate::commands::pubsub::unread_bytes_max;
-use crate::context::{After, Recorder, ScriptCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::indexing::SLICE_NS;
+use crate::execution::context::{After, Recorder, ScriptCx, View};
+use crate::execution::indexes::SLICE_NS;
 use keyspace::IndexRef;
 use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
@@ -176,10 +175,11 @@ pub(crate) struct SweepProgress {
 }
 
 pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
-        Some(Unfinished::Sweep(progress)) => progress,
-        _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
-    };
+    let mut progress =
+        match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<SweepProgress>().ok()) {
+            Some(progress) => *progress,
+            _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
+        };
     // All its slices set the same times: one that were refused in the middle would have changed something.
     let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
     let ended = loop {
@@ -193,7 +193,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         }
     };
     if !ended {
-        cx.client.unfinished = Some(Box::new(Unfinished::Sweep(progress)));
+        cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }

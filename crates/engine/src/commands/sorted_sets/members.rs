@@ -3,8 +3,8 @@
 
 use super::gathered::Gathered;
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, Recorder, WriteCx};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
 use keyspace::types::sorted_set::{self, Direction, Member};

@@ -3,10 +3,10 @@
 use super::Form;
 use super::packed::Pair;
 use crate::storage::entry::Entry;
+use crate::storage::scalar::{NUMBER, TEXT};
 use crate::storage::size_class::{DEADLINE_BYTES, size_class};
 use crate::storage::table::Table;
 use crate::storage::{NameHash, Scalar};
-use crate::types::string::{NUMBER, TEXT};
 use std::collections::BTreeSet;
 
 /// A field is an entry whose value is always inline.
