@@ -12,7 +12,7 @@ mod place;
 mod state;
 
 use engine::Settings;
-use keyspace::codec::{Decoder, encode};
+use keyspace::effects::codec::{Decoder, encode};
 use keyspace::{Effect, Image};
 use engine::walk::{Part, Placement};
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,7 @@
 //!
 //! A handler that finds nothing writes the reply of one whose time is up and asks to wait ([`Client::wait`]). While
 //! the locks under which it has looked are still held, its client is put in the lines of its keys
-//! (`keyspace::awaited`), so that no value can slip in between. Inside a transaction or a script nobody asks: the
+//! (`keyspace::interest::waiters`), so that no value can slip in between. Inside a transaction or a script nobody asks: the
 //! reply stands.
 //!
 //! Whatever gives a value to a key that somebody waits for notes it ([`note_ready`]). When the command, or the whole
@@ -23,14 +23,11 @@
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::command::CommandRow;
-use crate::context::After;
 use crate::engine::{Engine, Worker};
-use crate::error::CommandResult;
-use crate::news::News;
+use crate::news::PendingNotifications;
 use crate::waiting::{Blocked, Event, Ticket};
 use keyspace::db::Db;
-use keyspace::locked::Garbage;
-use keyspace::{Effect, Key, Locked, Value};
+use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply, Request};
 use std::sync::Arc;
@@ -138,67 +135,43 @@ impl Client {
 
 /// Notes which keys an effect has just given a value to, as far as somebody waits for them.
 #[inline(never)]
-pub(crate) fn note_ready(news: &News, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
-    let (db, key) = match *effect {
-        Effect::StringSet { key, .. }
-        | Effect::StringWrite { key, .. }
-        | Effect::HashSet { key, .. }
-        | Effect::SortedSetAdd { key, .. }
-        | Effect::Put { key, .. } => (db, key),
-        Effect::Rename { to, .. } => (db, to),
-        Effect::Copy { to, to_db, .. } => (to_db, to),
-        Effect::Move { key, to_db } => (to_db, key),
-        Effect::SwapDb { a, b } => {
+pub(crate) fn note_ready(news: &PendingNotifications, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
+    match effect.touches(db) {
+        Touches::Keys(touches) => {
+            for Touch { db, key, fate } in touches {
+                match fate {
+                    Fate::Gains { .. } if locked.shard(key).awaited.has(db, key.name) => news.ready(db, key.name),
+                    Fate::Gains { .. } | Fate::Loses(_) | Fate::Deadline | Fate::Gone(_) | Fate::Read => {}
+                }
+            }
+        }
+        Touches::Swapped(a, b) => {
             for (_, shard) in locked.shards() {
                 for db in [a, b] {
                     let there = |name: &&[u8]| shard.db(db).entry(Key::new(name)).is_some();
                     shard.awaited.names(db).filter(there).for_each(|name| news.ready(db, name));
                 }
             }
-            return;
         }
-        Effect::HashDelete { .. }
-        | Effect::HashDeadline { .. }
-        | Effect::SortedSetRemove { .. }
-        | Effect::Delete { .. }
-        | Effect::Deadline { .. }
-        | Effect::FlushDb
-        | Effect::FlushAll
-        | Effect::LibrarySet { .. }
-        | Effect::LibraryDelete { .. }
-        | Effect::IndexSet { .. }
-        | Effect::IndexDelete { .. } => return,
-    };
-    if locked.shard(key).awaited.has(db, key.name) {
-        news.ready(db, key.name);
+        Touches::Emptied(_) | Touches::Definition => {}
     }
 }
 
 impl Engine {
-    /// Runs a command under locks that may serve others, or wait itself.
-    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    pub(crate) fn run_among_waiters<'a>(
+    /// Lets a client wait if its command, which has just run, asks for it. What was replied is what it gets when its time is
+    /// up. IMPORTANT: under the locks under which it has found nothing.
+    pub(crate) fn begin_wait(
         &self,
-        worker: &mut Worker,
         client: &mut Client,
         registered: &'static CommandRow,
-        request: Request<'a>,
+        request: Request<'_>,
         out: &mut Vec<u8>,
-        mut locked: Locked<'_>,
-        first_key: Option<(usize, Key<'a>)>,
-        after: &mut After,
-    ) -> (CommandResult, Garbage) {
-        let reply_at = out.len();
-        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        let (result, garbage) =
-            self.run_under(worker, client, registered, request, reply, locked.lend(), first_key, false);
-        self.free(garbage);
-        self.serve_ready(worker, &mut locked);
-        if let Turn::Asks(wait) = std::mem::take(&mut client.turn) {
-            let nothing = out.split_off(reply_at);
-            *after = After::Block(self.line_up(client, registered, request, wait, nothing, &mut locked));
-        }
-        (result, locked.take_garbage())
+        reply_at: usize,
+        locked: &mut Locked<'_>,
+    ) -> Option<Blocked> {
+        let Turn::Asks(wait) = std::mem::take(&mut client.turn) else { return None };
+        let nothing = out.split_off(reply_at);
+        Some(self.line_up(client, registered, request, wait, nothing, locked))
     }
 
     /// Puts a client in the lines of its command's keys. IMPORTANT: under the locks under which it has found nothing.
@@ -239,7 +212,7 @@ impl Engine {
     /// a command, a transaction or a script has changed is told, with its locks still held.
     #[inline]
     pub(crate) fn serve_ready(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
-        if worker.news.has_ready() {
+        if worker.batch.notifications.has_ready() {
             self.serve_all(worker, locked);
         }
     }
@@ -247,9 +220,10 @@ impl Engine {
     #[inline(never)]
     fn serve_all(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
         let began_ns = self.clock.monotonic_ns();
+        worker.batch.is_serving = true;
         loop {
             // Serving one may make another key ready.
-            let ready = worker.news.take_ready();
+            let ready = worker.batch.notifications.take_ready();
             if ready.is_empty() {
                 break;
             }
@@ -261,6 +235,7 @@ impl Engine {
                 }
             }
         }
+        worker.batch.is_serving = false;
         // It is not the time of the command that has made the keys ready.
         worker.last_ns += self.clock.monotonic_ns().saturating_sub(began_ns);
     }
@@ -292,9 +267,9 @@ impl Engine {
         let mut out = Vec::new();
         let reply = Reply::new(&mut out, waiter.protocol).limited(waiter.output_bytes_max);
         let request = waiter.request.as_request();
-        let (result, garbage) =
-            self.run_under(worker, &mut client, waiter.command, request, reply, locked.lend_key(key), None, false);
-        self.free(garbage);
+        let mut lent = locked.lend_key(key);
+        let result = self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, false);
+        drop(lent);
         if matches!(client.turn, Turn::Asks(_)) {
             return false;
         }

@@ -7,12 +7,12 @@ use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
 use crate::command::{CommandRow, Flags, Handler, KeyRange, Locks, registry};
+use crate::commit::PendingBatch;
 use crate::context::After;
 use crate::error::CommandError;
 use crate::host::{Clock, Host};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
-use crate::news::News;
 use crate::panics;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
@@ -24,9 +24,10 @@ use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
 use crate::waiting::{Blocked, Event};
-use keyspace::apply::Thresholds;
+use keyspace::Thresholds;
 use keyspace::index::Indexes;
 use keyspace::locked::{BATCH_MAX, Batch, Garbage};
+use keyspace::types::{hash, sorted_set};
 use keyspace::{Key, Keyspace, Locked, Usage};
 use locks::{Mutex, RwLock, rank};
 use resp::{OwnedRequest, Reply, Request};
@@ -113,17 +114,13 @@ pub struct Worker {
     pub now_ms: u64,
     /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
     pub secrets: Vec<usize>,
-    /// Effects of the command being executed, as the journal wants them.
-    pub(crate) effects: Vec<u8>,
-    /// What has happened to keys meanwhile.
-    pub(crate) news: News,
+    /// What was recorded and not committed yet.
+    pub(crate) batch: PendingBatch,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.
     pub(crate) script_reply: Vec<u8>,
     pub(crate) script_request: OwnedRequest,
-    /// The effects of several commands are gathered into one batch.
-    pub(crate) gathering: bool,
     /// A script runs: what is executed is what it calls.
     pub(crate) in_script: bool,
     /// When the last command ended: where the next one's time begins.
@@ -252,12 +249,10 @@ impl Engine {
             random: fastrand::Rng::with_seed(seed),
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
-            effects: Vec::new(),
-            news: News::default(),
+            batch: PendingBatch::default(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
-            gathering: false,
             in_script: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
@@ -589,7 +584,7 @@ impl Engine {
         let ended_ns = self.clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
-        if !worker.gathering {
+        if !worker.batch.is_atomic {
             // A command that took long must not make the next one of its pipeline see the past. Those of a transaction
             // see one instant.
             worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
@@ -632,10 +627,14 @@ impl Engine {
     #[inline]
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
-            hash_entries_max: self.settings.hash_max_listpack_entries() as usize,
-            hash_value_bytes_max: self.settings.hash_max_listpack_value() as usize,
-            sorted_set_entries_max: self.settings.zset_max_listpack_entries() as usize,
-            sorted_set_value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            hash: hash::Thresholds {
+                entries_max: self.settings.hash_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.hash_max_listpack_value() as usize,
+            },
+            sorted_set: sorted_set::Thresholds {
+                entries_max: self.settings.zset_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            },
         }
     }
 
@@ -690,10 +689,8 @@ impl Engine {
 /// Forgets what a command had begun that panicked without having changed a key.
 #[cold]
 fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
-    worker.gathering = false;
     worker.in_script = false;
-    worker.effects.clear();
-    worker.news = News::default();
+    worker.batch = PendingBatch::default();
     client.unfinished = None;
     *after = After::Continue;
 }

@@ -17,6 +17,7 @@ mod client_eviction;
 pub mod clients;
 pub mod command;
 mod commands;
+mod commit;
 pub mod context;
 mod dispatch;
 pub mod docs;

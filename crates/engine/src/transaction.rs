@@ -9,7 +9,7 @@ use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
 use crate::pubsub::Subscriptions;
 use keyspace::db::Db;
-use keyspace::watched::{ChangeFlag, Watched};
+use keyspace::interest::watchers::{ChangeFlag, Watched};
 use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
@@ -243,15 +243,15 @@ impl Engine {
         }
         reply.array(transaction.len());
         let mut after = After::Continue;
-        worker.gathering = true;
+        worker.batch.is_atomic = true;
         for (registered, request) in transaction.commands() {
             let asked = self.execute_under(worker, client, registered, request, reply, &mut locked);
             if matches!(asked, After::Close) {
                 after = asked;
             }
         }
-        worker.gathering = false;
-        self.hand_over(worker, client, &mut locked);
+        worker.batch.is_atomic = false;
+        self.commit(worker, Some(client), &mut locked);
         drop(locked);
         if let Some(list) = watches {
             self.remove_watches(list, usize::MAX);

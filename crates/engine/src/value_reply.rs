@@ -1,8 +1,8 @@
 //! Writes what the keyspace holds as replies. Knows both sides; refuses to know commands.
 
 use keyspace::Scalar;
-use keyspace::packed::FieldName;
-use keyspace::sorted_set::Name;
+use keyspace::types::hash::FieldName;
+use keyspace::types::sorted_set::Name;
 use resp::Reply;
 
 /// A value that is sent as one bulk string.

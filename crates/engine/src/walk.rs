@@ -7,8 +7,8 @@
 //! whose part is older than the batch: see `replay`.
 
 use crate::engine::Engine;
+use keyspace::NameHasher;
 pub use keyspace::snapshot::{Part, Placement};
-use keyspace::table::NameHasher;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Keys encoded under one lock: ten microseconds or so.

@@ -2,7 +2,8 @@
 //! checksum of what has been read, and can say what was being read when something is wrong. Knows `std::io::Read`;
 //! refuses to know paths, and what the bytes mean.
 
-use super::rdb::{BadPayload, CHECKSUM, Source};
+use crate::rdb::reader::Source;
+use crate::rdb::{BadPayload, CHECKSUM};
 use resp::ProtocolError;
 use std::borrow::Cow;
 use std::fmt;
@@ -300,7 +301,7 @@ impl<R: Read> Source<'static> for Input<R> {
 
     fn refusal(&self, why: BadPayload) -> FileError {
         self.error(match why {
-            BadPayload::Footer | BadPayload::Format => Trouble::Malformed,
+            BadPayload::Footer | BadPayload::Format | BadPayload::Unsupported(_) => Trouble::Malformed,
             BadPayload::TooLarge => Trouble::TooLarge,
         })
     }

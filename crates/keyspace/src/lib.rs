@@ -1,50 +1,36 @@
-//! The state of the server: names to values, with deadlines. Knows nothing of commands, clients, RESP or disks.
+//! The state of the server: names to values, with deadlines. Knows nothing of commands, clients, RESP or disks; an instant
+//! is passed in.
 //!
-//! The way through: a [`Keyspace`] is a row of locked [`shard::Shard`]s, a shard has a [`db::Db`] for each
-//! database, a database is a [`table::Table`] of [`entry::Entry`]s and the indexes that `apply` keeps beside
-//! it. [`effect::Effect`] is the only way to change any of it.
+//! The way through, from the ground up:
+//! - `storage`: entries, tables and ordered sequences, which know nothing of types;
+//! - `types`: one folder for each type of values, and the table that lists them ([`types::TYPES`]);
+//! - `index`: indexes of records by a field;
+//! - `effects`: the facts that change state ([`Effect`]), and their bytes;
+//! - `interest`: who wants to know what happens to a key;
+//! - `shards`: a [`Keyspace`] is a row of locked shards, a shard has a [`db::Db`] for each database; `apply` is the only
+//!   way to change any of it;
+//! - `views`: what readers see.
 
 #![deny(unsafe_code)]
 
-pub mod apply;
-pub mod awaited;
-pub mod codec;
-pub mod db;
-pub mod definitions;
-pub mod effect;
-#[allow(unsafe_code, reason = "it packs a name and its value into one allocation")]
-pub mod entry;
+pub mod digest;
+pub mod effects;
+pub mod encoding;
 pub mod footprint;
-pub mod hash;
-mod held;
 pub mod index;
-mod index_parts;
-pub mod index_set;
-mod item;
-pub mod key;
-pub mod locked;
-pub mod object;
-pub mod packed;
-#[allow(unsafe_code, reason = "there is no safe way to ask for it")]
-mod prefetch;
-pub mod ranked;
-pub mod scalar;
-pub mod segmented;
-mod shapes;
-pub mod shard;
-pub mod snapshot;
-pub mod sorted_set;
-pub mod table;
-pub mod tracked;
+pub mod interest;
+pub mod shards;
+pub mod storage;
+pub mod types;
 pub mod usage;
-pub mod value;
-pub mod watched;
+pub mod views;
 
-pub use effect::{Applied, Cause, Effect, Image};
-pub use hash::HashRef;
-pub use key::Key;
-pub use locked::{Keyspace, Locked};
-pub use scalar::Scalar;
-pub use sorted_set::SortedSetRef;
+pub use effects::{DATABASES, Definable, Effect, Image, Touch, Touches};
+pub use encoding::BadEffect;
+pub use shards::locked::{Keyspace, Locked};
+pub use shards::{db, definitions, locked, shard, snapshot};
+pub use storage::{Key, NameHash, NameHasher, Scalar};
+pub use types::hash::HashRef;
+pub use types::{Applied, Cause, Change, Entry, Fate, Shapes, Thresholds, ValueType};
 pub use usage::Usage;
-pub use value::Value;
+pub use views::{IndexRef, SortedSetRef, Value};

@@ -1,7 +1,7 @@
 //! How the use of a key is remembered in the 24 bits that an entry has for it: when it was last used, or how often.
 //! Knows Redis's two forms; refuses to know which one is asked for and why.
 
-use super::entry::used_at;
+use crate::storage::entry::used_at;
 
 /// What is kept: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values kept in one form make little sense
 /// in the other, as in Redis; they adjust as keys are used.

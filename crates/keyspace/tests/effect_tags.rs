@@ -2,9 +2,10 @@
 //! version could not read what another one has written; the cure is a new tag, not a new row. docs/effect-format.md
 //! shows the layout.
 
-use keyspace::codec::{BadEffect, Decoder, encode};
-use keyspace::hash::Form;
+use keyspace::effects::codec::{BadEffect, Decoder, encode};
 use keyspace::snapshot::Placement;
+use keyspace::types::hash::Form;
+use keyspace::types::{hash, sorted_set, string};
 use keyspace::{Cause, Effect, Image, Key, Scalar, sorted_set};
 use std::fmt::Write;
 use std::path::Path;
@@ -21,24 +22,47 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
     let hash = |fields, deadlines, form| Image::Hash { fields, deadlines, form };
     let set = |members, form| Image::SortedSet { members, form };
     vec![
-        (0, Effect::StringSet { key: key(b"k"), value: text(b"v"), deadline: None }, "0100 016b 00 00 0176"),
-        (
-            3,
-            Effect::StringSet { key: key(b"k"), value: Scalar::Number(-2), deadline: THEN },
-            "0103 016b 81c2f6a9a833 01 03",
-        ),
-        (0, Effect::StringSet { key: key(b""), value: Scalar::Number(300), deadline: None }, "0100 00 00 01 d804"),
-        (1, Effect::StringWrite { key: key(b"k"), offset: 300, bytes: b"xyz" }, "0201 016b ac02 0378797a"),
         (
             0,
-            Effect::HashSet { key: key(b"h"), fields: &[(b"f", b"v"), (b"g", b"10")], keep_deadlines: false },
+            Effect::change(key(b"k"), string::Change::Set { value: text(b"v"), deadline: None }),
+            "0100 016b 00 00 0176",
+        ),
+        (
+            3,
+            Effect::change(key(b"k"), string::Change::Set { value: Scalar::Number(-2), deadline: THEN }),
+            "0103 016b 81c2f6a9a833 01 03",
+        ),
+        (
+            0,
+            Effect::change(key(b""), string::Change::Set { value: Scalar::Number(300), deadline: None }),
+            "0100 00 00 01 d804",
+        ),
+        (1, Effect::change(key(b"k"), string::Change::Write { offset: 300, bytes: b"xyz" }), "0201 016b ac02 0378797a"),
+        (
+            0,
+            Effect::change(
+                key(b"h"),
+                hash::Change::Set { fields: &[(b"f", b"v"), (b"g", b"10")], keep_deadlines: false },
+            ),
             "0300 0168 02 0166 0176 0167 023130",
         ),
-        (0, Effect::HashSet { key: key(b"h"), fields: &[(b"f", b"")], keep_deadlines: true }, "0400 0168 01 0166 00"),
-        (0, Effect::HashDelete { key: key(b"h"), fields: &[b"f", b"g"], cause: deleted }, "0500 0168 02 0166 0167"),
-        (0, Effect::HashDelete { key: key(b"h"), fields: &[b"f"], cause: expired }, "0600 0168 01 0166"),
-        (0, Effect::HashDeadline { key: key(b"h"), field: b"f", deadline: THEN }, "0700 0168 0166 81c2f6a9a833"),
-        (0, Effect::HashDeadline { key: key(b"h"), field: b"f", deadline: None }, "0700 0168 0166 00"),
+        (
+            0,
+            Effect::change(key(b"h"), hash::Change::Set { fields: &[(b"f", b"")], keep_deadlines: true }),
+            "0400 0168 01 0166 00",
+        ),
+        (
+            0,
+            Effect::change(key(b"h"), hash::Change::Delete { fields: &[b"f", b"g"], cause: deleted }),
+            "0500 0168 02 0166 0167",
+        ),
+        (0, Effect::change(key(b"h"), hash::Change::Delete { fields: &[b"f"], cause: expired }), "0600 0168 01 0166"),
+        (
+            0,
+            Effect::change(key(b"h"), hash::Change::Deadline { field: b"f", deadline: THEN }),
+            "0700 0168 0166 81c2f6a9a833",
+        ),
+        (0, Effect::change(key(b"h"), hash::Change::Deadline { field: b"f", deadline: None }), "0700 0168 0166 00"),
         (15, Effect::Delete { key: key(b"k"), cause: deleted }, "080f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: expired }, "0900 016b"),
         (0, Effect::Deadline { key: key(b"k"), deadline: THEN }, "0a00 016b 81c2f6a9a833"),
@@ -90,15 +114,18 @@ fn pinned() -> Vec<(usize, Effect<'static>, &'static str)> {
         (0, Effect::IndexDelete { name: b"i" }, "1600 0169"),
         (
             0,
-            Effect::SortedSetAdd { key: key(b"z"), members: &[(1.0, b"a"), (-2.0, b"b"), (0.5, b"")] },
+            Effect::change(key(b"z"), sorted_set::Change::Add { members: &[(1.0, b"a"), (-2.0, b"b"), (0.5, b"")] }),
             "1700 017a 03 01 02 0161 01 03 0162 00 000000000000e03f 00",
         ),
         (
             0,
-            Effect::SortedSetAdd { key: key(b"z"), members: &[(-0.0, b"a"), (f64::INFINITY, b"b"), (1e300, b"c")] },
+            Effect::change(
+                key(b"z"),
+                sorted_set::Change::Add { members: &[(-0.0, b"a"), (f64::INFINITY, b"b"), (1e300, b"c")] },
+            ),
             "1700 017a 03 00 0000000000000080 0161 00 000000000000f07f 0162 00 9c7500883ce4377e 0163",
         ),
-        (4, Effect::SortedSetRemove { key: key(b"z"), members: &[b"a", b"b"] }, "1804 017a 02 0161 0162"),
+        (4, Effect::change(key(b"z"), sorted_set::Change::Remove { members: &[b"a", b"b"] }), "1804 017a 02 0161 0162"),
         (
             0,
             Effect::Put { key: key(b"z"), value: set(&[(1.0, b"a"), (300.0, b"b")], None), deadline: THEN },
@@ -215,21 +242,21 @@ fn describe_all(bytes: &[u8]) -> Vec<String> {
 fn describe(db: usize, effect: &Effect<'_>) -> String {
     let name = |key: Key<'_>| quoted(key.name);
     let what = match *effect {
-        Effect::StringSet { key, value, deadline } => {
+        Effect::change(key, string::Change::Set { value, deadline }) => {
             format!("string-set {} {}{}", name(key), scalar(value), until(deadline))
         }
-        Effect::StringWrite { key, offset, bytes } => {
+        Effect::change(key, string::Change::Write { offset, bytes }) => {
             format!("string-write {} at {offset} {}", name(key), quoted(bytes))
         }
-        Effect::HashSet { key, fields, keep_deadlines } => {
+        Effect::change(key, hash::Change::Set { fields, keep_deadlines }) => {
             let keeping = if keep_deadlines { " keeping deadlines" } else { "" };
             format!("hash-set {}{}{keeping}", name(key), pairs(fields, &[]))
         }
-        Effect::HashDelete { key, fields, cause } => {
+        Effect::change(key, hash::Change::Delete { fields, cause }) => {
             let fields: Vec<_> = fields.iter().map(|field| quoted(field)).collect();
             format!("hash-delete {} {} {cause:?}", name(key), fields.join(" "))
         }
-        Effect::HashDeadline { key, field, deadline } => {
+        Effect::change(key, hash::Change::Deadline { field, deadline }) => {
             format!("hash-deadline {} {}{}", name(key), quoted(field), until(deadline))
         }
         Effect::Delete { key, cause } => format!("delete {} {cause:?}", name(key)),
@@ -244,8 +271,10 @@ fn describe(db: usize, effect: &Effect<'_>) -> String {
         Effect::Put { key, value: Image::Hash { fields, deadlines, form }, deadline } => {
             format!("put {} {form:?}{}{}", name(key), pairs(fields, deadlines), until(deadline))
         }
-        Effect::SortedSetAdd { key, members } => format!("sorted-set-add {}{}", name(key), scored(members)),
-        Effect::SortedSetRemove { key, members } => {
+        Effect::change(key, sorted_set::Change::Add { members }) => {
+            format!("sorted-set-add {}{}", name(key), scored(members))
+        }
+        Effect::change(key, sorted_set::Change::Remove { members }) => {
             let members: Vec<_> = members.iter().map(|member| quoted(member)).collect();
             format!("sorted-set-remove {} {}", name(key), members.join(" "))
         }

@@ -16,10 +16,10 @@ pub(crate) use report::Report;
 use anyhow::{Context, Result, bail};
 use bar::Bar;
 use engine::command::{CommandRow, Flags, registry};
-use engine::restore::Restored;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
+use formats::Value;
 use formats::aof_file::{AofFile, Record};
-use formats::rdb_file::{Item, KeyItem, Value};
+use formats::rdb_file::{Item, KeyItem};
 use resp::{OwnedRequest, Request};
 use source::{Source, SourceFile};
 use std::fs::File;
@@ -139,26 +139,20 @@ impl Import<'_> {
     }
 
     fn key(&mut self, item: KeyItem, history_follows: bool) {
-        let value = match &item.value {
-            Value::Unsupported(kind) => return self.report.pass_over(kind.clone()),
-            Value::Hash(fields) if fields.is_empty() => return self.report.empty.hashes += 1,
-            Value::SortedSet(members) if members.is_empty() => return self.report.empty.sorted_sets += 1,
-            Value::Hash(fields) => Restored::Hash(fields),
-            Value::SortedSet(members) => Restored::SortedSet(members),
-            Value::String(bytes) => Restored::String(bytes),
-        };
+        if let Value::Unsupported(kind) = &item.value {
+            return self.report.pass_over(kind.clone());
+        }
+        if item.value.has_no_elements() {
+            return self.report.empty.count(&item.value);
+        }
         let now_ms = if history_follows { 0 } else { self.engine.clock.unix_us() / 1000 };
         self.worker.now_ms = BEGINNING_MS;
-        match self.engine.restore(&mut self.worker, item.db, &item.key, value, item.deadline, now_ms) {
+        match self.engine.restore(&mut self.worker, item.db, &item.key, &item.value, item.deadline, now_ms) {
             Err(_) => self.report.outside(item.db),
             Ok(kept) if !kept.key => self.report.keys_expired += 1,
             Ok(kept) => {
-                self.report.fields_expired += kept.fields_expired as u64;
-                match value {
-                    Restored::String(_) => self.report.loaded.strings += 1,
-                    Restored::Hash(_) => self.report.loaded.hashes += 1,
-                    Restored::SortedSet(_) => self.report.loaded.sorted_sets += 1,
-                }
+                self.report.fields_expired += kept.elements_expired as u64;
+                self.report.loaded.count(&item.value);
             }
         }
     }

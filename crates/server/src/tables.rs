@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 use engine::chores::Sweeper;
+use keyspace::DATABASES;
 use keyspace::index::{Condition, Definition};
-use keyspace::shard::DATABASES;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

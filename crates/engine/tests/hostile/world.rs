@@ -5,7 +5,7 @@
 use engine::client::ReplyMode;
 use engine::host::{CpuTime, MemoryUse, Shutdown};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
-use keyspace::shard::DATABASES;
+use keyspace::DATABASES;
 use keyspace::{Value, object::Object};
 use resp::{OwnedRequest, Protocol};
 use std::collections::BTreeMap;

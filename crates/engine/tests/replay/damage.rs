@@ -7,7 +7,7 @@ use crate::seed;
 use crate::state::State;
 use engine::walk::Placement;
 use fastrand::Rng;
-use keyspace::codec::Decoder;
+use keyspace::effects::codec::Decoder;
 use keyspace::{Effect, Image};
 
 /// Thresholds at which both forms of everything are met.

@@ -2,10 +2,10 @@
 //! to be.
 
 use engine::Engine;
+use keyspace::DATABASES;
+use keyspace::IndexRef;
 use keyspace::index::Index;
-use keyspace::index_set::IndexRef;
-use keyspace::shard::DATABASES;
-use keyspace::sorted_set::Direction;
+use keyspace::types::sorted_set::Direction;
 use keyspace::{HashRef, Locked, Scalar, SortedSetRef, Value};
 use std::collections::BTreeMap;
 

@@ -1,21 +1,12 @@
 //! Sorted sets in Redis's RDB encoding: text and binary scores in a table, ziplists and listpacks. Knows how members and
 //! scores are spelled; refuses to know what order they are kept in.
 
-use super::super::packed::Element;
-use super::super::{listpack, ziplist};
-use super::{BadPayload, Elements, LISTPACK_BYTES_MAX, Reader, Source, VERSION_PLAIN, Writer};
+use super::BadPayload;
+use super::reader::{Elements, Reader, Source};
+use super::writer::{LISTPACK_BYTES_MAX, VERSION_PLAIN, Writer};
+use crate::SortedSetEntry;
+use crate::packed::{Element, listpack, ziplist};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits, parse_f64_loosely};
-
-/// A member's name and its score, which is a number.
-pub type SortedSetEntry = (Vec<u8>, f64);
-
-/// A sorted set's shape in the payload, to be chosen as Redis would: packed up to 128 members of up to 64 bytes
-/// (`zset-max-listpack-entries`, `-value`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SortedSetForm {
-    Listpack,
-    Table,
-}
 
 pub(super) mod kind {
     /// Scores as text: up to Redis 3.
@@ -24,6 +15,10 @@ pub(super) mod kind {
     pub(crate) const SORTED_SET_ZIPLIST: u8 = 12;
     pub(crate) const SORTED_SET_LISTPACK: u8 = 17;
 }
+
+/// All of them.
+pub(super) const KINDS: [u8; 4] =
+    [kind::SORTED_SET_TEXT, kind::SORTED_SET, kind::SORTED_SET_ZIPLIST, kind::SORTED_SET_LISTPACK];
 
 /// Text scores whose length is none: what they are instead.
 mod score {
@@ -105,14 +100,15 @@ fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
     }
 }
 
-/// Members with their scores, in their order. Redis 7.0 and everything since restores it.
-pub fn encode_sorted_set<'a, I>(members: I, form: SortedSetForm) -> Vec<u8>
+/// Members with their scores, in their order; to be packed where Redis would, up to 128 members of up to 64 bytes
+/// (`zset-max-listpack-entries`, `-value`). Redis 7.0 and everything since restores it.
+pub(super) fn encode_sorted_set<'a, I>(members: I, packed: bool) -> Vec<u8>
 where
     I: DoubleEndedIterator<Item = (&'a [u8], f64)> + ExactSizeIterator + Clone,
 {
-    let listpack = match form {
-        SortedSetForm::Table => None,
-        SortedSetForm::Listpack => pack(members.clone()),
+    let listpack = match packed {
+        true => pack(members.clone()),
+        false => None,
     };
     let writer = match listpack {
         Some(listpack) => {

@@ -15,17 +15,16 @@
 //! IDLE) is passed over too: whoever brings keys here uses them now. A file is not trusted: whatever it says, memory is
 //! taken for bytes that are there, and for what they decompress to within the caller's limit.
 
-mod kind;
 mod skip;
 #[cfg(test)]
 mod tests;
 
-pub use super::input::{FileError, Trouble};
-pub use super::rdb::{HashEntry, SortedSetEntry};
-pub use kind::Kind;
+pub use crate::input::{FileError, Trouble};
 
-use super::input::Input;
-use super::rdb::{Dumped, Reader, Source};
+use crate::input::Input;
+use crate::rdb::reader::{Reader, Source};
+use crate::rdb::type_name;
+use crate::value::{Kind, Value};
 use std::io::Read;
 
 /// Something that a file holds.
@@ -45,18 +44,8 @@ pub struct KeyItem {
     pub key: Vec<u8>,
     /// Unix milliseconds; whether they have passed is for the caller to say.
     pub deadline: Option<u64>,
+    /// Perhaps a collection without elements: see [`Value::has_no_elements`].
     pub value: Value,
-}
-
-/// What a key holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    String(Vec<u8>),
-    /// No field twice. There may be none at all: Redis does not write such a hash, but passes over it when it reads one.
-    Hash(Vec<HashEntry>),
-    /// No member twice; perhaps none at all, as above.
-    SortedSet(Vec<SortedSetEntry>),
-    Unsupported(Kind),
 }
 
 /// The first bytes of every RDB file.
@@ -232,7 +221,7 @@ impl<R: Read> RdbFile<R> {
 
     fn key(&mut self, kind: u8) -> Result<Item, FileError> {
         let reader = &mut self.reader;
-        let Some(name) = kind::name(kind) else {
+        let Some(name) = value_name(kind) else {
             return Err(reader.source.error(Trouble::Type(kind)));
         };
         // A key is a string like any other, and may be compressed.
@@ -242,13 +231,24 @@ impl<R: Read> RdbFile<R> {
         reader.source.now_reading(name);
         reader.source.now_key(&key);
         let value = match reader.value(kind)? {
-            Dumped::String(bytes) => Value::String(bytes),
-            Dumped::Hash(entries) => Value::Hash(entries),
-            Dumped::SortedSet(entries) => Value::SortedSet(entries),
-            Dumped::Unsupported(_) => Value::Unsupported(reader.skip_value(kind)?),
+            Some(value) => value,
+            None => Value::Unsupported(reader.skip_value(kind)?),
         };
         Ok(Item::Key(Box::new(KeyItem { db: self.db, key, deadline: self.deadline.take(), value })))
     }
+}
+
+/// What errors call a value of that type byte.
+fn value_name(kind: u8) -> Option<&'static str> {
+    Some(match type_name(kind)? {
+        "string" => "the string",
+        "list" => "the list",
+        "set" => "the set",
+        "sorted set" => "the sorted set",
+        "hash" => "the hash",
+        "stream" => "the stream",
+        _ => "the module's value",
+    })
 }
 
 /// Redis's spelling of "never" is -1; any other instant before 1970 has passed.

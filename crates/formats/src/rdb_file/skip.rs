@@ -1,10 +1,11 @@
 //! Passes over what we do not keep, to the byte, without holding any of it. Knows how every type of value is framed;
 //! refuses to look inside a string.
 
-use super::kind::Kind;
 use super::{FileError, Trouble};
 use crate::input::Input;
-use crate::rdb::{BadPayload, Length, Reader, Source};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Length, Reader, Source};
+use crate::value::Kind;
 use std::io::Read;
 
 /// What a module wrote, each part with its type in front.

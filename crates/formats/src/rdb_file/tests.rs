@@ -1,7 +1,7 @@
 //! Real files, files made by hand, and damaged ones. `tests/fixtures/rdb/README.md` says where each came from.
 
-use super::super::rdb::CHECKSUM;
 use super::*;
+use crate::rdb::CHECKSUM;
 use test_random::Random;
 
 const REDIS_7: &[u8] = include_bytes!("../../tests/fixtures/rdb/redis-7.0.rdb");

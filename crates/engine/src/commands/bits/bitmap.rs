@@ -5,6 +5,7 @@ use crate::args::{Args, is_word};
 use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
+use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar};
 use numbers::parse_i64;
 use resp::Reply;
@@ -37,7 +38,7 @@ pub(super) fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut byte = [before.unwrap_or(0)];
     let was = bits::set_bit(&mut byte, offset % 8, on);
     if was != on || before.is_none() {
-        cx.keys.record(&Effect::StringWrite { key, offset: at, bytes: &byte });
+        cx.keys.record(&Effect::change(key, string::Change::Write { offset: at, bytes: &byte }));
         cx.keys.notify(events::STRING, "setbit", key);
     }
     cx.reply.integer(i64::from(was));
@@ -131,7 +132,7 @@ pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     let result = bits::combine(operation, &sources);
     cx.keys.expire_if_overdue(cx.client.db, target);
     if !result.is_empty() {
-        cx.keys.record(&Effect::StringSet { key: target, value: Scalar::Bytes(&result), deadline: None });
+        cx.keys.record(&Effect::change(target, string::Change::Set { value: Scalar::Bytes(&result), deadline: None }));
         cx.keys.notify(events::STRING, "set", target);
     } else if cx.keys.exists(target) {
         cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
@@ -221,7 +222,7 @@ pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
                 if new != current {
                     let bytes = &mut window[..operation.span()];
                     field.set(bytes, operation.bit(), new);
-                    cx.keys.record(&Effect::StringWrite { key, offset: operation.at(), bytes });
+                    cx.keys.record(&Effect::change(key, string::Change::Write { offset: operation.at(), bytes }));
                 }
                 cx.reply.integer(answer);
             }
@@ -230,7 +231,7 @@ pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     // The string grows to hold all writes, even those that change nothing or that OVERFLOW FAIL refuses.
     if cx.keys.string(key)?.map_or(0, Scalar::len) <= last {
-        cx.keys.record(&Effect::StringWrite { key, offset: last, bytes: &[0] });
+        cx.keys.record(&Effect::change(key, string::Change::Write { offset: last, bytes: &[0] }));
     }
     if changed {
         cx.keys.notify(events::STRING, "setbit", key);

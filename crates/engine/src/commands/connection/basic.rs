@@ -6,7 +6,7 @@ use crate::commands::shared::version::REDIS_VERSION;
 use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::Settings;
-use keyspace::shard::DATABASES;
+use keyspace::DATABASES;
 use numbers::parse_i64;
 use resp::Protocol;
 use std::hint::black_box;

@@ -7,6 +7,7 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
+use keyspace::types::hash;
 use keyspace::{Cause, Effect, HashRef, Key};
 use numbers::parse_i64;
 use smallvec::SmallVec;
@@ -112,10 +113,10 @@ fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
 /// Gives a field a deadline, or deletes it when that has passed; says which.
 fn set_deadline(cx: &mut WriteCx<'_>, key: Key<'_>, field: &[u8], deadline: u64) -> i64 {
     if deadline <= cx.keys.now_ms {
-        cx.keys.record(&Effect::HashDelete { key, fields: &[field], cause: Cause::Deleted });
+        cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &[field], cause: Cause::Deleted }));
         DELETED
     } else {
-        cx.keys.record(&Effect::HashDeadline { key, field, deadline: Some(deadline) });
+        cx.keys.record(&Effect::change(key, hash::Change::Deadline { field, deadline: Some(deadline) }));
         DONE
     }
 }
@@ -201,7 +202,7 @@ pub(super) fn hpersist(cx: &mut WriteCx<'_>) -> CommandResult {
             None => NO_FIELD,
             Some(None) => NO_DEADLINE,
             Some(Some(_)) => {
-                cx.keys.record(&Effect::HashDeadline { key, field, deadline: None });
+                cx.keys.record(&Effect::change(key, hash::Change::Deadline { field, deadline: None }));
                 changed = true;
                 DONE
             }
@@ -250,7 +251,7 @@ pub(super) fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
                 changed = true;
             }
             Ttl::Clear if hash.and_then(|hash| hash.deadline(field)).flatten().is_some() => {
-                cx.keys.record(&Effect::HashDeadline { key, field, deadline: None });
+                cx.keys.record(&Effect::change(key, hash::Change::Deadline { field, deadline: None }));
                 changed = true;
             }
             Ttl::Clear | Ttl::Keep => {}
@@ -298,21 +299,24 @@ pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
                     cx.keys.notify(events::NEW_KEY, "new", key);
                 }
                 if !gone.is_empty() {
-                    cx.keys.record(&Effect::HashDelete { key, fields: &gone, cause: Cause::Deleted });
+                    cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &gone, cause: Cause::Deleted }));
                 }
                 cx.keys.notify(events::HASH, "hset", key);
                 notify_fields_deleted(&cx.keys, key);
             }
             Ttl::Until(deadline) => {
-                cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: true });
+                cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &fields, keep_deadlines: true }));
                 for (field, _) in fields {
-                    cx.keys.record(&Effect::HashDeadline { key, field, deadline: Some(deadline) });
+                    cx.keys.record(&Effect::change(key, hash::Change::Deadline { field, deadline: Some(deadline) }));
                 }
                 cx.keys.notify(events::HASH, "hset", key);
                 cx.keys.notify(events::HASH, "hexpire", key);
             }
             Ttl::Keep | Ttl::Clear => {
-                cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: ttl == Ttl::Keep });
+                cx.keys.record(&Effect::change(
+                    key,
+                    hash::Change::Set { fields: &fields, keep_deadlines: ttl == Ttl::Keep },
+                ));
                 cx.keys.notify(events::HASH, "hset", key);
             }
         }
@@ -386,7 +390,7 @@ pub(super) fn hgetdel(cx: &mut WriteCx<'_>) -> CommandResult {
         match cx.keys.hash(key)?.and_then(|hash| hash.get(field)) {
             Some(value) => {
                 value.reply(&mut cx.reply);
-                cx.keys.record(&Effect::HashDelete { key, fields: &[field], cause: Cause::Deleted });
+                cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &[field], cause: Cause::Deleted }));
                 deleted = true;
             }
             None => cx.reply.null(),

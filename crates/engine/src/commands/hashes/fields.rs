@@ -4,7 +4,8 @@ use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
-use keyspace::packed::FieldName;
+use keyspace::types::hash;
+use keyspace::types::hash::FieldName;
 use keyspace::{Cause, Effect, HashRef, Key, Scalar};
 use numbers::long_double::LongDouble;
 use numbers::parse_i64;
@@ -33,7 +34,8 @@ fn set_fields(cx: &mut WriteCx<'_>, command: &'static str) -> Result<usize, Comm
     while let (Some(field), Some(value)) = (cx.args.try_next(), cx.args.try_next()) {
         fields.push((field, value));
     }
-    let created = cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: false }).count;
+    let created =
+        cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &fields, keep_deadlines: false })).count;
     cx.keys.notify(events::HASH, "hset", key);
     Ok(created)
 }
@@ -42,7 +44,7 @@ pub(super) fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, field, value) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
     let absent = cx.keys.hash_to_change(key)?.is_none_or(|hash| hash.get(field).is_none());
     if absent {
-        cx.keys.record(&Effect::HashSet { key, fields: &[(field, value)], keep_deadlines: false });
+        cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, value)], keep_deadlines: false }));
         cx.keys.notify(events::HASH, "hset", key);
     }
     cx.reply.integer(i64::from(absent));
@@ -115,7 +117,8 @@ pub(super) fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     let fields: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.hash_to_change(key)? {
         Some(hash) if fields.iter().any(|field| hash.get(field).is_some()) => {
-            let removed = cx.keys.record(&Effect::HashDelete { key, fields: &fields, cause: Cause::Deleted });
+            let removed =
+                cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &fields, cause: Cause::Deleted }));
             notify_fields_deleted(&cx.keys, key);
             removed.count
         }
@@ -169,7 +172,7 @@ pub(super) fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
     let mut digits = itoa::Buffer::new();
     let fields = [(field, digits.format(sum).as_bytes())];
-    cx.keys.record(&Effect::HashSet { key, fields: &fields, keep_deadlines: true });
+    cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &fields, keep_deadlines: true }));
     cx.keys.notify(events::HASH, "hincrby", key);
     cx.reply.integer(sum);
     Ok(())
@@ -190,7 +193,7 @@ pub(super) fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(CommandError::fixed("ERR increment would produce NaN or Infinity"));
     }
     let text = sum.format_human();
-    cx.keys.record(&Effect::HashSet { key, fields: &[(field, &text)], keep_deadlines: true });
+    cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, &text)], keep_deadlines: true }));
     cx.keys.notify(events::HASH, "hincrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())

@@ -6,7 +6,7 @@ use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
 use crate::value_reply::ValueReply;
-use keyspace::packed::FieldName;
+use keyspace::types::hash::FieldName;
 use keyspace::{HashRef, Key, Scalar};
 use resp::{Protocol, Reply};
 use std::collections::HashMap;

@@ -1,58 +1,36 @@
 //! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
 
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, WriteCx};
+use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::restore::{self, Restored};
+use crate::restore;
 use crate::settings::events;
-use formats::rdb::{self, BadPayload, Dumped, HashEntry, HashForm, SortedSetEntry, SortedSetForm};
-use keyspace::entry::{IDLE_MAX_S, used_at};
-use keyspace::hash::Form;
+use formats::rdb::{self, BadPayload};
+use keyspace::storage::entry::{IDLE_MAX_S, used_at};
+use keyspace::types::sorted_set::{self, Direction};
 use keyspace::usage::counted;
-use keyspace::{Cause, Effect, HashRef, SortedSetRef, Value};
+use keyspace::{Cause, Effect, Key, ValueType};
 use numbers::parse_i64;
 
 pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let found = cx.keys.get(key);
+    let found = payload(&cx.keys, key);
     cx.keys.looked_up(key, found.is_some());
     match found {
         None => cx.reply.null(),
-        Some(value) => cx.reply.bulk(&payload(value)),
+        Some(payload) => cx.reply.bulk(&payload),
     }
     Ok(())
 }
 
-/// What DUMP says of a value.
-pub(crate) fn payload(value: Value<'_>) -> Vec<u8> {
-    match value {
-        Value::String(string) => string.with_bytes(rdb::encode_string),
-        Value::Hash(hash) => encode(hash),
-        Value::SortedSet(set) => encode_sorted_set(set),
+/// What DUMP says of a key.
+pub(crate) fn payload(keys: &View<'_>, key: Key<'_>) -> Option<Vec<u8>> {
+    if let Some(index) = keys.index_at(key) {
+        return Some(rdb::encode(&sorted_set::to_redis(index.members(0..index.len(), Direction::Ascending)), false));
     }
-}
-
-fn encode_sorted_set(set: SortedSetRef<'_>) -> Vec<u8> {
-    let form = match set.encoding() {
-        "listpack" => SortedSetForm::Listpack,
-        _ => SortedSetForm::Table,
-    };
-    let members: Vec<_> = set.iter().map(|member| (member.name.into_bytes(), member.score)).collect();
-    rdb::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), form)
-}
-
-fn encode(hash: HashRef<'_>) -> Vec<u8> {
-    let form = match hash {
-        HashRef::Table(table, _) if table.form == Form::Large => HashForm::Table,
-        _ => HashForm::Listpack,
-    };
-    let fields = hash.iter().map(|(field, value)| {
-        let name = field.scalar().bytes();
-        let deadline = hash.deadline(&name).flatten();
-        (name, value.bytes(), deadline)
-    });
-    let fields: Vec<_> = fields.collect();
-    rdb::encode_hash(fields.iter().map(|(name, value, deadline)| (&**name, &**value, *deadline)), form)
+    let entry = keys.entry(key)?;
+    let value = keys.locked().db(keys.db(), key).to_redis(entry, keys.now_ms);
+    Some(rdb::encode(&value, ValueType::of(entry).is_packed(entry)))
 }
 
 pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -78,12 +56,7 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     if exists {
         cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
     }
-    let value = match &value {
-        Content::String(bytes) => Restored::String(bytes),
-        Content::Hash(fields) => Restored::Hash(fields),
-        Content::SortedSet(members) => Restored::SortedSet(members),
-    };
-    let kept = restore::record(&mut cx.keys, key, value, deadline, now_ms).key;
+    let kept = restore::record(&mut cx.keys, key, &value, deadline, now_ms).key;
     match kept {
         true => cx.keys.notify(events::GENERIC, "restore", key),
         false if exists => cx.keys.notify(events::GENERIC, "del", key),
@@ -99,24 +72,14 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A value that can be kept here.
-enum Content {
-    String(Vec<u8>),
-    Hash(Vec<HashEntry>),
-    SortedSet(Vec<SortedSetEntry>),
-}
-
-fn decode(payload: &[u8], bytes_max: usize) -> Result<Content, CommandError> {
-    match rdb::decode(payload, bytes_max) {
-        Ok(Dumped::String(bytes)) => Ok(Content::String(bytes)),
-        Ok(Dumped::Hash(fields)) => Ok(Content::Hash(fields)),
-        Ok(Dumped::SortedSet(members)) => Ok(Content::SortedSet(members)),
-        Ok(Dumped::Unsupported(kind)) => {
-            Err(CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported")))
+fn decode(payload: &[u8], bytes_max: usize) -> Result<formats::Value, CommandError> {
+    rdb::decode(payload, bytes_max).map_err(|why| match why {
+        BadPayload::Unsupported(kind) => {
+            CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported"))
         }
-        Err(BadPayload::Footer) => Err(CommandError::fixed("ERR DUMP payload version or checksum are wrong")),
-        Err(BadPayload::Format | BadPayload::TooLarge) => Err(CommandError::fixed("ERR Bad data format")),
-    }
+        BadPayload::Footer => CommandError::fixed("ERR DUMP payload version or checksum are wrong"),
+        BadPayload::Format | BadPayload::TooLarge => CommandError::fixed("ERR Bad data format"),
+    })
 }
 
 /// What may follow the payload of RESTORE.

@@ -5,8 +5,8 @@ use crate::args::{Args, is_word};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
+use keyspace::DATABASES;
 use keyspace::db::Db;
-use keyspace::shard::DATABASES;
 use keyspace::{Cause, Effect, Key};
 use numbers::parse_i64;
 
@@ -58,7 +58,7 @@ pub(super) fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.get(key);
     cx.keys.looked_up(key, found.is_some());
-    cx.reply.simple(found.map_or("none", |value| value.type_name()));
+    cx.reply.simple(found.map_or("none", |value| value.value_type().name));
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use crate::commands::shared::help;
 use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
-use keyspace::entry::{Entry, idle_s};
+use keyspace::storage::entry::idle_s;
 use keyspace::usage::frequency;
-use keyspace::{Key, Scalar, SortedSetRef, Value};
+use keyspace::{Entry, Key, Scalar, SortedSetRef, Value, ValueType};
 
 /// A value, and how its entry keeps it; an index has none.
 type Found<'a> = (Option<&'a Entry>, Value<'a>);
@@ -23,29 +23,17 @@ fn find<'a>(keys: &'a View<'_>, key: Key<'_>) -> Option<Found<'a>> {
 pub(super) fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     match find(&cx.keys, key) {
-        Some((entry, value)) => {
-            let is_marked = entry.is_some_and(Entry::is_marked);
-            cx.reply.bulk(encoding_name(is_marked, value).as_bytes());
-        }
+        Some((Some(entry), _)) => cx.reply.bulk(encoding_name(entry).as_bytes()),
+        // An index is as large as can be.
+        Some((None, _)) => cx.reply.bulk(b"skiplist"),
         None => cx.reply.null(),
     }
     Ok(())
 }
 
-/// Redis keeps strings up to this length in one allocation with their object.
-const EMBEDDED_BYTES_MAX: usize = 44;
-
 /// What Redis would call the form of such a value. Ours differ; programs that ask know Redis's names.
-///
-/// A string that is marked was changed in place, which Redis does not do to embedded ones.
-pub(crate) fn encoding_name(is_marked: bool, value: Value<'_>) -> &'static str {
-    match value {
-        Value::String(Scalar::Number(_)) => "int",
-        Value::String(Scalar::Bytes(bytes)) if bytes.len() <= EMBEDDED_BYTES_MAX && !is_marked => "embstr",
-        Value::String(_) => "raw",
-        Value::Hash(hash) => hash.encoding(),
-        Value::SortedSet(set) => set.encoding(),
-    }
+pub(crate) fn encoding_name(entry: &Entry) -> &'static str {
+    (ValueType::of(entry).encoding)(entry)
 }
 
 /// Redis shares the objects of these numbers among all keys and never counts who uses them.

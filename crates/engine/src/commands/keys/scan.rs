@@ -5,6 +5,7 @@ use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, Selection, parse_cursor, step_size};
 use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
+use keyspace::ValueType;
 use resp::Reply;
 
 pub(super) fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -47,9 +48,10 @@ pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
     let shard_count = cx.engine.keyspace.shard_count();
     while place.shard < shard_count && seen < count {
         let next = cx.shard(place.shard, |db| {
-            db.scan(place.position, count - seen, cx.keys.now_ms, |entry, value| {
+            db.scan(place.position, count - seen, cx.keys.now_ms, |entry| {
                 seen += 1;
-                if selection.has(entry.name()) && type_name.is_none_or(|name| is_word(name, value.type_name())) {
+                if selection.has(entry.name()) && type_name.is_none_or(|name| is_word(name, ValueType::of(entry).name))
+                {
                     Reply::new(&mut names, cx.reply.protocol()).bulk(entry.name());
                     len += 1;
                 }

@@ -8,6 +8,7 @@ use crate::context::{Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
+use keyspace::types::hash;
 use keyspace::{Cause, Effect, HashRef, Key};
 use numbers::parse_i64;
 use resp::Request;
@@ -74,7 +75,7 @@ fn swap(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
     let current = cx.keys.hash_to_change(key)?.and_then(|hash| hash.get(field));
     let holds = current.is_some_and(|current| current.with_bytes(|current| current == expected));
     if holds {
-        cx.keys.record(&Effect::HashSet { key, fields: &[(field, new)], keep_deadlines: false });
+        cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, new)], keep_deadlines: false }));
         cx.keys.notify(events::HASH, "hset", key);
     }
     cx.reply.integer(i64::from(holds));
@@ -142,12 +143,12 @@ pub(super) fn change(
 ) -> usize {
     let mut created = 0;
     if !set.is_empty() {
-        created = keys.record(&Effect::HashSet { key, fields: set, keep_deadlines: false }).count;
+        created = keys.record(&Effect::change(key, hash::Change::Set { fields: set, keep_deadlines: false })).count;
         keys.notify(events::HASH, "hset", key);
     }
     let hash = keys.hash(key).ok().flatten();
     if hash.is_some_and(|hash| delete.iter().any(|field| hash.get(field).is_some())) {
-        keys.record(&Effect::HashDelete { key, fields: delete, cause: Cause::Deleted });
+        keys.record(&Effect::change(key, hash::Change::Delete { fields: delete, cause: Cause::Deleted }));
         notify_fields_deleted(keys, key);
     }
     if let Some(current) = keys.deadline(key) {

@@ -6,7 +6,7 @@ use crate::args::{Args, is_word};
 use crate::error::CommandError;
 use crate::value_reply::ValueReply;
 use keyspace::index::{Condition, Definition, number};
-use keyspace::sorted_set::{ScoreBound, ScoreRange};
+use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
 use keyspace::{HashRef, Scalar};
 use resp::Reply;
 use smallvec::SmallVec;

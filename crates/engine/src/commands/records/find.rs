@@ -7,10 +7,10 @@ use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, parse_cursor};
 use crate::context::ReadCx;
 use crate::error::CommandResult;
+use keyspace::Entry;
 use keyspace::db::Db;
-use keyspace::entry::Entry;
-use keyspace::sorted_set::ScoreRange;
-use keyspace::table::NameHash;
+use keyspace::storage::table::NameHash;
+use keyspace::types::sorted_set::ScoreRange;
 use keyspace::{HashRef, Value};
 use resp::Reply;
 

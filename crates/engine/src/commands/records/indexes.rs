@@ -11,11 +11,11 @@ use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::indexing::SLICE_NS;
 use crate::waiting::{Blocked, Event, Ticket};
+use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::{Condition, Definition};
-use keyspace::index_set::IndexRef;
-use keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
-use keyspace::{Locked, Value};
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::{Definable, Effect, Locked, Value};
 use resp::Reply;
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let engine = cx.engine;
     if let Some(held) = &mut cx.held {
         // As part of a transaction or script, which has everything locked: at once.
-        let index = engine.begin_index(held, name, definition)?;
-        let at = engine.indexes().position(name).expect("it was just made known");
-        held.build_index(at);
-        let view =
-            View::new(held.lend(), 0, cx.worker.now_ms, engine.usage(&mut cx.worker.random), &cx.worker.books.stats);
-        engine.finish_index(&mut view.into_recorder(engine, &mut cx.worker.effects), &index);
+        engine.pass_index_limits(held, name)?;
+        let usage = engine.usage(&mut cx.worker.random);
+        let view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.books.stats);
+        let mut keys = view.into_recorder(engine, &mut cx.worker.batch.effects);
+        keys.record(&Effect::Define { what: Definable::Index, name, definition: &definition.encode() });
+        keys.finish();
         cx.reply.ok();
         return Ok(());
     }
@@ -87,18 +87,14 @@ pub(super) fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         None => Some(engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?),
     };
     let lent = cx.held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend));
-    let locked = lent.expect("one of them is there");
-    let view = View::new(locked, cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
-    let mut keys = view.into_recorder(engine, &mut worker.effects);
+    let mut locked = lent.expect("one of them is there");
+    let usage = engine.usage(&mut worker.random);
+    let view = View::new(locked.lend(), cx.client.db, worker.now_ms, usage, &worker.books.stats);
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
     let dropped = engine.drop_index(&mut keys, name);
-    if !worker.gathering
-        && let Some(sequence) = keys.hand_over()
-    {
-        cx.client.last_batch = sequence;
-        cx.client.depends_on = cx.client.depends_on.max(sequence);
-    }
-    let garbage = keys.take_garbage();
-    drop(keys);
+    let garbage = keys.finish().take_garbage();
+    engine.commit(worker, Some(cx.client), &mut locked);
+    drop(locked);
     drop(own);
     engine.free(garbage);
     cx.reply.integer(i64::from(dropped));
@@ -318,7 +314,7 @@ pub(super) fn remaining<'i>(
     range: &ScoreRange,
     direction: Direction,
     last: Option<&(f64, Vec<u8>)>,
-) -> keyspace::index_set::IndexMembers<'i> {
+) -> keyspace::views::index_ref::IndexMembers<'i> {
     let (mut start, mut end) = index.by_score(range);
     if let Some((score, name)) = last {
         match direction {

@@ -1,7 +1,7 @@
 //! A set of very many names. It grows a part at a time: a single table of a million names takes tens of milliseconds to grow,
 //! in which nobody else is served. Knows nothing of what the names are for.
 
-use keyspace::table::NameHash;
+use keyspace::storage::table::NameHash;
 use std::collections::HashSet;
 
 const PARTS: usize = 256;

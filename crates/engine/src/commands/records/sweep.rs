@@ -10,8 +10,8 @@ use crate::commands::pubsub::unread_bytes_max;
 use crate::context::{After, Recorder, ScriptCx, View};
 use crate::error::{CommandError, CommandResult};
 use crate::indexing::SLICE_NS;
-use keyspace::index_set::IndexRef;
-use keyspace::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::IndexRef;
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
 use numbers::parse_i64;
 use resp::Reply;
@@ -231,8 +231,11 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     let worker = &mut *cx.worker;
     let mut view =
         View::new(locked.lend(), cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
-    view.tell_to(&worker.news, crate::settings::events::told(engine.settings.notify_keyspace_events()));
-    let mut keys = view.into_recorder(engine, &mut worker.effects);
+    view.notify_through(
+        &worker.batch.notifications,
+        crate::settings::events::told(engine.settings.notify_keyspace_events()),
+    );
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
     let (mut changed, mut cut_short) = (Vec::new(), false);
     for (score, name) in stuck.records {
         if keys.recorded_bytes() + sweep.set_bytes() > engine.batch_bytes_max.load(Relaxed) {
@@ -257,18 +260,10 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     if !cut_short {
         progress.last = stuck.last.or(progress.last.take());
     }
-    worker.books.stats.changes.add(keys.changes);
-    let handed_over = if is_part { None } else { keys.hand_over() };
-    let sequence = handed_over.unwrap_or(0);
-    drop(keys);
-    if !is_part {
-        engine.tell(&worker.news, sequence, cx.client.id());
-        engine.serve_ready(worker, &mut locked);
-    }
-    if handed_over.is_some() {
-        cx.client.last_batch = sequence;
-    }
-    cx.client.depends_on = cx.client.depends_on.max(sequence).max(engine.persistence.tail());
+    let garbage = keys.finish().take_garbage();
+    let sequence = engine.commit(worker, Some(cx.client), &mut locked).unwrap_or(0);
+    engine.free(garbage);
+    cx.client.depends_on = cx.client.depends_on.max(engine.persistence.tail());
     let mut reply = Reply::new(&mut progress.body, cx.reply.protocol()).limited(cx.client.output_bytes_max);
     for (name, outcome) in changed {
         if let Some(channel) = sweep.channel {

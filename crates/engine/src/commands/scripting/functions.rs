@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::script::{Catalogue, Change, Library, ProgramKind};
 use formats::rdb;
-use keyspace::Effect;
+use keyspace::{Definable, Effect, Locked};
 use lua::ScriptFlags;
 use numbers::parse_i64;
 use std::sync::Arc;
@@ -164,36 +164,28 @@ fn change(
     decide: impl FnOnce(&Catalogue) -> Result<Vec<Change>, CommandError>,
 ) -> CommandResult {
     let (engine, worker) = (cx.engine, &mut *cx.worker);
-    let is_part = cx.held.is_some();
-    let mut own;
-    let locked = match &mut cx.held {
-        Some(held) => held.lend(),
-        None => {
-            own = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
-            own.lend()
-        }
+    let mut own = match cx.held {
+        Some(_) => None,
+        None => Some(engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?),
     };
-    let before = engine.functions.catalogue();
-    let changes = decide(&before)?;
+    let lent = cx.held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend));
+    let mut locked = lent.expect("one of them is there");
+    let changes = decide(&engine.functions.catalogue())?;
     let usage = engine.usage(&mut worker.random);
-    let view = View::new(locked, cx.client.db, worker.now_ms, usage, &worker.books.stats);
-    let mut keys = view.into_recorder(engine, &mut worker.effects);
-    let mut after = Catalogue::clone(&before);
+    let view = View::new(locked.lend(), cx.client.db, worker.now_ms, usage, &worker.books.stats);
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
+    let what = Definable::Library;
     for change in &changes {
-        keys.record(&match change {
-            Change::Set(library) => Effect::LibrarySet { name: library.name.as_bytes(), code: &library.code },
-            Change::Delete(name) => Effect::LibraryDelete { name: name.as_bytes() },
-        });
-        after = after.with(change);
+        match change {
+            Change::Set(library) => {
+                engine.functions.expect(library);
+                keys.record(&Effect::Define { what, name: library.name.as_bytes(), definition: &library.code })
+            }
+            Change::Delete(name) => keys.record(&Effect::Undefine { what, name: name.as_bytes() }),
+        };
     }
-    if !changes.is_empty() {
-        engine.functions.set(after);
-    }
-    worker.books.stats.changes.add(keys.changes);
-    if !is_part && let Some(sequence) = keys.hand_over() {
-        cx.client.last_batch = sequence;
-        cx.client.depends_on = cx.client.depends_on.max(sequence);
-    }
+    keys.finish();
+    engine.commit(worker, Some(cx.client), &mut locked);
     Ok(())
 }
 

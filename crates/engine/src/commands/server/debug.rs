@@ -2,7 +2,6 @@
 //! what it shows is one instant of the whole server, and so that DEBUG SLEEP stops everybody, as in Redis.
 
 use super::config::is_local;
-use super::digest::Digest;
 use crate::algorithms::glob;
 use crate::args::is_word;
 use crate::batch_limit::BATCH_BYTES_MAX;
@@ -12,10 +11,11 @@ use crate::context::WriteCx;
 use crate::engine::random_id;
 use crate::error::{CommandError, CommandResult};
 use crate::settings::AllowedFor;
-use keyspace::entry::{Entry, idle_s};
-use keyspace::object::Object;
-use keyspace::shard::DATABASES;
-use keyspace::{Cause, Effect, Key, Scalar, Value};
+use keyspace::db::Db;
+use keyspace::digest::Digest;
+use keyspace::storage::entry::idle_s;
+use keyspace::types::{Object, string};
+use keyspace::{Cause, DATABASES, Effect, Entry, Key, Scalar, Value, ValueType};
 use numbers::parse_i64;
 use resp::Protocol;
 use std::ops::RangeInclusive;
@@ -117,12 +117,12 @@ const DUMP_FRAME_BYTES: usize = 1 + 2 + 8;
 
 fn object(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let (entry, value) = entry(cx, key)?;
+    let (entry, _) = entry(cx, key)?;
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
         entry.name().as_ptr(),
-        object::encoding_name(entry.is_marked(), value),
-        dump::payload(value).len() - DUMP_FRAME_BYTES,
+        object::encoding_name(entry),
+        dump::payload(&cx.keys, key).map_or(0, |payload| payload.len() - DUMP_FRAME_BYTES),
         entry.used_at(),
         idle_s(entry.used_at(), cx.keys.now_ms)
     );
@@ -199,15 +199,13 @@ fn htstats(cx: &mut WriteCx<'_>) -> CommandResult {
 /// HTSTATS-KEY key [full]
 fn htstats_key(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let text = match entry(cx, key)? {
-        (_, Value::Hash(hash)) if hash.encoding() == "hashtable" => table_text(hash.len()),
-        (_, Value::SortedSet(set)) if set.encoding() == "skiplist" => table_text(set.len()),
-        _ => {
-            return Err(CommandError::fixed(
-                "ERR The value stored at the specified key is not represented using an hash table",
-            ));
-        }
-    };
+    let (entry, _) = entry(cx, key)?;
+    if !matches!((ValueType::of(entry).encoding)(entry), "hashtable" | "skiplist") {
+        return Err(CommandError::fixed(
+            "ERR The value stored at the specified key is not represented using an hash table",
+        ));
+    }
+    let text = table_text(cx.keys.locked().db(cx.keys.db(), key).elements(entry));
     cx.reply.verbatim(&text);
     Ok(())
 }
@@ -246,15 +244,31 @@ fn populate(cx: &mut WriteCx<'_>) -> CommandResult {
         if size > 0 {
             value.resize(size, 0);
         }
-        cx.keys.record(&Effect::StringSet { key, value: Scalar::of(&value), deadline: None });
+        cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(&value), deadline: None }));
     }
     cx.reply.ok();
     Ok(())
 }
 
 fn digest(cx: &mut WriteCx<'_>) -> CommandResult {
-    let digest = Digest::of_all(cx.keys.locked(), cx.keys.now_ms);
-    cx.reply.simple(&digest.hex());
+    let (locked, now_ms) = (cx.keys.locked(), cx.keys.now_ms);
+    let mut all = Digest::default();
+    for index in 0..DATABASES {
+        let dbs = || locked.shards().map(|(_, shard)| shard.db(index));
+        if dbs().all(Db::is_empty) {
+            continue;
+        }
+        all.mix(&(index as u32).to_be_bytes());
+        for db in dbs() {
+            for entry in db.iter(now_ms) {
+                let mut digest = Digest::default();
+                digest.mix(entry.name());
+                db.digest(entry, now_ms, &mut digest);
+                all.add(digest.bytes());
+            }
+        }
+    }
+    cx.reply.simple(&all.hex());
     Ok(())
 }
 
@@ -262,7 +276,10 @@ fn digest_value(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.array(cx.args.left());
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
-        let digest = entry(cx, key).map(|(entry, value)| Digest::of_value(entry, value)).unwrap_or_default();
+        let mut digest = Digest::default();
+        if let Ok((entry, _)) = entry(cx, key) {
+            cx.keys.locked().db(cx.keys.db(), key).digest(entry, cx.keys.now_ms, &mut digest);
+        }
         cx.reply.simple(&digest.hex());
     }
     Ok(())
@@ -351,12 +368,11 @@ fn quicklist_packed_threshold(cx: &mut WriteCx<'_>) -> CommandResult {
 
 fn listpack(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let (entry, value) = entry(cx, key)?;
-    let elements = match value {
-        Value::Hash(hash) if hash.encoding() != "hashtable" => hash.len(),
-        Value::SortedSet(set) if set.encoding() == "listpack" => set.len(),
-        _ => return Err(CommandError::fixed("ERR Not a listpack encoded object.")),
-    };
+    let (entry, _) = entry(cx, key)?;
+    if !(ValueType::of(entry).encoding)(entry).starts_with("listpack") {
+        return Err(CommandError::fixed("ERR Not a listpack encoded object."));
+    }
+    let elements = cx.keys.locked().db(cx.keys.db(), key).elements(entry);
     let text = format!("DEBUG LISTPACK: {elements} elements, {} bytes packed", entry.body().len());
     cx.engine.host.log(&text);
     cx.reply.simple("Listpack structure printed on stdout");

@@ -11,7 +11,7 @@ use crate::journal_state::JournalState;
 use crate::persistence::{SnapshotReason, Snapshotting};
 use crate::pubsub::Topic;
 use crate::settings::row;
-use keyspace::entry::used_at;
+use keyspace::storage::entry::used_at;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;

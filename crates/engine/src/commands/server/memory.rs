@@ -4,8 +4,9 @@ use crate::args::is_word;
 use crate::context::{ReadCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
 use crate::host::MemoryUse;
+use keyspace::DATABASES;
 use keyspace::footprint;
-use keyspace::shard::DATABASES;
+use keyspace::storage::size_class::DEADLINE_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What one pass over the shards tells about a database.
@@ -34,7 +35,7 @@ pub(super) fn survey(cx: &ReadCx<'_>) -> [DbSurvey; DATABASES] {
             for (index, sum) in dbs.iter_mut().enumerate() {
                 let db = shard.db(index);
                 let deadlines = db.with_deadline() + db.with_field_deadlines();
-                let deadline_bytes = deadlines * footprint::DEADLINE_BYTES;
+                let deadline_bytes = deadlines * DEADLINE_BYTES;
                 sum.keys += db.len() as u64;
                 sum.with_deadline += db.with_deadline() as u64;
                 sum.with_field_deadlines += db.with_field_deadlines() as u64;

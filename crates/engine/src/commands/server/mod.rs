@@ -3,7 +3,6 @@
 mod command;
 mod config;
 mod debug;
-mod digest;
 mod info;
 mod latency;
 mod memory;

@@ -2,8 +2,8 @@
 //! know what becomes of them.
 
 use hashbrown::HashTable;
-use keyspace::sorted_set::{Member, compare};
-use keyspace::table::NameHash;
+use keyspace::storage::table::NameHash;
+use keyspace::types::sorted_set::{Member, compare};
 use smallvec::SmallVec;
 
 /// Members with their scores; all names in one run of bytes, so that a million of them take a few allocations and a few

@@ -7,7 +7,7 @@ use crate::context::{ReadCx, Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
-use keyspace::sorted_set::{Direction, Member};
+use keyspace::types::sorted_set::{self, Direction, Member};
 use keyspace::{Cause, Effect, Image, Key};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits, parse_f64};
 use resp::{Protocol, Reply};
@@ -65,7 +65,7 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
         let some = left.min(REMOVED_AT_ONCE);
         let gathered: Gathered = set.members(ranks.start..ranks.start + some, Direction::Ascending).collect();
         let names: SmallVec<[&[u8]; 4]> = gathered.iter().map(|(_, name)| name).collect();
-        keys.record(&Effect::SortedSetRemove { key, members: &names });
+        keys.record(&Effect::change(key, sorted_set::Change::Remove { members: &names }));
         left -= some;
     }
     keys.notify(events::ZSET, event, key);
@@ -76,7 +76,9 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
 pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
     cx.keys.expire_if_overdue(cx.keys.db(), to);
     if !members.is_empty() {
-        let value = Image::SortedSet { members, form: cx.keys.form_of_sorted_set(members) };
+        let mut image = Vec::new();
+        sorted_set::put_image(members, &cx.keys.thresholds().sorted_set, &mut image);
+        let value = Image { value_type: &sorted_set::TYPE, bytes: &image };
         cx.keys.record(&Effect::Put { key: to, value, deadline: None });
         cx.keys.notify(events::ZSET, event, to);
     } else if cx.keys.exists(to) {
@@ -197,7 +199,7 @@ fn add(cx: &mut WriteCx<'_>, increment: bool) -> CommandResult {
         }
     }
     if !changes.members.is_empty() {
-        cx.keys.record(&Effect::SortedSetAdd { key, members: &changes.members });
+        cx.keys.record(&Effect::change(key, sorted_set::Change::Add { members: &changes.members }));
         cx.keys.notify(events::ZSET, if rules.increment { "zincr" } else { "zadd" }, key);
     }
     match (rules.increment, result) {
@@ -243,7 +245,7 @@ pub(super) fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
     let members: SmallVec<[&[u8]; 8]> = cx.args.rest().collect();
     let removed = match cx.keys.sorted_set_to_change(key)? {
         Some(set) if members.iter().any(|name| set.score(name).is_some()) => {
-            let removed = cx.keys.record(&Effect::SortedSetRemove { key, members: &members });
+            let removed = cx.keys.record(&Effect::change(key, sorted_set::Change::Remove { members: &members }));
             cx.keys.notify(events::ZSET, "zrem", key);
             if removed.emptied {
                 cx.keys.notify(events::GENERIC, "del", key);

@@ -7,7 +7,7 @@ use crate::commands::shared::deadline::timeout;
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
 use crate::value_reply::ValueReply;
-use keyspace::sorted_set::Direction;
+use keyspace::types::sorted_set::Direction;
 use keyspace::{Key, Value};
 use numbers::parse_i64;
 use std::ops::Range;

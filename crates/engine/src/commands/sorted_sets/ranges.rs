@@ -6,7 +6,7 @@ use crate::args::{Args, is_word};
 use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use keyspace::SortedSetRef;
-use keyspace::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
+use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
 use numbers::{parse_f64_loosely, parse_i64};
 use std::ops::Range;
 

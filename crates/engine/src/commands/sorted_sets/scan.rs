@@ -8,7 +8,7 @@ use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
 use crate::value_reply::ValueReply;
 use formats::rdb;
-use keyspace::sorted_set::{Direction, Member};
+use keyspace::types::sorted_set::{Direction, Member};
 use keyspace::{Key, SortedSetRef};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use resp::Reply;

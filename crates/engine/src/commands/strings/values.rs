@@ -7,6 +7,7 @@ use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
 use crate::settings::events;
 use crate::value_reply::ValueReply;
+use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar, Value};
 use numbers::long_double::LongDouble;
 use numbers::parse_i64;
@@ -128,7 +129,7 @@ fn store(
         if deadline.is_some_and(|deadline| deadline <= cx.keys.now_ms) {
             set_for_no_time(cx, key);
         } else {
-            cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline });
+            cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }));
             cx.keys.notify(events::STRING, "set", key);
             if matches!(ttl, Ttl::Until(_)) {
                 cx.keys.notify(events::GENERIC, "expire", key);
@@ -159,7 +160,7 @@ pub(super) fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.keys.expire_if_overdue(cx.client.db, key);
     let absent = !cx.keys.exists(key);
     if absent {
-        cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline: None });
+        cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
         cx.keys.notify(events::STRING, "set", key);
     }
     cx.reply.integer(i64::from(absent));
@@ -279,7 +280,7 @@ fn check_pairs(cx: &WriteCx<'_>, command: &'static str) -> CommandResult {
 fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {
     while !cx.args.is_empty() {
         let (key, value) = (cx.args.key()?, cx.args.bytes()?);
-        cx.keys.record(&Effect::StringSet { key, value: Scalar::of(value), deadline: None });
+        cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
         cx.keys.notify(events::STRING, "set", key);
     }
     Ok(())
@@ -319,7 +320,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
         },
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
-    cx.keys.record(&Effect::StringSet { key, value: Scalar::Number(sum), deadline });
+    cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Number(sum), deadline }));
     cx.keys.notify(events::STRING, "incrby", key);
     cx.reply.integer(sum);
     Ok(())
@@ -339,7 +340,7 @@ pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let text = sum.format_human();
     let deadline = cx.keys.deadline(key).flatten();
-    cx.keys.record(&Effect::StringSet { key, value: Scalar::Bytes(&text), deadline });
+    cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Bytes(&text), deadline }));
     cx.keys.notify(events::STRING, "incrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())
@@ -351,7 +352,7 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     let len = match cx.keys.string(key)? {
         None => {
             // A new key gets the compact form that SET would have given it.
-            cx.keys.record(&Effect::StringSet { key, value: Scalar::of(tail), deadline: None });
+            cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(tail), deadline: None }));
             cx.keys.notify(events::STRING, "append", key);
             cx.reply.integer(tail.len() as i64);
             return Ok(());
@@ -359,7 +360,7 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
         Some(string) => string.len(),
     };
     check_length(cx, len, tail.len())?;
-    let written = cx.keys.record(&Effect::StringWrite { key, offset: len, bytes: tail });
+    let written = cx.keys.record(&Effect::change(key, string::Change::Write { offset: len, bytes: tail }));
     cx.keys.notify(events::STRING, "append", key);
     cx.reply.integer(written.count as i64);
     Ok(())
@@ -414,7 +415,7 @@ pub(super) fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
         return Ok(());
     }
     check_length(cx, offset, bytes.len())?;
-    let written = cx.keys.record(&Effect::StringWrite { key, offset, bytes });
+    let written = cx.keys.record(&Effect::change(key, string::Change::Write { offset, bytes }));
     cx.keys.notify(events::STRING, "setrange", key);
     cx.reply.integer(written.count as i64);
     Ok(())

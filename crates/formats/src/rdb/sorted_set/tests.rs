@@ -1,7 +1,8 @@
 //! What Redis wrote, what was made by hand, and what is made here.
 
-use super::super::{Dumped, decode};
+use super::super::decode;
 use super::*;
+use crate::Value;
 use test_random::Random;
 
 const BYTES_MAX: usize = 1 << 20;
@@ -17,7 +18,7 @@ fn sealed(body: &[u8], version: u16) -> Vec<u8> {
 
 /// The members in their order, with the bits of their scores.
 fn members(payload: &[u8]) -> Option<Vec<(String, u64)>> {
-    let Ok(Dumped::SortedSet(mut members)) = decode(payload, BYTES_MAX) else { return None };
+    let Ok(Value::SortedSet(mut members)) = decode(payload, BYTES_MAX) else { return None };
     members.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
     Some(members.into_iter().map(|(name, score)| (String::from_utf8(name).unwrap(), score.to_bits())).collect())
 }
@@ -48,10 +49,9 @@ fn redis_s_sorted_sets_are_read() {
 
 #[test]
 fn what_is_written_is_what_redis_writes() {
-    let table = encode_sorted_set(IN_TABLE.iter().map(|(name, score)| (name.as_bytes(), *score)), SortedSetForm::Table);
+    let table = encode_sorted_set(IN_TABLE.iter().map(|(name, score)| (name.as_bytes(), *score)), false);
     assert_eq!(table, unhex(TABLE));
-    let packed =
-        encode_sorted_set(IN_PACKED.iter().map(|(name, score)| (name.as_bytes(), *score)), SortedSetForm::Listpack);
+    let packed = encode_sorted_set(IN_PACKED.iter().map(|(name, score)| (name.as_bytes(), *score)), true);
     // Compressed bytes may differ; what is in them may not.
     assert_eq!((members(&packed), packed[0]), (expected(IN_PACKED), kind::SORTED_SET_LISTPACK));
 }
@@ -74,10 +74,10 @@ fn sorted_sets_round_trip() {
             })
             .collect();
         set.sort_by(|a, b| a.1.total_cmp(&b.1));
-        for form in [SortedSetForm::Listpack, SortedSetForm::Table] {
+        for form in [true, false] {
             let payload = encode_sorted_set(set.iter().map(|(name, score)| (name.as_slice(), *score)), form);
-            let Ok(Dumped::SortedSet(mut read)) = decode(&payload, BYTES_MAX) else { panic!("{set:?}") };
-            if form == SortedSetForm::Table {
+            let Ok(Value::SortedSet(mut read)) = decode(&payload, BYTES_MAX) else { panic!("{set:?}") };
+            if form == false {
                 read.reverse();
             }
             assert_eq!(read, set, "a score comes back to the bit");
