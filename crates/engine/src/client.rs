@@ -3,12 +3,12 @@
 use crate::blocking::Turn;
 use crate::clients::ClientHandle;
 use crate::command::CommandRow;
-use crate::commands::Unfinished;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
 use crate::tracking::Tracker;
 use crate::transaction::{Transaction, Watches};
 use resp::Protocol;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -54,8 +54,8 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) turn: Turn,
-    /// A command that works in slices and has more to do.
-    pub(crate) unfinished: Option<Box<Unfinished>>,
+    /// How far a command is that works in slices and has more to do; what it is only its handler knows.
+    pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines repeat themselves.

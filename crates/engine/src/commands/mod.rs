@@ -18,12 +18,6 @@ mod transactions;
 
 use crate::command::Table;
 
-/// A command that works in slices, between which others are served, and what it has done so far.
-pub(crate) enum Unfinished {
-    Range(records::RangeProgress),
-    Sweep(records::SweepProgress),
-}
-
 /// All families. The order is that of COMMAND LIST.
 pub(crate) const FAMILIES: &[&[Table]] = &[
     connection::TABLES,

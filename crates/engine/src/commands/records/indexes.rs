@@ -5,7 +5,6 @@ use super::name_set::NameSet;
 use super::options::{argument, error, names, number, once, shown, unknown_option};
 use crate::args::{Args, is_word};
 use crate::chores::Filling;
-use crate::commands::Unfinished;
 use crate::commands::sorted_sets::{reply_score, score_bound};
 use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
@@ -185,7 +184,7 @@ struct Range<'a> {
 
 /// How far an IDX.RANGE has come.
 #[derive(Default)]
-pub(crate) struct RangeProgress {
+struct RangeProgress {
     found: usize,
     /// What was found, as it is replied.
     body: Vec<u8>,
@@ -279,10 +278,8 @@ impl<'a> Range<'a> {
 
 pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let range = Range::take(&mut cx.args)?;
-    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
-        Some(Unfinished::Range(progress)) => progress,
-        _ => RangeProgress::default(),
-    };
+    let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok());
+    let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
     // In a transaction or script others wait for its locks anyway.
@@ -295,7 +292,7 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     })?;
     if ended != Some(true) && body.len() <= bytes_max {
         progress.body = body;
-        cx.client.unfinished = Some(Box::new(Unfinished::Range(progress)));
+        cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }

@@ -5,7 +5,6 @@ use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use crate::args::{Args, is_word};
-use crate::commands::Unfinished;
 use crate::commands::pubsub::unread_bytes_max;
 use crate::context::{After, Recorder, ScriptCx, View};
 use crate::error::{CommandError, CommandResult};
@@ -161,7 +160,7 @@ fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
 
 /// How far a SWEEP has come.
 #[derive(Default)]
-pub(crate) struct SweepProgress {
+struct SweepProgress {
     /// What was changed, as it is replied.
     body: Vec<u8>,
     /// The last record that was looked at.
@@ -176,9 +175,9 @@ pub(crate) struct SweepProgress {
 }
 
 pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
-        Some(Unfinished::Sweep(progress)) => progress,
-        _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
+    let mut progress = match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok()) {
+        Some(progress) => *progress,
+        None => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
     };
     // All its slices set the same times: one that were refused in the middle would have changed something.
     let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
@@ -193,7 +192,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         }
     };
     if !ended {
-        cx.client.unfinished = Some(Box::new(Unfinished::Sweep(progress)));
+        cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }
