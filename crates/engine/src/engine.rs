@@ -18,7 +18,8 @@ use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
 use crate::pubsub::PubSub;
 use crate::script::{Apart, Functions, LuaState, Scripts};
-use crate::settings::{ClientClass, Settings, events};
+use crate::settings::events::Events;
+use crate::settings::{ClientClass, Settings};
 use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
@@ -602,13 +603,13 @@ impl Engine {
         }
     }
 
-    /// Which events somebody may want to hear of when a command is run: bits of `settings::events`.
+    /// Which events are published when a command is run.
     #[inline]
-    pub(crate) fn events_told(&self, handler: Handler) -> u32 {
-        match events::told(self.settings.notify_keyspace_events()) {
-            0 => 0,
+    pub(crate) fn events_told(&self, handler: Handler) -> Events {
+        match self.settings.notify_keyspace_events().published() {
+            none if none.is_empty() => none,
             // What is past its time is absent then, but it is not removed.
-            told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & events::KEY_MISS,
+            told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & Events::KEY_MISS,
             told => told,
         }
     }

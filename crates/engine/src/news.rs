@@ -3,7 +3,8 @@
 //! channels and how events are called; refuses to know who listens.
 
 use crate::engine::Engine;
-use crate::settings::{ClientClass, events};
+use crate::settings::ClientClass;
+use crate::settings::events::Events;
 use crate::tracking::Reason;
 use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
@@ -135,13 +136,13 @@ impl Engine {
                     continue;
                 }
             };
-            if channels & events::KEYSPACE != 0 {
+            if channels.contains(Events::KEYSPACE) {
                 channel.clear();
                 let _ = write!(channel, "__keyspace@{db}__:");
                 channel.extend_from_slice(name);
                 self.pubsub.publish(&channel, event.as_bytes(), bytes_max, sequence);
             }
-            if channels & events::KEYEVENT != 0 {
+            if channels.contains(Events::KEYEVENT) {
                 channel.clear();
                 let _ = write!(channel, "__keyevent@{db}__:{event}");
                 self.pubsub.publish(&channel, name, bytes_max, sequence);

@@ -230,10 +230,7 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     let worker = &mut *cx.worker;
     let mut view =
         View::new(locked.lend(), cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
-    view.notify_through(
-        &worker.batch.notifications,
-        crate::settings::events::told(engine.settings.notify_keyspace_events()),
-    );
+    view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
     let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
     let (mut changed, mut cut_short) = (Vec::new(), false);
     for (score, name) in stuck.records {
