@@ -1,12 +1,12 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
-use crate::blocking::Turn;
 use crate::clients::ClientHandle;
 use crate::command::CommandRow;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
 use crate::tracking::Tracker;
 use crate::transaction::{Transaction, Watches};
+use crate::waiting::keys::WaitPhase;
 use resp::Protocol;
 use std::any::Any;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Client {
     /// The newest batch of its own.
     pub last_batch: u64,
     /// Whether it waits for a key.
-    pub(crate) turn: Turn,
+    pub(crate) wait_phase: WaitPhase,
     /// How far a command is that works in slices and has more to do; what it is only its handler knows.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
@@ -83,7 +83,7 @@ impl Client {
             durability: None,
             depends_on: 0,
             last_batch: 0,
-            turn: Turn::None,
+            wait_phase: WaitPhase::Idle,
             unfinished: None,
             slices_ns: 0,
             last_command: None,

@@ -1,7 +1,6 @@
 //! What a handler works with: its arguments, its reply, the keys it locked. A read context has no way to write.
 
 use crate::args::Args;
-use crate::blocking;
 use crate::client::Client;
 use crate::command::CommandRow;
 use crate::engine::{Engine, Worker};
@@ -12,6 +11,7 @@ use crate::settings::events::Events;
 use crate::stats::WorkerStats;
 use crate::tracking::Reason;
 use crate::waiting::Blocked;
+use crate::waiting::keys::{Offer, note_ready};
 use keyspace::db::Db;
 use keyspace::effects::codec;
 use keyspace::index::Definition;
@@ -28,6 +28,7 @@ use resp::Reply;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The context of a command that only looks.
@@ -157,6 +158,8 @@ pub struct View<'a> {
     seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     reads_index: bool,
+    /// The command is served after a wait: all keys but these are absent to it.
+    offer: Option<Arc<Offer>>,
 }
 
 impl<'a> View<'a> {
@@ -176,6 +179,7 @@ impl<'a> View<'a> {
             met_busy,
             seen: Cell::new(0),
             reads_index: false,
+            offer: None,
         }
     }
 
@@ -183,6 +187,18 @@ impl<'a> View<'a> {
     pub(crate) fn without_touching(mut self) -> View<'a> {
         self.touch = false;
         self
+    }
+
+    /// Shows these keys alone.
+    pub(crate) fn offered(mut self, offer: Arc<Offer>) -> View<'a> {
+        self.offer = Some(offer);
+        self
+    }
+
+    /// True when the command may touch a key: one that is served after a wait sees what it is offered.
+    #[inline]
+    fn is_offered(&self, key: Key<'_>) -> bool {
+        self.offer.as_ref().is_none_or(|offer| offer.has(key))
     }
 
     /// Shows indexes as the sorted sets that they are. Everything is locked.
@@ -239,6 +255,9 @@ impl<'a> View<'a> {
     /// The entry of a key in any database.
     #[inline]
     pub fn entry_in(&self, db: usize, key: Key<'_>) -> Option<&Entry> {
+        if !self.is_offered(key) {
+            return None;
+        }
         let entry = self.locked.db(db, key).entry(key)?;
         if Db::is_overdue(entry, self.now_ms) {
             if db == self.db {
@@ -574,10 +593,10 @@ impl<'a> Recorder<'a> {
             self.note_stale(db, effect);
         }
         let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
-        if self.engine.blocking.any()
+        if self.engine.waiters.any()
             && let Some(news) = self.view.news
         {
-            blocking::note_ready(news, &self.view.locked, db, effect);
+            note_ready(news, &self.view.locked, db, effect);
         }
         if let Some(batch) = &mut self.effects {
             match *effect {
@@ -758,6 +777,9 @@ impl<'a> Recorder<'a> {
 
     /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
     pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
+        if !self.view.is_offered(key) {
+            return false;
+        }
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_overdue(entry, now_ms)) else {
             return false;
@@ -777,6 +799,9 @@ impl<'a> Recorder<'a> {
     /// Makes ready to change the hash at a key: what is past its time goes first, so that what is recorded next is
     /// exact. An error when the key holds something else.
     pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
+        if !self.view.is_offered(key) {
+            return Ok(());
+        }
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
         if Db::is_overdue(entry, now_ms) {

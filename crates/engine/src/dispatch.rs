@@ -2,13 +2,13 @@
 //! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
 
 use crate::args::Args;
-use crate::blocking::Turn;
 use crate::client::Client;
 use crate::command::{CommandRow, Flags, Handler, Locks};
 use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
 use crate::panics;
+use crate::waiting::keys::WaitPhase;
 use keyspace::{Key, Locked};
 use resp::{Reply, Request};
 
@@ -142,7 +142,7 @@ impl Engine {
             }
         };
         // Nor does anybody wait for a key: the reply of one whose time is up stands.
-        client.turn = Turn::None;
+        client.wait_phase = WaitPhase::Idle;
         self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
             worker.books.stats.commands[registered.index].failed.add(1);
@@ -190,6 +190,9 @@ impl Engine {
         }
         if on_index {
             view = view.with_indexes();
+        }
+        if let Some(offer) = client.offer() {
+            view = view.offered(offer);
         }
         let random = &mut worker.random;
         let args = Args::new(request, registered.name_args, first_key);

@@ -2,7 +2,6 @@
 //! whoever owns one calls `execute`.
 
 use crate::batch_limit::BATCH_BYTES_MAX;
-use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
@@ -24,6 +23,7 @@ use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
+use crate::waiting::keys::KeyWaiters;
 use crate::waiting::{Blocked, Event};
 use keyspace::Thresholds;
 use keyspace::index::Indexes;
@@ -73,8 +73,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
-    /// Who waits for keys.
-    pub(crate) blocking: Blocking,
+    /// Clients that wait for keys.
+    pub(crate) waiters: KeyWaiters,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
     /// How often what walks had gathered became of no use.
@@ -219,7 +219,7 @@ impl Engine {
             persistence: Arc::new(Forgetful),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
-            blocking: Blocking::default(),
+            waiters: KeyWaiters::default(),
             walks: AtomicUsize::new(0),
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
@@ -273,7 +273,7 @@ impl Engine {
     /// Notes how much has been done and how much memory is in use. Called about ten times a second.
     pub fn sample(&self) {
         self.remove_left_watches();
-        self.leave_left_lines();
+        self.leave_left_queues();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
@@ -422,6 +422,11 @@ impl Engine {
                 silence(out, reply_at, &mut after);
                 client.reply_mode = ReplyMode::On;
             }
+        }
+        if self.has_deferred() {
+            // IMPORTANT: it takes locks.
+            ahead.release();
+            self.serve_deferred(worker);
         }
         match after {
             After::Continue => Flow::Continue,

@@ -24,6 +24,9 @@ impl Engine {
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
         }
+        if self.has_deferred() {
+            self.serve_deferred(worker);
+        }
         let started_ns = self.clock.monotonic_ns();
         let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);
         let stats = &worker.books.stats;

@@ -10,7 +10,6 @@
 pub mod algorithms;
 pub mod args;
 mod batch_limit;
-mod blocking;
 pub mod chores;
 pub mod client;
 mod client_eviction;

@@ -13,6 +13,7 @@ mod redis;
 mod reply;
 mod server;
 mod session;
+mod skip;
 mod text;
 mod transcript;
 
@@ -22,6 +23,7 @@ pub use redis::Redis;
 pub use reply::Reply;
 pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};
+pub use skip::skip;
 pub use text::{glob, quote, split_args};
 
 /// Runs a transcript against an empty server, alone, and panics at the first reply that differs.

@@ -339,6 +339,26 @@ impl<'a> Locked<'a> {
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
+    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where they are
+    /// free. `None` when another thread holds one: who holds locks must not wait for others.
+    pub fn lend_or_try<'s>(&'s mut self, keyspace: &'s Keyspace, keys: &[Key<'_>]) -> Option<Locked<'s>> {
+        let (shard_count, used_at) = (self.shard_count, self.used_at);
+        let mut needed: SmallVec<[usize; 4]> = keys.iter().map(|key| key.shard(shard_count)).collect();
+        needed.sort_unstable();
+        needed.dedup();
+        let mut guards: SmallVec<[(usize, Guard<'s>); 2]> = SmallVec::new();
+        for (index, guard) in self.guards.iter_mut().filter(|(index, _)| needed.contains(index)) {
+            guards.push((*index, Guard::Lent(guard)));
+        }
+        for shard in needed {
+            if !guards.iter().any(|(index, _)| *index == shard) {
+                guards.push((shard, Guard::Own(OwnGuard::new(keyspace.shards[shard].0.try_lock()?))));
+            }
+        }
+        guards.sort_unstable_by_key(|(index, _)| *index);
+        Some(Locked { guards, shard_count, used_at, garbage: Vec::new() })
+    }
+
     /// True when the shard of a key is locked.
     pub fn holds(&self, key: Key<'_>) -> bool {
         let shard = key.shard(self.shard_count);

@@ -154,7 +154,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("watching_clients", all.iter().filter(|client| client.watching.load(Relaxed) > 0).count());
     lines.add("clients_in_timeout_table", 0);
     lines.add("total_watched_keys", cx.engine.watches.load(Relaxed));
-    lines.add("total_blocking_keys", cx.engine.blocking.keys());
+    lines.add("total_blocking_keys", cx.engine.waiters.keys());
     lines.zeros(&["total_blocking_keys_on_nokey"]);
 }
 

@@ -2,11 +2,11 @@
 
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
-use crate::blocking::Wait;
 use crate::commands::shared::deadline::timeout;
 use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
 use crate::value_reply::ValueReply;
+use crate::waiting::keys::{Wait, WaitKeys, WaitRole};
 use keyspace::types::sorted_set::Direction;
 use keyspace::{Key, Value};
 use numbers::parse_i64;
@@ -104,9 +104,6 @@ fn pop_or_wait(cx: &mut WriteCx<'_>, end: End) -> CommandResult {
     let until_ms = timeout(request.arg(request.len() - 1), cx.keys.now_ms)?;
     for _ in 0..names {
         let key = cx.args.key()?;
-        if !cx.client.is_offered(key) {
-            continue;
-        }
         let Some(set) = cx.keys.sorted_set_to_change(key)? else { continue };
         let (ranks, direction) = end.ranks(set.len(), 1);
         cx.reply.array(3);
@@ -127,7 +124,7 @@ pub(super) fn bzmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     let Multi { keys, end, count } = Multi::take(cx)?;
     let until_ms = timeout(seconds, cx.keys.now_ms)?;
     for key in keys {
-        if cx.client.is_offered(key) && pop_several(cx, key, end, count)? {
+        if pop_several(cx, key, end, count)? {
             return Ok(());
         }
     }
@@ -138,7 +135,8 @@ pub(super) fn bzmpop(cx: &mut WriteCx<'_>) -> CommandResult {
 /// There is none of the sets: waits until there is.
 fn wait_for_members(cx: &mut WriteCx<'_>, until_ms: Option<u64>) {
     cx.reply.null_array();
-    cx.client.wait(Wait { until_ms, wants: |value| matches!(value, Value::SortedSet(_)) });
+    let condition = Box::new(|value: Option<&Value<'_>>| matches!(value, Some(Value::SortedSet(_))));
+    cx.client.wait(Wait { until_ms, keys: WaitKeys::All, condition, role: WaitRole::Taker });
 }
 
 /// What ZMPOP and BZMPOP are asked for.
