@@ -11,6 +11,7 @@
 //!                                                                Failed --> Restarting
 //!                                                   CONFIG SET appendonly yes, a snapshot
 //!     Closing: the server stops (from Sound, Failed and Restarting).
+//!     Fenced: another writer has taken the journal over (from every state; there is no way back).
 //! ```
 //!
 //! | state | a write | a read | WAITAOF, CLIENT DURABILITY always | INFO `aof_enabled` | a stop |
@@ -23,11 +24,12 @@
 //! | Failed | -MISCONF | what was written, or durable, before; -MISCONF for what is newer | -MISCONF, but WAITAOF by a client whose writes are durable | 1 | exit code 1; all that was answered is kept |
 //! | Restarting | as Failed | as Failed | as Failed | 1 | as Failed |
 //! | Closing | not answered unless it is kept | not answered unless it is kept | as kept | 1 | |
+//! | Fenced | -FENCED, and the connection ends | -FENCED, and the connection ends | as a read | not answered | exit code 1 |
 //!
 //! *Written* or *durable* is what the client's policy says (`appendfsync`, CLIENT DURABILITY). Where nothing is promised, the policy
 //! makes no difference: with `appendfsync always` clients are answered at once, too.
 //!
-//! INFO is answered in every state. A client that waits in WAITAOF when the journal goes off is told so.
+//! INFO is answered in every state but Fenced. A client that waits in WAITAOF when the journal goes off is told so.
 //! CONFIG SET appendonly yes is answered +OK in Sound alone, and with the reason in StartFailed and Failed.
 //!
 //! `tests/wire/tests/persistence/states` tests each row, and walks through all of them under load.
@@ -50,10 +52,12 @@ pub enum JournalState {
     Restarting,
     /// The server stops.
     Closing,
+    /// A writer of a later epoch has taken the journal over: what is in memory may never have happened.
+    Fenced,
 }
 
 impl JournalState {
-    const ALL: [JournalState; 7] = [
+    const ALL: [JournalState; 8] = [
         JournalState::Off,
         JournalState::Starting,
         JournalState::StartFailed,
@@ -61,6 +65,7 @@ impl JournalState {
         JournalState::Failed,
         JournalState::Restarting,
         JournalState::Closing,
+        JournalState::Fenced,
     ];
 
     /// The state of that number.
@@ -77,7 +82,7 @@ impl JournalState {
     /// True when nothing that is newer than what was kept may be read.
     #[inline]
     pub fn hides_what_is_not_kept(self) -> bool {
-        matches!(self, JournalState::Failed | JournalState::Restarting)
+        matches!(self, JournalState::Failed | JournalState::Restarting | JournalState::Fenced)
     }
 
     /// As INFO tells it.
@@ -90,6 +95,7 @@ impl JournalState {
             JournalState::Failed => "failed",
             JournalState::Restarting => "restarting",
             JournalState::Closing => "closing",
+            JournalState::Fenced => "fenced",
         }
     }
 }

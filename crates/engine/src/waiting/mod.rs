@@ -217,7 +217,7 @@ impl Engine {
         let text = match self.persistence.state() {
             JournalState::Sound | JournalState::Closing => return Some(b"+OK\r\n".to_vec()),
             JournalState::Off => "ERR appendonly was turned off before the journal had begun".to_owned(),
-            JournalState::StartFailed | JournalState::Failed => self.refusal().to_string(),
+            JournalState::StartFailed | JournalState::Failed | JournalState::Fenced => self.refusal().to_string(),
             JournalState::Starting | JournalState::Restarting if !time_is_up => return None,
             JournalState::Starting | JournalState::Restarting => {
                 "ERR the journal begins with a snapshot that is still being written: INFO persistence tells when it is on"

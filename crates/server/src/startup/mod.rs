@@ -1,0 +1,6 @@
+//! Starts the server and stops it, and answers what the engine asks about its process.
+
+mod host;
+mod server;
+
+pub(crate) use server::{engine, run};
