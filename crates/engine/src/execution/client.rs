@@ -9,6 +9,7 @@ use crate::execution::transaction::{Transaction, Watches};
 use crate::execution::waiting::keys::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
 use resp::Protocol;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -54,8 +55,8 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) wait_phase: WaitPhase,
-    /// A command that works in slices and has more to do.
-    pub(crate) unfinished: Option<Box<dyn std::any::Any + Send>>,
+    /// How far a command is that works in slices and has more to do; what it is only its handler knows.
+    pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines repeat themselves.

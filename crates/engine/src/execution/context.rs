@@ -11,7 +11,7 @@ use crate::execution::waiting::Blocked;
 use crate::execution::waiting::keys::{Offer, note_ready};
 use crate::observability::stats::WorkerStats;
 use crate::panics;
-use crate::settings::events;
+use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::effects::codec;
 use keyspace::index::Definition;
@@ -151,7 +151,7 @@ pub struct View<'a> {
     overdue: RefCell<BTreeSet<Vec<u8>>>,
     /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
     news: Option<&'a PendingNotifications>,
-    events: u32,
+    events: Events,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
     /// The newest batch that has changed a shard which was looked at for a moment.
@@ -175,7 +175,7 @@ impl<'a> View<'a> {
             stats,
             overdue,
             news: None,
-            events: 0,
+            events: Events::empty(),
             met_busy,
             seen: Cell::new(0),
             reads_index: false,
@@ -214,21 +214,21 @@ impl<'a> View<'a> {
 
     /// Notes what happens in `news`, as far as somebody may want to hear of it.
     #[inline]
-    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: u32) {
+    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: Events) {
         self.news = Some(news);
         self.events = events;
     }
 
-    /// Tells those who listen what happens to a key (`notify-keyspace-events`). `class` is one of `settings::events`.
+    /// Tells those who listen what happens to a key (`notify-keyspace-events`). `class` is what kind of event it is.
     #[inline]
-    pub fn notify(&self, class: u32, event: &'static str, key: Key<'_>) {
+    pub fn notify(&self, class: Events, event: &'static str, key: Key<'_>) {
         self.notify_in(self.db, class, event, key);
     }
 
     /// The same in another database.
     #[inline]
-    pub fn notify_in(&self, db: usize, class: u32, event: &'static str, key: Key<'_>) {
-        if self.events & class != 0
+    pub fn notify_in(&self, db: usize, class: Events, event: &'static str, key: Key<'_>) {
+        if self.events.intersects(class)
             && let Some(news) = self.news
         {
             news.event(event, db, key.name);
@@ -237,8 +237,8 @@ impl<'a> View<'a> {
 
     /// True when events of any of these classes are told.
     #[inline]
-    pub fn tells(&self, classes: u32) -> bool {
-        self.events & classes != 0
+    pub fn tells(&self, classes: Events) -> bool {
+        self.events.intersects(classes)
     }
 
     /// The number of the selected database.
@@ -282,15 +282,15 @@ impl<'a> View<'a> {
 
     /// Tells that a key's time has come, unless that was told when it was met.
     fn notify_expired(&self, db: usize, key: Key<'_>, entry: &Entry) {
-        if self.events == 0 || db == self.db && self.overdue.borrow().contains(key.name) {
+        if self.events.is_empty() || db == self.db && self.overdue.borrow().contains(key.name) {
             return;
         }
         match goes_with_its_fields(entry, self.now_ms) {
             true => {
-                self.notify_in(db, events::HASH, "hexpired", key);
-                self.notify_in(db, events::GENERIC, "del", key);
+                self.notify_in(db, Events::HASH, "hexpired", key);
+                self.notify_in(db, Events::GENERIC, "del", key);
             }
-            false => self.notify_in(db, events::EXPIRED, "expired", key),
+            false => self.notify_in(db, Events::EXPIRED, "expired", key),
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> View<'a> {
             self.notify_expired(db, key, entry);
         }
         if replaced || entry.is_none() || overdue.is_some() {
-            self.notify_in(db, events::NEW_KEY, "new", key);
+            self.notify_in(db, Events::NEW_KEY, "new", key);
         }
     }
 
@@ -328,12 +328,12 @@ impl<'a> View<'a> {
     /// of the plainest command with that effect.
     #[cold]
     fn notify_replayed(&self, db: usize, effect: &Effect<'_>, emptied: bool) {
-        let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, events::GENERIC, event, key);
+        let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, Events::GENERIC, event, key);
         match *effect {
             Effect::Change { key, change } => {
                 // Elements that have expired were told of when they were removed.
                 if change.fate() != Fate::Loses(Cause::Expired) {
-                    let class = events::of_letter(change.value_type().event_letter);
+                    let class = Events::of_letter(change.value_type().event_letter);
                     self.notify_in(db, class, change.event(), key);
                     if emptied {
                         generic(db, "del", key);
@@ -441,7 +441,7 @@ impl<'a> View<'a> {
     pub fn looked_up(&self, key: Key<'_>, found: bool) {
         self.count(found);
         if !found {
-            self.notify(events::KEY_MISS, "keymiss", key);
+            self.notify(Events::KEY_MISS, "keymiss", key);
         }
     }
 
@@ -586,7 +586,7 @@ impl<'a> Recorder<'a> {
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.notify_watchers(db, effect, self.view.now_ms);
         }
-        if self.view.events != 0 {
+        if !self.view.events.is_empty() {
             self.view.notify_expired_or_new(db, effect);
         }
         if self.engine.tracking.any() {
@@ -621,9 +621,9 @@ impl<'a> Recorder<'a> {
         if let Effect::Change { key, change } = effect
             && change.fate() == Fate::Loses(Cause::Expired)
         {
-            self.view.notify_in(db, events::HASH, "hexpired", *key);
+            self.view.notify_in(db, Events::HASH, "hexpired", *key);
             if applied.emptied {
-                self.view.notify_in(db, events::GENERIC, "del", *key);
+                self.view.notify_in(db, Events::GENERIC, "del", *key);
             }
         }
         applied
@@ -637,7 +637,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         let applied = self.record_alone(db, effect);
-        if self.view.events != 0 {
+        if !self.view.events.is_empty() {
             self.view.notify_replayed(db, effect, applied.emptied);
         }
     }

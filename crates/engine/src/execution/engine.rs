@@ -23,7 +23,8 @@ use crate::observability::slowlog::SlowLog;
 use crate::observability::stats::{Sampler, Totals, WorkerStats};
 use crate::panics;
 use crate::persistence::{NoPersistence, Persistence};
-use crate::settings::{ClientClass, Settings, events};
+use crate::settings::events::Events;
+use crate::settings::{ClientClass, Settings};
 use keyspace::Thresholds;
 use keyspace::index::Indexes;
 use keyspace::locked::{BATCH_MAX, Batch, Garbage};
@@ -611,13 +612,13 @@ impl Engine {
         }
     }
 
-    /// Which events somebody may want to hear of when a command is run: bits of `settings::events`.
+    /// Which events are published when a command is run.
     #[inline]
-    pub(crate) fn events_told(&self, handler: Handler) -> u32 {
-        match events::told(self.settings.notify_keyspace_events()) {
-            0 => 0,
+    pub(crate) fn events_told(&self, handler: Handler) -> Events {
+        match self.settings.notify_keyspace_events().published() {
+            none if none.is_empty() => none,
             // What is past its time is absent then, but it is not removed.
-            told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & events::KEY_MISS,
+            told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & Events::KEY_MISS,
             told => told,
         }
     }

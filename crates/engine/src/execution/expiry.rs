@@ -4,7 +4,6 @@
 
 use crate::execution::context::View;
 use crate::execution::engine::{Engine, Worker};
-use crate::settings::events;
 use keyspace::DATABASES;
 use keyspace::types::hash;
 use keyspace::{Cause, Effect, Key, Usage};
@@ -59,7 +58,7 @@ impl Engine {
         // thread waiting.
         let Some(mut locked) = self.keyspace.try_lock_shard(shard) else { return false };
         let mut view = View::new(locked.lend(), 0, worker.now_ms, Usage::Time, stats).without_touching();
-        view.notify_through(&worker.batch.notifications, events::told(self.settings.notify_keyspace_events()));
+        view.notify_through(&worker.batch.notifications, self.settings.notify_keyspace_events().published());
         let mut keys = view.into_recorder(self, &mut worker.batch.effects);
         let mut any = false;
         for db in 0..DATABASES {

@@ -232,7 +232,9 @@ impl Engine {
         if indexes.position(name).is_none() {
             return false;
         }
-        match self.configured_indexes.read().contains(name) {
+        // Asked for before the effect is applied, which takes locks of its own.
+        let is_configured = self.configured_indexes.read().contains(name);
+        match is_configured {
             // Or the next start would make it again.
             true => keys.record(&Effect::Define { what: Definable::Index, name, definition: b"" }),
             false => keys.record(&Effect::Undefine { what: Definable::Index, name }),

@@ -4,7 +4,8 @@
 
 use crate::clients::tracking::Reason;
 use crate::execution::engine::Engine;
-use crate::settings::{ClientClass, events};
+use crate::settings::ClientClass;
+use crate::settings::events::Events;
 use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -135,13 +136,13 @@ impl Engine {
                     continue;
                 }
             };
-            if channels & events::KEYSPACE != 0 {
+            if channels.contains(Events::KEYSPACE) {
                 channel.clear();
                 let _ = write!(channel, "__keyspace@{db}__:");
                 channel.extend_from_slice(name);
                 self.pubsub.publish(&channel, event.as_bytes(), bytes_max, sequence);
             }
-            if channels & events::KEYEVENT != 0 {
+            if channels.contains(Events::KEYEVENT) {
                 channel.clear();
                 let _ = write!(channel, "__keyevent@{db}__:{event}");
                 self.pubsub.publish(&channel, name, bytes_max, sequence);

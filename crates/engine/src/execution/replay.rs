@@ -9,7 +9,6 @@
 use crate::execution::context::{Recorder, View};
 use crate::execution::engine::{Engine, Worker};
 use crate::execution::walk::{Part, Placement};
-use crate::settings::events;
 use keyspace::effects::codec::Decoder;
 use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
 use smallvec::SmallVec;
@@ -74,7 +73,7 @@ impl<'e> Replay<'e> {
         };
         let stats = &self.worker.books.stats;
         let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
-        view.notify_through(&self.worker.batch.notifications, events::told(engine.settings.notify_keyspace_events()));
+        view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
         let mut keys = view.into_follower(engine);
         let mut effects = Decoder::new(batch);
         while let Some((db, effect)) = effects.next()? {

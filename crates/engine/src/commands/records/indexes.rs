@@ -185,7 +185,7 @@ struct Range<'a> {
 
 /// How far an IDX.RANGE has come.
 #[derive(Default)]
-pub(crate) struct RangeProgress {
+struct RangeProgress {
     found: usize,
     /// What was found, as it is replied.
     body: Vec<u8>,
@@ -279,11 +279,8 @@ impl<'a> Range<'a> {
 
 pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let range = Range::take(&mut cx.args)?;
-    let mut progress =
-        match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<RangeProgress>().ok()) {
-            Some(progress) => *progress,
-            _ => RangeProgress::default(),
-        };
+    let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok());
+    let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
     // In a transaction or script others wait for its locks anyway.
