@@ -88,7 +88,7 @@ fn race(connect: &dyn Fn() -> Connection) {
         ok(referee.connection(), "FLUSHALL");
         let keys = &KEYS[..2 + random.below(KEYS.len() - 1)];
         send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys, known.has_own_commands).opening());
-        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("nobody is sent away");
+        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("no connection is closed");
         send_all(&mut referee, readings(known.has_own_commands));
         assert_linearizable(&merged([referee.take_history(), raced]), &format!("round {round}"));
     }
