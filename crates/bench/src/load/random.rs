@@ -1,9 +1,9 @@
 //! Random numbers that are the same in every run. Knows nothing of what they choose.
 
 /// SplitMix64: varied enough, and the same everywhere.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Random(pub(crate) u64);
 
-impl Dice {
+impl Random {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
