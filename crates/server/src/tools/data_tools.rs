@@ -1,5 +1,5 @@
-//! The commands of the binary beside the server itself: look at a data directory, write it out, bring another server's
-//! data in. Knows the command line; the work is done by `load`, `import` and the engine.
+//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work is done
+//! by `durability`, `import` and the engine.
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
@@ -93,7 +93,7 @@ fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
     census
 }
 
-/// Shows every key to `visit`: its database, name, value and deadline.
+/// Calls `visit` with every key: its database, name, value and deadline.
 fn walk(engine: &Engine, mut visit: impl FnMut(usize, &[u8], Value<'_>, Option<u64>) -> Result<()>) -> Result<()> {
     let now_ms = engine.clock.unix_us() / 1000;
     let all = engine.keyspace.lock_all();
@@ -145,7 +145,7 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
 
 fn export_hash(out: &mut impl Write, name: &[u8], hash: HashRef<'_>) -> Result<()> {
     let fields: Vec<_> = hash.iter().map(|(field, value)| (field.scalar().bytes(), value.bytes())).collect();
-    // What was there would otherwise stay beside what comes.
+    // Fields of an older hash would otherwise stay.
     request(out, &[b"DEL", name])?;
     for some in fields.chunks(FIELDS_PER_REQUEST) {
         let mut args: Vec<&[u8]> = vec![b"HSET", name];
@@ -187,7 +187,7 @@ fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
-/// An import went well but for what it could not take. A program that calls it learns that from the exit code.
+/// An import that left something out. Its exit code says so to programs.
 #[derive(Debug)]
 pub(crate) struct LeftOut(PathBuf);
 

@@ -1,4 +1,4 @@
-//! What an import has come to, in words.
+//! What an import has read and left out, as text.
 
 use engine::pure::aof_file::Cut;
 use engine::pure::rdb_file::Kind;
