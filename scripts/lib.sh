@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What scripts/test is built of: missing packages, a server on a free port, and the counts in a test runner's output.
-# Knows nothing about which tests there are.
+# What scripts/test is built of: missing packages, a server on a free port, test binaries side by side, the counts in a
+# test runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -64,6 +64,76 @@ answers_ping() {
     local reply
     reply=$( (exec 3<>"/dev/tcp/127.0.0.1/$1" && printf 'PING\r\n' >&3 && timeout 2 head -n 1 <&3) 2>/dev/null)
     [[ $reply == +PONG* ]]
+}
+
+# Builds the tests of some packages with `cargo test --no-run ARGUMENTS…` and prints `folder<TAB>binary` for each: a test
+# runs in its package's folder.
+test_binaries() {
+    local line
+    cargo test "$@" --no-run --message-format=json-render-diagnostics | while IFS= read -r line; do
+        if [[ $line =~ \"manifest_path\":\"([^\"]+)/Cargo.toml\".*\"profile\":\{[^}]*\"test\":true.*\"executable\":\"([^\"]+)\" ]]; then
+            printf '%s\t%s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+        fi
+    done
+}
+
+# side_by_side COMMAND… <LIST: runs `COMMAND folder binary` for each line of a list, as many at once as there are cores, and
+# shows the output of each when it ends. Fails if one of them failed. The order of the list is the order of the starts.
+side_by_side() {
+    local folder binary status=0 running=0 output
+    output=$(mktemp -d)
+    while IFS=$'\t' read -r folder binary; do
+        if [[ $running -ge $(nproc) ]]; then
+            wait -n || status=1
+            running=$((running - 1))
+        fi
+        show_at_end "$output/${binary##*/}" "$@" "$folder" "$binary" </dev/null &
+        running=$((running + 1))
+    done
+    while [[ $running -gt 0 ]]; do
+        wait -n || status=1
+        running=$((running - 1))
+    done
+    rm -rf "$output"
+    return "$status"
+}
+
+show_at_end() {
+    local output=$1 status=0 began=$SECONDS
+    shift
+    "$@" >"$output" 2>&1 || status=$?
+    (
+        flock 9 # two outputs do not mix
+        printf '\n     Ran %s in %d s\n' "${output##*/}" $((SECONDS - began))
+        cat "$output"
+        if [[ $status != 0 ]]; then echo "FAILED: ${output##*/} (exit code $status)"; fi
+    ) 9>"${output%/*}/lock"
+    return "$status"
+}
+
+run_test_binary() { cd "$1" && "$2"; }
+
+# What a section has skipped, a line `test: reason` for each: the notes that our own tests left in a file, and what the
+# output of cargo test, pytest -rs and node --test says.
+skips_in() {
+    local notes=$1 log=$2
+    if [[ -f $notes ]]; then sort -u "$notes"; fi
+    sed -nE \
+        -e 's/^test (.+) \.\.\. ignored, (.+)$/\1: \2/p' -e 's/^test (.+) \.\.\. ignored$/\1: ignored/p' \
+        -e 's/^SKIPPED \[[0-9]+\] ([^:]+:[0-9]+): (.+)$/\1: \2/p' \
+        -e 's/^ *﹣ (.+) \([0-9.]+ms\) # (.+)$/\1: \2/p' "$log"
+}
+
+# is_expected SECTION SKIP <LIST: whether a skip is on the list, whose lines are `section | glob | why`.
+is_expected() {
+    local section glob
+    while IFS='|' read -r section glob _; do
+        read -r section <<<"$section"
+        read -r glob <<<"$glob"
+        # shellcheck disable=SC2053 # a glob
+        if [[ $section == "$1" && $2 == $glob ]]; then return 0; fi
+    done
+    return 1
 }
 
 # Adds up what cargo test, pytest, node --test and our own scripts say of their tests: prints `passed failed skipped`.

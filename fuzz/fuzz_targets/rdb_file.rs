@@ -5,7 +5,7 @@
 
 mod pieces;
 
-use engine::pure::rdb_file::{FileError, Item, RdbFile, Value};
+use formats::rdb_file::{FileError, Item, RdbFile, Value};
 use libfuzzer_sys::fuzz_target;
 use pieces::Pieces;
 

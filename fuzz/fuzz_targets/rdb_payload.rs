@@ -5,7 +5,7 @@
 
 mod footer;
 
-use engine::pure::rdb::{self, Dumped, HashForm, SortedSetForm};
+use formats::rdb::{self, Dumped, HashForm, SortedSetForm};
 use libfuzzer_sys::fuzz_target;
 
 /// What compressed parts may become.

@@ -12,8 +12,8 @@ mod place;
 mod state;
 
 use engine::Settings;
-use engine::keyspace::codec::{Decoder, encode};
-use engine::keyspace::{Effect, Image};
+use keyspace::effects::codec::{Decoder, encode};
+use keyspace::{Effect, Image};
 use engine::walk::{Part, Placement};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};

@@ -7,12 +7,12 @@
 //! changed: a command by itself, a transaction as a whole. Should commands of a transaction make each other's values longer
 //! than could be foreseen, the one that would be too much is refused alone.
 
-use crate::command::{Flags, Registered};
+use crate::command::{CommandRow, Flags};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::footprint;
-use crate::keyspace::{Key, Locked};
 use crate::transaction::Transaction;
+use keyspace::footprint;
+use keyspace::{Key, Locked};
 use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -39,7 +39,7 @@ impl Engine {
         batch_bytes: usize,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) -> CommandResult {
         let copies = registered.command.flags.has(Flags::COPIES_VALUES);
@@ -59,7 +59,7 @@ impl Engine {
         max: usize,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) -> CommandResult {
         let bytes = batch_bytes.saturating_add(recorded_bytes(locked, db, registered, request));
@@ -87,7 +87,7 @@ impl Engine {
 }
 
 /// About what a command will record.
-fn recorded_bytes(locked: &Locked<'_>, db: usize, registered: &'static Registered, request: Request<'_>) -> usize {
+fn recorded_bytes(locked: &Locked<'_>, db: usize, registered: &'static CommandRow, request: Request<'_>) -> usize {
     let sent: usize = request.iter().map(<[u8]>::len).sum();
     if !registered.command.flags.has(Flags::COPIES_VALUES) {
         return sent;

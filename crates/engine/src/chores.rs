@@ -4,8 +4,8 @@
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::{Engine, Flow, Worker};
-use crate::keyspace::index::Index;
 use crate::waiting::Ticket;
+use keyspace::index::Index;
 use locks::{Condvar, Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply};
 use std::collections::VecDeque;

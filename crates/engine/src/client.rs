@@ -1,13 +1,13 @@
 //! One network peer as commands see it: its choices and its state. Refuses to know its socket.
 
-use crate::blocking::Turn;
 use crate::clients::ClientHandle;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::commands::Unfinished;
 use crate::pubsub::Subscriptions;
 use crate::settings::{AppendFsync, Settings};
 use crate::tracking::Tracker;
 use crate::transaction::{Transaction, Watches};
+use crate::waiting::keys::WaitPhase;
 use resp::Protocol;
 use std::sync::Arc;
 
@@ -53,13 +53,13 @@ pub struct Client {
     /// The newest batch of its own.
     pub last_batch: u64,
     /// Whether it waits for a key.
-    pub(crate) turn: Turn,
+    pub(crate) wait_phase: WaitPhase,
     /// A command that works in slices and has more to do.
     pub(crate) unfinished: Option<Box<Unfinished>>,
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines repeat themselves.
-    pub(crate) last_command: Option<&'static Registered>,
+    pub(crate) last_command: Option<&'static CommandRow>,
 }
 
 impl Client {
@@ -83,7 +83,7 @@ impl Client {
             durability: None,
             depends_on: 0,
             last_batch: 0,
-            turn: Turn::None,
+            wait_phase: WaitPhase::Idle,
             unfinished: None,
             slices_ns: 0,
             last_command: None,

@@ -1,35 +1,34 @@
 //! What a handler works with: its arguments, its reply, the keys it locked. A read context has no way to write.
 
 use crate::args::Args;
-use crate::blocking;
 use crate::client::Client;
-use crate::command::Registered;
+use crate::command::CommandRow;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::apply::Thresholds;
-use crate::keyspace::codec::{self, BadEffect};
-use crate::keyspace::db::Db;
-use crate::keyspace::entry::{Entry, Kind};
-use crate::keyspace::index::{Definition, Indexes};
-use crate::keyspace::index_set::IndexRef;
-use crate::keyspace::locked::Garbage;
-use crate::keyspace::object::Object;
-use crate::keyspace::packed::Pair;
-use crate::keyspace::shard::Shard;
-use crate::keyspace::sorted_set::Form;
-use crate::keyspace::tracked::Readers;
-use crate::keyspace::watched::Watched;
-use crate::keyspace::{Applied, Cause, Effect, HashRef, Key, Locked, Scalar, SortedSetRef, Usage, Value};
-use crate::news::News;
+use crate::news::PendingNotifications;
 use crate::panics;
 use crate::settings::events;
 use crate::stats::WorkerStats;
 use crate::tracking::Reason;
 use crate::waiting::Blocked;
+use crate::waiting::keys::{Offer, note_ready};
+use keyspace::db::Db;
+use keyspace::effects::codec;
+use keyspace::index::Definition;
+use keyspace::interest::readers::Readers;
+use keyspace::interest::watchers::Watched;
+use keyspace::shard::Shard;
+use keyspace::types::hash::Pair;
+use keyspace::types::{Object, RecordFields, hash};
+use keyspace::{
+    Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Thresholds,
+    Touch, Touches, Usage, Value, ValueType,
+};
 use resp::Reply;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The context of a command that only looks.
@@ -40,7 +39,7 @@ pub struct ReadCx<'a> {
     pub reply: Reply<'a>,
     pub keys: View<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command that may change keys.
@@ -51,7 +50,7 @@ pub struct WriteCx<'a> {
     pub reply: Reply<'a>,
     pub keys: Recorder<'a>,
     pub random: &'a mut fastrand::Rng,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
 }
 
 /// The context of a command about the server or its own connection.
@@ -62,7 +61,7 @@ pub struct ServerCx<'a> {
     pub args: Args<'a>,
     pub reply: Reply<'a>,
     pub now_ms: u64,
-    pub command: &'static Registered,
+    pub command: &'static CommandRow,
     /// What the connection has to do after this command.
     pub after: After,
 }
@@ -93,7 +92,7 @@ pub enum After {
 
 impl ReadCx<'_> {
     /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
-    /// [`Keys::Walk`](crate::command::Keys::Walk): they hold no locks, unless they are part of something that holds
+    /// [`Locks::Walk`](crate::command::Locks::Walk): they hold no locks, unless they are part of something that holds
     /// them all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))
@@ -151,7 +150,7 @@ pub struct View<'a> {
     /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
     overdue: RefCell<BTreeSet<Vec<u8>>>,
     /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
-    news: Option<&'a News>,
+    news: Option<&'a PendingNotifications>,
     events: u32,
     /// A shard could not be locked.
     met_busy: Cell<bool>,
@@ -159,6 +158,8 @@ pub struct View<'a> {
     seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     reads_index: bool,
+    /// The command is served after a wait: all keys but these are absent to it.
+    offer: Option<Arc<Offer>>,
 }
 
 impl<'a> View<'a> {
@@ -178,6 +179,7 @@ impl<'a> View<'a> {
             met_busy,
             seen: Cell::new(0),
             reads_index: false,
+            offer: None,
         }
     }
 
@@ -185,6 +187,18 @@ impl<'a> View<'a> {
     pub(crate) fn without_touching(mut self) -> View<'a> {
         self.touch = false;
         self
+    }
+
+    /// Shows these keys alone.
+    pub(crate) fn offered(mut self, offer: Arc<Offer>) -> View<'a> {
+        self.offer = Some(offer);
+        self
+    }
+
+    /// True when the command may touch a key: one that is served after a wait sees what it is offered.
+    #[inline]
+    fn is_offered(&self, key: Key<'_>) -> bool {
+        self.offer.as_ref().is_none_or(|offer| offer.has(key))
     }
 
     /// Shows indexes as the sorted sets that they are. Everything is locked.
@@ -200,7 +214,7 @@ impl<'a> View<'a> {
 
     /// Notes what happens in `news`, as far as somebody may want to hear of it.
     #[inline]
-    pub(crate) fn tell_to(&mut self, news: &'a News, events: u32) {
+    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: u32) {
         self.news = Some(news);
         self.events = events;
     }
@@ -241,6 +255,9 @@ impl<'a> View<'a> {
     /// The entry of a key in any database.
     #[inline]
     pub fn entry_in(&self, db: usize, key: Key<'_>) -> Option<&Entry> {
+        if !self.is_offered(key) {
+            return None;
+        }
         let entry = self.locked.db(db, key).entry(key)?;
         if Db::is_overdue(entry, self.now_ms) {
             if db == self.db {
@@ -277,30 +294,26 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Tells what an effect that is about to be recorded ends or begins beside what its handler tells: keys whose time
-    /// had come, and keys that are new.
+    /// Notes what an effect that is about to be recorded ends or begins beside what its handler tells: keys that had
+    /// expired, and keys that are new.
     #[inline(never)]
-    fn foretell(&self, db: usize, effect: &Effect<'_>) {
-        match *effect {
-            Effect::StringSet { key, .. }
-            | Effect::StringWrite { key, .. }
-            | Effect::HashSet { key, .. }
-            | Effect::SortedSetAdd { key, .. }
-            | Effect::Put { key, .. } => self.foretell_value(db, key, false),
-            Effect::Rename { to, .. } => self.foretell_value(db, to, true),
-            Effect::Copy { to, to_db, .. } => self.foretell_value(to_db, to, true),
-            Effect::Move { key, to_db } => self.foretell_value(to_db, key, true),
-            Effect::Delete { key, cause: Cause::Expired } => {
-                if let Some(entry) = self.locked.db(db, key).entry(key) {
-                    self.notify_expired(db, key, entry);
+    fn notify_expired_or_new(&self, db: usize, effect: &Effect<'_>) {
+        let Touches::Keys(touches) = effect.touches(db) else { return };
+        for Touch { db, key, fate } in touches {
+            match fate {
+                Fate::Gains { replaces } => self.notify_new(db, key, replaces),
+                Fate::Gone(Cause::Expired) => {
+                    if let Some(entry) = self.locked.db(db, key).entry(key) {
+                        self.notify_expired(db, key, entry);
+                    }
                 }
+                Fate::Gone(Cause::Deleted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
             }
-            _ => {}
         }
     }
 
     /// A key gets a value, and is new if it had none; or counts as new, since what it had goes first.
-    fn foretell_value(&self, db: usize, key: Key<'_>, replaced: bool) {
+    fn notify_new(&self, db: usize, key: Key<'_>, replaced: bool) {
         let entry = self.locked.db(db, key).entry(key);
         let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
         if let Some(entry) = overdue {
@@ -308,6 +321,45 @@ impl<'a> View<'a> {
         }
         if replaced || entry.is_none() || overdue.is_some() {
             self.notify_in(db, events::NEW_KEY, "new", key);
+        }
+    }
+
+    /// Notes the events of an effect that was recorded elsewhere. Which command it was is not known: the events are those
+    /// of the plainest command with that effect.
+    #[cold]
+    fn notify_replayed(&self, db: usize, effect: &Effect<'_>, emptied: bool) {
+        let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, events::GENERIC, event, key);
+        match *effect {
+            Effect::Change { key, change } => {
+                // Elements that have expired were told of when they were removed.
+                if change.fate() != Fate::Loses(Cause::Expired) {
+                    let class = events::of_letter(change.value_type().event_letter);
+                    self.notify_in(db, class, change.event(), key);
+                    if emptied {
+                        generic(db, "del", key);
+                    }
+                }
+            }
+            Effect::Delete { key, cause: Cause::Deleted } => generic(db, "del", key),
+            Effect::Deadline { key, deadline } => {
+                generic(db, if deadline.is_some() { "expire" } else { "persist" }, key);
+            }
+            Effect::Rename { from, to } => {
+                generic(db, "rename_from", from);
+                generic(db, "rename_to", to);
+            }
+            Effect::Copy { to, to_db, .. } => generic(to_db, "copy_to", to),
+            Effect::Move { key, to_db } => {
+                generic(db, "move_from", key);
+                generic(to_db, "move_to", key);
+            }
+            Effect::Put { key, .. } => generic(db, "restore", key),
+            Effect::Delete { cause: Cause::Expired, .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. }
+            | Effect::Define { .. }
+            | Effect::Undefine { .. } => {}
         }
     }
 
@@ -444,6 +496,16 @@ impl<'a> View<'a> {
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
     }
 
+    /// The locks, once everything is read.
+    pub(crate) fn into_locked(self) -> Locked<'a> {
+        self.locked
+    }
+
+    /// To be changed by effects that were recorded elsewhere.
+    pub(crate) fn into_follower(self, engine: &'a Engine) -> Recorder<'a> {
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects: None, changes: 0, written: Vec::new() }
+    }
+
     /// True when a shard could not be locked: what was found is not all there is.
     pub(crate) fn has_met_busy(&self) -> bool {
         self.met_busy.get()
@@ -468,20 +530,6 @@ fn goes_with_its_fields(entry: &Entry, now_ms: u64) -> bool {
     let is_hash = matches!(entry.object(), Some(Object::Hash(_)));
     is_hash && entry.deadline().is_none_or(|deadline| deadline > now_ms)
 }
-
-/// Hands effects to the journal as one batch, while what they have changed is locked.
-pub(crate) fn hand_over(engine: &Engine, batch: &mut Vec<u8>, locked: &mut Locked<'_>) -> u64 {
-    let sequence = engine.persistence.append(batch);
-    match batch.capacity() > BATCH_BYTES_KEPT {
-        true => *batch = Vec::new(),
-        false => batch.clear(),
-    }
-    locked.set_changed_by(sequence);
-    sequence
-}
-
-/// The largest buffer for effects that is kept for the next batch.
-const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
 /// The locked part of the keyspace, to be read and changed by recording effects.
 pub struct Recorder<'a> {
@@ -524,27 +572,31 @@ impl<'a> Recorder<'a> {
         if self.engine.stamps.load(Relaxed) {
             self.note_written(db, effect);
         }
-        self.record_alone(db, effect)
+        self.changes += 1;
+        let applied = self.record_alone(db, effect);
+        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
+            self.view.stats.expired_keys.add(1);
+        }
+        applied
     }
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         panics::note_effect();
-        self.changes += 1;
         if self.engine.watches.load(Relaxed) > 0 {
-            self.view.locked.tell_watchers(db, effect, self.view.now_ms);
+            self.view.locked.notify_watchers(db, effect, self.view.now_ms);
         }
         if self.view.events != 0 {
-            self.view.foretell(db, effect);
+            self.view.notify_expired_or_new(db, effect);
         }
         if self.engine.tracking.any() {
-            self.note_stale(effect);
+            self.note_stale(db, effect);
         }
-        let applied = self.view.locked.apply(db, effect, self.thresholds);
-        if self.engine.blocking.any()
+        let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
+        if self.engine.waiters.any()
             && let Some(news) = self.view.news
         {
-            blocking::note_ready(news, &self.view.locked, db, effect);
+            note_ready(news, &self.view.locked, db, effect);
         }
         if let Some(batch) = &mut self.effects {
             match *effect {
@@ -566,25 +618,43 @@ impl<'a> Recorder<'a> {
                 _ => codec::encode(db, effect, batch),
             }
         }
-        if let Effect::HashDelete { key, cause: Cause::Expired, .. } = *effect {
-            self.view.notify_in(db, events::HASH, "hexpired", key);
+        if let Effect::Change { key, change } = effect
+            && change.fate() == Fate::Loses(Cause::Expired)
+        {
+            self.view.notify_in(db, events::HASH, "hexpired", *key);
             if applied.emptied {
-                self.view.notify_in(db, events::GENERIC, "del", key);
+                self.view.notify_in(db, events::GENERIC, "del", *key);
             }
         }
-        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
-            self.view.stats.expired_keys.add(1);
-        }
         applied
+    }
+
+    /// Makes an effect true that was recorded elsewhere, and publishes it as if its command had run here. What it defines is
+    /// made ready when clients read meanwhile.
+    pub(crate) fn replay(&mut self, db: usize, effect: &Effect<'_>, is_live: bool) {
+        if !is_live && effect.touches(db).is_definition() {
+            self.view.locked.apply(db, effect, &self.thresholds);
+            return;
+        }
+        let applied = self.record_alone(db, effect);
+        if self.view.events != 0 {
+            self.view.notify_replayed(db, effect, applied.emptied);
+        }
+    }
+
+    /// Makes an effect on whole databases true for some keys alone.
+    pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
+        self.view.locked.apply_where(db, effect, counts);
     }
 
     /// Notes which fields a command sets in a record, for [`Recorder::stamp_written`].
     #[cold]
     fn note_written(&mut self, db: usize, effect: &Effect<'_>) {
-        let (key, set): (Key<'_>, &[Pair<'_>]) = match *effect {
-            Effect::HashSet { key, fields, .. } => (key, fields),
-            Effect::HashDelete { key, cause: Cause::Deleted, .. } => (key, &[]),
-            _ => return,
+        let Effect::Change { key, change } = *effect else { return };
+        let set: &[Pair<'_>] = match change.record_fields() {
+            RecordFields::Set(fields) => fields,
+            RecordFields::Named(_) if change.fate() == Fate::Loses(Cause::Deleted) => &[],
+            RecordFields::Named(_) | RecordFields::Any | RecordFields::None => return,
         };
         let at = match self.written.iter().position(|record| record.db == db && record.name == key.name) {
             Some(at) => at,
@@ -615,7 +685,7 @@ impl<'a> Recorder<'a> {
         for Written { db, name, set } in std::mem::take(&mut self.written) {
             let key = Key::new(&name);
             let within = self.view.locked.db(db, key);
-            let is_hash = |entry: &Entry| matches!(within.value(entry, self.view.now_ms), Value::Hash(_));
+            let is_hash = |entry: &Entry| ValueType::of(entry).is(&hash::TYPE);
             if !within.entry(key).is_some_and(is_hash) {
                 continue;
             }
@@ -625,28 +695,37 @@ impl<'a> Recorder<'a> {
             let stamps = stamping.filter(|definition| !set.contains(&definition.field));
             let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
             if !stamps.is_empty() {
-                self.record_alone(db, &Effect::HashSet { key, fields: &stamps, keep_deadlines: true });
+                self.changes += 1;
+                self.record_alone(
+                    db,
+                    &Effect::change(key, hash::Change::Set { fields: &stamps, keep_deadlines: true }),
+                );
             }
         }
     }
 
-    /// From here on these are the indexes. Everything is locked.
-    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) {
-        self.view.locked.set_indexes(indexes);
-    }
-
     /// Notes that what clients have read of keys is no longer so.
     #[inline(never)]
-    fn note_stale(&mut self, effect: &Effect<'_>) {
+    fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
         let Some(news) = self.view.news else { return };
         let tracking = &self.engine.tracking;
-        let Some(keys) = effect.changed_keys() else {
-            self.view.locked.forget_tracked();
-            tracking.note_all_forgotten();
-            return news.all_stale();
+        let touches = match effect.touches(db) {
+            Touches::Keys(touches) => touches,
+            Touches::Emptied(_) | Touches::Swapped(..) => {
+                self.view.locked.forget_tracked();
+                tracking.note_all_forgotten();
+                return news.all_stale();
+            }
+            Touches::Definition => return,
         };
-        let reason = if effect.is_expiry() { Reason::Expired } else { Reason::Changed };
-        for key in keys {
+        for Touch { key, fate, .. } in touches {
+            let reason = match fate {
+                Fate::Read => continue,
+                Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
+                Fate::Gone(Cause::Deleted) | Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => {
+                    Reason::Changed
+                }
+            };
             let readers = self.view.locked.tracked_mut(key).forget(key.name);
             if let Some(readers) = &readers {
                 tracking.note_forgotten(readers.len());
@@ -665,15 +744,8 @@ impl<'a> Recorder<'a> {
 
     /// What was recorded is left to be read.
     pub(crate) fn into_view(self) -> View<'a> {
+        self.view.stats.changes.add(self.changes);
         self.view
-    }
-
-    /// Hands what was recorded to the journal as one batch. IMPORTANT: while the locks are held, so that the journal
-    /// has the changes of every key in the order in which they were made.
-    #[inline]
-    pub(crate) fn hand_over(&mut self) -> Option<u64> {
-        let batch = self.effects.as_mut().filter(|batch| !batch.is_empty())?;
-        Some(hand_over(self.engine, batch, &mut self.view.locked))
     }
 
     /// How long the batch is so far.
@@ -681,9 +753,10 @@ impl<'a> Recorder<'a> {
         self.effects.as_ref().map_or(0, |effects| effects.len())
     }
 
-    /// Takes what effects have emptied, to be freed elsewhere.
-    pub fn take_garbage(&mut self) -> Garbage {
-        self.view.locked.take_garbage()
+    /// The locks, once everything is recorded: counts the changes, and leaves the rest to the commit.
+    pub(crate) fn finish(self) -> Locked<'a> {
+        self.view.stats.changes.add(self.changes);
+        self.view.locked
     }
 
     /// Who watches keys in the shard of a key.
@@ -699,11 +772,14 @@ impl<'a> Recorder<'a> {
 
     /// Makes every key of the locked shards anew from its own image.
     pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
-        self.view.locked.remake(self.thresholds)
+        self.view.locked.remake(&self.thresholds)
     }
 
     /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
     pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
+        if !self.view.is_offered(key) {
+            return false;
+        }
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_overdue(entry, now_ms)) else {
             return false;
@@ -723,24 +799,25 @@ impl<'a> Recorder<'a> {
     /// Makes ready to change the hash at a key: what is past its time goes first, so that what is recorded next is
     /// exact. An error when the key holds something else.
     pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
+        if !self.view.is_offered(key) {
+            return Ok(());
+        }
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
-        let names = match entry.kind() {
-            _ if Db::is_overdue(entry, now_ms) => {
-                self.expire_if_overdue(self.view.db, key);
-                return Ok(());
-            }
-            Kind::PackedHash => return Ok(()),
-            Kind::Text | Kind::Number | Kind::PackedSortedSet => return Err(CommandError::WrongType),
-            Kind::Object => match entry.object() {
-                Some(Object::Hash(table)) if table.overdue(now_ms) == 0 => return Ok(()),
-                Some(Object::Hash(table)) => table.overdue_names(now_ms, usize::MAX),
-                _ => return Err(CommandError::WrongType),
-            },
+        if Db::is_overdue(entry, now_ms) {
+            self.expire_if_overdue(self.view.db, key);
+            return Ok(());
+        }
+        if !ValueType::of(entry).is(&hash::TYPE) {
+            return Err(CommandError::WrongType);
+        }
+        let names = match entry.object() {
+            Some(Object::Hash(table)) if table.overdue(now_ms) > 0 => table.overdue_names(now_ms, usize::MAX),
+            _ => return Ok(()),
         };
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
         self.view.stats.expired_fields.add(names.len() as u64);
-        self.record(&Effect::HashDelete { key, fields: &names, cause: Cause::Expired });
+        self.record(&Effect::change(key, hash::Change::Delete { fields: &names, cause: Cause::Expired }));
         Ok(())
     }
 
@@ -757,12 +834,9 @@ impl<'a> Recorder<'a> {
         self.view.sorted_set(key)
     }
 
-    /// The form of a sorted set that comes whole; `None` when it is small by the settings.
-    pub(crate) fn form_of_sorted_set(&self, members: &[(f64, &[u8])]) -> Option<Form> {
-        let longest = members.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
-        let Thresholds { sorted_set_entries_max, sorted_set_value_bytes_max, .. } = self.thresholds;
-        let is_small = members.len() <= sorted_set_entries_max && longest <= sorted_set_value_bytes_max;
-        (!is_small).then_some(Form::Large)
+    /// When a small value becomes a large one.
+    pub(crate) fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
     }
 
     /// Removes whatever has expired from the selected database, as far as it is locked: whoever counts must not count it.

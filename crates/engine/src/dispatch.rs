@@ -2,15 +2,14 @@
 //! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
 
 use crate::args::Args;
-use crate::blocking::Turn;
 use crate::client::Client;
-use crate::command::{Flags, Handler, Keys, Registered};
-use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx, hand_over};
+use crate::command::{CommandRow, Flags, Handler, Locks};
+use crate::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx};
 use crate::engine::{Ahead, Engine, Worker};
 use crate::error::CommandResult;
-use crate::keyspace::locked::Garbage;
-use crate::keyspace::{Key, Locked};
 use crate::panics;
+use crate::waiting::keys::WaitPhase;
+use keyspace::{Key, Locked};
 use resp::{Reply, Request};
 
 impl Engine {
@@ -20,7 +19,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -36,20 +35,18 @@ impl Engine {
             ahead.release();
             return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
         }
-        let (locked, first_key) = match command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                let at = usize::from(first);
+        let (mut locked, first_key) = match command.keys.locks {
+            Locks::Key(at) => {
+                let at = usize::from(at);
                 let key = Key::new(request.arg(at));
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
-            keys => {
+            locks => {
                 ahead.release();
-                let locked = match keys {
-                    Keys::Range { .. } | Keys::Counted { .. } => {
-                        self.keyspace.lock_keys_unless_busy(registered.keys(request))
-                    }
-                    Keys::Everything => self.keyspace.lock_all_unless_busy(),
-                    Keys::None | Keys::Walk => Some(self.keyspace.lock_none()),
+                let locked = match locks {
+                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Locks::Everything => self.keyspace.lock_all_unless_busy(),
+                    Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
                 };
                 (locked.ok_or_else(|| self.busy())?, None)
             }
@@ -60,15 +57,14 @@ impl Engine {
             let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
             return self.run_on_index(worker, client, registered, request, reply, after);
         }
-        let may_serve = matches!(command.handler, Handler::Write(_)) && self.blocking.any();
-        let (result, garbage) = match may_serve || command.flags.has(Flags::BLOCKING) {
-            false => {
-                let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-                self.run_under(worker, client, registered, request, reply, locked, first_key, false)
-            }
-            true => self.run_among_waiters(worker, client, registered, request, out, locked, first_key, after),
-        };
-        self.free(garbage);
+        let reply_at = out.len();
+        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+        let result = self.run_under(worker, client, registered, request, reply, &mut locked, first_key, false);
+        if command.flags.has(Flags::BLOCKING)
+            && let Some(blocked) = self.begin_wait(client, registered, request, out, reply_at, &mut locked)
+        {
+            *after = After::Block(blocked);
+        }
         result
     }
 
@@ -78,7 +74,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -99,7 +95,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -118,19 +114,14 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: &mut Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
-        let only_key = match registered.command.keys {
-            Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                Some((usize::from(first), Key::new(request.arg(usize::from(first)))))
-            }
-            _ => None,
-        };
+        let only_key = registered.only_key(request);
         let result = match registered.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
@@ -140,21 +131,18 @@ impl Engine {
                 self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
             }
             _ if self.meets_index(locked, client.db, registered, request, only_key) => {
-                self.run_on_index_under(worker, client, registered, request, reply.lend(), locked.lend())
+                self.run_on_index_under(worker, client, registered, request, reply.lend(), locked)
             }
             _ => {
-                let lent = match only_key {
+                let mut lent = match only_key {
                     Some((_, key)) => locked.lend_key(key),
                     None => locked.lend(),
                 };
-                let (result, garbage) =
-                    self.run_under(worker, client, registered, request, reply.lend(), lent, only_key, false);
-                self.free(garbage);
-                result
+                self.run_under(worker, client, registered, request, reply.lend(), &mut lent, only_key, false)
             }
         };
         // Nor does anybody wait for a key: the reply of one whose time is up stands.
-        client.turn = Turn::None;
+        client.wait_phase = WaitPhase::Idle;
         self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
             worker.books.stats.commands[registered.index].failed.add(1);
@@ -178,67 +166,52 @@ impl Engine {
         after
     }
 
-    /// Hands the effects that were gathered to the journal, as one batch, tells what has happened, and serves who has
-    /// waited for it.
-    pub(crate) fn hand_over(&self, worker: &mut Worker, client: &mut Client, locked: &mut Locked<'_>) {
-        let mut sequence = 0;
-        if !worker.effects.is_empty() {
-            sequence = hand_over(self, &mut worker.effects, locked);
-            client.last_batch = sequence;
-            client.depends_on = client.depends_on.max(sequence);
-        }
-        self.tell(&worker.news, sequence, client.id());
-        self.serve_ready(worker, locked);
-    }
-
-    /// Runs the handler of a command under locks. Returns what it has left to be freed.
+    /// Runs the handler of a command under locks, and commits what it has recorded.
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    pub(crate) fn run_under<'a>(
-        &'a self,
-        worker: &'a mut Worker,
-        client: &'a mut Client,
-        registered: &'static Registered,
-        request: Request<'a>,
-        reply: Reply<'a>,
-        locked: Locked<'a>,
-        first_key: Option<(usize, Key<'a>)>,
+    pub(crate) fn run_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        locked: &mut Locked<'_>,
+        first_key: Option<(usize, Key<'_>)>,
         on_index: bool,
-    ) -> (CommandResult, Garbage) {
+    ) -> CommandResult {
         let command = registered.command;
-        let (now_ms, gathering) = (worker.now_ms, worker.gathering);
+        let now_ms = worker.now_ms;
         let stats = &worker.books.stats;
-        let mut view = View::new(locked, client.db, now_ms, self.usage(&mut worker.random), stats);
-        view.tell_to(&worker.news, self.events_told(command.handler));
+        let mut view = View::new(locked.lend(), client.db, now_ms, self.usage(&mut worker.random), stats);
+        view.notify_through(&worker.batch.notifications, self.events_told(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
         if on_index {
             view = view.with_indexes();
         }
+        if let Some(offer) = client.offer() {
+            view = view.offered(offer);
+        }
         let random = &mut worker.random;
         let args = Args::new(request, registered.name_args, first_key);
-        match command.handler {
+        let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
                 let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
                 }
-                let seen = match command.keys {
+                let seen = match command.keys.locks {
                     // What is about the server, such as INFO, tells of no change that somebody could miss.
-                    Keys::Walk if !command.flags.has(Flags::READONLY) => 0,
+                    Locks::Walk if !command.flags.has(Flags::READONLY) => 0,
                     _ => cx.keys.seen(),
                 };
-                cx.client.depends_on = cx.client.depends_on.max(seen);
-                let (mut keys, mut handed_over) = (cx.keys, None);
+                let mut keys = cx.keys;
                 if keys.has_overdue() && self.may_expire() {
-                    let mut recorder = keys.into_recorder(self, &mut worker.effects);
+                    let mut recorder = keys.into_recorder(self, &mut worker.batch.effects);
                     recorder.expire_met();
-                    stats.changes.add(recorder.changes);
-                    if !gathering {
-                        handed_over = recorder.hand_over();
-                    }
                     keys = recorder.into_view();
                 }
                 if let Some(tracker) = &cx.client.tracker
@@ -250,18 +223,12 @@ impl Engine {
                         false => keys.remember(self, registered.keys(request), cx.client.id()),
                     }
                 }
-                if !gathering {
-                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
-                }
-                (result, Vec::new())
+                (result, seen, keys.into_locked().take_garbage())
             }
             Handler::Write(handler) => {
-                let batch_bytes = worker.effects.len();
-                let passed = self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request);
-                if passed.is_err() {
-                    return (passed, Vec::new());
-                }
-                let keys = view.into_recorder(self, &mut worker.effects);
+                let batch_bytes = worker.batch.effects.len();
+                self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request)?;
+                let keys = view.into_recorder(self, &mut worker.batch.effects);
                 let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
@@ -270,25 +237,14 @@ impl Engine {
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }
-                stats.changes.add(cx.keys.changes);
-                let handed_over = if gathering { None } else { cx.keys.hand_over() };
-                if !gathering {
-                    self.tell(&worker.news, handed_over.unwrap_or(0), cx.client.id());
-                }
-                let seen = match handed_over {
-                    Some(sequence) => {
-                        cx.client.last_batch = sequence;
-                        sequence
-                    }
-                    None => cx.keys.locked().changed_by(),
-                };
-                cx.client.depends_on = cx.client.depends_on.max(seen);
-                (result, cx.keys.take_garbage())
+                let mut locked = cx.keys.finish();
+                (result, locked.changed_by(), locked.take_garbage())
             }
-            Handler::Server(_) | Handler::Script(_) | Handler::Container => {
-                drop(view);
-                (Ok(()), Vec::new())
-            }
-        }
+            Handler::Server(_) | Handler::Script(_) | Handler::Container => return Ok(()),
+        };
+        client.depends_on = client.depends_on.max(seen);
+        self.commit(worker, Some(client), locked);
+        self.free(garbage);
+        result
     }
 }

@@ -2,21 +2,16 @@
 //! whoever owns one calls `execute`.
 
 use crate::batch_limit::BATCH_BYTES_MAX;
-use crate::blocking::Blocking;
 use crate::chores::Chores;
 use crate::client::{Client, ReplyMode};
 use crate::clients::Clients;
-use crate::command::{Flags, Handler, Keys, Registered, registry};
+use crate::command::{CommandRow, Flags, Handler, KeyRange, Locks, registry};
+use crate::commit::PendingBatch;
 use crate::context::After;
 use crate::error::CommandError;
 use crate::host::{Clock, Host};
-use crate::keyspace::apply::Thresholds;
-use crate::keyspace::index::Indexes;
-use crate::keyspace::locked::{BATCH_MAX, Batch, Garbage};
-use crate::keyspace::{Key, Keyspace, Locked, Usage};
 use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
-use crate::news::News;
 use crate::panics;
 use crate::pause::Pause;
 use crate::persistence::{Forgetful, Persistence};
@@ -27,7 +22,13 @@ use crate::slowlog::SlowLog;
 use crate::stats::{Sampler, Totals, WorkerStats};
 use crate::tracking::Tracking;
 use crate::transaction::WatchList;
+use crate::waiting::keys::KeyWaiters;
 use crate::waiting::{Blocked, Event};
+use keyspace::Thresholds;
+use keyspace::index::Indexes;
+use keyspace::locked::{BATCH_MAX, Batch, Garbage};
+use keyspace::types::{hash, sorted_set};
+use keyspace::{Key, Keyspace, Locked, Usage};
 use locks::{Mutex, RwLock, rank};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
@@ -71,8 +72,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
-    /// Who waits for keys.
-    pub(crate) blocking: Blocking,
+    /// Clients that wait for keys.
+    pub(crate) waiters: KeyWaiters,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
     /// How often what walks had gathered became of no use.
@@ -113,17 +114,13 @@ pub struct Worker {
     pub now_ms: u64,
     /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
     pub secrets: Vec<usize>,
-    /// Effects of the command being executed, as the journal wants them.
-    pub(crate) effects: Vec<u8>,
-    /// What has happened to keys meanwhile.
-    pub(crate) news: News,
+    /// What was recorded and not committed yet.
+    pub(crate) batch: PendingBatch,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.
     pub(crate) script_reply: Vec<u8>,
     pub(crate) script_request: OwnedRequest,
-    /// The effects of several commands are gathered into one batch.
-    pub(crate) gathering: bool,
     /// A script runs: what is executed is what it calls.
     pub(crate) in_script: bool,
     /// When the last command ended: where the next one's time begins.
@@ -221,7 +218,7 @@ impl Engine {
             persistence: Arc::new(Forgetful),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
-            blocking: Blocking::default(),
+            waiters: KeyWaiters::default(),
             walks: AtomicUsize::new(0),
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),
@@ -252,12 +249,10 @@ impl Engine {
             random: fastrand::Rng::with_seed(seed),
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
-            effects: Vec::new(),
-            news: News::default(),
+            batch: PendingBatch::default(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
-            gathering: false,
             in_script: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
@@ -277,7 +272,7 @@ impl Engine {
     /// Notes how much has been done and how much memory is in use. Called about ten times a second.
     pub fn sample(&self) {
         self.remove_left_watches();
-        self.leave_left_lines();
+        self.leave_left_queues();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);
@@ -300,16 +295,14 @@ impl Engine {
         }
         for request in requests.take(BATCH_MAX) {
             let Ok(registered) = self.find(client, request) else { break };
-            match registered.command.keys {
-                Keys::Range { first, last, step: _ } if i16::from(first) == i16::from(last) => {
-                    keys.push(Key::new(request.arg(usize::from(first))));
-                }
-                _ if matches!(registered.command.handler, Handler::Script(_))
-                    && request.len() > 3
-                    && request.arg(2) == b"1" =>
-                {
-                    keys.push(Key::new(request.arg(3)));
-                }
+            match registered.command.keys.locks {
+                Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
+                Locks::Declared => match registered.found_keys(request).ranges[..] {
+                    [KeyRange { first, last, .. }] if first == last => {
+                        keys.push(Key::new(request.arg(first as usize)));
+                    }
+                    _ => break,
+                },
                 _ => break,
             }
         }
@@ -366,7 +359,7 @@ impl Engine {
         if let Ok(registered) = found
             && let Some(until_ms) =
                 self.pause.holds(|| self.may_write(client, registered, request), worker.monotonic_ms())
-            && !is_exempt_from_pause(registered)
+            && !registered.command.flags.has(Flags::PAUSE_EXEMPT)
             && self.gates(client, registered, request).is_ok()
         {
             client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
@@ -388,7 +381,7 @@ impl Engine {
             Err(_) if is_http(request) => after = After::Close,
             Err(ref error) => {
                 count_rejected(worker, request);
-                let ends_queue = |row: &Registered| row.command.flags.has(Flags::ENDS_QUEUE);
+                let ends_queue = |row: &CommandRow| row.command.flags.has(Flags::ENDS_QUEUE);
                 if registry().find(request.arg(0)).is_some_and(ends_queue) {
                     // IMPORTANT: it takes locks.
                     ahead.release();
@@ -409,7 +402,10 @@ impl Engine {
         if self.is_restricted() && client.depends_on > depended_on {
             self.hide_what_is_not_kept(worker, client, out, reply_at, depended_on);
         }
-        if client.caching && client.transaction.is_none() && !found.as_ref().is_ok_and(|row| is_about_clients(row)) {
+        if client.caching
+            && client.transaction.is_none()
+            && !found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::KEEPS_CACHING))
+        {
             // It was for this command, or for this transaction.
             client.caching = false;
         }
@@ -417,7 +413,7 @@ impl Engine {
             ReplyMode::On => {}
             // What tells of subscriptions is no reply, whatever it looks like in RESP2.
             ReplyMode::Off | ReplyMode::Skipping
-                if found.as_ref().is_ok_and(|row| row.full_name.ends_with("subscribe"))
+                if found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::SENDS_MESSAGES))
                     && out.get(reply_at).is_none_or(|byte| *byte != b'-') => {}
             ReplyMode::Off => silence(out, reply_at, &mut after),
             ReplyMode::SkipNext => client.reply_mode = ReplyMode::Skipping,
@@ -425,6 +421,11 @@ impl Engine {
                 silence(out, reply_at, &mut after);
                 client.reply_mode = ReplyMode::On;
             }
+        }
+        if self.has_deferred() {
+            // IMPORTANT: it takes locks.
+            ahead.release();
+            self.serve_deferred(worker);
         }
         match after {
             After::Continue => Flow::Continue,
@@ -463,7 +464,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
     ) {
@@ -494,7 +495,7 @@ impl Engine {
 
     /// The row of a request's command, once it has passed the gates that do not depend on state.
     #[inline]
-    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+    fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
         let name = request.arg(0);
         let registered = match client.last_command {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
@@ -520,7 +521,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
@@ -582,13 +583,13 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) {
         let ended_ns = self.clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
-        if !worker.gathering {
+        if !worker.batch.is_atomic {
             // A command that took long must not make the next one of its pipeline see the past. Those of a transaction
             // see one instant.
             worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
@@ -601,7 +602,7 @@ impl Engine {
             books.histograms.add(registered.index, took_ns);
         }
         self.note_slow(worker, client, registered, request, took_ns);
-        if self.monitors.any() && !registered.command.flags.has(Flags(Flags::SKIP_MONITOR.0 | Flags::ADMIN.0)) {
+        if self.monitors.any() && !registered.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
             self.feed_monitors(worker, client, request);
         }
     }
@@ -631,10 +632,14 @@ impl Engine {
     #[inline]
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
-            hash_entries_max: self.settings.hash_max_listpack_entries() as usize,
-            hash_value_bytes_max: self.settings.hash_max_listpack_value() as usize,
-            sorted_set_entries_max: self.settings.zset_max_listpack_entries() as usize,
-            sorted_set_value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            hash: hash::Thresholds {
+                entries_max: self.settings.hash_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.hash_max_listpack_value() as usize,
+            },
+            sorted_set: sorted_set::Thresholds {
+                entries_max: self.settings.zset_max_listpack_entries() as usize,
+                value_bytes_max: self.settings.zset_max_listpack_value() as usize,
+            },
         }
     }
 
@@ -652,7 +657,7 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &Client,
-        registered: &Registered,
+        registered: &CommandRow,
         request: Request<'_>,
         took_ns: u64,
     ) {
@@ -689,10 +694,8 @@ impl Engine {
 /// Forgets what a command had begun that panicked without having changed a key.
 #[cold]
 fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
-    worker.gathering = false;
     worker.in_script = false;
-    worker.effects.clear();
-    worker.news = News::default();
+    worker.batch = PendingBatch::default();
     client.unfinished = None;
     *after = After::Continue;
 }
@@ -730,18 +733,8 @@ fn count_rejected(worker: &Worker, request: Request<'_>) {
     }
 }
 
-/// True for CLIENT and its subcommands.
-fn is_about_clients(registered: &Registered) -> bool {
-    registered.full_name.starts_with("client|")
-}
-
-/// Commands that a pause does not hold, or nobody could end it.
-fn is_exempt_from_pause(registered: &Registered) -> bool {
-    is_about_clients(registered) || matches!(registered.command.name, "hello" | "auth" | "quit" | "reset")
-}
-
 /// The row of a container's subcommand; the container itself when none is named, as COMMAND may be called alone.
-fn subcommand(container: &'static Registered, request: Request<'_>) -> Result<&'static Registered, CommandError> {
+fn subcommand(container: &'static CommandRow, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
     if request.len() < 2 {
         return Ok(container);
     }

@@ -4,9 +4,10 @@
 
 use crate::context::View;
 use crate::engine::{Engine, Worker};
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Cause, Effect, Key, Usage};
 use crate::settings::events;
+use keyspace::DATABASES;
+use keyspace::types::hash;
+use keyspace::{Cause, Effect, Key, Usage};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys removed under one lock: tens of microseconds.
@@ -23,6 +24,9 @@ impl Engine {
         // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
+        }
+        if self.has_deferred() {
+            self.serve_deferred(worker);
         }
         let started_ns = self.clock.monotonic_ns();
         let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);
@@ -53,10 +57,10 @@ impl Engine {
         // Nothing is created or used here: what is remembered of use does not matter.
         // Nobody waits here: whoever holds the shard for long (a snapshot of a huge value does) would keep all clients of this
         // thread waiting.
-        let Some(locked) = self.keyspace.try_lock_shard(shard) else { return false };
-        let mut view = View::new(locked, 0, worker.now_ms, Usage::Time, stats).without_touching();
-        view.tell_to(&worker.news, events::told(self.settings.notify_keyspace_events()));
-        let mut keys = view.into_recorder(self, &mut worker.effects);
+        let Some(mut locked) = self.keyspace.try_lock_shard(shard) else { return false };
+        let mut view = View::new(locked.lend(), 0, worker.now_ms, Usage::Time, stats).without_touching();
+        view.notify_through(&worker.batch.notifications, events::told(self.settings.notify_keyspace_events()));
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
         let mut any = false;
         for db in 0..DATABASES {
             let (overdue, fields) = {
@@ -78,15 +82,14 @@ impl Engine {
             {
                 let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
                 let cause = Cause::Expired;
-                keys.record_in(db, &Effect::HashDelete { key: Key::new(&name), fields: &fields, cause });
+                keys.record_in(db, &Effect::change(Key::new(&name), hash::Change::Delete { fields: &fields, cause }));
                 stats.expired_fields.add(fields.len() as u64);
             }
         }
-        stats.changes.add(keys.changes);
-        let sequence = keys.hand_over();
-        self.free(keys.take_garbage());
         any |= keys.forget_readers(KEYS_PER_LOCK);
-        self.tell(&worker.news, sequence.unwrap_or(0), 0);
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, &mut locked);
+        self.free(garbage);
         any
     }
 }

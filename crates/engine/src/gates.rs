@@ -2,57 +2,63 @@
 //! refuse; refuses to know what a command does.
 
 use crate::client::Client;
-use crate::command::{Command, Flags, Registered};
+use crate::command::{Command, CommandRow, Flags};
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::script::ProgramKind;
+use bitflags::bitflags;
 use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Reasons for which the gates are narrower than usual.
-mod restriction {
-    /// The data is being read: only commands that do not need it are let through.
-    pub(super) const LOADING: u8 = 1;
-    /// What would be changed could not be kept.
-    pub(super) const NO_WRITES: u8 = 2;
-    /// A script has been running for long.
-    pub(super) const BUSY: u8 = 4;
+bitflags! {
+    /// Reasons for which the gates are narrower than usual.
+    #[derive(Clone, Copy)]
+    struct Restrictions: u8 {
+        /// The data is being read: only commands that do not need it are let through.
+        const LOADING = 1;
+        /// What would be changed could not be kept.
+        const NO_WRITES = 1 << 1;
+        /// A script has been running for long.
+        const BUSY = 1 << 2;
+    }
 }
 
 impl Engine {
     /// Lets only those commands through that do not need the data, while it is being read.
     pub fn set_loading(&self, loading: bool) {
-        match loading {
-            true => self.restrictions.fetch_or(restriction::LOADING, Relaxed),
-            false => self.restrictions.fetch_and(!restriction::LOADING, Relaxed),
-        };
+        self.restrict(Restrictions::LOADING, loading);
     }
 
     /// Refuses writes with this sentence, or lets them through again.
     pub fn refuse_writes(&self, reason: Option<String>) {
-        match reason {
-            Some(reason) => {
-                *self.refusal.lock() = reason;
-                self.restrictions.fetch_or(restriction::NO_WRITES, Relaxed);
-            }
-            None => {
-                self.restrictions.fetch_and(!restriction::NO_WRITES, Relaxed);
-            }
+        let is_refused = reason.is_some();
+        if let Some(reason) = reason {
+            *self.refusal.lock() = reason;
         }
+        self.restrict(Restrictions::NO_WRITES, is_refused);
     }
 
     /// True while writes are refused.
     pub fn refuses_writes(&self) -> bool {
-        self.restrictions.load(Relaxed) & restriction::NO_WRITES != 0
+        self.restrictions().contains(Restrictions::NO_WRITES)
     }
 
     /// Says whether a script has been running for long: others are told so, instead of waiting.
     pub(crate) fn set_busy(&self, busy: bool) {
-        match busy {
-            true => self.restrictions.fetch_or(restriction::BUSY, Relaxed),
-            false => self.restrictions.fetch_and(!restriction::BUSY, Relaxed),
-        };
+        self.restrict(Restrictions::BUSY, busy);
         self.keyspace.set_busy(busy);
+    }
+
+    /// Adds or takes away a reason.
+    fn restrict(&self, restriction: Restrictions, is_on: bool) {
+        match is_on {
+            true => self.restrictions.fetch_or(restriction.bits(), Relaxed),
+            false => self.restrictions.fetch_and(!restriction.bits(), Relaxed),
+        };
+    }
+
+    fn restrictions(&self) -> Restrictions {
+        Restrictions::from_bits_retain(self.restrictions.load(Relaxed))
     }
 
     /// What is said to those who cannot be served while a script or function runs.
@@ -79,7 +85,7 @@ impl Engine {
     pub(crate) fn gates(
         &self,
         client: &Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
     ) -> CommandResult {
         let flags = registered.command.flags;
@@ -113,7 +119,7 @@ impl Engine {
 
     /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.
     #[cold]
-    pub(crate) fn may_write(&self, client: &Client, registered: &'static Registered, request: Request<'_>) -> bool {
+    pub(crate) fn may_write(&self, client: &Client, registered: &'static CommandRow, request: Request<'_>) -> bool {
         match &client.transaction {
             Some(transaction) if registered.command.flags.has(Flags::ENDS_QUEUE) => {
                 transaction.commands().any(|(row, request)| self.may_write_alone(row, request))
@@ -122,7 +128,7 @@ impl Engine {
         }
     }
 
-    fn may_write_alone(&self, registered: &'static Registered, request: Request<'_>) -> bool {
+    fn may_write_alone(&self, registered: &'static CommandRow, request: Request<'_>) -> bool {
         let Command { flags, declared, .. } = registered.command;
         let promises_not_to = || declared.and_then(|of| of(self, request.arg(1))).is_some_and(|flags| flags.no_writes);
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
@@ -142,14 +148,14 @@ impl Engine {
 
     #[cold]
     fn pass_restrictions(&self, flags: Flags) -> CommandResult {
-        let restrictions = self.restrictions.load(Relaxed);
-        if restrictions & restriction::LOADING != 0 && !flags.has(Flags::LOADING) {
+        let restrictions = self.restrictions();
+        if restrictions.contains(Restrictions::LOADING) && !flags.has(Flags::LOADING) {
             return Err(CommandError::Loading);
         }
-        if restrictions & restriction::BUSY != 0 && !flags.has(Flags::ALLOW_BUSY) {
+        if restrictions.contains(Restrictions::BUSY) && !flags.has(Flags::ALLOW_BUSY) {
             return Err(self.busy());
         }
-        if restrictions & restriction::NO_WRITES != 0 && flags.has(Flags::WRITE) {
+        if restrictions.contains(Restrictions::NO_WRITES) && flags.has(Flags::WRITE) {
             return Err(self.refusal());
         }
         Ok(())

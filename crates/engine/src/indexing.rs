@@ -1,19 +1,19 @@
 //! Indexes of records: how they come and go, and what commands may do with one as a key. Knows when an index is complete;
-//! refuses to know how records are found in it (`keyspace::index_set`).
+//! refuses to know how records are found in it (`keyspace::views::index_ref`).
 //!
 //! A new index is kept in step by every write from the moment it is known, and is filled a few records at a time while
 //! commands go on; since a record is put in by whoever meets it first, none is missed and none is there twice. It can be
 //! read, and is in the journal, when it is full.
 
 use crate::client::Client;
-use crate::command::{Handler, Keys, Registered};
+use crate::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
 use crate::context::{After, Recorder, View};
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::db::Db;
-use crate::keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::{Effect, Key, Locked, Usage};
+use keyspace::DATABASES;
+use keyspace::db::Db;
+use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
+use keyspace::{Definable, Effect, Key, Locked, Usage};
 use resp::{Reply, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -128,17 +128,12 @@ impl Engine {
         self.stamps.store(stamps, Relaxed);
     }
 
-    /// Makes a new index known, to be filled. Everything is locked.
-    pub(crate) fn begin_index(
-        &self,
-        locked: &mut Locked<'_>,
-        name: &[u8],
-        definition: Definition,
-    ) -> Result<Arc<Index>, CommandError> {
-        let (indexes, key) = (self.indexes(), Key::new(name));
+    /// True when an index of that name can be made: the error says why not. Everything is locked.
+    pub(crate) fn pass_index_limits(&self, locked: &Locked<'_>, name: &[u8]) -> CommandResult {
+        let indexes = self.indexes();
         let taken = match indexes.position(name).is_some() {
             true => Some("an index"),
-            false => self.any_has(locked, key).then_some("a key"),
+            false => self.any_has(locked, Key::new(name)).then_some("a key"),
         };
         if let Some(taken) = taken {
             let name = name.escape_ascii();
@@ -148,14 +143,53 @@ impl Engine {
             let text = format!("ERR there are {INDEXES_MAX} indexes, and every write looks at each: drop one first");
             return Err(CommandError::said(text));
         }
+        Ok(())
+    }
+
+    /// Makes a new index known, to be filled. Everything is locked.
+    pub(crate) fn begin_index(
+        &self,
+        locked: &mut Locked<'_>,
+        name: &[u8],
+        definition: Definition,
+    ) -> Result<Arc<Index>, CommandError> {
+        self.pass_index_limits(locked, name)?;
         let index = Arc::new(Index::new(name, definition));
-        let indexes = indexes.with(index.clone());
+        self.set_indexes(locked, self.indexes().with(index.clone()));
+        Ok(index)
+    }
+
+    /// From here on these are the indexes. Everything is locked.
+    fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
         locked.set_indexes(&indexes);
-        // For those who watch the name, a key has come.
-        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
         *self.indexes.write() = indexes;
         self.note_stamping();
-        Ok(index)
+    }
+
+    /// Makes the definition of an index true for its users: there is one that is defined so, or none of that name.
+    /// Everything is locked. On the server that made it, the index is full already; elsewhere it is built here.
+    pub(crate) fn define_index(&self, locked: &mut Locked<'_>, name: &[u8], definition: Option<&[u8]>) {
+        let (indexes, key) = (self.indexes(), Key::new(name));
+        let Some(definition) = definition.and_then(Definition::decode) else {
+            if indexes.position(name).is_some() {
+                self.set_indexes(locked, indexes.without(name));
+            }
+            return;
+        };
+        let index = match indexes.find(name) {
+            Some(known) if known.definition == definition => known.clone(),
+            _ => {
+                let index = Arc::new(Index::new(name, definition));
+                let indexes = indexes.without(name).with(index.clone());
+                let at = indexes.position(name).expect("it was just added");
+                self.set_indexes(locked, indexes);
+                locked.build_index(at);
+                index
+            }
+        };
+        index.set_built();
+        // For those who watch the name, a key has come.
+        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
     }
 
     /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
@@ -171,21 +205,25 @@ impl Engine {
                 locked.release_fairly();
             }
         }
-        let locked = self.keyspace.lock_all();
+        let mut locked = self.keyspace.lock_all();
         if !self.indexes().iter().any(|known| Arc::ptr_eq(known, index)) {
             return Err(CommandError::fixed("ERR the index was dropped before it was complete"));
         }
         let usage = Usage::Time;
-        let view = View::new(locked, 0, worker.now_ms, usage, &worker.books.stats);
-        let mut keys = view.into_recorder(self, &mut worker.effects);
+        let view = View::new(locked.lend(), 0, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
         self.finish_index(&mut keys, index);
-        Ok(keys.hand_over().unwrap_or(0))
+        keys.finish();
+        Ok(self.commit(worker, None, &mut locked).unwrap_or(0))
     }
 
     /// An index is full. Everything is locked.
     pub(crate) fn finish_index(&self, keys: &mut Recorder<'_>, index: &Arc<Index>) {
-        keys.record(&Effect::IndexSet { name: &index.name, definition: &index.definition.encode() });
-        index.set_built();
+        keys.record(&Effect::Define {
+            what: Definable::Index,
+            name: &index.name,
+            definition: &index.definition.encode(),
+        });
     }
 
     /// There is no index of that name any more. Everything is locked. False when there was none.
@@ -196,13 +234,9 @@ impl Engine {
         }
         match self.configured_indexes.read().contains(name) {
             // Or the next start would make it again.
-            true => keys.record(&Effect::IndexSet { name, definition: b"" }),
-            false => keys.record(&Effect::IndexDelete { name }),
+            true => keys.record(&Effect::Define { what: Definable::Index, name, definition: b"" }),
+            false => keys.record(&Effect::Undefine { what: Definable::Index, name }),
         };
-        let indexes = indexes.without(name);
-        keys.set_indexes(&indexes);
-        *self.indexes.write() = indexes;
-        self.note_stamping();
         true
     }
 
@@ -212,14 +246,14 @@ impl Engine {
         &self,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         first_key: Option<(usize, Key<'_>)>,
     ) -> bool {
         if let Some((_, key)) = first_key {
             return locked.db(db, key).indexes().position(key.name).is_some();
         }
-        if !matches!(registered.command.keys, Keys::Range { .. } | Keys::Counted { .. }) {
+        if registered.command.keys.locks != Locks::Keys {
             return false;
         }
         let Some((_, shard)) = locked.shards().next() else { return false };
@@ -233,7 +267,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -242,9 +276,7 @@ impl Engine {
             *after = After::Again;
             return Ok(());
         };
-        let result = self.run_on_index_under(worker, client, registered, request, reply, locked.lend());
-        self.serve_ready(worker, &mut locked);
-        result
+        self.run_on_index_under(worker, client, registered, request, reply, &mut locked)
     }
 
     /// The same under locks that there are.
@@ -253,29 +285,27 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
-        mut locked: Locked<'_>,
+        locked: &mut Locked<'_>,
     ) -> CommandResult {
         let indexes = self.indexes();
-        let met =
-            || registered.key_positions(request).filter_map(|at| indexes.find(request.arg(at)).map(|one| (at, one)));
-        let changed = met().find(|(at, _)| registered.writes_key_at(*at));
-        if let Some((_, index)) = changed {
+        let found = registered.found_keys(request);
+        let keys = || found.ranges.iter().flat_map(|range| range.positions().map(|at| (request.arg(at), range.flags)));
+        let met = || keys().filter_map(|(name, flags)| indexes.find(name).map(|index| (index, flags)));
+        if let Some((index, _)) = met().find(|(_, flags)| registered.refuses_index(*flags)) {
             return Err(is_index(&index.name));
         }
-        if let Some((_, index)) = met().find(|(_, index)| !index.is_built()) {
+        if let Some((index, _)) = met().find(|(index, _)| !index.is_built()) {
             let name = index.name.escape_ascii();
             return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
         }
         if !locked.holds_all() {
             return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
         }
-        self.expire_for_index(worker, client.db, &mut locked);
-        let (result, garbage) = self.run_under(worker, client, registered, request, reply, locked.lend(), None, true);
-        self.free(garbage);
-        result
+        self.expire_for_index(worker, client.db, locked);
+        self.run_under(worker, client, registered, request, reply, locked, None, true)
     }
 
     /// Locks everything, to read an index of a database. If much has expired or been written since one was read, some of
@@ -324,18 +354,12 @@ impl Engine {
         }
         let events = self.events_told(Handler::Container);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
-        view.tell_to(&worker.news, events);
-        let mut keys = view.into_recorder(self, &mut worker.effects);
+        view.notify_through(&worker.batch.notifications, events);
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
         keys.expire_everything();
-        worker.books.stats.changes.add(keys.changes);
-        self.free(keys.take_garbage());
-        if !worker.gathering {
-            let sequence = keys.hand_over().unwrap_or(0);
-            drop(keys);
-            self.tell(&worker.news, sequence, 0);
-        } else {
-            drop(keys);
-        }
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, locked);
+        self.free(garbage);
         locked.settle(db);
     }
 }
@@ -348,11 +372,11 @@ pub(crate) fn is_index(name: &[u8]) -> CommandError {
     ))
 }
 
-impl Registered {
-    /// True when the command may change the key at a position of its request.
-    fn writes_key_at(&self, at: usize) -> bool {
-        const READS_THE_REST: [&str; 4] = ["zrangestore", "zunionstore", "zinterstore", "zdiffstore"];
-        // WATCH is among them: no effect tells of an index.
-        matches!(self.command.handler, Handler::Write(_)) && (at == 1 || !READS_THE_REST.contains(&self.command.name))
+impl CommandRow {
+    /// True when a key with which the command does this may not be an index. WATCH is among those that take none: no
+    /// effect tells of an index.
+    fn refuses_index(&self, flags: KeyFlags) -> bool {
+        let may_be = !flags.writes() && self.command.flags.has(Flags::READS_INDEXES);
+        matches!(self.command.handler, Handler::Write(_)) && !may_be
     }
 }

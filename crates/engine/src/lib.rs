@@ -7,15 +7,16 @@
 
 #![deny(unsafe_code)]
 
+pub mod algorithms;
 pub mod args;
 mod batch_limit;
-mod blocking;
 pub mod chores;
 pub mod client;
 mod client_eviction;
 pub mod clients;
 pub mod command;
 mod commands;
+mod commit;
 pub mod context;
 mod dispatch;
 pub mod docs;
@@ -26,8 +27,6 @@ mod gates;
 pub mod host;
 pub mod indexing;
 pub mod journal_state;
-#[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
-pub mod keyspace;
 pub mod latency;
 pub mod monitor;
 mod news;
@@ -35,7 +34,6 @@ pub mod panics;
 pub mod pause;
 pub mod persistence;
 pub mod pubsub;
-pub mod pure;
 pub mod replay;
 pub mod restore;
 pub mod script;
@@ -44,6 +42,7 @@ pub mod slowlog;
 pub mod stats;
 pub mod tracking;
 pub mod transaction;
+mod value_reply;
 mod waiting;
 pub mod walk;
 

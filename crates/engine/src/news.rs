@@ -1,29 +1,29 @@
-//! What has happened to keys, for those who want to hear of it: gathered while a command runs, told when it is done, with
+//! What has happened to keys, for those who want to hear of it: pending while a command runs, told when it is done, with
 //! its locks still held, so that everybody hears of the changes of a key in the order in which they were made. Knows
 //! channels and how events are called; refuses to know who listens.
 
 use crate::engine::Engine;
-use crate::keyspace::tracked::Readers;
 use crate::settings::{ClientClass, events};
 use crate::tracking::Reason;
+use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// What a worker has yet to tell.
 #[derive(Default)]
-pub(crate) struct News(RefCell<Gathered>);
+pub(crate) struct PendingNotifications(RefCell<Pending>);
 
 #[derive(Default)]
-struct Gathered {
-    happenings: Vec<Happening>,
+struct Pending {
+    notifications: Vec<Notification>,
     /// The names of their keys, one behind the other.
     names: Vec<u8>,
     /// Keys that have got a value for which somebody waits, and the order in which they did.
     ready: BTreeMap<(usize, Box<[u8]>), usize>,
 }
 
-struct Happening {
+struct Notification {
     what: What,
     /// Where the key's name ends; it begins where that of the one before ends.
     name_end: usize,
@@ -38,11 +38,11 @@ enum What {
     AllStale,
 }
 
-impl News {
+impl PendingNotifications {
     /// True when nothing has happened that anybody wants to hear of.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.borrow().happenings.is_empty()
+        self.0.borrow().notifications.is_empty()
     }
 
     /// Notes that this has happened to a key of a database.
@@ -82,44 +82,44 @@ impl News {
     }
 
     fn add(&self, what: What, name: &[u8]) {
-        let Gathered { happenings, names, .. } = &mut *self.0.borrow_mut();
+        let Pending { notifications, names, .. } = &mut *self.0.borrow_mut();
         names.extend_from_slice(name);
-        happenings.push(Happening { what, name_end: names.len() });
+        notifications.push(Notification { what, name_end: names.len() });
     }
 }
 
-impl Gathered {
+impl Pending {
     /// Forgets everything, but keeps a little memory for the next command.
     fn clear(&mut self) {
-        self.happenings.clear();
-        self.happenings.shrink_to(HAPPENINGS_KEPT);
+        self.notifications.clear();
+        self.notifications.shrink_to(NOTIFICATIONS_KEPT);
         self.names.clear();
         self.names.shrink_to(NAME_BYTES_KEPT);
     }
 }
 
-const HAPPENINGS_KEPT: usize = 64;
+const NOTIFICATIONS_KEPT: usize = 64;
 const NAME_BYTES_KEPT: usize = 4096;
 
 impl Engine {
-    /// Tells what was gathered while a command of the client `by` ran, or 0. Nobody hears of an event before the batch of
+    /// Tells what was pending while a command of the client `by` ran, or 0. Nobody hears of an event before the batch of
     /// that number is kept. IMPORTANT: called while what has changed is locked, or two changes of one key could be heard
     /// of in the wrong order.
     #[inline]
-    pub(crate) fn tell(&self, news: &News, sequence: u64, by: u64) {
-        if !news.is_empty() {
-            self.tell_all(&mut news.0.borrow_mut(), sequence, by);
+    pub(crate) fn publish(&self, pending: &PendingNotifications, sequence: u64, by: u64) {
+        if !pending.is_empty() {
+            self.publish_all(&mut pending.0.borrow_mut(), sequence, by);
         }
     }
 
     #[inline(never)]
-    fn tell_all(&self, gathered: &mut Gathered, sequence: u64, by: u64) {
+    fn publish_all(&self, pending: &mut Pending, sequence: u64, by: u64) {
         let channels = self.settings.notify_keyspace_events();
         let bytes_max = self.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes;
         let (mut channel, mut name_at) = (Vec::new(), 0);
         let mut changed = BTreeMap::new();
-        for Happening { what, name_end } in &gathered.happenings {
-            let name = &gathered.names[name_at..*name_end];
+        for Notification { what, name_end } in &pending.notifications {
+            let name = &pending.names[name_at..*name_end];
             name_at = *name_end;
             let (event, db) = match what {
                 What::Event { event, db } => (event, db),
@@ -150,7 +150,7 @@ impl Engine {
         if !changed.is_empty() && self.tracking.has_prefixes() {
             self.tell_below_prefixes(&changed, by);
         }
-        gathered.clear();
+        pending.clear();
     }
 }
 
@@ -160,32 +160,32 @@ mod tests {
 
     #[test]
     fn what_was_told_is_forgotten() {
-        let news = News::default();
-        assert!(news.is_empty());
-        news.event("set", 0, b"a");
-        news.stale(b"b", Readers::new(), Reason::Changed);
-        assert!(!news.is_empty());
-        news.0.borrow_mut().clear();
-        assert!(news.is_empty());
+        let pending = PendingNotifications::default();
+        assert!(pending.is_empty());
+        pending.event("set", 0, b"a");
+        pending.stale(b"b", Readers::new(), Reason::Changed);
+        assert!(!pending.is_empty());
+        pending.0.borrow_mut().clear();
+        assert!(pending.is_empty());
     }
 
     #[test]
     fn keys_are_ready_in_the_order_in_which_they_got_a_value() {
-        let news = News::default();
+        let pending = PendingNotifications::default();
         for (db, name) in [(0, "b"), (1, "a"), (0, "a"), (0, "b")] {
-            news.ready(db, name.as_bytes());
+            pending.ready(db, name.as_bytes());
         }
-        let ready: Vec<_> = news.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect();
+        let ready: Vec<_> = pending.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect();
         assert_eq!(ready, [(0, b'b'), (1, b'a'), (0, b'a')]);
-        assert!(!news.has_ready() && news.take_ready().is_empty());
+        assert!(!pending.has_ready() && pending.take_ready().is_empty());
     }
 
     #[test]
     fn a_long_command_leaves_little_memory_behind() {
-        let news = News::default();
-        (0..10_000).for_each(|_| news.event("set", 0, &[0; 100]));
-        let mut gathered = news.0.borrow_mut();
-        gathered.clear();
-        assert!(gathered.happenings.capacity() <= HAPPENINGS_KEPT && gathered.names.capacity() <= NAME_BYTES_KEPT);
+        let pending = PendingNotifications::default();
+        (0..10_000).for_each(|_| pending.event("set", 0, &[0; 100]));
+        let mut pending = pending.0.borrow_mut();
+        pending.clear();
+        assert!(pending.notifications.capacity() <= NOTIFICATIONS_KEPT && pending.names.capacity() <= NAME_BYTES_KEPT);
     }
 }

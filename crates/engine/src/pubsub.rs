@@ -1,8 +1,8 @@
 //! Who wants to hear what: channels, patterns and shard channels. Knows subscribers and how a message looks; refuses to
 //! know how it reaches them.
 
+use crate::algorithms::glob::Pattern;
 use crate::clients::ClientHandle;
-use crate::pure::glob::Pattern;
 use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet};

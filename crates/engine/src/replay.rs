@@ -1,91 +1,133 @@
-//! Brings back what the journal and its snapshots have kept: decode, then apply. No handlers, no clock, no chance.
-//! Knows which part of a snapshot is older than a batch; refuses to know files.
+//! Applies what another run of the server, or another server, has recorded: decode, then apply. No handlers, no clock, no
+//! chance. Knows which part of a snapshot is older than a batch; refuses to know files.
+//!
+//! A batch is applied whole, under all its locks, and published as if its commands had run here: to those who watch keys,
+//! cache them, wait for them or have asked for notifications. So a server that does nothing but apply batches can answer
+//! reads meanwhile, and each reply is of a state between two batches. A start is the same with nobody there yet; only
+//! what is defined is made ready once, at the end, instead of at every step on the way.
 
-use crate::engine::Engine;
-use crate::keyspace::apply::Thresholds;
-use crate::keyspace::codec::{BadEffect, Decoder};
-use crate::keyspace::table::NameHasher;
-use crate::keyspace::{Effect, Key, Locked, Usage};
+use crate::context::{Recorder, View};
+use crate::engine::{Engine, Worker};
+use crate::settings::events;
 use crate::walk::{Part, Placement};
+use keyspace::effects::codec::Decoder;
+use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
+use smallvec::SmallVec;
 
 /// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
 pub struct Replay<'e> {
     engine: &'e Engine,
-    thresholds: Thresholds,
+    worker: Worker,
     stamps: Stamps,
     /// When keys count as used that come back, and in what form that is kept: no part of the state.
     used: (u64, Usage),
+    /// Clients read meanwhile: what is defined has to be ready at once.
+    is_live: bool,
+}
+
+/// Which shards a batch needs.
+enum Need {
+    Some(SmallVec<[usize; 16]>),
+    All,
 }
 
 impl<'e> Replay<'e> {
-    /// A replay into an engine whose keyspace is empty, of a snapshot whose keys were placed so, or of no snapshot.
+    /// A replay into an engine whose keyspace is empty, of a snapshot whose keys were placed so, or of no snapshot. What is
+    /// defined is made ready by [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards.
     pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
         let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
-        Replay { engine, thresholds: engine.thresholds(), stamps: Stamps::new(placement), used }
+        Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
+    }
+
+    /// The same from now on with clients that read.
+    pub fn go_live(mut self) -> Replay<'e> {
+        self.is_live = true;
+        self
     }
 
     /// Applies a part of the snapshot. Parts of a shard come in their order.
     pub fn part(&mut self, part: Part, keys: &[u8]) -> Result<(), BadEffect> {
         self.stamps.add(part)?;
+        let thresholds = self.engine.thresholds();
         let mut effects = Decoder::new(keys);
         while let Some((db, effect)) = effects.next()? {
             let keyspace = &self.engine.keyspace;
             let locked = match effect {
                 Effect::Put { key, .. } => keyspace.lock_key(key),
-                Effect::LibrarySet { .. } | Effect::IndexSet { .. } => keyspace.lock_all(),
+                Effect::Define { .. } => keyspace.lock_all(),
                 _ => return Err(BadEffect::OutOfRange),
             };
-            self.used_now(locked).apply(db, &effect, self.thresholds);
+            self.used_now(locked).apply(db, &effect, &thresholds);
         }
         Ok(())
     }
 
     /// Applies a batch, as far as the snapshot does not have it.
     pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
-        let in_part = sequence <= self.stamps.newest;
+        if self.is_live {
+            self.engine.begin(&mut self.worker);
+        }
+        let engine = self.engine;
+        let mut locked = match self.need(batch)? {
+            Need::Some(shards) => engine.keyspace.lock_shards(shards),
+            Need::All => engine.keyspace.lock_all(),
+        };
+        let stats = &self.worker.books.stats;
+        let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
+        view.notify_through(&self.worker.batch.notifications, events::told(engine.settings.notify_keyspace_events()));
+        let mut keys = view.into_follower(engine);
         let mut effects = Decoder::new(batch);
         while let Some((db, effect)) = effects.next()? {
-            if in_part { self.apply_where_newer(sequence, db, &effect)? } else { self.apply(db, &effect)? }
+            self.apply(&mut keys, sequence, db, &effect)?;
         }
+        let garbage = keys.finish().take_garbage();
+        engine.commit_replayed(&mut self.worker, sequence, &mut locked);
+        engine.free(garbage);
         Ok(())
     }
 
-    /// Applies an effect to those keys that the snapshot has from before it.
-    fn apply_where_newer(&self, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
-        let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
-        match *effect {
-            Effect::FlushDb | Effect::FlushAll | Effect::SwapDb { .. } => {
-                self.used_now(self.engine.keyspace.lock_all()).apply_where(db, effect, is_newer);
-                Ok(())
+    /// The shards that a batch touches.
+    fn need(&self, batch: &[u8]) -> Result<Need, BadEffect> {
+        let (mut effects, mut shards) = (Decoder::new(batch), SmallVec::new());
+        while let Some((db, effect)) = effects.next()? {
+            match effect.touches(db) {
+                Touches::Keys(touches) => {
+                    shards.extend(touches.iter().map(|touch| self.engine.keyspace.shard_of_key(touch.key)));
+                }
+                Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => return Ok(Need::All),
             }
-            _ if effect.is_definition() => match sequence > self.stamps.of_definitions() {
-                true => self.apply(db, effect),
-                false => Ok(()),
-            },
-            // While a snapshot was written, no batch referred from one key to another: it has both or none.
-            Effect::Rename { from, to } | Effect::Copy { from, to, .. } if is_newer(from.name) != is_newer(to.name) => {
-                Err(BadEffect::OutOfRange)
-            }
-            _ => match main_key(effect) {
-                Some(key) if !is_newer(key.name) => Ok(()),
-                _ => self.apply(db, effect),
-            },
         }
+        Ok(Need::Some(shards))
     }
 
-    fn apply(&self, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
-        let keyspace = &self.engine.keyspace;
-        let mut locked = self.used_now(match (*effect, main_key(effect)) {
-            (Effect::Rename { from, to } | Effect::Copy { from, to, .. }, _) => {
-                keyspace.lock_keys([from, to].into_iter())
-            }
-            (_, Some(key)) => keyspace.lock_key(key),
-            (_, None) => keyspace.lock_all(),
-        });
-        if !fits(&locked, db, effect) {
+    /// Applies an effect to those keys that the snapshot has from before it.
+    fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
+        if !keys.locked().fits(db, effect) {
             return Err(BadEffect::WrongType);
         }
-        locked.apply(db, effect, self.thresholds);
+        if sequence > self.stamps.newest {
+            keys.replay(db, effect, self.is_live);
+            return Ok(());
+        }
+        let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
+        match effect.touches(db) {
+            Touches::Keys(touches) => {
+                let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
+                if newer > 0 && newer < touches.len() {
+                    // While a snapshot was written, no batch referred from one key to another: it has both or none.
+                    return Err(BadEffect::OutOfRange);
+                }
+                if newer > 0 {
+                    keys.replay(db, effect, self.is_live);
+                }
+            }
+            Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
+            Touches::Definition => {
+                if sequence > self.stamps.of_definitions() {
+                    keys.replay(db, effect, self.is_live);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -93,53 +135,6 @@ impl<'e> Replay<'e> {
         let (now_ms, usage) = self.used;
         locked.at(now_ms, usage)
     }
-}
-
-/// The key that an effect is about, if it is about one.
-fn main_key<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
-    match *effect {
-        Effect::StringSet { key, .. }
-        | Effect::StringWrite { key, .. }
-        | Effect::HashSet { key, .. }
-        | Effect::HashDelete { key, .. }
-        | Effect::HashDeadline { key, .. }
-        | Effect::SortedSetAdd { key, .. }
-        | Effect::SortedSetRemove { key, .. }
-        | Effect::Delete { key, .. }
-        | Effect::Deadline { key, .. }
-        | Effect::Rename { from: key, .. }
-        | Effect::Copy { from: key, .. }
-        | Effect::Move { key, .. }
-        | Effect::Put { key, .. } => Some(key),
-        Effect::FlushDb
-        | Effect::FlushAll
-        | Effect::SwapDb { .. }
-        | Effect::LibrarySet { .. }
-        | Effect::LibraryDelete { .. }
-        | Effect::IndexSet { .. }
-        | Effect::IndexDelete { .. } => None,
-    }
-}
-
-/// The longest string that an effect may make. Commands have their own limit, which can be set.
-const STRING_BYTES_MAX: usize = u32::MAX as usize;
-
-/// True when the effect can be applied to what its key holds. Recorded effects always can; bytes from a disk that
-/// only look like them must not end the server.
-fn fits(locked: &Locked<'_>, db: usize, effect: &Effect<'_>) -> bool {
-    let (key, type_name) = match *effect {
-        Effect::HashSet { key, .. } | Effect::HashDelete { key, .. } | Effect::HashDeadline { key, .. } => {
-            (key, "hash")
-        }
-        Effect::SortedSetAdd { key, .. } | Effect::SortedSetRemove { key, .. } => (key, "zset"),
-        Effect::StringWrite { key, offset, bytes } if offset.saturating_add(bytes.len()) <= STRING_BYTES_MAX => {
-            (key, "string")
-        }
-        Effect::StringWrite { .. } => return false,
-        _ => return true,
-    };
-    let db = locked.db(db, key);
-    db.entry(key).is_none_or(|entry| db.value(entry, 0).type_name() == type_name)
 }
 
 /// Which batch each part of a snapshot is complete up to.

@@ -3,28 +3,17 @@
 
 use crate::context::{Recorder, View};
 use crate::engine::{Engine, Worker};
-use crate::keyspace::shard::DATABASES;
-use crate::keyspace::sorted_set;
-use crate::keyspace::{Cause, Effect, Image, Key, Scalar};
-use crate::pure::rdb::{HashEntry, SortedSetEntry};
-
-/// A value that can be kept here.
-#[derive(Clone, Copy)]
-pub enum Restored<'a> {
-    String(&'a [u8]),
-    /// No field twice.
-    Hash(&'a [HashEntry]),
-    /// No member twice.
-    SortedSet(&'a [SortedSetEntry]),
-}
+use formats::Value;
+use keyspace::types::{self, Restored};
+use keyspace::{Cause, DATABASES, Effect, Image, Key};
 
 /// What became of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// False when all of it was past its time.
+pub struct RestoredKey {
+    /// False when all of it had expired.
     pub key: bool,
-    /// Fields that were past theirs.
-    pub fields_expired: usize,
+    /// Elements that had.
+    pub elements_expired: usize,
 }
 
 /// There is no such database.
@@ -39,25 +28,26 @@ impl Engine {
         worker: &mut Worker,
         db: u64,
         key: &[u8],
-        value: Restored<'_>,
+        value: &Value,
         deadline: Option<u64>,
         now_ms: u64,
-    ) -> Result<Kept, NoSuchDatabase> {
+    ) -> Result<RestoredKey, NoSuchDatabase> {
         let db = usize::try_from(db).ok().filter(|db| *db < self.settings.databases().min(DATABASES));
         let db = db.ok_or(NoSuchDatabase)?;
         let key = Key::new(key);
         let usage = self.usage(&mut worker.random);
-        let view = View::new(self.keyspace.lock_key(key), db, worker.now_ms, usage, &worker.books.stats);
-        let mut keys = view.without_touching().into_recorder(self, &mut worker.effects);
+        let mut locked = self.keyspace.lock_key(key);
+        let view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.without_touching().into_recorder(self, &mut worker.batch.effects);
         // Whether it is past its time does not matter: it goes.
         if keys.locked().db(db, key).entry(key).is_some() {
             keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         }
-        let kept = record(&mut keys, key, value, deadline, now_ms);
-        worker.books.stats.changes.add(keys.changes);
-        keys.hand_over();
-        drop(keys.take_garbage());
-        Ok(kept)
+        let restored = record(&mut keys, key, value, deadline, now_ms);
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, &mut locked);
+        self.free(garbage);
+        Ok(restored)
     }
 
     /// After values and commands from a time that has passed were let in as if it had not: removes everything that is
@@ -83,54 +73,23 @@ impl Engine {
     }
 }
 
-/// Records a value under a name that is free. What is past its time at `now_ms` is left out.
+/// Records a value under a name that is free. What has expired at `now_ms` is left out.
 pub(crate) fn record(
     keys: &mut Recorder<'_>,
     key: Key<'_>,
-    value: Restored<'_>,
+    value: &Value,
     deadline: Option<u64>,
     now_ms: u64,
-) -> Kept {
+) -> RestoredKey {
     if deadline.is_some_and(|deadline| deadline <= now_ms) {
-        return Kept::default();
+        return RestoredKey::default();
     }
-    match value {
-        Restored::String(bytes) => {
-            keys.record(&Effect::StringSet { key, value: Scalar::of(bytes), deadline });
-            Kept { key: true, fields_expired: 0 }
-        }
-        Restored::Hash(fields) => record_hash(keys, key, fields, deadline, now_ms),
-        Restored::SortedSet(members) => {
-            let mut members: Vec<(f64, &[u8])> = members.iter().map(|(name, score)| (*score, &**name)).collect();
-            // Files have them in any order; in their own they are kept much faster.
-            members.sort_unstable_by(|a, b| sorted_set::compare(*a, *b));
-            let value = Image::SortedSet { members: &members, form: keys.form_of_sorted_set(&members) };
-            keys.record(&Effect::Put { key, value, deadline });
-            Kept { key: true, fields_expired: 0 }
-        }
+    let Some((value_type, Restored { image, elements_expired })) = types::image_of(value, now_ms, keys.thresholds())
+    else {
+        return RestoredKey::default();
+    };
+    if !image.is_empty() {
+        keys.record(&Effect::Put { key, value: Image { value_type, bytes: &image }, deadline });
     }
-}
-
-/// Fields whose time has come are left out, and the hash if none is left.
-fn record_hash(
-    keys: &mut Recorder<'_>,
-    key: Key<'_>,
-    fields: &[HashEntry],
-    deadline: Option<u64>,
-    now_ms: u64,
-) -> Kept {
-    let alive = || fields.iter().filter(|(.., deadline)| deadline.is_none_or(|deadline| deadline > now_ms));
-    let pairs: Vec<(&[u8], &[u8])> = alive().map(|(field, value, _)| (&**field, &**value)).collect();
-    let kept = Kept { key: !pairs.is_empty(), fields_expired: fields.len() - pairs.len() };
-    if !kept.key {
-        return kept;
-    }
-    keys.record(&Effect::HashSet { key, fields: &pairs, keep_deadlines: false });
-    for (field, _, deadline) in alive().filter(|(.., deadline)| deadline.is_some()) {
-        keys.record(&Effect::HashDeadline { key, field, deadline: *deadline });
-    }
-    if deadline.is_some() {
-        keys.record(&Effect::Deadline { key, deadline });
-    }
-    kept
+    RestoredKey { key: !image.is_empty(), elements_expired }
 }

@@ -1,12 +1,12 @@
 //! Client-side caching: which clients want to know when keys that they have read change, and how they are told. Which keys
-//! those are is kept beside the keys themselves (`keyspace::tracked`), under the locks under which they are read and
+//! those are is kept beside the keys themselves (`keyspace::interest::readers`), under the locks under which they are read and
 //! changed: no change slips in between.
 
 use crate::client::Client;
 use crate::clients::ClientHandle;
 use crate::engine::Engine;
-use crate::keyspace::tracked::Gained;
 use crate::settings::ClientClass;
+use keyspace::interest::readers::Gained;
 use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -3,14 +3,14 @@
 
 use crate::client::Client;
 use crate::clients::ClientHandle;
-use crate::command::{Flags, Keys, Registered};
+use crate::command::{CommandRow, Locks};
 use crate::context::After;
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
-use crate::keyspace::db::Db;
-use crate::keyspace::watched::{ChangeFlag, Watched};
-use crate::keyspace::{Key, Locked};
 use crate::pubsub::Subscriptions;
+use keyspace::db::Db;
+use keyspace::interest::watchers::{ChangeFlag, Watched};
+use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Commands queued since MULTI.
 #[derive(Default)]
 pub struct Transaction {
-    queue: Vec<(&'static Registered, OwnedRequest)>,
+    queue: Vec<(&'static CommandRow, OwnedRequest)>,
     bytes: usize,
     /// A command could not be queued: EXEC refuses them all.
     pub failed: bool,
@@ -47,7 +47,7 @@ impl Transaction {
     /// Queues a command, as long as all of them take no more than `bytes_max`.
     pub fn push(
         &mut self,
-        registered: &'static Registered,
+        registered: &'static CommandRow,
         request: Request<'_>,
         bytes_max: u64,
     ) -> Result<(), CommandError> {
@@ -79,7 +79,7 @@ impl Transaction {
     }
 
     /// The commands in their order.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static Registered, Request<'_>)> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static CommandRow, Request<'_>)> {
         self.queue.iter().map(|(registered, request)| (*registered, request.as_request()))
     }
 }
@@ -243,15 +243,15 @@ impl Engine {
         }
         reply.array(transaction.len());
         let mut after = After::Continue;
-        worker.gathering = true;
+        worker.batch.is_atomic = true;
         for (registered, request) in transaction.commands() {
             let asked = self.execute_under(worker, client, registered, request, reply, &mut locked);
             if matches!(asked, After::Close) {
                 after = asked;
             }
         }
-        worker.gathering = false;
-        self.hand_over(worker, client, &mut locked);
+        worker.batch.is_atomic = false;
+        self.commit(worker, Some(client), &mut locked);
         drop(locked);
         if let Some(list) = watches {
             self.remove_watches(list, usize::MAX);
@@ -261,7 +261,7 @@ impl Engine {
 
     /// True when one of the commands has an index among its keys.
     pub(crate) fn reads_index(&self, transaction: &Transaction) -> bool {
-        let named = |(registered, request): (&'static Registered, Request<'_>)| {
+        let named = |(registered, request): (&'static CommandRow, Request<'_>)| {
             self.any_is_index(registered.key_positions(request).map(|at| request.arg(at)))
         };
         transaction.commands().any(named)
@@ -276,14 +276,13 @@ impl Engine {
                 need = Need::All;
                 break;
             }
-            match registered.command.keys {
-                // A script inside a transaction may touch any key.
-                Keys::None if registered.command.flags.has(Flags::MOVABLE_KEYS) => need = Need::All,
-                Keys::None => {}
-                Keys::Range { .. } | Keys::Counted { .. } => {
+            match registered.command.keys.locks {
+                Locks::None => {}
+                Locks::Key(_) | Locks::Keys => {
                     shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
                 }
-                Keys::Everything | Keys::Walk => need = Need::All,
+                // A script inside a transaction may touch any key.
+                Locks::Everything | Locks::Walk | Locks::Declared => need = Need::All,
             }
         }
         match need {

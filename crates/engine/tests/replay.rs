@@ -17,12 +17,12 @@ mod state;
 #[path = "replay/threads.rs"]
 mod threads;
 
-use engine::keyspace::Key;
-use engine::keyspace::codec::{Decoder, encode};
-use engine::keyspace::table::NameHasher;
 use engine::walk::{Part, Placement, Walk};
 use engine::{Engine, Persistence};
 use fastrand::Rng;
+use keyspace::Key;
+use keyspace::NameHasher;
+use keyspace::effects::codec::{Decoder, encode};
 use place::{Asker, Place, Taken};
 use requests::Source;
 use state::{Content, State};

@@ -9,17 +9,21 @@
 mod connection;
 mod pattern;
 mod random;
+mod redis;
 mod reply;
 mod server;
 mod session;
+mod skip;
 mod text;
 mod transcript;
 
 pub use connection::Connection;
 pub use random::Random;
+pub use redis::Redis;
 pub use reply::Reply;
 pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};
+pub use skip::skip;
 pub use text::{glob, quote, split_args};
 
 /// Runs a transcript against an empty server, alone, and panics at the first reply that differs.

@@ -23,7 +23,7 @@ pub(crate) fn everywhere(test: impl AsyncFn(&Place)) {
     let peer = Redis::start();
     match &peer {
         Some(peer) => places.push(Place { name: "Redis", config: Config::new(peer.url.as_str()) }),
-        None => println!("skipped for Redis: there is no redis-server in PATH"),
+        None => wire::skip("there is no redis-server"),
     }
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         for place in places {

@@ -84,80 +84,80 @@ impl Argument {
         }
     }
 
-    pub(super) const fn shown_as(mut self, text: &'static str) -> Argument {
+    pub const fn shown_as(mut self, text: &'static str) -> Argument {
         self.display_text = text;
         self
     }
 
     /// Stands after this word.
-    pub(super) const fn after(mut self, token: &'static str) -> Argument {
+    pub const fn after(mut self, token: &'static str) -> Argument {
         self.token = Some(token);
         self
     }
 
-    pub(super) const fn since(mut self, version: &'static str) -> Argument {
+    pub const fn since(mut self, version: &'static str) -> Argument {
         self.since = Some(version);
         self
     }
 
-    pub(super) const fn deprecated_since(mut self, version: &'static str) -> Argument {
+    pub const fn deprecated_since(mut self, version: &'static str) -> Argument {
         self.deprecated_since = Some(version);
         self
     }
 
-    pub(super) const fn optional(mut self) -> Argument {
+    pub const fn optional(mut self) -> Argument {
         self.optional = true;
         self
     }
 
-    pub(super) const fn multiple(mut self) -> Argument {
+    pub const fn multiple(mut self) -> Argument {
         self.multiple = true;
         self
     }
 
-    pub(super) const fn multiple_token(mut self) -> Argument {
+    pub const fn multiple_token(mut self) -> Argument {
         self.multiple_token = true;
         self
     }
 }
 
-pub(super) const fn key(name: &'static str, key_spec_index: usize) -> Argument {
+pub const fn key(name: &'static str, key_spec_index: usize) -> Argument {
     let mut key = Argument::new(name, ArgumentKind::Key);
     key.key_spec_index = Some(key_spec_index);
     key
 }
 
-pub(super) const fn string(name: &'static str) -> Argument {
+pub const fn string(name: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::String)
 }
 
-pub(super) const fn integer(name: &'static str) -> Argument {
+pub const fn integer(name: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::Integer)
 }
 
-pub(super) const fn double(name: &'static str) -> Argument {
+pub const fn double(name: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::Double)
 }
 
-pub(super) const fn pattern(name: &'static str) -> Argument {
+pub const fn pattern(name: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::Pattern)
 }
 
-pub(super) const fn unix_time(name: &'static str) -> Argument {
+pub const fn unix_time(name: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::UnixTime)
 }
 
-pub(super) const fn token(name: &'static str, token: &'static str) -> Argument {
+pub const fn token(name: &'static str, token: &'static str) -> Argument {
     Argument::new(name, ArgumentKind::PureToken).after(token)
 }
 
-pub(super) const fn one_of(name: &'static str, members: &'static [Argument]) -> Argument {
+pub const fn one_of(name: &'static str, members: &'static [Argument]) -> Argument {
     let mut group = Argument::new(name, ArgumentKind::OneOf);
     group.arguments = members;
     group
 }
 
-pub(super) const fn block(name: &'static str, members: &'static [Argument]) -> Argument {
+pub const fn block(name: &'static str, members: &'static [Argument]) -> Argument {
     let mut group = Argument::new(name, ArgumentKind::Block);
     group.arguments = members;
     group

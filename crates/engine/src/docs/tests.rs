@@ -1,6 +1,15 @@
 //! What must hold for every row, and a few rows in full.
 
 use super::*;
+use crate::command::{CommandRow, registry};
+
+fn rows() -> impl Iterator<Item = &'static CommandRow> {
+    registry().rows().iter().copied()
+}
+
+fn row(name: &str) -> &'static CommandRow {
+    registry().find_full(name.as_bytes()).unwrap()
+}
 
 fn each_argument(arguments: &[Argument], visit: &mut dyn FnMut(&Argument)) {
     for argument in arguments {
@@ -10,9 +19,9 @@ fn each_argument(arguments: &[Argument], visit: &mut dyn FnMut(&Argument)) {
 }
 
 /// How COMMAND DOCS readers such as redis-cli would write the command.
-fn syntax(doc: &CommandDoc) -> String {
-    let mut words = vec![doc.name.replace('|', " ").to_uppercase()];
-    words.extend(doc.arguments.iter().map(argument_syntax));
+fn syntax(row: &CommandRow) -> String {
+    let mut words = vec![row.full_name.replace('|', " ").to_uppercase()];
+    words.extend(row.command.docs.arguments.iter().map(argument_syntax));
     words.join(" ")
 }
 
@@ -41,26 +50,9 @@ fn argument_syntax(argument: &Argument) -> String {
 }
 
 #[test]
-fn all_tables_are_merged_in_order() {
-    assert_eq!(DOCS.len(), TABLES.iter().map(|table| table.len()).sum());
-    for pair in DOCS.windows(2) {
-        assert!(pair[0].name < pair[1].name, "{} {}", pair[0].name, pair[1].name);
-    }
-}
-
-#[test]
-fn every_row_is_found_by_its_name() {
-    for doc in DOCS {
-        assert_eq!(find(doc.name).map(|found| found.name), Some(doc.name));
-    }
-    for missing in ["", "HSET", "nosuch", "config|", "zzz"] {
-        assert!(find(missing).is_none(), "{missing}");
-    }
-}
-
-#[test]
 fn summaries_are_one_sentence() {
-    for CommandDoc { name, summary, .. } in DOCS {
+    for row in rows() {
+        let (name, summary) = (&row.full_name, row.command.docs.summary);
         assert!(summary.ends_with('.') && !summary.contains(". "), "{name}: {summary}");
         assert!(summary.starts_with(|c: char| c.is_ascii_uppercase()), "{name}: {summary}");
         assert!(summary.len() <= 90, "{name}: {summary}");
@@ -68,35 +60,34 @@ fn summaries_are_one_sentence() {
 }
 
 #[test]
-fn containers_have_their_subcommands_and_no_others() {
-    let names = |container| subcommands(container).map(|doc| doc.name).collect::<Vec<_>>();
-    let config = ["config|get", "config|help", "config|resetstat", "config|rewrite", "config|set"];
-    assert_eq!(names("config"), config);
-    assert!(names("hset").is_empty());
-    for doc in DOCS.iter().filter(|doc| doc.name.contains('|')) {
-        let (container, _) = doc.name.split_once('|').unwrap();
-        let container = find(container).expect("a subcommand's container is documented");
-        assert_eq!(container.group, doc.group, "{}", doc.name);
+fn subcommands_are_in_the_group_of_their_container() {
+    for container in rows() {
+        for sub in &container.subcommands {
+            assert_eq!(container.group(), sub.group(), "{}", sub.full_name);
+        }
     }
 }
 
 #[test]
 fn deprecated_commands_say_what_replaces_them() {
-    for doc in DOCS {
+    for row in rows() {
+        let (name, doc) = (&row.full_name, row.command.docs);
         let deprecated = doc.doc_flags.contains(&"deprecated");
-        assert_eq!(deprecated, doc.deprecated_since.is_some(), "{}", doc.name);
-        assert_eq!(deprecated, doc.replaced_by.is_some(), "{}", doc.name);
+        assert_eq!(deprecated, doc.deprecated_since.is_some(), "{name}");
+        assert_eq!(deprecated, doc.replaced_by.is_some(), "{name}");
     }
 }
 
 #[test]
 fn arguments_are_well_formed() {
-    for doc in DOCS {
-        each_argument(doc.arguments, &mut |argument| {
+    for row in rows() {
+        let specs = row.command.keys.specs().len();
+        each_argument(row.command.docs.arguments, &mut |argument| {
             let Argument { name, kind, .. } = *argument;
-            let says = format!("{} {name}", doc.name);
+            let says = format!("{} {name}", row.full_name);
             assert_eq!(kind.is_group(), !argument.arguments.is_empty(), "{says}");
             assert_eq!(kind == ArgumentKind::Key, argument.key_spec_index.is_some(), "{says}");
+            assert!(argument.key_spec_index.is_none_or(|index| index < specs), "{says}: there is no such key spec");
             assert!(kind != ArgumentKind::PureToken || argument.token.is_some(), "{says}");
             assert!(!argument.multiple_token || argument.multiple, "{says}");
         });
@@ -125,15 +116,15 @@ fn syntax_reads_as_in_the_manual() {
         ),
     ];
     for (name, expected) in cases {
-        assert_eq!(syntax(find(name).unwrap()), expected);
+        assert_eq!(syntax(row(name)), expected);
     }
 }
 
 #[test]
 fn flags_and_kinds_are_spelled_as_on_the_wire() {
-    let get = find("bitfield_ro").unwrap().arguments[1];
+    let get = row("bitfield_ro").command.docs.arguments[1];
     assert_eq!(get.kind.name(), "block");
     assert_eq!(get.flags().collect::<Vec<_>>(), ["optional", "multiple", "multiple_token"]);
-    let kill = find("client|kill").unwrap().arguments[0].arguments[0];
+    let kill = row("client|kill").command.docs.arguments[0].arguments[0];
     assert_eq!((kill.name, kill.display_text), ("old-format", "ip:port"));
 }

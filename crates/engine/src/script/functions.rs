@@ -47,7 +47,14 @@ pub struct Catalogue {
 /// The libraries that there are.
 #[derive(Default)]
 pub struct Functions {
-    current: RwLock<Arc<Catalogue>, { rank::FUNCTIONS }>,
+    current: RwLock<Current, { rank::FUNCTIONS }>,
+}
+
+#[derive(Default)]
+struct Current {
+    catalogue: Arc<Catalogue>,
+    /// Libraries that were understood when a command was checked, and are about to be defined.
+    expected: Vec<Arc<Library>>,
 }
 
 /// The library that is part of the server.
@@ -67,21 +74,45 @@ impl Library {
 impl Functions {
     /// What there is now.
     pub fn catalogue(&self) -> Arc<Catalogue> {
-        self.current.read().clone()
+        self.current.read().catalogue.clone()
     }
 
     /// The function of that name.
     pub fn find(&self, name: &[u8]) -> Option<Program> {
         let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-        if let Some((library, at)) = self.current.read().functions.get(&name) {
+        if let Some((library, at)) = self.current.read().catalogue.functions.get(&name) {
             return Some(Program::Function(library.clone(), *at));
         }
         let at = BUILT_IN.functions.iter().position(|function| function.info.name == name)?;
         Some(Program::Function(BUILT_IN.clone(), at))
     }
 
-    pub(crate) fn set(&self, catalogue: Catalogue) {
-        *self.current.write() = Arc::new(catalogue);
+    /// A library that was understood already is about to be defined.
+    pub(crate) fn expect(&self, library: &Arc<Library>) {
+        self.current.write().expected.push(library.clone());
+    }
+
+    /// Makes the definition of a library true for callers: there is one with this code, or none of that name. The error is
+    /// why its code cannot be understood; then it is kept but cannot be called.
+    pub(crate) fn define(&self, name: &[u8], code: Option<&[u8]>) -> Result<(), String> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let expected = {
+            let expected = &mut self.current.write().expected;
+            let at = expected.iter().position(|library| library.name == name && Some(&*library.code) == code);
+            at.map(|at| expected.swap_remove(at))
+        };
+        let change = match (expected, code) {
+            (Some(library), _) => Change::Set(library),
+            (None, Some(code)) => Change::Set(Arc::new(LuaState::new().understand(code)?)),
+            (None, None) => Change::Delete(name),
+        };
+        let mut current = self.current.write();
+        current.catalogue = Arc::new(current.catalogue.with(&change));
+        Ok(())
+    }
+
+    fn set(&self, catalogue: Catalogue) {
+        self.current.write().catalogue = Arc::new(catalogue);
     }
 }
 

@@ -3,10 +3,10 @@
 
 use super::Program;
 use crate::client::Client;
-use crate::command::{Flags, Keys, Registered, registry};
+use crate::command::{CommandRow, Flags, Locks, registry};
 use crate::engine::{Engine, Worker};
 use crate::error::CommandError;
-use crate::keyspace::Locked;
+use keyspace::Locked;
 use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};
 use std::sync::atomic::Ordering::Relaxed;
@@ -99,7 +99,7 @@ impl lua::Host for ScriptHost<'_> {
 }
 
 impl ScriptHost<'_> {
-    fn find(&self, args: &[&[u8]]) -> Result<&'static Registered, CommandError> {
+    fn find(&self, args: &[&[u8]]) -> Result<&'static CommandRow, CommandError> {
         let unknown = CommandError::fixed("ERR Unknown Redis command called from script");
         let Some(row) = registry().find(args[0]) else { return Err(unknown) };
         let row = match row.subcommands.is_empty() || args.len() < 2 {
@@ -113,7 +113,7 @@ impl ScriptHost<'_> {
     }
 
     /// Whether a script may call this command, here and now.
-    fn check(&self, row: &'static Registered, request: &OwnedRequest) -> Result<(), CommandError> {
+    fn check(&self, row: &'static CommandRow, request: &OwnedRequest) -> Result<(), CommandError> {
         let flags = row.command.flags;
         if flags.has(Flags::NOSCRIPT) && !self.engine.scripts_call_anything.load(Relaxed) {
             return Err(CommandError::fixed("ERR This Redis command is not allowed from script"));
@@ -129,8 +129,9 @@ impl ScriptHost<'_> {
             self.engine.pass_write_restrictions()?;
         }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
-        let walks = matches!(row.command.keys, Keys::Everything | Keys::Walk);
-        let runs_others = row.command.keys == Keys::None && flags.has(Flags::MOVABLE_KEYS);
+        let locks = row.command.keys.locks;
+        let walks = matches!(locks, Locks::Everything | Locks::Walk);
+        let runs_others = locks == Locks::Declared;
         if !held || walks && !self.has_all || runs_others {
             let name = String::from_utf8_lossy(self.program.name()).into_owned();
             return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));

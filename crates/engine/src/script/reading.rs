@@ -2,7 +2,7 @@
 //! of which neither can be shown to be impossible runs apart and alone, so when in doubt the answer is yes. Knows Lua's
 //! words; refuses to know what a command does, only where its keys are.
 
-use crate::command::{Flags, Keys, registry};
+use crate::command::{Locks, registry};
 use std::collections::HashMap;
 
 /// What is certain about a script.
@@ -486,14 +486,17 @@ fn call_keeps_to_keys(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool
     let Some(Token::Text(Some(name))) = starts.first().and_then(|first| tokens.get(*first)) else { return false };
     let is_alone = tokens.get(starts[0] + 1).is_some_and(|next| next.is(b",") || next.is(b")"));
     let Some(row) = registry().find(name) else { return false };
-    if !is_alone || !row.subcommands.is_empty() || row.command.flags.has(Flags::MOVABLE_KEYS) {
+    if !is_alone || !row.subcommands.is_empty() {
         return false;
     }
-    let Keys::Range { first, last, step } = row.command.keys else { return row.command.keys == Keys::None };
     let count = starts.len();
-    let (first, step) = (usize::from(first), usize::from(step).max(1));
-    let last = if last < 0 { count.saturating_sub(usize::from(last.unsigned_abs())) } else { last as usize };
-    (first..=last).step_by(step).filter(|position| *position < count).all(|position| {
+    let found = match row.command.keys.locks {
+        Locks::None => return true,
+        Locks::Key(_) | Locks::Keys => row.command.keys.find_in_any(count),
+        Locks::Everything | Locks::Walk | Locks::Declared => return false,
+    };
+    let Some(found) = found else { return false };
+    found.ranges.iter().flat_map(|range| range.positions()).all(|position| {
         let start = starts[position];
         let len = if tokens[start].is_word("KEYS") { 4 } else { 1 };
         let ends = tokens.get(start + len).is_some_and(|next| next.is(b",") || next.is(b")"));

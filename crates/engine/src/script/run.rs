@@ -5,7 +5,7 @@ use super::{LuaState, Program, Script};
 use crate::client::Client;
 use crate::engine::{Engine, Worker};
 use crate::error::{CommandError, CommandResult};
-use crate::keyspace::{Key, Locked};
+use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Protocol, Reply};
 
 impl Engine {
@@ -45,7 +45,7 @@ impl Engine {
         };
         // What it does to its connection ends with it.
         let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
-        let was_gathering = std::mem::replace(&mut worker.gathering, true);
+        let was_atomic = std::mem::replace(&mut worker.batch.is_atomic, true);
         let was_in_script = std::mem::replace(&mut worker.in_script, true);
         let is_apart = !is_part && !reading.is_brief && self.apart.is_served();
         let began_ns = worker.last_ns;
@@ -78,11 +78,11 @@ impl Engine {
         };
         client.db = db;
         client.protocol = protocol;
-        worker.gathering = was_gathering;
+        worker.batch.is_atomic = was_atomic;
         worker.in_script = was_in_script;
         if let Some(mut locked) = own {
             client.depends_on = client.depends_on.max(locked.changed_by());
-            self.hand_over(worker, client, &mut locked);
+            self.commit(worker, Some(client), &mut locked);
             drop(locked);
         }
         self.free(garbage);

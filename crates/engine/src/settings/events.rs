@@ -30,6 +30,11 @@ pub fn told(events: u32) -> u32 {
     if events & (KEYSPACE | KEYEVENT) == 0 { 0 } else { events }
 }
 
+/// The class of that letter; none for a letter that stands for no class.
+pub fn of_letter(letter: char) -> u32 {
+    CLASSES.iter().find(|(known, _)| *known == letter).map_or(0, |(_, class)| *class)
+}
+
 /// In the order Redis prints them, unless `A` replaces them.
 const CLASSES: &[(char, u32)] = &[
     ('g', GENERIC),

@@ -4,9 +4,9 @@
 
 use engine::client::ReplyMode;
 use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{Value, object::Object};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use keyspace::DATABASES;
+use keyspace::{Value, object::Object};
 use resp::{OwnedRequest, Protocol};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,10 +5,10 @@ use crate::place::{Place, Taken};
 use crate::requests::Source;
 use crate::seed;
 use crate::state::State;
-use engine::keyspace::codec::Decoder;
-use engine::keyspace::{Effect, Image};
 use engine::walk::Placement;
 use fastrand::Rng;
+use keyspace::effects::codec::Decoder;
+use keyspace::{Effect, Image};
 
 /// Thresholds at which both forms of everything are met.
 const SMALL: &[(&str, &str)] = &[("hash-max-listpack-entries", "8"), ("zset-max-listpack-entries", "8")];

@@ -3,11 +3,11 @@
 
 use engine::host::{CpuTime, MemoryUse, Shutdown};
 use engine::journal_state::JournalState;
-use engine::keyspace::index::{Condition, Definition};
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::replay::Replay;
 use engine::walk::{Part, Placement, Walk};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Persistence, Settings, Worker};
+use keyspace::index::{Condition, Definition};
 use resp::{OwnedRequest, Request};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -2,11 +2,11 @@
 //! to be.
 
 use engine::Engine;
-use engine::keyspace::index::Index;
-use engine::keyspace::index_set::IndexRef;
-use engine::keyspace::shard::DATABASES;
-use engine::keyspace::sorted_set::Direction;
-use engine::keyspace::{HashRef, Locked, Scalar, SortedSetRef, Value};
+use keyspace::DATABASES;
+use keyspace::IndexRef;
+use keyspace::index::Index;
+use keyspace::types::sorted_set::Direction;
+use keyspace::{HashRef, Locked, Scalar, SortedSetRef, Value};
 use std::collections::BTreeMap;
 
 /// Every key of every database, those past their time included; and libraries of functions, as keys of a database that
@@ -85,7 +85,7 @@ impl State {
                 let (mut keys, mut deadlines, mut deadline_sum, mut field_deadlines) = (0, 0, 0, 0);
                 // At the beginning of time nothing is past its time.
                 for entry in db.iter(0) {
-                    let key = engine::keyspace::Key::new(entry.name());
+                    let key = keyspace::Key::new(entry.name());
                     assert_eq!(key.shard(engine.keyspace.shard_count()), number, "a key in another key's shard");
                     let content = content(db.value(entry, 0), entry.is_marked());
                     keys += 1;

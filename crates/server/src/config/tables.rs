@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, bail};
 use engine::chores::Sweeper;
-use engine::keyspace::index::{Condition, Definition};
-use engine::keyspace::shard::DATABASES;
+use keyspace::DATABASES;
+use keyspace::index::{Condition, Definition};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

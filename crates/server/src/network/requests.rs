@@ -5,8 +5,8 @@ use super::limits::{OUTPUT_PIECE, OUTPUT_UNLIMITED, is_unauthenticated, output_m
 use super::local::Local;
 use super::peer::{Peer, State};
 use super::socket::Socket;
-use engine::keyspace::locked::BATCH_MAX;
 use engine::{Ahead, Engine, Event, Flow};
+use keyspace::locked::BATCH_MAX;
 use resp::{Reply, Scan};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;

@@ -8,11 +8,11 @@ use crate::platform::clock::unix_s;
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::startup;
 use anyhow::{Context, Result};
-use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{HashRef, SortedSetRef, Value};
-use engine::pure::numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use engine::{Engine, Settings};
 use journal::History;
+use keyspace::DATABASES;
+use keyspace::db::Db;
+use keyspace::{Entry, ValueType};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -85,31 +85,28 @@ fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
 /// How many keys of each type each database has.
 fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
     let mut census: BTreeMap<usize, BTreeMap<&'static str, u64>> = BTreeMap::new();
-    walk(engine, |db, _, value, _| {
-        *census.entry(db).or_default().entry(value.type_name()).or_default() += 1;
+    walk(engine, |db, _, entry| {
+        *census.entry(db).or_default().entry(ValueType::of(entry).name).or_default() += 1;
         Ok(())
     })
     .expect("counting does not fail");
     census
 }
 
-/// Calls `visit` with every key: its database, name, value and deadline.
-fn walk(engine: &Engine, mut visit: impl FnMut(usize, &[u8], Value<'_>, Option<u64>) -> Result<()>) -> Result<()> {
+/// Calls `visit` with every key: the number of its database, its part of that, its entry.
+fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
     let now_ms = engine.clock.unix_us() / 1000;
     let all = engine.keyspace.lock_all();
     for db in 0..DATABASES {
         for (_, shard) in all.shards() {
             let db_part = shard.db(db);
             for entry in db_part.iter(now_ms) {
-                visit(db, entry.name(), db_part.value(entry, now_ms), entry.deadline())?;
+                visit(db, db_part, entry)?;
             }
         }
     }
     Ok(())
 }
-
-/// Fields of a hash in one HSET, members of a sorted set in one ZADD; servers limit the length of a request.
-const FIELDS_PER_REQUEST: usize = 500;
 
 /// Writes a data directory as requests that `redis-cli --pipe` can send to any server.
 fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Result<()> {
@@ -125,55 +122,18 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
     let mut selected = None;
-    walk(&engine, |db, name, value, deadline| {
+    walk(&engine, |db, within, entry| {
         if selected.replace(db) != Some(db) {
             request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
         }
-        match value {
-            Value::String(string) => string.with_bytes(|bytes| request(&mut out, &[b"SET", name, bytes]))?,
-            Value::Hash(hash) => export_hash(&mut out, name, hash)?,
-            Value::SortedSet(set) => export_sorted_set(&mut out, name, set)?,
-        }
-        if let Some(deadline) = deadline {
+        let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
+        formats::commands_for(name, &value, |args| request(&mut out, args))?;
+        if let Some(deadline) = entry.deadline() {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
         }
         Ok(())
     })?;
     out.flush()?;
-    Ok(())
-}
-
-fn export_hash(out: &mut impl Write, name: &[u8], hash: HashRef<'_>) -> Result<()> {
-    let fields: Vec<_> = hash.iter().map(|(field, value)| (field.scalar().bytes(), value.bytes())).collect();
-    // Fields of an older hash would otherwise stay.
-    request(out, &[b"DEL", name])?;
-    for some in fields.chunks(FIELDS_PER_REQUEST) {
-        let mut args: Vec<&[u8]> = vec![b"HSET", name];
-        some.iter().for_each(|(field, value)| args.extend([&**field, &**value]));
-        request(out, &args)?;
-    }
-    for (field, _) in &fields {
-        if let Some(deadline) = hash.deadline(field).flatten() {
-            request(out, &[b"HPEXPIREAT", name, deadline.to_string().as_bytes(), b"FIELDS", b"1", field])?;
-        }
-    }
-    Ok(())
-}
-
-fn export_sorted_set(out: &mut impl Write, name: &[u8], set: SortedSetRef<'_>) -> Result<()> {
-    request(out, &[b"DEL", name])?;
-    let members: Vec<_> = set
-        .iter()
-        .map(|member| {
-            let score = format_f64_in_17_digits(member.score, &mut [0; F64_CHARS_MAX]).to_vec();
-            (score, member.name.into_bytes())
-        })
-        .collect();
-    for some in members.chunks(FIELDS_PER_REQUEST) {
-        let mut args: Vec<&[u8]> = vec![b"ZADD", name];
-        some.iter().for_each(|(score, member)| args.extend([&**score, &**member]));
-        request(out, &args)?;
-    }
     Ok(())
 }
 

@@ -88,7 +88,7 @@ fn check_of_nothing() {
 struct ReadOnly<'a>(&'a Home);
 
 impl ReadOnly<'_> {
-    /// `None`, with a note, where that is not allowed.
+    /// `None`, and the test is skipped, where that is not permitted.
     fn mount(home: &Home) -> Option<ReadOnly<'_>> {
         let mount = |args: &[&str]| {
             let mounted = Command::new("mount").args(args).arg(home.data()).output();
@@ -96,7 +96,7 @@ impl ReadOnly<'_> {
         };
         let data = home.data();
         if !mount(&["--bind", data.to_str().expect("a plain name")]) {
-            println!("left out: a directory cannot be mounted here");
+            wire::skip("mount is not permitted");
             return None;
         }
         let read_only = ReadOnly(home);
@@ -213,7 +213,7 @@ fn redis_takes_an_export() {
     let mut command = Command::new(program);
     command.args(["--port", &address.port().to_string(), "--save", "", "--dir"]).arg(home.data().with_file_name(""));
     let Ok(child) = command.stdout(Stdio::null()).spawn() else {
-        println!("left out: there is no redis-server here");
+        wire::skip("there is no redis-server");
         return;
     };
     let _redis = Redis(child);
@@ -236,7 +236,7 @@ fn redis_takes_an_export() {
     pipe.args(["-p", &address.port().to_string(), "--pipe"]).stdin(File::open(&path).expect("it is there"));
     match pipe.output() {
         Ok(output) => assert!(succeeded(&output).contains("errors: 0,"), "{}", text(&output.stdout)),
-        Err(_) => return println!("left out: there is no redis-cli here"),
+        Err(_) => return wire::skip("there is no redis-cli"),
     }
     assert_same(&contents(&mut redis, field_deadlines), &expected, "in Redis");
 }

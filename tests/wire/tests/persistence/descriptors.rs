@@ -6,14 +6,15 @@ use wire::{Reply, Server};
 
 use crate::support::{Home, eventually, ok};
 
-/// Sets how many descriptors a server may have. Those that it has stay. `false`, with a note, where that cannot be done.
+/// Sets how many descriptors a server may have. Those that it has stay. `false`, and the test is skipped, where that
+/// cannot be done.
 fn limit(server: &Server, descriptors: &str) -> bool {
     let mut prlimit = Command::new("prlimit");
     // The soft limit alone, so that it can be raised again.
     prlimit.arg(format!("--pid={}", server.process_id())).arg(format!("--nofile={descriptors}:"));
     let done = prlimit.output().is_ok_and(|output| output.status.success());
     if !done {
-        println!("left out: prlimit is not there or not allowed");
+        wire::skip("there is no prlimit, or it is not permitted");
     }
     done
 }

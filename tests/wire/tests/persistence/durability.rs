@@ -162,8 +162,9 @@ fn client_durability_without_a_journal() {
 #[test]
 fn client_help_tells_of_it() {
     let session = Session::start();
-    if session.product() == Product::Holdfast {
-        let help = session.connect().run("CLIENT HELP").to_string();
-        assert!(help.contains("DURABILITY"), "{help}");
+    if session.product() != Product::Holdfast {
+        return wire::skip("only Holdfast has CLIENT DURABILITY");
     }
+    let help = session.connect().run("CLIENT HELP").to_string();
+    assert!(help.contains("DURABILITY"), "{help}");
 }

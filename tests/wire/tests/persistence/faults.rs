@@ -1,12 +1,12 @@
 //! Disks that fail: one that is small and fills up, and one whose system calls return errors. Knows mount and strace; where
-//! those are missing or not permitted a test is left out, with a note.
+//! those are missing or not permitted a test is skipped.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use wire::Server;
+use wire::{Server, skip};
 
 use crate::support::{Home, eventually};
 
@@ -17,14 +17,14 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None`, with a note, where that is not allowed.
+    /// `None`, and the test is skipped, where that is not permitted.
     pub(crate) fn mount(mebibytes: usize) -> Option<SmallDisk> {
         let home = Home::fresh()?;
         fs::create_dir_all(home.data()).expect("cannot create a directory");
         let size = format!("size={mebibytes}m");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(home.data()).output();
         if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("left out: a small file system cannot be mounted here");
+            skip("mount is not permitted");
             return None;
         }
         Some(SmallDisk { ballast: home.data().join("ballast"), home })
@@ -60,15 +60,15 @@ impl Drop for SmallDisk {
 pub(crate) struct Injected(Child);
 
 impl Injected {
-    /// `call` is a system call and `what` happens to it, in strace's words: `error=EIO`. `None`, with a note, where that
-    /// cannot be done.
+    /// `call` is a system call and `what` happens to it, in strace's words: `error=EIO`. `None`, and the test is skipped, where
+    /// that cannot be done.
     pub(crate) fn into(home: &Home, server: &Server, call: &str, what: &str) -> Option<Injected> {
         let said = home.data().with_file_name("strace");
         let mut strace = Command::new("strace");
         strace.args(["-f", "-e", &format!("trace={call}"), "-e", &format!("inject={call}:{what}"), "-o", "/dev/null"]);
         strace.args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
         let Ok(child) = strace.stderr(File::create(&said).expect("cannot create a file")).spawn() else {
-            println!("left out: there is no strace here");
+            skip("there is no strace");
             return None;
         };
         let mut injected = Injected(child);
@@ -78,7 +78,7 @@ impl Injected {
             ended || fs::read_to_string(&said).is_ok_and(|said| said.contains("attached"))
         });
         if ended {
-            println!("left out: strace is not allowed here");
+            skip("strace is not permitted");
             return None;
         }
         Some(injected)

@@ -11,12 +11,12 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wire::{Connection, Server, binary, free_address, fresh_dir};
+use wire::{Connection, Server, binary, free_address, fresh_dir, skip};
 
 /// Only has to tell slow from never.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// False, with a note, when the tests are aimed at a server that they cannot start, or at another product.
+/// False, and the test is skipped, when the tests are aimed at a server that they cannot start, or at another product.
 pub(crate) fn can_start_holdfast() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     let can = *CAN.get_or_init(|| {
@@ -24,7 +24,7 @@ pub(crate) fn can_start_holdfast() -> bool {
         env::var_os("HOLDFAST_TEST_ADDR").is_none() && version().stdout.starts_with(b"holdfast ")
     });
     if !can {
-        println!("left out: this test starts a holdfast of its own");
+        skip("this test starts a holdfast of its own");
     }
     can
 }

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use wire::{Connection, Product, Reply, Server, Session, quote};
+use wire::{Connection, Product, Reply, Server, Session, quote, skip};
 
 pub(crate) use crate::process::{Dir, can_start_holdfast, eventually, ok, unix_ms};
 
-/// An empty server for one test alone, without indexes; `None`, with a note, where it is not a holdfast.
+/// An empty server for one test alone, without indexes; `None`, and the test is skipped, where it is not a holdfast.
 #[track_caller]
 pub(crate) fn start() -> Option<Session> {
     let session = Session::start();
     if session.product() != Product::Holdfast {
-        println!("left out: only Holdfast has indexes");
+        skip("only Holdfast has indexes");
         return None;
     }
     let mut connection = session.connect();

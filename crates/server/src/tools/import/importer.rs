@@ -1,5 +1,5 @@
 //! Brings the keys of a Redis server in, out of its RDB or append-only files. Knows the order of the files and what to
-//! do with each thing in them; refuses to know their bytes (`engine::pure`), and what is done with the keyspace after.
+//! do with each thing in them; refuses to know their bytes (`formats`), and what is done with the keyspace after.
 //!
 //! An append-only file tells what happened at a time that has passed, and so it has to be read: a key that was given
 //! ten seconds, and ten more before they were over, is there. The engine sees the beginning of time until everything has
@@ -10,11 +10,11 @@ use super::progress::Progress;
 use super::report::Report;
 use super::source::{Source, SourceFile};
 use anyhow::{Context, Result, bail};
-use engine::command::{Flags, Registered, registry};
-use engine::pure::aof_file::{AofFile, Record};
-use engine::pure::rdb_file::{Item, KeyItem, Value};
-use engine::restore::Restored;
+use engine::command::{CommandRow, Flags, registry};
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
+use formats::Value;
+use formats::aof_file::{AofFile, Record};
+use formats::rdb_file::{Item, KeyItem};
 use resp::{OwnedRequest, Request};
 use std::fs::File;
 use std::path::Path;
@@ -124,26 +124,20 @@ impl Import<'_> {
     }
 
     fn key(&mut self, item: KeyItem, history_follows: bool) {
-        let value = match &item.value {
-            Value::Unsupported(kind) => return self.report.pass_over(kind.clone()),
-            Value::Hash(fields) if fields.is_empty() => return self.report.empty.hashes += 1,
-            Value::SortedSet(members) if members.is_empty() => return self.report.empty.sorted_sets += 1,
-            Value::Hash(fields) => Restored::Hash(fields),
-            Value::SortedSet(members) => Restored::SortedSet(members),
-            Value::String(bytes) => Restored::String(bytes),
-        };
+        if let Value::Unsupported(kind) = &item.value {
+            return self.report.pass_over(kind.clone());
+        }
+        if item.value.has_no_elements() {
+            return self.report.empty.count(&item.value);
+        }
         let now_ms = if history_follows { 0 } else { self.engine.clock.unix_us() / 1000 };
         self.worker.now_ms = BEGINNING_MS;
-        match self.engine.restore(&mut self.worker, item.db, &item.key, value, item.deadline, now_ms) {
+        match self.engine.restore(&mut self.worker, item.db, &item.key, &item.value, item.deadline, now_ms) {
             Err(_) => self.report.outside(item.db),
             Ok(kept) if !kept.key => self.report.keys_expired += 1,
             Ok(kept) => {
-                self.report.fields_expired += kept.fields_expired as u64;
-                match value {
-                    Restored::String(_) => self.report.loaded.strings += 1,
-                    Restored::Hash(_) => self.report.loaded.hashes += 1,
-                    Restored::SortedSet(_) => self.report.loaded.sorted_sets += 1,
-                }
+                self.report.fields_expired += kept.elements_expired as u64;
+                self.report.loaded.count(&item.value);
             }
         }
     }
@@ -206,14 +200,12 @@ impl Player {
 
 /// Why a command is not for a file to give: Redis writes none that is about the server or a connection.
 fn refusal(request: Request<'_>) -> Option<&'static str> {
-    const ABOUT_THE_SERVER: Flags = Flags(Flags::ADMIN.0 | Flags::NO_AUTH.0 | Flags::PUBSUB.0 | Flags::BLOCKING.0);
-    let row = row(request)?;
-    let flags = row.command.flags.0;
-    let is_refused = flags & ABOUT_THE_SERVER.0 != 0 || row.full_name.starts_with("client");
-    is_refused.then_some("not a command that changes keys")
+    const ABOUT_THE_SERVER: Flags =
+        Flags::ADMIN.union(Flags::NO_AUTH).union(Flags::PUBSUB).union(Flags::BLOCKING).union(Flags::PAUSE_EXEMPT);
+    row(request)?.command.flags.has(ABOUT_THE_SERVER).then_some("not a command that changes keys")
 }
 
-fn row(request: Request<'_>) -> Option<&'static Registered> {
+fn row(request: Request<'_>) -> Option<&'static CommandRow> {
     let row = registry().find(request.arg(0))?;
     let name = request.iter().nth(1).unwrap_or_default();
     Some(row.subcommand(name).unwrap_or(row))
@@ -222,19 +214,5 @@ fn row(request: Request<'_>) -> Option<&'static Registered> {
 /// True when a command speaks of a time from now. Redis writes deadlines as instants only, but files made by others may
 /// have these: for them, now is now.
 fn is_relative(request: Request<'_>) -> bool {
-    let is = |at: usize, word: &str| request.arg(at).eq_ignore_ascii_case(word.as_bytes());
-    let any_from =
-        |first: usize, words: &[&str]| (first..request.len()).any(|at| words.iter().any(|word| is(at, word)));
-    match request.arg(0).to_ascii_lowercase().as_slice() {
-        b"expire" | b"pexpire" | b"setex" | b"psetex" | b"hexpire" | b"hpexpire" => true,
-        b"set" => any_from(3, &["EX", "PX"]),
-        b"getex" => any_from(2, &["EX", "PX"]),
-        // Their options stand in front of FIELDS, and fields may be called anything.
-        b"hsetex" | b"hgetex" => {
-            let fields = (2..request.len()).find(|at| is(*at, "FIELDS")).unwrap_or(request.len());
-            (2..fields).any(|at| is(at, "EX") || is(at, "PX"))
-        }
-        b"restore" => request.len() > 3 && request.arg(2) != b"0" && !any_from(4, &["ABSTTL"]),
-        _ => false,
-    }
+    row(request).is_some_and(|row| row.is_relative(request))
 }

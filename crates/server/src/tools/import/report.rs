@@ -1,7 +1,7 @@
 //! What an import has read and left out, as text.
 
-use engine::pure::aof_file::Cut;
-use engine::pure::rdb_file::Kind;
+use formats::aof_file::Cut;
+use formats::{Kind, Noun, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -30,21 +30,16 @@ pub(crate) struct Report {
 
 /// How many values of each type.
 #[derive(Debug, Default)]
-pub(crate) struct Values {
-    pub(crate) strings: u64,
-    pub(crate) hashes: u64,
-    pub(crate) sorted_sets: u64,
-}
+pub(crate) struct Values(BTreeMap<Noun, u64>);
 
 impl Values {
+    pub(super) fn count(&mut self, value: &Value) {
+        *self.0.entry(value.noun()).or_default() += 1;
+    }
+
     /// Those of which there are some, in words.
     fn words(&self) -> Vec<String> {
-        let words = [
-            (self.strings, counted(self.strings, "string")),
-            (self.hashes, hashes(self.hashes)),
-            (self.sorted_sets, counted(self.sorted_sets, "sorted set")),
-        ];
-        words.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect()
+        self.0.iter().map(|(noun, count)| noun.counted(*count)).collect()
     }
 }
 
@@ -95,10 +90,6 @@ impl Report {
 
 fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-fn hashes(count: u64) -> String {
-    format!("{count} hash{}", if count == 1 { "" } else { "es" })
 }
 
 /// A line for each thing worth saying.

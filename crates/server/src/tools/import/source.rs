@@ -1,7 +1,7 @@
 //! Which files an import reads, and in which order. Knows paths and Redis's names for its files.
 
 use anyhow::{Context, Result, bail};
-use engine::pure::aof_file::{MANIFEST_BYTES_MAX, parse_manifest};
+use formats::aof_file::{MANIFEST_BYTES_MAX, parse_manifest};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;

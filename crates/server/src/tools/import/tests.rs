@@ -1,4 +1,4 @@
-//! Imports of the files in `crates/engine/tests/fixtures/rdb`, whose README says what is in them.
+//! Imports of the files in `crates/formats/tests/fixtures/rdb`, whose README says what is in them.
 
 use super::importer::{Player, import};
 use super::progress::Progress;
@@ -67,7 +67,7 @@ fn engine() -> Engine {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/fixtures/rdb").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/tests/fixtures/rdb").join(name)
 }
 
 /// What the import says, and an engine with the result.

@@ -1,0 +1,17 @@
+//! Records: hashes that are found, judged and changed in one step. Holdfast's own commands.
+
+mod change;
+mod filters;
+mod find;
+mod indexes;
+mod name_set;
+mod options;
+mod sweep;
+mod table;
+
+pub(crate) use indexes::RangeProgress;
+pub(crate) use sweep::SweepProgress;
+
+use crate::command::Table;
+
+pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];
