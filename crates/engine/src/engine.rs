@@ -14,7 +14,7 @@ use crate::latency::{Histograms, Monitor};
 use crate::monitor::Monitors;
 use crate::panics;
 use crate::pause::Pause;
-use crate::persistence::{Forgetful, Persistence};
+use crate::persistence::{NoPersistence, Persistence};
 use crate::pubsub::PubSub;
 use crate::script::{Apart, Functions, LuaState, Scripts};
 use crate::settings::{ClientClass, Settings, events};
@@ -215,7 +215,7 @@ impl Engine {
             started_ns,
             replication_id: Mutex::new(run_id.clone()),
             run_id,
-            persistence: Arc::new(Forgetful),
+            persistence: Arc::new(NoPersistence),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
             waiters: KeyWaiters::default(),

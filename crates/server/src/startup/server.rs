@@ -77,13 +77,13 @@ fn load_in_background(
     indexes: ConfiguredIndexes,
     swept: Vec<String>,
 ) -> oneshot::Receiver<Result<()>> {
-    let (tell, loaded) = oneshot::channel();
+    let (send, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = durability::load(&directory, &keeper, &engine, &indexes, &swept);
-        if outcome.is_ok() {
+        let result = durability::load(&directory, &keeper, &engine, &indexes, &swept);
+        if result.is_ok() {
             engine.set_loading(false);
         }
-        let _ = tell.send(outcome);
+        let _ = send.send(result);
     };
     if std::thread::Builder::new().name("load".into()).spawn(load).is_err() {
         tracing::error!("no thread to read the data could be started");
