@@ -3,7 +3,7 @@
 //!
 //! The way through:
 //!
-//! - A [`Log`] numbers batches, writes them, makes them durable, says how far each has come, and lets readers
+//! - A [`Log`] numbers batches, writes them, makes them durable, says how far each is, and lets readers
 //!   [`Follow`] it. [`FileLog`] keeps it in segment files; [`MemoryLog`] is its twin for tests.
 //! - [`LogFiles`] is what only files need: rotation, forgetting, restarts, syncs by time.
 //! - A [`History`] is what a start reads: the parts of a snapshot, then every batch since. [`Recovery`] reads it from a

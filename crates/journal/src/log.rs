@@ -10,12 +10,12 @@ use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::sequence::Sequence;
 
-/// Takes batches, numbers them, and says how far each has come: appended, then written, then durable.
+/// Takes batches, numbers them, and says how far each is: appended, then written, then durable.
 ///
 /// Three marks only ever move forward: `durable <= written <= tail`. A batch that is *written* survives the death of
 /// the process; one that is *durable* survives a power failure. A log for which these are the same moves both at once.
 ///
-/// A log that has *failed* numbers batches and drops them, and its marks stand still. A log that is *fenced* has failed
+/// A log that has *failed* numbers batches and drops them, and its marks do not move. A log that is *fenced* has failed
 /// for good: another writer has begun a later epoch. Then the state in memory may hold batches that never happened, so
 /// the caller stops reading from it, too.
 pub trait Log: Send + Sync {

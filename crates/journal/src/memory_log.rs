@@ -58,7 +58,7 @@ impl MemoryLog {
         self.request_sync();
     }
 
-    /// The log fails: from now on its marks stand still.
+    /// The log fails: from now on its marks do not move.
     pub fn fail(&self, failure: Failure) {
         self.change(|state| {
             state.failure.get_or_insert(failure);

@@ -32,7 +32,8 @@
 //! INFO is answered in every state but Fenced. A client that waits in WAITAOF when the journal goes off is told so.
 //! CONFIG SET appendonly yes is answered +OK in Sound alone, and with the reason in StartFailed and Failed.
 //!
-//! `tests/wire/tests/persistence/states` tests each row, and walks through all of them under load.
+//! `tests/wire/tests/persistence/states` tests each row but the last, and walks through all of them under load;
+//! `tests/wire/tests/persistence/fenced.rs` tests Fenced.
 
 /// The state of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

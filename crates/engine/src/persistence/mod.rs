@@ -1,39 +1,39 @@
-//! What the engine asks of whatever keeps its effects. The server answers with the journal and its snapshots; an
-//! engine by itself keeps nothing.
+//! What the engine asks of the store of its effects. The server answers with the journal and its snapshots; an engine by
+//! itself stores nothing.
 
 pub mod journal_state;
 
 use journal_state::JournalState;
 
-/// Keeps effects. Sequence numbers count batches, from 1 on.
+/// Stores effects. Sequence numbers count batches, from 1 on.
 pub trait Persistence: Send + Sync {
     /// The state of the journal, which says what is promised.
     fn state(&self) -> JournalState;
-    /// The newest batch whose changes may be read, while the journal has failed: for clients to whom written is kept, or
-    /// durable (`strict`). `None` when there is no such limit.
+    /// The newest batch whose changes may be read while the journal has failed: the last one that is written, or durable
+    /// (`strict`). `None` when there is no such limit.
     fn readable(&self, strict: bool) -> Option<u64>;
-    /// True when effects are to be handed over.
+    /// True when effects are to be appended.
     fn is_recording(&self) -> bool;
-    /// Takes a batch of effects and gives it its number. Called while the shards it has changed are locked, so it
-    /// never waits for a disk.
+    /// Appends a batch of effects and returns its number. Called while the shards it has changed are locked, so it never
+    /// waits for a disk.
     fn append(&self, batch: &[u8]) -> u64;
     /// The number of the last batch.
     fn tail(&self) -> u64;
-    /// All batches up to this one, and whatever came before, survive even a loss of power; `None` while nothing does.
+    /// All batches up to this one survive a power failure; `None` while nothing is promised.
     fn durable(&self) -> Option<u64>;
     /// Asks for what was appended to be made durable soon.
     fn request_sync(&self);
-    /// Begins a snapshot and returns a number to ask for its outcome with; an error when one is being written.
+    /// Begins a snapshot and returns a number to ask for its result with; an error when one is being written.
     fn begin_snapshot(&self, why: SnapshotReason) -> Result<u64, SnapshotBusy>;
-    /// Has a snapshot written once the one that is being written is done.
+    /// Requests a snapshot, after the one that is being written if there is one.
     fn schedule_snapshot(&self, why: SnapshotReason);
-    /// What became of a snapshot; `None` while it is being written.
-    fn snapshot_outcome(&self, number: u64) -> Option<Result<(), String>>;
-    /// The state of affairs, for INFO.
+    /// The result of a snapshot; `None` while it is being written.
+    fn snapshot_result(&self, number: u64) -> Option<Result<(), String>>;
+    /// The state of the journal and its snapshots, for INFO.
     fn report(&self) -> Report;
 }
 
-/// Who asked for a snapshot.
+/// What a snapshot is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotReason {
     /// SAVE, BGSAVE or a save point.
@@ -46,7 +46,7 @@ pub enum SnapshotReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotBusy(pub SnapshotReason);
 
-/// What INFO tells of persistence.
+/// What INFO says of persistence.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub state: Option<JournalState>,
@@ -82,7 +82,7 @@ pub struct Finished {
     pub last_took_s: Option<u64>,
 }
 
-/// How far the start has come.
+/// How far the start is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loading {
     /// Unix seconds.
@@ -92,7 +92,7 @@ pub struct Loading {
     pub left_s: u64,
 }
 
-/// How far a snapshot has come.
+/// How far a snapshot is.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshotting {
     pub why: SnapshotReason,
@@ -104,7 +104,7 @@ pub struct Snapshotting {
     pub progress: f64,
 }
 
-/// Keeps nothing.
+/// Stores nothing.
 #[derive(Default)]
 pub struct NoPersistence;
 
@@ -141,8 +141,8 @@ impl Persistence for NoPersistence {
 
     fn schedule_snapshot(&self, _: SnapshotReason) {}
 
-    fn snapshot_outcome(&self, _: u64) -> Option<Result<(), String>> {
-        Some(Err("nothing is kept here".into()))
+    fn snapshot_result(&self, _: u64) -> Option<Result<(), String>> {
+        Some(Err("nothing is stored here".into()))
     }
 
     fn report(&self) -> Report {

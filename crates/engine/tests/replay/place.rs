@@ -211,7 +211,7 @@ impl Persistence for Kept {
 
     fn schedule_snapshot(&self, _: SnapshotReason) {}
 
-    fn snapshot_outcome(&self, _: u64) -> Option<Result<(), String>> {
+    fn snapshot_result(&self, _: u64) -> Option<Result<(), String>> {
         Some(Ok(()))
     }
 

@@ -69,7 +69,7 @@ impl Core {
         Sequence(self.durable_mark.load(Ordering::Acquire))
     }
 
-    /// Hands the tail to the operating system. Succeeds in a log that is restarted, too, though its marks stand still.
+    /// Hands the tail to the operating system. Succeeds in a log that is restarted, too, though its marks do not move.
     pub(super) fn write_tail(&self, writer: &mut SegmentWriter) -> Result<(), Failure> {
         // IMPORTANT: look at the phase only now that we hold the writer: before, another thread could fail between.
         let durable = {

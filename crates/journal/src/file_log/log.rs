@@ -130,7 +130,7 @@ impl Log for FileLog {
     fn append(&self, batch: &[u8]) -> Sequence {
         let core = &*self.core;
         if batch.len() > frame::BATCH_BYTES_MAX {
-            // It cannot be kept, and what follows may depend on it.
+            // It cannot be stored, and what follows may depend on it.
             core.fail(None, Failure::TooLong { bytes: batch.len() });
         }
         let payload_crc = crc32c::crc32c(batch);

@@ -19,8 +19,8 @@ use crate::sequence::Sequence;
 ///
 /// - *Sound*: all is well.
 /// - *Failed*: batches are numbered and dropped; nothing is written or synced, because a sync that is tried again can
-///   report success for what was lost. The marks stand still.
-/// - *Restarted*: batches are written to a new segment, and the marks still stand still, because what was dropped
+///   report success for what was lost. The marks do not move.
+/// - *Restarted*: batches are written to a new segment, and the marks still do not move, because what was dropped
 ///   exists in the caller's memory only. Once a snapshot holds it, [`LogFiles::accept`] makes the log sound.
 ///
 /// A log that is *fenced* has failed and cannot be restarted.

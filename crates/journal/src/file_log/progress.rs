@@ -1,4 +1,4 @@
-//! How far the log has come and what there is to sync. Pure bookkeeping: touches no file.
+//! How far the log is and what there is to sync. Pure bookkeeping: touches no file.
 
 use std::time::{Duration, Instant};
 

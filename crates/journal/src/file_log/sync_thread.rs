@@ -98,7 +98,7 @@ fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
     round.current.file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))
 }
 
-/// Leaves a mark of what is durable now, before any client hears of it. Fails if another writer has left one of a later
+/// Leaves a mark of what is durable now, before any reply depends on it. Fails if another writer has left one of a later
 /// epoch: then nothing that this one has written since counts.
 ///
 /// If the log has failed or been restarted during the round, the mark is still true. If the mark cannot be written,

@@ -11,16 +11,16 @@ pub(super) struct Tail {
     epoch: Epoch,
     /// Whole frames, ready to be written.
     frames: Vec<u8>,
-    /// The last batch that was numbered, and the last that was kept.
+    /// The last batch that was numbered, and the last that will be written.
     last: Sequence,
-    kept: Sequence,
+    last_stored: Sequence,
     /// The log has failed or ended: number batches, but do not keep them.
     is_dropping: bool,
 }
 
 impl Tail {
     pub(super) fn new(epoch: Epoch, last: Sequence) -> Tail {
-        Tail { epoch, frames: Vec::new(), last, kept: last, is_dropping: false }
+        Tail { epoch, frames: Vec::new(), last, last_stored: last, is_dropping: false }
     }
 
     pub(super) fn push(&mut self, batch: &[u8], payload_crc: u32, durable: Sequence) -> Sequence {
@@ -28,7 +28,7 @@ impl Tail {
         if !self.is_dropping {
             let place = Place { epoch: self.epoch, sequence: self.last, durable };
             frame::push(&mut self.frames, batch, payload_crc, place);
-            self.kept = self.last;
+            self.last_stored = self.last;
         }
         self.last
     }
@@ -36,14 +36,14 @@ impl Tail {
     /// Keeps no batch from here on, and returns the last one that is.
     pub(super) fn end(&mut self) -> Sequence {
         self.is_dropping = true;
-        self.kept
+        self.last_stored
     }
 
     /// Swaps the frames for the buffer of those written before, and says what the last batch in them is.
     pub(super) fn take(&mut self, written: &mut Vec<u8>) -> Sequence {
         give_back(written);
         std::mem::swap(&mut self.frames, written);
-        self.kept
+        self.last_stored
     }
 
     pub(super) fn drop_batches(&mut self) {
@@ -59,7 +59,7 @@ impl Tail {
         self.frames.clear();
         self.is_dropping = false;
         self.last = self.last.next();
-        self.kept = self.last;
+        self.last_stored = self.last;
         self.last.next()
     }
 }

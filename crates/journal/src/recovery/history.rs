@@ -29,7 +29,7 @@ pub trait History {
     fn notes(&self) -> Vec<String>;
 }
 
-/// How far reading has come.
+/// How far reading is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     pub bytes_read: u64,

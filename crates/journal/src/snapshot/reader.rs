@@ -114,7 +114,7 @@ impl SnapshotReader {
         &self.meta
     }
 
-    /// How far reading has come.
+    /// How far reading is.
     pub fn offset(&self) -> u64 {
         self.offset
     }

@@ -1,5 +1,5 @@
-//! The data directory: locks it, reads it, and opens its log for writing. The one place that knows that the log is kept in
-//! local files; everything else uses `journal::Log` and `journal::History`.
+//! The data directory: locks it, reads it, and opens its log for writing. The one place that knows that the log is
+//! stored in local files; everything else uses `journal::Log` and `journal::History`.
 
 use super::keeper::{LocalFiles, OpenedLog};
 use anyhow::{Context, Result};

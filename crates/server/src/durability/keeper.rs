@@ -88,7 +88,7 @@ impl Keeper {
     }
 
     /// Takes the log over, once all that it holds has been read.
-    pub(super) fn open(self: &Arc<Keeper>, engine: Weak<Engine>, opened: OpenedLog) {
+    pub(crate) fn open(self: &Arc<Keeper>, engine: Weak<Engine>, opened: OpenedLog) {
         let keeper = Arc::downgrade(self);
         opened.log.watch(Box::new(move || {
             if let Some(keeper) = keeper.upgrade() {
@@ -461,7 +461,7 @@ impl Persistence for Keeper {
         self.snapshots.request(why);
     }
 
-    fn snapshot_outcome(&self, number: u64) -> Option<Result<(), String>> {
+    fn snapshot_result(&self, number: u64) -> Option<Result<(), String>> {
         self.snapshots.result(number)
     }
 

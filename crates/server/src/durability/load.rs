@@ -40,7 +40,7 @@ pub(crate) fn load(
         anyhow::ensure!(indexes.are_defaults, "{failure}");
         tracing::warn!("{failure}");
     }
-    // Not before: IDX.CREATE may have made it, and then it has come with the data.
+    // Not before the data is loaded: IDX.CREATE may have made the index, and then it is in the data.
     for missing in swept.iter().filter(|name| engine.indexes().find(name.as_bytes()).is_none()) {
         if indexes.definitions.iter().any(|(name, _)| name == missing.as_bytes()) {
             // A client has dropped it: the server starts without it.

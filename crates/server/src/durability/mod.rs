@@ -9,5 +9,7 @@ mod snapshots;
 
 pub(crate) use data_directory::DataDirectory;
 pub(crate) use keeper::Keeper;
+#[cfg(test)]
+pub(crate) use keeper::OpenedLog;
 pub(crate) use load::{load, replay};
 pub(crate) use progress::ReplyGate;

@@ -1,9 +1,9 @@
-//! How far the journal has come, and what that means for replies. Knows what a reply has to wait for; refuses to know what
+//! How far the journal is, and what that means for replies. Knows what a reply has to wait for; refuses to know what
 //! it says.
 
 use engine::persistence::journal_state::JournalState;
 
-/// How far the journal has come, at one instant.
+/// How far the journal is, at one instant.
 #[derive(Clone, Copy)]
 pub(crate) struct JournalProgress {
     pub(super) written: u64,
@@ -18,7 +18,7 @@ pub(crate) struct JournalProgress {
 pub(crate) enum ReplyGate {
     /// They are sent.
     Send,
-    /// They wait until the journal has come further.
+    /// They wait until the journal is further.
     Hold,
     /// They are never sent: the changes that they depend on were not stored. The client gets an error instead.
     Drop,
@@ -30,7 +30,7 @@ impl JournalProgress {
     pub(crate) fn gate(self, depends_on: u64, strict: bool) -> ReplyGate {
         match self.state {
             // Nothing is promised, not even to a connection that waits for syncs. IMPORTANT: with `appendfsync always` that
-            // is every connection: if it waited here, all clients would stand still until the snapshot is written.
+            // is every connection: if it waited here, all clients would wait until the snapshot is written.
             JournalState::Off | JournalState::Starting | JournalState::StartFailed => return ReplyGate::Send,
             // Another writer goes on from what was durable. What is in memory here may never have happened.
             JournalState::Fenced => return ReplyGate::Drop,

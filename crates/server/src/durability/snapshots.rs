@@ -34,7 +34,7 @@ pub(super) struct State {
     results: VecDeque<(u64, Result<(), String>)>,
     saves: Finished,
     compactions: Finished,
-    /// Unix seconds, for LASTSAVE. How long ago it was is another matter: the wall clock may jump.
+    /// Unix seconds, for LASTSAVE. `last_save` measures how long ago: the wall clock may jump.
     last_save_s: u64,
     pub(super) last_save: Option<Instant>,
     pub(super) last_failure: Option<Instant>,

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_joins_where_others_have_the_core_and_whoever_is_crowded_out_rests() {
+    fn no_worker_joins_where_other_processes_have_the_core_and_a_crowded_one_rests() {
         let mut balance = Balance::default();
         for _ in 0..2 * SURE_TICKS {
             assert_eq!(balance.decide(&[1.0, 0.0], 1, 1.1), 1);

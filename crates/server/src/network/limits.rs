@@ -4,17 +4,17 @@ use engine::settings::ClientClass;
 use engine::{Client, Settings};
 use resp::Limits;
 
-/// Output after which a connection lets others run, so that a long pipeline is sent in pieces.
+/// Output after which a connection yields, so that a long pipeline is sent in pieces.
 pub(super) const OUTPUT_PIECE: usize = 256 * 1024;
-/// Replies of so many bytes may wait to be sent whatever the limits say, as in Redis: they fit its static buffer.
+/// So many bytes of replies may wait to be sent whatever the limits say, as in Redis: they fit its static buffer.
 pub(super) const OUTPUT_UNLIMITED: usize = 16 * 1024;
 /// Unsent output of a client that has yet to give the password, however generous the limits for others.
 const OUTPUT_BEFORE_AUTH_MAX: u64 = 1024;
-/// Input kept for a client that waits for a command of its own. With more than that no more is read, and then its end is
+/// Input that is read ahead while a command of the client waits. With more than that no more is read, and then its end is
 /// noticed by a poll of the socket.
 pub(super) const INPUT_WHILE_WAITING: usize = 1024 * 1024;
 /// No request is longer than this, whatever the setting says: places of arguments are counted in 32 bits, and so is the
-/// length of the batch in the journal that comes of it.
+/// length of the batch that it makes in the journal.
 pub(super) const REQUEST_BYTES_MAX: u64 = u32::MAX as u64 - 64 * 1024 * 1024;
 
 /// Most output that may wait for a client; 0 = no limit.
@@ -25,7 +25,7 @@ pub(super) fn output_max(client: &Client, settings: &Settings) -> u64 {
     }
 }
 
-/// Whose limits apply to a client.
+/// The class whose limits apply to a client.
 pub(super) fn class(client: &Client) -> ClientClass {
     if client.subscriptions.is_empty() { ClientClass::Normal } else { ClientClass::Pubsub }
 }

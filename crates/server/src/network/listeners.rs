@@ -1,4 +1,4 @@
-//! Where the server listens: binds addresses, takes connections or turns them away, and listens elsewhere when `port` or
+//! Where the server listens: binds addresses, accepts connections or refuses them, and listens elsewhere when `port` or
 //! `bind` is changed. Knows sockets and addresses; refuses to know requests.
 
 use super::team::{Arrival, Team};
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 /// How long CONFIG SET waits for the old listeners to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
-/// Pause after a connection could be neither taken nor turned away.
+/// Pause after a connection could be neither accepted nor refused.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// A listener for each address of `bind`, at the start. When `port` is 0, the system picks one, the same for all of them, and
@@ -97,7 +97,7 @@ pub(crate) struct Listeners {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// Listens to these too, and to no others than these and those that are to be kept.
+/// Listens to the addresses in `add` and `keep`, and to no others.
 pub(crate) struct Order {
     keep: Vec<SocketAddr>,
     add: Vec<std::net::TcpListener>,
@@ -105,7 +105,7 @@ pub(crate) struct Order {
 }
 
 impl Listeners {
-    /// With the channel on which [`listen_and_assign`] takes its orders.
+    /// With the channel on which [`listen_and_assign`] takes changes.
     pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Order>) {
         let (orders, receiver) = mpsc::unbounded_channel();
         (Listeners { addresses: Mutex::new(addresses_of(listeners)), orders }, receiver)
@@ -141,7 +141,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Listens again to addresses that were given up in vain.
+    /// Listens again to addresses that were closed for a change that failed.
     fn restore(&self, old: &[SocketAddr], kept: &[SocketAddr]) {
         let lost = old.iter().filter(|address| !kept.contains(address));
         let again = lost.filter_map(|address| {
@@ -152,7 +152,7 @@ impl Listeners {
         self.order(kept.to_vec(), again);
     }
 
-    /// Has the listening thread do it, and waits until the old listeners are closed.
+    /// Sends the change to the listening thread, and waits until the old listeners are closed.
     fn order(&self, keep: Vec<SocketAddr>, add: Vec<std::net::TcpListener>) {
         let (done, wait) = std::sync::mpsc::sync_channel(1);
         if self.orders.send(Order { keep, add, done }).is_ok() {
@@ -165,7 +165,7 @@ fn addresses_of(listeners: &[std::net::TcpListener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
 }
 
-/// A listener for each, but for optional ones that cannot be had.
+/// A listener for each, except for optional ones that cannot be bound.
 fn listen_to(wanted: &[&Wanted]) -> Result<Vec<std::net::TcpListener>> {
     let mut listeners = Vec::new();
     for to in wanted {
@@ -230,7 +230,7 @@ async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
             Err(error) => error,
         };
         if is_out_of_files(&error) && spare.take().is_some() {
-            // With that file closed there is room for one connection, if only to tell it why it is turned away.
+            // With that file closed there is a descriptor for one connection, to tell it why it is refused.
             let accepted = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
             if let Ok(Ok((stream, _))) = accepted
                 && let Ok(stream) = stream.into_std()
@@ -248,7 +248,7 @@ async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
     }
 }
 
-/// A file that is open for no other reason than that its descriptor is needed when all others are in use.
+/// An open file whose descriptor is used when there are no others.
 fn spare_file() -> Option<File> {
     File::open("/dev/null").ok()
 }
@@ -265,7 +265,7 @@ fn take(stream: tokio::net::TcpStream, peer: SocketAddr, engine: &Engine, team: 
     }
 }
 
-/// What a stranger is told while there is no password.
+/// The reply to clients from other machines while there is no password.
 const DENIED: &[u8] = b"-DENIED Holdfast is running in protected mode: it has no password and takes connections from this \
 machine only. To connect from elsewhere, set a password (requirepass), or turn protected-mode off if the network is safe.\r\n";
 
@@ -274,19 +274,19 @@ fn refuse(stream: &TcpStream, engine: &Engine, why: &[u8]) {
     let _ = (&*stream).write_all(why);
 }
 
-/// Sets a connection up and gives it to a worker, unless there are too many.
+/// Sets up a connection and assigns it to a worker, unless there are too many.
 fn welcome(stream: TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
     let settings = &engine.settings;
     if team.connections() as u64 >= settings.maxclients() {
         return refuse(&stream, engine, b"-ERR max number of clients reached\r\n");
     }
     if settings.protected_mode() && !settings.requires_password() && !peer.ip().is_loopback() {
-        tracing::warn!(%peer, "turned away: protected mode is on and there is no password");
+        tracing::warn!(%peer, "refused: protected mode is on and there is no password");
         return refuse(&stream, engine, DENIED);
     }
     let _ = stream.set_nodelay(true);
     if peer.ip().is_loopback() {
-        // There is no network to be careful with: the plainest congestion control costs least. Systems that default
+        // There is no network to be congested: the plainest congestion control costs least. Systems that default
         // to BBR would pace and time every reply to a client on the same machine.
         let _ = SockRef::from(&stream).set_tcp_congestion(b"reno");
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use tokio::time::Instant;
 
-/// Bytes read from a socket at once. A client's leftovers are kept by the client; this buffer is the worker's.
+/// Bytes read from a socket at once. The rest of an unfinished request is stored with its client; this buffer is the worker's.
 const READ_BYTES: usize = 64 * 1024;
 /// Output buffers kept for reuse, and the largest worth keeping.
 const POOL_BUFFERS: usize = 64;
@@ -36,7 +36,7 @@ pub(crate) struct Local {
     /// All workers, this one included.
     pub(crate) team: Arc<Team>,
     pub(crate) index: usize,
-    /// Since when the server has been stopping: finish what is there, then close.
+    /// When the server began to stop: clients are served until they are silent, then closed.
     pub(crate) stopping_since: Option<Instant>,
 }
 
@@ -101,7 +101,7 @@ impl Local {
     pub(crate) fn flush_later(&mut self, socket: usize) {
         if !std::mem::replace(&mut self.sockets[socket].flush_queued, true) {
             if self.to_flush.is_empty() {
-                // Woken now, it runs behind every connection that is ready now.
+                // Woken now, it runs after every connection that is ready now.
                 self.flusher.wake_by_ref();
             }
             self.to_flush.push(socket);

@@ -18,22 +18,22 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Reads after which a connection lets others run.
+/// Reads after which a connection yields to others.
 const READS_PER_TURN: usize = 2;
 /// When the server stops, it closes a client that has sent nothing for so long: what it had sent by then may still be
 /// on its way through the network, or known to the kernel only.
 const FAREWELL: Duration = Duration::from_millis(20);
-/// From a client that does not fall silent, requests are taken for so long.
+/// A client that keeps sending is served for so long after the stop.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// What the connection is doing.
 pub(super) enum State {
     Running,
-    /// A command of this client waits, for a time or for ever.
+    /// A command of this client waits, with or without a timeout.
     Blocked(Blocked, Option<Pin<Box<Sleep>>>),
-    /// CLIENT PAUSE holds the next request back.
+    /// CLIENT PAUSE delays the next request.
     Paused(Pin<Box<Sleep>>),
-    /// The next request goes on when others have had their turn.
+    /// The command works in slices: its next slice runs after other tasks have run.
     Yielding(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// Send what is left, then close.
     Closing,
@@ -98,7 +98,7 @@ impl Peer {
         }
     }
 
-    /// True when the connection was asked to go to another worker and has nothing in flight.
+    /// True when the connection is to move to another worker and has nothing in flight.
     pub(super) fn may_leave(&self, local: &Local) -> bool {
         let socket = &local.sockets[self.socket];
         socket.leave
@@ -123,7 +123,7 @@ impl Peer {
             if socket.is_ending {
                 self.begin_closing(&local.engine);
             }
-            // Whatever has come, even half a request: while output is held, perhaps nothing more is read.
+            // Also for half a request: while output is held, perhaps nothing more is read.
             if socket.held && !self.input.is_empty() {
                 socket.wake_when_released = true;
             }
@@ -138,15 +138,15 @@ impl Peer {
                 State::Closing => return self.poll_closing(local),
                 State::Running if held && self.input.len() > INPUT_WHILE_WAITING => return Poll::Pending,
                 State::Running if !held && self.input.len() > self.wanted => {
-                    // Others first: there is more to execute than fits into one turn.
+                    // Other tasks first: there is more to execute than fits into one turn.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 // A command that works in slices is in flight: it ends first.
                 State::Yielding(_) if local.stopping_since.is_some() => return Poll::Pending,
-                // A script that runs apart is in flight: its client hears how it ends.
+                // A script on the script thread is in flight: its client gets the reply.
                 State::Blocked(Blocked { event: Event::Background(_), .. }, _) if local.stopping_since.is_some() => {}
-                // What it waited for is being taken for it: it hears that too.
+                // Its command is being served on its behalf: it gets that reply, too.
                 State::Blocked(Blocked { event: Event::Value, .. }, _)
                     if local.stopping_since.is_some() && !self.client.handle.end_wait() => {}
                 State::Blocked(..) | State::Paused(_) if local.stopping_since.is_some() => {
@@ -172,7 +172,7 @@ impl Peer {
                 // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
                 Poll::Ready(false) => self.begin_closing(&local.engine),
                 Poll::Pending if held && local.stopping_since.is_some() => {
-                    // There may be more to execute once what is held is sent.
+                    // There may be more to execute once the held output is sent.
                     local.sockets[self.socket].wake_when_released = true;
                     return Poll::Pending;
                 }
@@ -184,27 +184,27 @@ impl Peer {
         }
     }
 
-    /// Sends what is left, then closes. IMPORTANT: whatever it waited for, nothing is taken for it from now on.
+    /// Sends what is left, then closes. IMPORTANT: from now on no waiting command is served on its behalf.
     pub(super) fn begin_closing(&mut self, engine: &Engine) {
         engine.stop_waiting(&mut self.client);
         self.state = State::Closing;
     }
 
-    /// Ready when the server stops and all that this client has sent before is executed, as far as one can know.
+    /// Ready when the server stops and all that this client has sent before is executed, as far as can be known.
     pub(super) fn poll_farewell(&mut self, since: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let until = (Instant::now() + FAREWELL).min(since + FAREWELL_MAX);
         self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until))).as_mut().poll(cx)
     }
 
-    /// Takes what others have sent to this client, and goes on sending if the socket was full. Ready when the
+    /// Takes the messages that were published to this client, and goes on sending if the socket was full. Ready when the
     /// connection is over.
     pub(super) fn poll_output(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
         let socket = &mut local.sockets[self.socket];
         if socket.broken || socket.handle.is_killed() {
             return Poll::Ready(());
         }
-        // What has happened since a script read something is heard after the script's reply, or a client that caches would
-        // keep what it was told not to.
+        // Invalidations that came after a script's read are sent after the script's reply. Sent before it, they would not stop
+        // the client from caching what the reply says.
         if socket.handle.has_mail() && !self.awaits_script() {
             if local.sockets[self.socket].output.capacity() == 0 {
                 local.sockets[self.socket].output = local.take_buffer();
@@ -217,7 +217,7 @@ impl Peer {
         }
         let socket = &mut local.sockets[self.socket];
         if socket.handle.output_bytes.load(Relaxed) > 0 {
-            // The socket was full: learn when it is not.
+            // The socket was full: wait until it is writable.
             match socket.stream.poll_write_ready(cx) {
                 Poll::Ready(Ok(())) => {
                     socket.send(&local.worker.books.stats);
@@ -237,12 +237,12 @@ impl Peer {
         Poll::Pending
     }
 
-    /// True while a script of this client runs apart.
+    /// True while a script of this client runs on the script thread.
     pub(super) fn awaits_script(&self) -> bool {
         matches!(&self.state, State::Blocked(Blocked { event: Event::Background(_), .. }, _))
     }
 
-    /// Ready when nothing is left to be sent. A peer that is gone altogether makes sending fail, which ends this too.
+    /// Ready when nothing is left to be sent. A peer that is gone makes sending fail, which ends this too.
     pub(super) fn poll_closing(&mut self, local: &mut Local) -> Poll<()> {
         let socket = &mut local.sockets[self.socket];
         let is_full = socket.handle.output_bytes.load(Relaxed) > 0;
@@ -256,7 +256,7 @@ impl Peer {
         Poll::Pending
     }
 
-    /// Ends a wait whose time is up or that somebody has ended.
+    /// Ends a wait that has timed out, was served, or was ended by CLIENT UNBLOCK.
     pub(super) fn poll_waiting(&mut self, local: &mut Local, cx: &mut Context<'_>) {
         match &mut self.state {
             State::Running | State::Closing => {}
@@ -280,8 +280,8 @@ impl Peer {
                 if !blocked.silent {
                     socket.output.extend_from_slice(&reply);
                 }
-                // IMPORTANT: what was done elsewhere on its behalf has changed things: the reply waits for the journal as any
-                // other does.
+                // IMPORTANT: the command that was served on its behalf may have changed keys: the reply waits for the journal
+                // as any other does.
                 socket.depends_on = self.client.depends_on;
                 socket.last_batch = self.client.last_batch;
                 self.state = State::Running;
@@ -307,7 +307,7 @@ impl Peer {
     }
 }
 
-/// Takes back what a client has left behind. Much of it is done a slice at a time, between the turns of other clients.
+/// Removes the subscriptions, watches and waits of a client that is gone, a slice at a time between other tasks if there are many.
 fn forget_in_slices(engine: &Arc<Engine>, mut departed: Departed) {
     if !engine.forget_some(&mut departed) {
         return;

@@ -1,4 +1,4 @@
-//! Reads requests from a connection's socket. Knows where an unfinished request is kept; refuses to know what a request says.
+//! Reads requests from a connection's socket. Knows where an unfinished request is stored; refuses to know what a request says.
 //!
 //! A connection that is idle owns no buffer: it reads into its worker's. Only an unfinished request stays with it.
 
@@ -8,39 +8,39 @@ use super::peer::{Peer, State};
 use super::socket::poll_receive;
 use std::task::{Context, Poll};
 
-/// An unfinished request that is shorter than this owns what has arrived of it and no more: the rest is read into the
-/// worker's buffer. A longer one is read to where its beginning is.
+/// The bytes of an unfinished request that is shorter than this are copied to a buffer of their own size, and its rest is
+/// read into the worker's buffer. A longer one is read into its own buffer.
 const SHORT_INPUT: usize = 32 * 1024;
-/// Room made for a long request: at least so much, and at most so many times what has arrived. A client that announces half
+/// The growth of a long request's buffer: at least so much, and at most so many times what has arrived. A client that announces half
 /// a gigabyte gets it only as the bytes arrive. A larger factor would save copies, a smaller one memory that is counted
 /// (though not touched) before there is anything in it.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
 const INPUT_ROOM_FACTOR: usize = 7;
-/// When a buffer grows beyond this, all clients are looked at: together they may take more than `maxmemory-clients`.
+/// When a buffer grows beyond this, the memory of all clients is compared with `maxmemory-clients`.
 const LARGE_INPUT: usize = 1024 * 1024;
 
 impl Peer {
-    /// Reads once; what comes is executed at once or kept. False when the peer has closed or must be closed.
+    /// Reads once; what arrives is executed at once or stored. False when the peer has closed or must be closed.
     pub(super) fn poll_read(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
         if self.input.len() >= SHORT_INPUT {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
         let stream = &local.sockets[self.socket].stream;
-        // What is kept comes first, so that its rest can be executed with it where it has been read.
-        let kept = self.input.len();
-        let outcome = match poll_receive(stream, &mut buffer[kept..], cx) {
+        // Leave space in front for what is stored, so that the whole request can be executed in place.
+        let stored = self.input.len();
+        let read = match poll_receive(stream, &mut buffer[stored..], cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(0) => Poll::Ready(false),
             Poll::Ready(received) => {
-                let len = kept + received;
+                let len = stored + received;
                 self.count_read(local, received);
-                if kept > 0 {
+                if stored > 0 {
                     self.client.handle.note_active(local.engine.clock.monotonic_ns());
                 }
                 let executed = match self.state {
                     State::Running if !local.sockets[self.socket].held && len > self.wanted => {
-                        buffer[..kept].copy_from_slice(&self.input);
+                        buffer[..stored].copy_from_slice(&self.input);
                         self.execute(local, &buffer[..len])
                     }
                     _ => 0,
@@ -48,7 +48,7 @@ impl Peer {
                 match executed {
                     0 => {
                         self.input.reserve_exact(received);
-                        self.input.extend_from_slice(&buffer[kept..len]);
+                        self.input.extend_from_slice(&buffer[stored..len]);
                     }
                     _ => self.input = buffer[executed..len].to_vec(),
                 }
@@ -57,15 +57,15 @@ impl Peer {
             }
         };
         local.read_buffer = buffer;
-        outcome
+        read
     }
 
-    /// Reads the rest of a long request to where its beginning is.
+    /// Reads the rest of a long request into its own buffer.
     pub(super) fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
         let len = self.input.len();
         if self.input.capacity() == len {
             let missing = (self.wanted + 1).saturating_sub(len);
-            // In proportion even if little is missing: behind that may come another million arguments.
+            // In proportion to what is there, even if little is missing: another million arguments may follow.
             self.input.reserve_exact(missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len));
             if self.input.capacity() >= LARGE_INPUT {
                 self.note_input();
@@ -110,7 +110,7 @@ impl Peer {
         stats.bytes_in.add(len as u64);
     }
 
-    /// Executes what was kept.
+    /// Executes the stored input.
     pub(super) fn execute_input(&mut self, local: &mut Local) {
         let input = std::mem::take(&mut self.input);
         let executed = self.execute(local, &input);
@@ -122,7 +122,7 @@ impl Peer {
         self.note_input();
     }
 
-    /// Tells others how much this client has yet to be served.
+    /// Updates the figures that CLIENT LIST and client eviction use.
     #[inline]
     pub(super) fn note_input(&self) {
         self.client.handle.note_input(self.input.len(), self.input.capacity() + self.scanner.heap_bytes());

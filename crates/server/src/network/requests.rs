@@ -13,15 +13,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// How to go on after a request.
+/// What to do after a request.
 enum NextStep {
-    /// With the next one.
+    /// Execute the next one.
     Next,
-    /// Not now; the request is done.
+    /// Yield; the request is done.
     Stop,
-    /// Not now, and then with the same request again.
+    /// Yield, and then execute the same request again.
     Again,
-    /// Not at all: the rest of the input is dropped.
+    /// End the connection and drop the rest of the input.
     End,
 }
 
@@ -47,7 +47,7 @@ impl Peer {
         while at < input.len() && matches!(step, NextStep::Next) {
             let rest = &input[at..];
             limits.unauthenticated = is_unauthenticated(&self.client, &engine.settings);
-            // What a stranger sends is looked at one by one: its limits change when it has authenticated.
+            // Before AUTH requests are scanned one by one: the limits change with it.
             let count_max = if limits.unauthenticated { 0 } else { BATCH_MAX };
             self.scanner.scan_batch(rest, &limits, count_max, &mut batch);
             if batch.is_empty() {
@@ -84,7 +84,7 @@ impl Peer {
                     done = batch.bytes_through(index);
                 }
                 if !matches!(step, NextStep::Next) {
-                    // What was scanned beyond is scanned again from its beginning.
+                    // The requests behind it are scanned again.
                     self.scanner.restart();
                     break;
                 }
@@ -97,7 +97,7 @@ impl Peer {
         socket.last_batch = self.client.last_batch;
         socket.strict = self.client.waits_for_disk(&local.engine.settings);
         if socket.awaits_event {
-            // Before the task looks whether it has happened already: see `after_request`.
+            // Before the task checks whether it has happened already: see `after_request`.
             local.keeper.wake_on_move(local.index);
         }
         if matches!(step, NextStep::End) {
@@ -119,7 +119,7 @@ impl Peer {
         at
     }
 
-    /// Does what a request asks of the connection, and says how to go on.
+    /// Does what a request asks of the connection, and returns the next step.
     #[inline]
     fn after_request(&mut self, flow: Flow, socket: &mut Socket, engine: &Engine, now_ms: u64) -> NextStep {
         match flow {
@@ -137,7 +137,7 @@ impl Peer {
                 return NextStep::Stop;
             }
             Flow::Again => {
-                // Ready once the runtime has looked for what others have sent: waking the task by itself would not do.
+                // Ready once the runtime has polled for I/O: waking the task would run it again before that.
                 self.state = State::Yielding(Box::pin(tokio::task::yield_now()));
                 socket.task.wake();
                 return NextStep::Again;

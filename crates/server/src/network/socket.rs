@@ -30,17 +30,17 @@ pub(crate) struct Socket {
     pub(crate) held: bool,
     /// Requests wait for the output to be released.
     pub(super) wake_when_released: bool,
-    /// A command of this client waits for something that is not its own time alone.
+    /// A command of this client waits for the journal, a snapshot or the like, not just for a timeout.
     pub(crate) awaits_event: bool,
     /// The connection ends when everything is sent: its task is woken then.
     pub(super) closing: bool,
     /// Its last replies were dropped, or its peer is gone: it ends.
     pub(super) is_ending: bool,
-    /// The worker has too many connections: this one should go to another.
+    /// The worker has too many connections: this one is to move to another.
     pub(crate) leave: bool,
     /// The peer is gone, or must be closed at once: nothing more is sent.
     pub(super) broken: bool,
-    /// CLIENT PAUSE holds a request of this client back: it is not idle.
+    /// CLIENT PAUSE delays a request of this client: it is not idle.
     pub(crate) paused: bool,
     pub(crate) handle: Arc<ClientHandle>,
     pub(super) task: Arc<TaskWaker>,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 pub(crate) enum Arrival {
     /// From the listener.
     New { stream: std::net::TcpStream, peer: SocketAddr },
-    /// From another worker: takes it over, on the thread of the worker that it is called on.
+    /// From another worker: called on the thread of the new one, it goes on there.
     Moved(Box<dyn FnOnce(Arc<AtomicUsize>) -> std::io::Result<()> + Send>),
 }
 

@@ -21,9 +21,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// How often the worker looks after itself.
+/// How often the worker does its regular work.
 const CRON_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest stretch of expiry work without letting clients in.
+/// Longest slice of expiry work before clients run.
 const EXPIRY_SLICE_NS: u64 = 500_000;
 
 /// Starts the worker threads.
@@ -180,7 +180,7 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
         with_local(give_surplus_away);
         if count.is_multiple_of(10) {
             with_local(|local| {
-                // What a burst has left in the pool is given back bit by bit.
+                // Buffers that a burst has left in the pool are freed bit by bit.
                 local.pool.truncate(local.pool.len() / 2);
                 remind_slow_readers(local);
                 local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
@@ -190,7 +190,7 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
     }
 }
 
-/// Notes how much of the time since `before` this worker was working.
+/// Records how much of the time since `before` this worker was working.
 fn note_busy(member: &Member, before: (Duration, Instant)) -> (Duration, Instant) {
     let (worked, now) = (tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0), Instant::now());
     let share = (worked - before.0).as_secs_f64() / (now - before.1).as_secs_f64().max(1e-6);
@@ -198,7 +198,7 @@ fn note_busy(member: &Member, before: (Duration, Instant)) -> (Duration, Instant
     (worked, now)
 }
 
-/// Asks as many connections to move as this worker has too many. They go when they have nothing in flight.
+/// Marks as many connections to move as this worker has too many. They move when they have nothing in flight.
 fn give_surplus_away(local: &mut Local) {
     let team = &local.team;
     let connections: Vec<usize> = team.members.iter().map(|member| member.connections.load(Relaxed)).collect();

@@ -1,5 +1,5 @@
 //! The allocator: jemalloc, with a running count of the bytes it has handed out. Knows size classes; refuses to
-//! know who asks.
+//! know what memory is for.
 //!
 //! `maxmemory` has to be compared with memory in use before every write, and jemalloc's own statistics take a
 //! lock and a walk over all arenas to bring up to date. So each thread counts in a cell of its own, without
@@ -34,17 +34,17 @@ pub(crate) fn used() -> u64 {
 }
 
 /// Has a thread of jemalloc's own give pages that are no longer used back to the operating system, within ten seconds or so.
-/// Without it that is done by whoever allocates next from the same arena: by a worker while clients wait, or, after
-/// FLUSHALL on a quiet server, by nobody.
+/// Without it that is done by the next allocation from the same arena: on a worker while clients wait, or, after FLUSHALL on
+/// an idle server, never.
 pub(crate) fn give_back_in_background() {
     let begun = tikv_jemalloc_ctl::max_background_threads::write(1)
         .and_then(|()| tikv_jemalloc_ctl::background_thread::write(true));
     if let Err(error) = begun {
-        tracing::warn!(%error, "memory that is freed is given back late: the allocator has no thread for that");
+        tracing::warn!(%error, "freed memory is returned late: the allocator could not start its background thread");
     }
 }
 
-/// Asks jemalloc to give all unused pages back.
+/// Gives all unused pages back to the operating system.
 pub(crate) fn purge_allocator() {
     // 4096 is jemalloc's MALLCTL_ARENAS_ALL.
     const PURGE_ALL: &std::ffi::CStr = c"arena.4096.purge";

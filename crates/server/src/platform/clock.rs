@@ -1,4 +1,4 @@
-//! The clocks of the machine, for the engine that may not look at them itself.
+//! The clocks of the machine, for the engine, which reads none itself.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};

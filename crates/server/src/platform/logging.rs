@@ -34,16 +34,16 @@ pub(crate) fn start(level: LogLevel, json: bool) -> LogLevelHandle {
     }))
 }
 
-/// Tells of a panic. Unless it is caught and answered with an error, the process ends here, before anything is unwound: what
+/// Logs a panic. Unless it is caught and answered with an error, the process ends here, before anything is unwound: what
 /// is in memory can no longer be trusted.
 pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
     let backtrace = Backtrace::force_capture();
     match engine::panics::is_caught() {
-        true => tracing::error!("a command has met a bug and changed nothing: {panic}\n{backtrace}"),
+        true => tracing::error!("internal error in a command that has changed nothing: {panic}\n{backtrace}"),
         false => {
-            tracing::error!("the server has met a bug and ends: {panic}\n{backtrace}");
+            tracing::error!("internal error, the server stops: {panic}\n{backtrace}");
             if !tracing::dispatcher::has_been_set() {
-                eprintln!("holdfast has met a bug and ends: {panic}\n{backtrace}");
+                eprintln!("holdfast: internal error, the server stops: {panic}\n{backtrace}");
             }
             std::process::abort();
         }

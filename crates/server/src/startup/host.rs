@@ -30,11 +30,11 @@ pub(crate) struct Process {
     pub(crate) keeper: Arc<Keeper>,
     /// Where it listens; `None` when it does not.
     pub(crate) listeners: Option<Listeners>,
-    /// Tells everybody to stop.
+    /// Stops all threads.
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
-    /// An order to stop was given up.
+    /// The last SHUTDOWN failed.
     pub(crate) stop_failed: Arc<AtomicBool>,
-    /// To the thread that frees what takes long to free.
+    /// To the thread that frees large values.
     pub(crate) discards: OnceLock<Sender<Box<dyn Any + Send>>>,
 }
 
@@ -49,7 +49,7 @@ fn start_discarding() -> Sender<Box<dyn Any + Send>> {
     send
 }
 
-/// What was given for a setting, and what was made of it.
+/// The value that was given for a setting, and the one that it got.
 pub(crate) struct Adjusted {
     pub(crate) name: &'static str,
     pub(crate) given: String,
@@ -118,7 +118,7 @@ impl Host for Process {
             SaveOnExit::Never => false,
             SaveOnExit::AsSet => match self.keeper.state() {
                 JournalState::Off => !settings.save_points().is_empty(),
-                // The journal is not there yet: what was answered is kept by a snapshot, with which it begins.
+                // The journal has not begun: a snapshot stores the changes that were acknowledged.
                 JournalState::Starting | JournalState::StartFailed => true,
                 JournalState::Sound
                 | JournalState::Failed
@@ -155,7 +155,7 @@ impl Host for Process {
     }
 
     fn discard(&self, garbage: Box<dyn Any + Send>) {
-        // Should no thread be had, the garbage is dropped right here.
+        // Without a thread it is freed right here.
         let _ = self.discards.get_or_init(start_discarding).send(garbage);
     }
 
@@ -176,7 +176,7 @@ impl Host for Process {
         if has("dir") {
             self.stay_in_directory().map_err(|reason| ("dir", reason))?;
         }
-        // The last: this one cannot be taken back.
+        // Last, because this cannot be undone.
         if let (Some(name), Some(listeners)) = (names.iter().find(|name| LISTENING.contains(name)), &self.listeners)
             && let Err(error) = listeners.follow(&self.settings)
         {
@@ -227,8 +227,8 @@ fn os_text(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// Takes a last snapshot, on a thread of its own, and then has everybody stop. Nothing is written meanwhile: what is
-/// acknowledged is in the snapshot.
+/// Takes a last snapshot on a thread of its own, and then stops all threads. Writes are paused meanwhile, so that all
+/// acknowledged changes are in the snapshot.
 fn save_and_stop(
     engine: Arc<Engine>,
     keeper: Arc<Keeper>,

@@ -2,5 +2,7 @@
 
 mod host;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use server::{engine, run};

@@ -1,4 +1,4 @@
-//! Starts the workers and whatever else there is, and stops it all. Knows threads and signals; refuses to know requests.
+//! Starts the workers and the other threads, and stops them. Knows threads and signals; refuses to know requests.
 
 use super::host::{Adjusted, Process};
 use crate::config::{self, ConfiguredIndexes, Loaded};
@@ -26,7 +26,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let indexes = loaded.tables.indexes;
     let log_level = logging::start(settings.loglevel(), settings.log_as_json());
     for setting in config::without_effect(&settings) {
-        tracing::warn!(setting, "this setting has no effect in this version");
+        tracing::warn!(setting, "this setting has no effect, or less than in Redis: see config/holdfast.toml");
     }
     let given = settings.all();
     allocator::give_back_in_background();
@@ -51,7 +51,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
-        // Before the line that others wait for: from then on a signal has to be a graceful one.
+        // Before the line on stdout that scripts wait for: from then on a signal stops the server gracefully.
         let signals = signals()?;
         let line = greeting(&bound);
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
@@ -77,13 +77,13 @@ fn load_in_background(
     indexes: ConfiguredIndexes,
     swept: Vec<String>,
 ) -> oneshot::Receiver<Result<()>> {
-    let (tell, loaded) = oneshot::channel();
+    let (send, loaded) = oneshot::channel();
     let load = move || {
-        let outcome = durability::load(&directory, &keeper, &engine, &indexes, &swept);
-        if outcome.is_ok() {
+        let result = durability::load(&directory, &keeper, &engine, &indexes, &swept);
+        if result.is_ok() {
             engine.set_loading(false);
         }
-        let _ = tell.send(outcome);
+        let _ = send.send(result);
     };
     if std::thread::Builder::new().name("load".into()).spawn(load).is_err() {
         tracing::error!("no thread to read the data could be started");
@@ -126,7 +126,8 @@ fn adjusted(given: Vec<(&'static str, String)>, made: Vec<(&'static str, String)
     pairs.map(|((name, given), (_, made))| Adjusted { name, given, made }).collect()
 }
 
-/// Scripts that may run long run here, one after the other, so that workers can go on and somebody can stop them.
+/// The script thread: scripts that may run long run here, one after the other, so that workers go on and SCRIPT KILL can be
+/// served.
 fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
     let engine = engine.clone();
     let thread = std::thread::Builder::new().name("scripts".into()).stack_size(SCRIPT_STACK_BYTES);
@@ -134,7 +135,7 @@ fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
     Ok(())
 }
 
-/// What no worker is kept waiting for is done here.
+/// The thread for background tasks.
 fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
     let engine = engine.clone();
     let thread = std::thread::Builder::new().name("background".into());
@@ -146,7 +147,7 @@ fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper
 /// Lua recurses on the stack of its thread.
 const SCRIPT_STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// One line that says where to go.
+/// One line that says where the server listens.
 fn greeting(listeners: &[std::net::TcpListener]) -> String {
     let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let port = addresses.first().map_or(0, SocketAddr::port);
@@ -161,7 +162,7 @@ fn signals() -> Result<[Signal; 2]> {
     Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
 }
 
-/// Says `line` once the data is there, and waits until the server is to stop: after a signal or SHUTDOWN, and after the
+/// Prints `line` once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after the
 /// last snapshot, if there is one.
 async fn until_stopped(
     engine: &Engine,
@@ -177,7 +178,7 @@ async fn until_stopped(
             outcome = &mut loaded, if loading => {
                 outcome.context("the thread that reads the data has ended")??;
                 loading = false;
-                // Nobody may be listening, which is no reason to stop.
+                // A closed stdout is no reason to stop.
                 let _ = writeln!(std::io::stdout(), "{line}");
             }
             _ = terminate.recv() => {
@@ -193,7 +194,7 @@ async fn until_stopped(
     }
 }
 
-/// Waits for the workers, but not for ever: a client that does not read must not keep the server up.
+/// Waits for the workers, up to a limit: a client that does not read must not keep the server up.
 fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
     let deadline = std::time::Instant::now() + limit;
     for thread in threads {
@@ -208,7 +209,7 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
     }
 }
 
-/// Makes the data directory and notes its full path, so that CONFIG GET dir tells where it is.
+/// Makes the data directory and stores its full path, for CONFIG GET dir.
 fn prepare_directory(settings: &Settings) -> Result<()> {
     let dir = settings.dir();
     std::fs::create_dir_all(&*dir).with_context(|| format!("cannot create the data directory {dir}"))?;

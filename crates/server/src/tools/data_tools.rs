@@ -1,5 +1,5 @@
-//! The commands of the binary beside the server itself: look at a data directory, write it out, bring another server's
-//! data in. Knows the command line; the work is done by `load`, `import` and the engine.
+//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work is done
+//! by `durability`, `import` and the engine.
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
@@ -92,7 +92,7 @@ fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
     census
 }
 
-/// Shows every key to `visit`: the number of its database, its part of that, its entry.
+/// Calls `visit` with every key: the number of its database, its part of that, its entry.
 fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
     let now_ms = engine.clock.unix_us() / 1000;
     let all = engine.keyspace.lock_all();
@@ -146,7 +146,7 @@ fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
-/// An import went well but for what it could not take. A program that calls it learns that from the exit code.
+/// An import that left something out. Its exit code says so to programs.
 #[derive(Debug)]
 pub(crate) struct LeftOut(PathBuf);
 

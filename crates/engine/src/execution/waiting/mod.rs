@@ -97,7 +97,7 @@ impl Engine {
             Event::Journal => self.journal_outcome(time_is_up),
             Event::Shutdown => (time_is_up || self.host.shutdown_failed())
                 .then(|| b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n".to_vec()),
-            &Event::Snapshot(number) => match self.persistence.snapshot_outcome(number) {
+            &Event::Snapshot(number) => match self.persistence.snapshot_result(number) {
                 Some(Ok(())) => Some(b"+OK\r\n".to_vec()),
                 Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
                 None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),

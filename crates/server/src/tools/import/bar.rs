@@ -1,4 +1,4 @@
-//! Shows how far an import has come: a bar on a terminal, a line every few seconds elsewhere. Writes to stderr, so that
+//! Shows the progress of an import: a bar on a terminal, a line every few seconds elsewhere. Writes to stderr, so that
 //! stdout stays for results.
 
 use super::progress::Progress;
@@ -34,7 +34,7 @@ impl Bar {
         Bar { started, form: Form::Terminal(bar) }
     }
 
-    /// Shows how far it has come. Cheap enough to be called often.
+    /// Shows the progress. Cheap enough to be called often.
     pub(crate) fn show(&mut self, progress: Progress) {
         let elapsed = self.started.elapsed();
         match &mut self.form {

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The same as [`import`], showing on stderr how far it has come.
+/// [`import`] with a progress bar on stderr.
 pub(crate) fn with_progress_bar(engine: &Engine, path: &Path) -> Result<Report> {
     let mut bar = Bar::new();
     let report = import(engine, path, &mut |progress| bar.show(progress));

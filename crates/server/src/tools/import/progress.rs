@@ -1,6 +1,6 @@
-//! How far an import has come. Plain numbers.
+//! The progress of an import. Plain numbers.
 
-/// How far an import has come.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) bytes: u64,

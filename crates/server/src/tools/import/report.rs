@@ -1,4 +1,4 @@
-//! What an import has come to, in words.
+//! What an import has read and left out, as text.
 
 use formats::aof_file::Cut;
 use formats::{Kind, Noun, Value};
