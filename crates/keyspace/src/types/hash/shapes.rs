@@ -43,7 +43,7 @@ impl Shape {
 
     /// How many names there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.spans.len()
     }
 
