@@ -43,7 +43,7 @@ impl Shape {
 
     /// How many names there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
 
