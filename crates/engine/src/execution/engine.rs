@@ -24,11 +24,11 @@ use crate::observability::stats::{Sampler, Totals, WorkerStats};
 use crate::panics;
 use crate::persistence::{NoPersistence, Persistence};
 use crate::settings::events::Events;
-use crate::settings::{ClientClass, Settings};
+use crate::settings::{self, ClientClass, Settings};
 use keyspace::Thresholds;
 use keyspace::index::Indexes;
 use keyspace::locked::{BATCH_MAX, Batch, Garbage};
-use keyspace::types::{hash, sorted_set};
+use keyspace::types::THRESHOLD_SETTINGS;
 use keyspace::{Key, Keyspace, Locked, Usage};
 use locks::{Mutex, RwLock, rank};
 use resp::{OwnedRequest, Reply, Request};
@@ -43,6 +43,8 @@ pub struct Engine {
     pub registry: &'static Registry,
     pub keyspace: Keyspace,
     pub settings: Arc<Settings>,
+    /// Rows of the settings that say when a small value becomes a large one.
+    threshold_rows: [usize; THRESHOLD_SETTINGS.len()],
     pub clients: Clients,
     pub monitors: Monitors,
     pub pubsub: PubSub,
@@ -200,6 +202,7 @@ impl Engine {
         Engine {
             registry,
             keyspace: Keyspace::new(shards),
+            threshold_rows: THRESHOLD_SETTINGS.map(settings::row_of),
             settings,
             clients: Clients::default(),
             monitors: Monitors::default(),
@@ -636,16 +639,7 @@ impl Engine {
     /// When small values become large ones.
     #[inline]
     pub fn thresholds(&self) -> Thresholds {
-        Thresholds {
-            hash: hash::Thresholds {
-                entries_max: self.settings.hash_max_listpack_entries() as usize,
-                value_bytes_max: self.settings.hash_max_listpack_value() as usize,
-            },
-            sorted_set: sorted_set::Thresholds {
-                entries_max: self.settings.zset_max_listpack_entries() as usize,
-                value_bytes_max: self.settings.zset_max_listpack_value() as usize,
-            },
-        }
+        Thresholds::of(self.threshold_rows.map(|row| self.settings.size(row) as usize))
     }
 
     /// Replaces whatever was written of the reply by the error, and counts it.

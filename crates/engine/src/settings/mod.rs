@@ -18,7 +18,7 @@ mod value;
 pub use choices::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, WorkerBalance};
 pub use limits::{BufferLimit, ClientClass};
 pub use schema::{Access, Row};
-pub use table::{TABLE, row};
+pub use table::{TABLE, index_of as row_of, row};
 pub use value::Kind;
 
 use crate::algorithms::glob::Pattern;

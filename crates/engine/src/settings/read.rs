@@ -242,10 +242,6 @@ impl Settings {
         self.size(row::HASH_MAX_LISTPACK_ENTRIES)
     }
 
-    pub fn hash_max_listpack_value(&self) -> u64 {
-        self.size(row::HASH_MAX_LISTPACK_VALUE)
-    }
-
     /// Entries a node; negative is a class of bytes, -1 (4 KiB) to -5 (64 KiB).
     pub fn list_max_listpack_size(&self) -> i64 {
         self.number(row::LIST_MAX_LISTPACK_SIZE)
@@ -253,26 +249,6 @@ impl Settings {
 
     pub fn list_compress_depth(&self) -> u64 {
         self.size(row::LIST_COMPRESS_DEPTH)
-    }
-
-    pub fn set_max_intset_entries(&self) -> u64 {
-        self.size(row::SET_MAX_INTSET_ENTRIES)
-    }
-
-    pub fn set_max_listpack_entries(&self) -> u64 {
-        self.size(row::SET_MAX_LISTPACK_ENTRIES)
-    }
-
-    pub fn set_max_listpack_value(&self) -> u64 {
-        self.size(row::SET_MAX_LISTPACK_VALUE)
-    }
-
-    pub fn zset_max_listpack_entries(&self) -> u64 {
-        self.size(row::ZSET_MAX_LISTPACK_ENTRIES)
-    }
-
-    pub fn zset_max_listpack_value(&self) -> u64 {
-        self.size(row::ZSET_MAX_LISTPACK_VALUE)
     }
 
     pub fn hll_sparse_max_bytes(&self) -> u64 {

@@ -254,7 +254,8 @@ pub const TABLE: &[Row] = &[
 ];
 
 /// Where a setting's row is. A name that is not in the table does not compile.
-const fn index_of(name: &str) -> usize {
+/// The row of a setting that there is.
+pub const fn index_of(name: &str) -> usize {
     let mut row = 0;
     while row < TABLE.len() {
         if equal(TABLE[row].name.as_bytes(), name.as_bytes()) {

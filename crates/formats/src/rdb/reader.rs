@@ -6,7 +6,7 @@ use numbers::{I64_CHARS_MAX, format_i64};
 use std::borrow::Cow;
 
 /// An element of a packed list, if it is one.
-pub(super) type Elements<'a> = Result<Element<'a>, Malformed>;
+pub(crate) type Elements<'a> = Result<Element<'a>, Malformed>;
 
 /// A length, or one of the special encodings that take its place in front of a string.
 pub(crate) enum Length {
@@ -61,7 +61,7 @@ pub(crate) struct Reader<S> {
 }
 
 impl<'a, S: Source<'a>> Reader<S> {
-    pub(super) fn u64(&mut self) -> Result<u64, S::Error> {
+    pub(crate) fn u64(&mut self) -> Result<u64, S::Error> {
         Ok(u64::from_le_bytes(self.source.array()?))
     }
 

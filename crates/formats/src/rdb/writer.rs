@@ -5,32 +5,32 @@ use crate::packed::lzf;
 use numbers::parse_i64;
 
 /// Redis 7.0's version, and the first one with field deadlines (Redis 7.4): the newest we read.
-pub(super) const VERSION_PLAIN: u16 = 10;
-pub(super) const VERSION_FIELD_DEADLINES: u16 = 12;
+pub(crate) const VERSION_PLAIN: u16 = 10;
+pub(crate) const VERSION_FIELD_DEADLINES: u16 = 12;
 
 /// Redis refuses to let a listpack grow past this; a larger value becomes a table whatever the caller asked for.
-pub(super) const LISTPACK_BYTES_MAX: usize = 1 << 30;
+pub(crate) const LISTPACK_BYTES_MAX: usize = 1 << 30;
 
 /// The type byte of strings.
-pub(super) const STRING: u8 = 0;
+pub(crate) const STRING: u8 = 0;
 
-pub(super) fn encode_string(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn encode_string(bytes: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new(STRING);
     writer.string(bytes);
     writer.finish(VERSION_PLAIN)
 }
 
 /// A payload being written.
-pub(super) struct Writer {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Writer {
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn new(kind: u8) -> Self {
+    pub(crate) fn new(kind: u8) -> Self {
         Self { bytes: vec![kind] }
     }
 
-    pub(super) fn length(&mut self, length: u64) {
+    pub(crate) fn length(&mut self, length: u64) {
         match length {
             0..0x40 => self.bytes.push(length as u8),
             0x40..0x4000 => self.bytes.extend((length as u16 | 0x4000).to_be_bytes()),
@@ -46,7 +46,7 @@ impl Writer {
     }
 
     /// As Redis does: short numbers as numbers, longer texts compressed where that saves something.
-    pub(super) fn string(&mut self, bytes: &[u8]) {
+    pub(crate) fn string(&mut self, bytes: &[u8]) {
         const NUMBER_CHARS_MAX: usize = 11;
         const COMPRESS_ABOVE: usize = 20;
         const SAVED_MIN: usize = 4;
@@ -85,7 +85,7 @@ impl Writer {
         true
     }
 
-    pub(super) fn finish(mut self, version: u16) -> Vec<u8> {
+    pub(crate) fn finish(mut self, version: u16) -> Vec<u8> {
         self.bytes.extend(version.to_le_bytes());
         let checksum = CHECKSUM.checksum(&self.bytes);
         self.bytes.extend(checksum.to_le_bytes());

@@ -23,8 +23,7 @@ pub use crate::input::{FileError, Trouble};
 
 use crate::input::Input;
 use crate::rdb::reader::{Reader, Source};
-use crate::rdb::type_name;
-use crate::value::{Kind, Value};
+use crate::values::{Kind, Value, type_name};
 use std::io::Read;
 
 /// Something that a file holds.
@@ -59,7 +58,7 @@ mod opcode {
     /// What modules keep beside a key (Redis 8.6).
     pub(super) const KEY_META: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
-    pub(super) use crate::rdb::{FUNCTION, FUNCTION_CANDIDATE};
+    pub(super) use crate::payload::{FUNCTION, FUNCTION_CANDIDATE};
     pub(super) const MODULE_AUX: u8 = 247;
     pub(super) const IDLE: u8 = 248;
     pub(super) const FREQ: u8 = 249;
@@ -230,7 +229,7 @@ impl<R: Read> RdbFile<R> {
         let key = reader.string()?.into_owned();
         reader.source.now_reading(name);
         reader.source.now_key(&key);
-        let value = match reader.value(kind)? {
+        let value = match Value::read(reader, kind)? {
             Some(value) => value,
             None => Value::Unsupported(reader.skip_value(kind)?),
         };

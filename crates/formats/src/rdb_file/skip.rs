@@ -5,7 +5,7 @@ use super::{FileError, Trouble};
 use crate::input::Input;
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Length, Reader, Source};
-use crate::value::Kind;
+use crate::values::{Frame, Kind, frame, type_name};
 use std::io::Read;
 
 /// What a module wrote, each part with its type in front.
@@ -24,25 +24,24 @@ const TIME_BYTES: u64 = 8;
 impl<R: Read> Reader<Input<R>> {
     /// A value of a type that is not kept here.
     pub(super) fn skip_value(&mut self, kind: u8) -> Result<Kind, FileError> {
-        match kind {
-            1 | 2 | 14 => self.skip_counted(|reader| reader.skip_string())?,
-            10 | 11 | 20 => self.skip_string()?,
-            18 => self.skip_counted(|reader| {
+        let name = type_name(kind).ok_or_else(|| self.source.error(Trouble::Type(kind)))?;
+        match frame(kind) {
+            Some(Frame::Strings) => self.skip_counted(|reader| reader.skip_string())?,
+            Some(Frame::String) => self.skip_string()?,
+            Some(Frame::Nodes) => self.skip_counted(|reader| {
                 reader.length()?; // whether the node is packed or one plain element
                 reader.skip_string()
             })?,
-            15 => self.skip_stream(Stream::First)?,
-            19 => self.skip_stream(Stream::WithCounts)?,
-            21 => self.skip_stream(Stream::WithActiveTimes)?,
-            7 => return self.skip_module().map(Kind::Module),
-            6 => return Err(self.source.error(Trouble::OldModule)),
-            _ => return Err(self.source.error(Trouble::Type(kind))),
+            Some(Frame::Stream) => self.skip_stream(match kind {
+                15 => Stream::First,
+                19 => Stream::WithCounts,
+                _ => Stream::WithActiveTimes,
+            })?,
+            Some(Frame::Module) if kind == 6 => return Err(self.source.error(Trouble::OldModule)),
+            Some(Frame::Module) => return self.skip_module().map(Kind::Module),
+            None => return Err(self.source.error(Trouble::Type(kind))),
         }
-        Ok(match kind {
-            1 | 10 | 14 | 18 => Kind::List,
-            2 | 11 | 20 => Kind::Set,
-            _ => Kind::Stream,
-        })
+        Ok(Kind::Type(name))
     }
 
     pub(super) fn skip_string(&mut self) -> Result<(), FileError> {

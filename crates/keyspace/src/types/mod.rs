@@ -109,6 +109,22 @@ pub struct Thresholds {
     pub sorted_set: sorted_set::Thresholds,
 }
 
+/// The settings that thresholds are read from.
+pub const THRESHOLD_SETTINGS: [&str; 4] =
+    ["hash-max-listpack-entries", "hash-max-listpack-value", "zset-max-listpack-entries", "zset-max-listpack-value"];
+
+impl Thresholds {
+    /// From the values of [`THRESHOLD_SETTINGS`], in their order.
+    #[inline]
+    pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
+        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max] = values;
+        Thresholds {
+            hash: hash::Thresholds { entries_max: hash_entries_max, value_bytes_max: hash_value_bytes_max },
+            sorted_set: sorted_set::Thresholds { entries_max: zset_entries_max, value_bytes_max: zset_value_bytes_max },
+        }
+    }
+}
+
 /// A change of one value, of any type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {

@@ -126,7 +126,7 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
             request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
         }
         let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
-        formats::commands_for(name, &value, |args| request(&mut out, args))?;
+        value.commands(name, |args| request(&mut out, args))?;
         if let Some(deadline) = entry.deadline() {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
         }

@@ -5,7 +5,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, View, WriteCx};
 use crate::execution::restore;
 use crate::settings::events::Events;
-use formats::rdb::{self, BadPayload};
+use formats::payload::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};
 use keyspace::types::sorted_set::{self, Direction};
 use keyspace::usage::counted;
@@ -26,11 +26,14 @@ pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
 /// What DUMP says of a key.
 pub(crate) fn payload(keys: &View<'_>, key: Key<'_>) -> Option<Vec<u8>> {
     if let Some(index) = keys.index_at(key) {
-        return Some(rdb::encode(&sorted_set::to_redis(index.members(0..index.len(), Direction::Ascending)), false));
+        return Some(payload::encode(
+            &sorted_set::to_redis(index.members(0..index.len(), Direction::Ascending)),
+            false,
+        ));
     }
     let entry = keys.entry(key)?;
     let value = keys.locked().db(keys.db(), key).to_redis(entry, keys.now_ms);
-    Some(rdb::encode(&value, ValueType::of(entry).is_packed(entry)))
+    Some(payload::encode(&value, ValueType::of(entry).is_packed(entry)))
 }
 
 pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -73,7 +76,7 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn decode(payload: &[u8], bytes_max: usize) -> Result<formats::Value, CommandError> {
-    rdb::decode(payload, bytes_max).map_err(|why| match why {
+    payload::decode(payload, bytes_max).map_err(|why| match why {
         BadPayload::Unsupported(kind) => {
             CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported"))
         }

@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ScriptCx, ServerCx, View};
 use crate::execution::engine::Engine;
 use crate::execution::scripts::{Catalogue, Change, Library, ProgramKind};
-use formats::rdb;
+use formats::payload;
 use keyspace::{Definable, Effect, Locked};
 use lua::ScriptFlags;
 use numbers::parse_i64;
@@ -110,7 +110,7 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         }
     };
     let bytes_max = usize::try_from(cx.engine.settings.proto_max_bulk_len()).unwrap_or(usize::MAX);
-    let codes = rdb::decode_functions(payload, bytes_max).map_err(|error| refused(error.to_string()))?;
+    let codes = payload::decode_functions(payload, bytes_max).map_err(|error| refused(error.to_string()))?;
     // As if into an empty server first: what is wrong with the payload itself comes before what is in its way here.
     let (mut restored, mut libraries) = (Catalogue::default(), Vec::new());
     for code in codes {
@@ -191,7 +191,7 @@ fn change(
 
 pub(super) fn dump(cx: &mut ServerCx<'_>) -> CommandResult {
     let catalogue = cx.engine.functions.catalogue();
-    let payload = rdb::encode_functions(catalogue.libraries().map(|library| &*library.code));
+    let payload = payload::encode_functions(catalogue.libraries().map(|library| &*library.code));
     cx.reply.bulk(&payload);
     Ok(())
 }

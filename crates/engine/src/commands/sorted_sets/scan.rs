@@ -7,7 +7,6 @@ use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ReadCx;
 use crate::value_reply::ValueReply;
-use formats::rdb;
 use keyspace::types::sorted_set::{Direction, Member};
 use keyspace::{Key, SortedSetRef};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
@@ -53,7 +52,7 @@ pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
             return;
         }
         member.name.reply(&mut reply);
-        match rdb::whole(member.score).filter(|_| in_full) {
+        match formats::whole(member.score).filter(|_| in_full) {
             Some(score) => reply.bulk_integer(score),
             None => reply.bulk(format_f64_in_17_digits(member.score, &mut [0; F64_CHARS_MAX])),
         }

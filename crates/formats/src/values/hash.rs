@@ -1,17 +1,17 @@
 //! Hashes in Redis's RDB encoding: tables, zipmaps, ziplists and listpacks, with field deadlines or without. Knows how
 //! fields are spelled; refuses to know how they are kept.
 
-use super::BadPayload;
-use super::reader::{Elements, Reader, Source};
-use super::writer::{LISTPACK_BYTES_MAX, VERSION_FIELD_DEADLINES, VERSION_PLAIN, Writer};
-use crate::HashEntry;
+use super::{Emit, HashEntry, in_chunks};
 use crate::packed::{Element, listpack, ziplist, zipmap};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Elements, Reader, Source};
+use crate::rdb::writer::{LISTPACK_BYTES_MAX, VERSION_FIELD_DEADLINES, VERSION_PLAIN, Writer};
 
 /// The largest deadline Redis accepts for a field: 48 bits of milliseconds, the year 10889.
-pub(super) const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
+pub(crate) const DEADLINE_MS_MAX: u64 = (1 << 48) - 1;
 
 /// The type bytes of hashes.
-pub(super) mod kind {
+pub(crate) mod kind {
     pub(crate) const HASH: u8 = 4;
     /// Redis 2.4's small hashes.
     pub(crate) const HASH_ZIPMAP: u8 = 9;
@@ -25,7 +25,7 @@ pub(super) mod kind {
 }
 
 /// All of them.
-pub(super) const KINDS: [u8; 8] = [
+pub(crate) const KINDS: [u8; 8] = [
     kind::HASH,
     kind::HASH_ZIPMAP,
     kind::HASH_ZIPLIST,
@@ -38,7 +38,7 @@ pub(super) const KINDS: [u8; 8] = [
 
 impl<'a, S: Source<'a>> Reader<S> {
     /// The fields of a hash of one of the kinds above; none twice.
-    pub(super) fn hash(&mut self, kind: u8) -> Result<Vec<HashEntry>, S::Error> {
+    pub(crate) fn hash(&mut self, kind: u8) -> Result<Vec<HashEntry>, S::Error> {
         let entries = match kind {
             kind::HASH => self.table(Deadlines::None)?,
             kind::HASH_DEADLINES_CANDIDATE => self.table(Deadlines::Absolute)?,
@@ -146,7 +146,7 @@ enum Deadlines {
 /// Fields with their values and deadlines in unix milliseconds. Without any deadline the payload is one that Redis 7.0
 /// restores; with one it takes Redis 7.4. Redis keeps what it restores packed or as a table as the payload is, so the
 /// caller should choose as Redis would. Deadlines past what Redis can hold become the last one it can.
-pub(super) fn encode_hash<'a, I>(fields: I, packed: bool) -> Vec<u8>
+pub(crate) fn encode_hash<'a, I>(fields: I, packed: bool) -> Vec<u8>
 where
     I: Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)> + Clone,
 {
@@ -209,4 +209,15 @@ fn pack<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)>, wit
         }
     }
     Some(listpack.finish())
+}
+
+/// Hands out the commands that make a hash of a key that is gone.
+pub(crate) fn commands<E>(name: &[u8], fields: &[HashEntry], emit: Emit<'_, E>) -> Result<(), E> {
+    in_chunks(&[b"HSET", name], fields, |(field, value, _), args| args.extend([&**field, &**value]), emit)?;
+    for (field, _, deadline) in fields {
+        if let Some(deadline) = deadline {
+            emit(&[b"HPEXPIREAT", name, deadline.to_string().as_bytes(), b"FIELDS", b"1", field])?;
+        }
+    }
+    Ok(())
 }

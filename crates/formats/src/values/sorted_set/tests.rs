@@ -1,8 +1,8 @@
 //! What Redis wrote, what was made by hand, and what is made here.
 
-use super::super::decode;
 use super::*;
 use crate::Value;
+use crate::payload::decode;
 use test_random::Random;
 
 const BYTES_MAX: usize = 1 << 20;

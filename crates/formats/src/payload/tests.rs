@@ -1,10 +1,10 @@
 //! Payloads of Redis read and written, and payloads that nobody wrote.
 
-use super::hash::{DEADLINE_MS_MAX, encode_hash};
-use super::sorted_set::encode_sorted_set;
-use super::writer::{Writer, encode_string};
 use super::*;
 use crate::HashEntry;
+use crate::rdb::writer::encode_string;
+use crate::values::hash::{DEADLINE_MS_MAX, encode_hash};
+use crate::values::sorted_set::encode_sorted_set;
 use test_random::Random;
 
 const BYTES_MAX: usize = 1 << 20;

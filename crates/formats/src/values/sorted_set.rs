@@ -1,14 +1,14 @@
 //! Sorted sets in Redis's RDB encoding: text and binary scores in a table, ziplists and listpacks. Knows how members and
 //! scores are spelled; refuses to know what order they are kept in.
 
-use super::BadPayload;
-use super::reader::{Elements, Reader, Source};
-use super::writer::{LISTPACK_BYTES_MAX, VERSION_PLAIN, Writer};
-use crate::SortedSetEntry;
+use super::{Emit, SortedSetEntry, in_chunks};
 use crate::packed::{Element, listpack, ziplist};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Elements, Reader, Source};
+use crate::rdb::writer::{LISTPACK_BYTES_MAX, VERSION_PLAIN, Writer};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits, parse_f64_loosely};
 
-pub(super) mod kind {
+pub(crate) mod kind {
     /// Scores as text: up to Redis 3.
     pub(crate) const SORTED_SET_TEXT: u8 = 3;
     pub(crate) const SORTED_SET: u8 = 5;
@@ -17,19 +17,19 @@ pub(super) mod kind {
 }
 
 /// All of them.
-pub(super) const KINDS: [u8; 4] =
+pub(crate) const KINDS: [u8; 4] =
     [kind::SORTED_SET_TEXT, kind::SORTED_SET, kind::SORTED_SET_ZIPLIST, kind::SORTED_SET_LISTPACK];
 
 /// Text scores whose length is none: what they are instead.
 mod score {
-    pub(super) const NAN: u8 = 253;
-    pub(super) const INFINITE: u8 = 254;
-    pub(super) const NEGATIVE_INFINITE: u8 = 255;
+    pub(crate) const NAN: u8 = 253;
+    pub(crate) const INFINITE: u8 = 254;
+    pub(crate) const NEGATIVE_INFINITE: u8 = 255;
 }
 
 impl<'a, S: Source<'a>> Reader<S> {
     /// The members of a sorted set of one of the kinds above; none twice.
-    pub(super) fn sorted_set(&mut self, kind: u8) -> Result<Vec<SortedSetEntry>, S::Error> {
+    pub(crate) fn sorted_set(&mut self, kind: u8) -> Result<Vec<SortedSetEntry>, S::Error> {
         let entries = match kind {
             kind::SORTED_SET_TEXT => self.scored(|reader| reader.score_text()),
             kind::SORTED_SET => self.scored(|reader| Ok(f64::from_le_bytes(reader.source.array()?))),
@@ -102,7 +102,7 @@ fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
 
 /// Members with their scores, in their order; to be packed where Redis would, up to 128 members of up to 64 bytes
 /// (`zset-max-listpack-entries`, `-value`). Redis 7.0 and everything since restores it.
-pub(super) fn encode_sorted_set<'a, I>(members: I, packed: bool) -> Vec<u8>
+pub(crate) fn encode_sorted_set<'a, I>(members: I, packed: bool) -> Vec<u8>
 where
     I: DoubleEndedIterator<Item = (&'a [u8], f64)> + ExactSizeIterator + Clone,
 {
@@ -146,6 +146,13 @@ fn pack<'a>(members: impl Iterator<Item = (&'a [u8], f64)>) -> Option<Vec<u8>> {
         }
     }
     Some(listpack.finish())
+}
+
+/// Hands out the commands that make a sorted set of a key that is gone.
+pub(crate) fn commands<E>(name: &[u8], members: &[SortedSetEntry], emit: Emit<'_, E>) -> Result<(), E> {
+    let text = |score: f64| format_f64_in_17_digits(score, &mut [0; F64_CHARS_MAX]).to_vec();
+    let members: Vec<_> = members.iter().map(|(member, score)| (text(*score), member)).collect();
+    in_chunks(&[b"ZADD", name], &members, |(score, member), args| args.extend([&**score, &***member]), emit)
 }
 
 /// The whole number that Redis packs in place of a score. Negative zero becomes zero, as there.

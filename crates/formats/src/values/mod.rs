@@ -1,0 +1,205 @@
+//! Values as Redis's formats have them: what is read out of payloads and files, and written into them. Refuses to know how
+//! either spells them, and how they are kept.
+
+pub(crate) mod hash;
+pub(crate) mod sorted_set;
+
+pub use sorted_set::whole;
+
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Reader, Source};
+use crate::rdb::writer::{STRING, encode_string};
+use std::fmt;
+
+/// A value of any type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    String(Vec<u8>),
+    /// No field twice.
+    Hash(Vec<HashEntry>),
+    /// No member twice; every score is a number.
+    SortedSet(Vec<SortedSetEntry>),
+    /// Something that is not kept here, and was passed over.
+    Unsupported(Kind),
+}
+
+/// The types that are kept here: Redis's name for each, and its type bytes.
+const KEPT: &[(&str, &[u8])] = &[("string", &[STRING]), ("hash", &hash::KINDS), ("sorted set", &sorted_set::KINDS)];
+
+/// The types that are not: Redis's name for each, its type bytes, and how a value is framed.
+const NOT_KEPT: &[(&str, &[u8], Frame)] = &[
+    ("list", &[1, 14], Frame::Strings),
+    ("list", &[10], Frame::String),
+    ("list", &[18], Frame::Nodes),
+    ("set", &[2], Frame::Strings),
+    ("set", &[11, 20], Frame::String),
+    ("stream", &[15, 19, 21], Frame::Stream),
+    ("module", &[6, 7], Frame::Module),
+];
+
+/// How a value that is passed over is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A count, and so many strings.
+    Strings,
+    /// One string with everything in it.
+    String,
+    /// A count, and so many nodes: a number and a string each.
+    Nodes,
+    Stream,
+    Module,
+}
+
+/// What Redis calls the type that a type byte stands for; `None` for a byte that is not known.
+pub(crate) fn type_name(kind: u8) -> Option<&'static str> {
+    let kept = KEPT.iter().find(|(_, kinds)| kinds.contains(&kind)).map(|(name, _)| *name);
+    kept.or_else(|| NOT_KEPT.iter().find(|(_, kinds, _)| kinds.contains(&kind)).map(|(name, ..)| *name))
+}
+
+/// How a value of a type that is not kept here is framed.
+pub(crate) fn frame(kind: u8) -> Option<Frame> {
+    NOT_KEPT.iter().find(|(_, kinds, _)| kinds.contains(&kind)).map(|(.., frame)| *frame)
+}
+
+/// Takes one command after the other.
+pub(crate) type Emit<'e, E> = &'e mut dyn FnMut(&[&[u8]]) -> Result<(), E>;
+
+impl Value {
+    /// A value of the type that its type byte names; `None` for one that is not kept here, of which nothing is read.
+    pub(crate) fn read<'a, S: Source<'a>>(reader: &mut Reader<S>, kind: u8) -> Result<Option<Value>, S::Error> {
+        Ok(Some(match kind {
+            STRING => Value::String(reader.string()?.into_owned()),
+            _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
+            _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
+            _ if frame(kind).is_some() => return Ok(None),
+            _ => return Err(reader.source.refusal(BadPayload::Format)),
+        }))
+    }
+
+    /// The value as a payload; with `packed`, in the compact form of small values.
+    pub(crate) fn write(&self, packed: bool) -> Vec<u8> {
+        match self {
+            Value::String(bytes) => encode_string(bytes),
+            Value::Hash(fields) => {
+                hash::encode_hash(fields.iter().map(|(name, value, ms)| (&**name, &**value, *ms)), packed)
+            }
+            Value::SortedSet(members) => {
+                sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
+            }
+            Value::Unsupported(_) => panic!("what is not kept is not written"),
+        }
+    }
+
+    /// Hands out the commands that give a key this value, whatever it holds before, one after the other: what an
+    /// append-only file without a preamble holds.
+    pub fn commands<E>(&self, name: &[u8], mut emit: impl FnMut(&[&[u8]]) -> Result<(), E>) -> Result<(), E> {
+        if let Value::String(bytes) = self {
+            return emit(&[b"SET", name, bytes]);
+        }
+        // What was there would otherwise stay beside what comes.
+        emit(&[b"DEL", name])?;
+        match self {
+            Value::String(_) | Value::Unsupported(_) => Ok(()),
+            Value::Hash(fields) => hash::commands(name, fields, &mut emit),
+            Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
+        }
+    }
+}
+
+/// Elements of a value in one command; servers limit the length of a request.
+const ELEMENTS_PER_COMMAND: usize = 500;
+
+/// Commands that begin with `head`, each with some of the elements.
+fn in_chunks<'a, T, E>(
+    head: &[&'a [u8]],
+    elements: &'a [T],
+    push: impl Fn(&'a T, &mut Vec<&'a [u8]>),
+    emit: Emit<'_, E>,
+) -> Result<(), E> {
+    for some in elements.chunks(ELEMENTS_PER_COMMAND) {
+        let mut args = head.to_vec();
+        some.iter().for_each(|element| push(element, &mut args));
+        emit(&args)?;
+    }
+    Ok(())
+}
+
+/// Field, value, and the field's deadline in unix milliseconds if it has one.
+pub type HashEntry = (Vec<u8>, Vec<u8>, Option<u64>);
+
+/// A member's name and its score.
+pub type SortedSetEntry = (Vec<u8>, f64);
+
+impl Value {
+    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one.
+    pub fn has_no_elements(&self) -> bool {
+        match self {
+            Value::String(_) | Value::Unsupported(_) => false,
+            Value::Hash(fields) => fields.is_empty(),
+            Value::SortedSet(members) => members.is_empty(),
+        }
+    }
+
+    /// What a value of its type is called.
+    pub fn noun(&self) -> Noun {
+        let noun = |order, one, many| Noun { order, one, many };
+        match self {
+            Value::String(_) => noun(0, "string", "strings"),
+            Value::Hash(_) => noun(1, "hash", "hashes"),
+            Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
+            Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
+        }
+    }
+}
+
+/// What values of one type are called, in the order in which reports list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Noun {
+    order: u8,
+    one: &'static str,
+    many: &'static str,
+}
+
+impl Noun {
+    /// So many of them, in words.
+    pub fn counted(&self, count: u64) -> String {
+        format!("{count} {}", if count == 1 { self.one } else { self.many })
+    }
+}
+
+/// Something that is not kept here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A value of the type that Redis calls so.
+    Type(&'static str),
+    /// A value of the module type with this name.
+    Module(String),
+    /// What that module keeps for itself, under no key.
+    ModuleData(String),
+    FunctionLibrary,
+}
+
+impl Kind {
+    /// So many of them, in words.
+    pub fn counted(&self, count: u64) -> String {
+        let s = if count == 1 { "" } else { "s" };
+        match self {
+            Kind::Type(name) => format!("{count} {name}{s}"),
+            Kind::Module(name) => format!("{count} value{s} of the module type {name}"),
+            Kind::ModuleData(name) => format!("{count} record{s} of the module type {name}"),
+            Kind::FunctionLibrary => format!("{count} function librar{}", if count == 1 { "y" } else { "ies" }),
+        }
+    }
+}
+
+/// As Redis's TYPE says it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Type(name) => f.write_str(name),
+            Kind::Module(name) => write!(f, "module:{name}"),
+            Kind::ModuleData(name) => write!(f, "module data:{name}"),
+            Kind::FunctionLibrary => f.write_str("function library"),
+        }
+    }
+}
