@@ -9,9 +9,8 @@ use crate::{import, load, server};
 use anyhow::{Context, Result};
 use engine::{Engine, Settings};
 use journal::{Directory, DirectoryLock, Recovery};
-use keyspace::DATABASES;
-use keyspace::{HashRef, SortedSetRef, Value};
-use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
+use keyspace::db::Db;
+use keyspace::{DATABASES, Entry, ValueType};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -86,23 +85,26 @@ fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
 /// How many keys of each type each database has.
 fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
     let mut census: BTreeMap<usize, BTreeMap<&'static str, u64>> = BTreeMap::new();
-    walk(engine, |db, _, value, _| {
-        *census.entry(db).or_default().entry(value.type_name()).or_default() += 1;
+    walk(engine, now_ms(engine), |db, _, entry| {
+        *census.entry(db).or_default().entry(ValueType::of(entry).name).or_default() += 1;
         Ok(())
     })
     .expect("counting does not fail");
     census
 }
 
-/// Shows every key to `visit`: its database, name, value and deadline.
-fn walk(engine: &Engine, mut visit: impl FnMut(usize, &[u8], Value<'_>, Option<u64>) -> Result<()>) -> Result<()> {
-    let now_ms = engine.clock.unix_us() / 1000;
+fn now_ms(engine: &Engine) -> u64 {
+    engine.clock.unix_us() / 1000
+}
+
+/// Shows every key that has not expired to `visit`: the number of its database, where it is kept, and its entry.
+fn walk(engine: &Engine, now_ms: u64, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
     let all = engine.keyspace.lock_all();
     for db in 0..DATABASES {
         for (_, shard) in all.shards() {
             let db_part = shard.db(db);
             for entry in db_part.iter(now_ms) {
-                visit(db, entry.name(), db_part.to_redis(entry, now_ms), entry.deadline())?;
+                visit(db, db_part, entry)?;
             }
         }
     }
@@ -122,13 +124,14 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
     for library in engine.functions.catalogue().libraries() {
         request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
-    let mut selected = None;
-    walk(&engine, |db, name, value, deadline| {
+    let (mut selected, now_ms) = (None, now_ms(&engine));
+    walk(&engine, now_ms, |db, db_part, entry| {
         if selected.replace(db) != Some(db) {
             request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
         }
+        let (name, value) = (entry.name(), db_part.to_redis(entry, now_ms));
         formats::commands_for(name, &value, |args| request(&mut out, args))?;
-        if let Some(deadline) = deadline {
+        if let Some(deadline) = entry.deadline() {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
         }
         Ok(())
