@@ -89,7 +89,7 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
     if let Driver::Search { run } = workload.driver {
         return Ok(vec![measure_search(plan, workload, kept, run)?]);
     }
-    // Whoever is measured next has the machine, and its memory, without them.
+    // The next servers have the machine, and its memory, for themselves.
     *kept = None;
     match workload.driver {
         Driver::RedisBenchmark { command, .. } => {
@@ -258,7 +258,7 @@ fn measure_rows(
     Ok(names.into_iter().zip(samples).map(line).collect())
 }
 
-/// The order of the servers in a round. Every other one goes backwards, so that nobody always follows the same
+/// The order of the servers in a round. Every other one goes backwards, so that no server always follows the same
 /// neighbour, whose last writes may still be on their way to the disk.
 fn turns(round: u32, servers: usize) -> Vec<usize> {
     if round.is_multiple_of(2) { (0..servers).collect() } else { (0..servers).rev().collect() }

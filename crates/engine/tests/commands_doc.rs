@@ -1,7 +1,7 @@
 //! Keeps docs/COMMANDS.md equal to the command table, so that the page cannot forget a command or invent one.
 
 use engine::command::{CommandRow, Handler, registry};
-use engine::docs::CommandDoc;
+use engine::execution::docs::CommandDoc;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -9,7 +9,7 @@
 mod world;
 
 use engine::command::{Flags, registry};
-use engine::docs::{Argument, ArgumentKind};
+use engine::execution::docs::{Argument, ArgumentKind};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use world::{World, reply_len, settings, shown};

@@ -90,7 +90,7 @@ impl Found {
             }
             match Owner::of(place.db, &place.key).and_then(|owner| found.owned.get_mut(owner)) {
                 Some(owned) => owned.entries.insert(place, entry),
-                None => return Err(format!("a key that nobody wrote: {}", describe(&place, None, Some(&entry)))),
+                None => return Err(format!("a key that no client wrote: {}", describe(&place, None, Some(&entry)))),
             };
         }
         Ok(found)
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_nobody_wrote_is_found() {
+    fn a_key_that_no_client_wrote_is_found() {
         let mut ledger = Ledger::new(1);
         let mut world = World { state: State::default(), indexed: Vec::new(), window: WINDOW };
         world.state.apply(0, &command(&[&"SET", &"stray", &"1"]), 0);

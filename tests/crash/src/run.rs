@@ -42,7 +42,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     }
     run.finish().map_err(|what| Failure { seed: plan.seed, round: plan.rounds + 1, what, dir: work.clone() })?;
     println!("{}", run.summary());
-    // What cannot be removed is in nobody's way.
+    // A directory that cannot be removed does no harm.
     let _ = fs::remove_dir_all(work);
     Ok(())
 }

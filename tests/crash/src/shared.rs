@@ -58,7 +58,7 @@ impl Shared {
         let amount = by.to_string();
         let command = match number {
             ..STRING_COUNTERS => command(&[&"INCRBY", &counter_key(number), &amount]),
-            ..HASH_COUNTERS => command(&[&"HINCRBY", &HASH, &counter_field(number), &amount]),
+            STRING_COUNTERS..HASH_COUNTERS => command(&[&"HINCRBY", &HASH, &counter_field(number), &amount]),
             _ => command(&[&"ZINCRBY", &SCORES, &amount, &counter_field(number)]),
         };
         Request::new(0, command).about(Subject::Counter { number, by })

@@ -4,6 +4,7 @@
 pub struct Random(u64);
 
 impl Random {
+    #[allow(clippy::new_without_default, reason = "it prints its seed, which a default should not do")]
     pub fn new() -> Self {
         let seed = match std::env::var("HOLDFAST_SEED") {
             Ok(text) => text.parse().expect("HOLDFAST_SEED is a number"),
@@ -14,6 +15,7 @@ impl Random {
     }
 
     /// xorshift64*: enough spread for tests, and one line.
+    #[allow(clippy::should_implement_trait, reason = "it never ends, and tests call it by hand")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

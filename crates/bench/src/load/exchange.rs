@@ -1,7 +1,7 @@
-//! Connections that send operations in batches and hear an answer to each, from one thread, as redis-benchmark does it.
-//! Knows nothing of what is said: a `Conversation` makes the requests and judges the answers.
+//! Connections that send operations in batches and hear a reply to each, from one thread, as redis-benchmark does it.
+//! Knows nothing of what is said: a `Traffic` makes the requests and judges the replies.
 //!
-//! redis-benchmark sends one command, counts errors as answers, and cannot wait for what it did not ask for.
+//! redis-benchmark sends one command, counts errors as replies, and cannot wait for what it did not ask for.
 
 use std::io::{self, Read, Write};
 use std::net;
@@ -14,14 +14,14 @@ use mio::{Events, Interest, Poll, Token};
 use crate::measure::{Latencies, Metric, Sample, proc_stat};
 use crate::servers::Server;
 
-/// What is said on the connections of a run. They are numbered: askers first, then listeners.
-pub(crate) trait Conversation {
-    /// Adds the next operation of an asker, one request or several, to what it is about to send.
-    fn ask(&mut self, asker: usize, requests: &mut Vec<u8>);
+/// What is said on the connections of a run. They are numbered: senders first, then listeners.
+pub(crate) trait Traffic {
+    /// Adds the next operation of an sender, one request or several, to what it is about to send.
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>);
 
-    /// The length of what answers one operation, at the beginning of what was received; `None` while it is not all
-    /// there. An answer that must not be is an error.
-    fn hear(&mut self, connection: usize, received: &[u8]) -> Result<Option<usize>>;
+    /// The length of what replies one operation, at the beginning of what was received; `None` while it is not all
+    /// there. A reply that must not be is an error.
+    fn check_reply(&mut self, connection: usize, received: &[u8]) -> Result<Option<usize>>;
 }
 
 /// Connections to one server, ready to begin.
@@ -34,7 +34,7 @@ pub(crate) struct Connections {
 /// How a run went.
 struct Outcome {
     took: Duration,
-    /// From sending a batch until its last answer.
+    /// From sending a batch until its last reply.
     batches: Latencies,
 }
 
@@ -45,25 +45,25 @@ impl Connections {
     }
 
     /// Connections that send batches, each as soon as the one before is answered.
-    pub(crate) fn askers(mut self, count: usize) -> Result<Self> {
+    pub(crate) fn senders(mut self, count: usize) -> Result<Self> {
         for _ in 0..count {
             let stream = connect(self.port)?;
-            self.add(stream, Role::Asker)?;
+            self.add(stream, Role::Sender)?;
         }
         Ok(self)
     }
 
-    /// Connections that say one thing now, are answered this, and from then on hear an answer to every operation of
-    /// every asker.
-    pub(crate) fn listeners(mut self, count: usize, request: &[u8], answer: &[u8]) -> Result<Self> {
+    /// Connections that say one thing now, are answered this, and from then on hear a reply to every operation of
+    /// every sender.
+    pub(crate) fn receivers(mut self, count: usize, request: &[u8], answer: &[u8]) -> Result<Self> {
         for _ in 0..count {
             let mut stream = connect(self.port)?;
             stream.set_read_timeout(Some(SILENCE_MAX))?;
             stream.write_all(request).context("cannot send to the server")?;
             let mut received = vec![0; answer.len()];
             stream.read_exact(&mut received).context("cannot read the server's reply")?;
-            ensure!(expect(&received, answer)?, "a listener got no answer");
-            self.add(stream, Role::Listener)?;
+            ensure!(expect(&received, answer)?, "a receiver got no answer");
+            self.add(stream, Role::Receiver)?;
         }
         Ok(self)
     }
@@ -74,11 +74,11 @@ impl Connections {
         server: &Server,
         pipeline: u32,
         operations: u64,
-        conversation: &mut impl Conversation,
+        traffic: &mut impl Traffic,
     ) -> Result<Sample> {
         let server_cpu_before = proc_stat::cpu_time(server.pid)?;
         let load_cpu_before = proc_stat::cpu_time(std::process::id())?;
-        let Outcome { took, batches } = self.exchange(pipeline, operations, conversation)?;
+        let Outcome { took, batches } = self.exchange(pipeline, operations, traffic)?;
         let load_cpu = proc_stat::cpu_time(std::process::id())? - load_cpu_before;
         let server_cpu = proc_stat::cpu_time(server.pid)? - server_cpu_before;
         Ok(Sample::from([
@@ -99,25 +99,25 @@ impl Connections {
         Ok(())
     }
 
-    fn exchange(mut self, pipeline: u32, operations: u64, conversation: &mut impl Conversation) -> Result<Outcome> {
+    fn exchange(mut self, pipeline: u32, operations: u64, traffic: &mut impl Traffic) -> Result<Outcome> {
         let mut batches_us = Vec::with_capacity((operations / u64::from(pipeline)) as usize + self.connections.len());
         let mut chunk = vec![0; CHUNK_BYTES];
         let mut events = Events::with_capacity(self.connections.len());
         let mut unasked = operations;
-        let mut next_batch = |asker: usize, connection: &mut Connection, conversation: &mut _| -> Result<u64> {
+        let mut next_batch = |sender: usize, connection: &mut Connection, traffic: &mut _| -> Result<u64> {
             let batch = u64::from(pipeline).min(unasked);
             unasked -= batch;
-            connection.ask(asker, batch, conversation)?;
+            connection.ask(sender, batch, traffic)?;
             Ok(batch)
         };
 
         let started = Instant::now();
-        // Answers and messages that are still to come.
+        // Replies and messages that are still to come.
         let mut awaited = 0;
         for (number, connection) in self.connections.iter_mut().enumerate() {
             awaited += match connection.role {
-                Role::Asker => next_batch(number, connection, conversation)?,
-                Role::Listener => {
+                Role::Sender => next_batch(number, connection, traffic)?,
+                Role::Receiver => {
                     connection.awaited = operations;
                     operations
                 }
@@ -135,14 +135,14 @@ impl Connections {
                 if event.is_writable() {
                     connection.flush()?;
                 }
-                let answered = connection.hear(number, &mut chunk, conversation)?;
+                let answered = connection.hear(number, &mut chunk, traffic)?;
                 awaited -= answered;
                 if answered > 0 {
                     heard = Instant::now();
-                    if connection.role == Role::Asker && connection.awaited == 0 {
+                    if connection.role == Role::Sender && connection.awaited == 0 {
                         let took = heard - connection.asked;
                         batches_us.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
-                        awaited += next_batch(number, connection, conversation)?;
+                        awaited += next_batch(number, connection, traffic)?;
                     }
                 }
             }
@@ -166,21 +166,21 @@ fn connect(port: u16) -> Result<net::TcpStream> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
-    Asker,
-    Listener,
+    Sender,
+    Receiver,
 }
 
 struct Connection {
     stream: TcpStream,
     role: Role,
-    /// Answers that are still to come.
+    /// Replies that are still to come.
     awaited: u64,
     /// When the last batch was sent.
     asked: Instant,
     /// Requests, of which the first `sent` bytes are on their way.
     requests: Vec<u8>,
     sent: usize,
-    /// The beginning of an answer.
+    /// The beginning of a reply.
     received: Vec<u8>,
 }
 
@@ -190,11 +190,11 @@ impl Connection {
         Connection { stream, role, awaited: 0, asked, requests: Vec::new(), sent: 0, received: Vec::new() }
     }
 
-    fn ask(&mut self, number: usize, batch: u64, conversation: &mut impl Conversation) -> Result<()> {
+    fn ask(&mut self, number: usize, batch: u64, traffic: &mut impl Traffic) -> Result<()> {
         self.requests.clear();
         self.sent = 0;
         for _ in 0..batch {
-            conversation.ask(number, &mut self.requests);
+            traffic.next_request(number, &mut self.requests);
         }
         self.awaited = batch;
         self.asked = Instant::now();
@@ -215,7 +215,7 @@ impl Connection {
     }
 
     /// How many operations were answered by what has come.
-    fn hear(&mut self, number: usize, chunk: &mut [u8], conversation: &mut impl Conversation) -> Result<u64> {
+    fn hear(&mut self, number: usize, chunk: &mut [u8], traffic: &mut impl Traffic) -> Result<u64> {
         let awaited_before = self.awaited;
         loop {
             let count = match self.stream.read(chunk) {
@@ -228,14 +228,18 @@ impl Connection {
             self.received.extend_from_slice(&chunk[..count]);
             let mut used = 0;
             while self.awaited > 0
-                && let Some(length) = conversation.hear(number, &self.received[used..])?
+                && let Some(length) = traffic.check_reply(number, &self.received[used..])?
             {
                 used += length;
                 self.awaited -= 1;
             }
             self.received.drain(..used);
             let rest = &self.received;
-            ensure!(self.awaited > 0 || rest.is_empty(), "nobody asked for {:?}", String::from_utf8_lossy(rest));
+            ensure!(
+                self.awaited > 0 || rest.is_empty(),
+                "a reply without a request: {:?}",
+                String::from_utf8_lossy(rest)
+            );
             // A chunk that was not filled has emptied the socket; what comes later is a new event.
             if count < chunk.len() {
                 break;
@@ -257,7 +261,7 @@ pub(crate) fn expect(received: &[u8], expected: &[u8]) -> Result<bool> {
     Ok(common == expected.len())
 }
 
-/// How much of an unexpected answer is shown.
+/// How much of an unexpected reply is shown.
 const EXCERPT_BYTES: usize = 256;
 
 #[cfg(test)]
@@ -280,20 +284,20 @@ mod tests {
         heard: usize,
     }
 
-    impl Conversation for Shouting {
-        fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
+    impl Traffic for Shouting {
+        fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
             self.asked += 1;
             requests.push(b'?');
         }
 
-        fn hear(&mut self, _connection: usize, received: &[u8]) -> Result<Option<usize>> {
+        fn check_reply(&mut self, _connection: usize, received: &[u8]) -> Result<Option<usize>> {
             let whole = expect(received, b"!")?;
             self.heard += usize::from(whole);
             Ok(whole.then_some(1))
         }
     }
 
-    /// A server that answers each of `connections` connections with `answer` for every byte it is sent.
+    /// A server that replies each of `connections` connections with `reply` for every byte it is sent.
     fn answering(connections: usize, answer: &'static [u8]) -> u16 {
         let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -311,17 +315,17 @@ mod tests {
         port
     }
 
-    fn shouted(answer: &'static [u8], conversation: &mut Shouting) -> Result<Outcome> {
+    fn shouted(answer: &'static [u8], traffic: &mut Shouting) -> Result<Outcome> {
         let port = answering(3, answer);
         let connections = Connections { poll: Poll::new()?, port, connections: Vec::new() };
-        connections.askers(3)?.exchange(4, 1_001, conversation)
+        connections.senders(3)?.exchange(4, 1_001, traffic)
     }
 
     #[test]
     fn every_operation_is_asked_once_and_answered_once() {
-        let mut conversation = Shouting { asked: 0, heard: 0 };
-        let outcome = shouted(b"!", &mut conversation).unwrap();
-        assert_eq!((conversation.asked, conversation.heard), (1_001, 1_001));
+        let mut traffic = Shouting { asked: 0, heard: 0 };
+        let outcome = shouted(b"!", &mut traffic).unwrap();
+        assert_eq!((traffic.asked, traffic.heard), (1_001, 1_001));
         // The last batch is a single operation.
         assert_eq!(outcome.batches.count(), 251);
     }
@@ -329,7 +333,7 @@ mod tests {
     #[test]
     fn an_answer_too_many_or_a_wrong_one_ends_the_run() {
         let refusal = |answer| shouted(answer, &mut Shouting { asked: 0, heard: 0 }).err().unwrap().to_string();
-        assert!(refusal(b"!!").starts_with(r#"nobody asked for "!"#));
+        assert!(refusal(b"!!").starts_with(r#"a reply without a request: "!"#));
         assert!(refusal(b"?").starts_with(r#"expected "!", the server answered "?"#));
     }
 }

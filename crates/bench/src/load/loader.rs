@@ -11,7 +11,7 @@ pub(crate) struct Loader {
     expected: Vec<Reply>,
 }
 
-/// Large enough to keep a server busy, small enough that the replies fit a socket buffer while nobody reads them.
+/// Large enough to keep a server busy, small enough that the replies fit a socket buffer before they are read.
 const BATCH: usize = 500;
 
 impl Loader {

@@ -64,7 +64,7 @@ pub(crate) enum Metric {
     /// From a command's request to the end of its reply.
     #[serde(rename = "command_ms")]
     CommandTime,
-    /// From the start of a server that has data until it answers.
+    /// From the start of a server that has data until it replies.
     #[serde(rename = "start_s")]
     StartTime,
     #[serde(rename = "snapshot_s")]

@@ -1,6 +1,6 @@
 //! How long requests took, and the quantiles of that. Knows nothing of what was asked.
 
-/// Times from request to answer.
+/// Times from request to reply.
 pub(crate) struct Latencies {
     sorted_us: Vec<u32>,
 }
@@ -15,7 +15,7 @@ impl Latencies {
         self.sorted_us.len()
     }
 
-    /// The least time that this share of all answers did not exceed; zero if there were none.
+    /// The least time that this share of all replies did not exceed; zero if there were none.
     pub(crate) fn quantile_us(&self, share: f64) -> f64 {
         let rank = (share * self.count() as f64).ceil() as usize;
         self.sorted_us.get(rank.max(1) - 1).copied().map_or(0.0, f64::from)

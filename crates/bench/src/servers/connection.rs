@@ -9,7 +9,7 @@ use bytes::{Buf, BytesMut};
 use redis_protocol::resp2::decode::{decode_bytes_mut, decode_range};
 use redis_protocol::resp2::types::RangeFrame;
 
-/// What a server answers.
+/// What a server replies.
 pub(crate) use redis_protocol::resp2::types::BytesFrame as Reply;
 
 pub(crate) struct Connection {

@@ -21,7 +21,7 @@ pub(crate) struct ServerSpec {
     pub(crate) command: String,
 }
 
-/// What a server does for its data to outlive it. Nobody snapshots or rewrites a journal on their own account: that
+/// What a server does for its data to outlive it. No server snapshots or rewrites its journal by itself: that
 /// would fall into one server's round and not into the other's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Persistence {
@@ -54,14 +54,14 @@ pub(crate) struct Server {
     pub(crate) version: String,
 }
 
-/// How long an empty server may take until it answers PING.
+/// How long an empty server may take until it replies PING.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a server may take to end when asked to, and to load its data when started again.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Between two looks at a server that is starting or ending: a small part of the times we report, and yet rare enough
-/// that a server which answers while it loads is not slowed by answering.
+/// that a server which replies while it loads is not slowed by answering.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl ServerSpec {
@@ -215,7 +215,7 @@ struct Started {
 }
 
 impl Started {
-    /// Best effort: this also runs on the way out, where nobody is left to tell.
+    /// Best effort: this also runs on the way out, where errors can no longer be reported.
     fn end(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -292,7 +292,7 @@ fn last_words(pid: u32) -> String {
     lines[lines.len().saturating_sub(10)..].join("\n")
 }
 
-/// A port nobody listens on. Another process may take it before the server does; then the start fails and says so.
+/// A free port. Another process may take it before the server does; then the start fails and says so.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("no free loopback port")?;
     Ok(listener.local_addr()?.port())

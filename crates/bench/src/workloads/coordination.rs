@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING};
 use super::workload::{Driver, RequestCounts, SCRIPTED, Workload};
-use crate::load::{CLIENTS, Connections, Conversation, Dice, KEYS, Template, expect, numbered};
+use crate::load::{CLIENTS, Connections, KEYS, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Reply, Server};
 
-/// Changes a field from one value to another if it has the first; answers whether it did.
+/// Changes a field from one value to another if it has the first; replies whether it did.
 const COMPARE_AND_SWAP: &str = include_str!("../compare_and_swap.lua");
 
 /// EVALSHA of a compare-and-swap on random job records.
@@ -59,15 +59,15 @@ const FUNCTION: &str = "compare_and_swap";
 
 /// MULTI, a change of four records, EXEC. Each is sent as a whole, and `pipeline` of them are in flight.
 pub(crate) fn multi(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
-    let connections = Connections::new(server)?.askers(CLIENTS as usize)?;
+    let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
     connections.run(server, pipeline, operations, &mut Transactions::new())
 }
 
 /// PUBLISH to fifty subscribers. What is counted are messages delivered, each subscriber's for itself; the latencies
-/// are those of the publishers' answers.
+/// are those of the publishers' replies.
 pub(crate) fn publish(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
-    let connections = Connections::new(server)?.askers(PUBLISHERS)?;
-    let connections = connections.listeners(SUBSCRIBERS, SUBSCRIBE.as_bytes(), SUBSCRIBED.as_bytes())?;
+    let connections = Connections::new(server)?.senders(PUBLISHERS)?;
+    let connections = connections.receivers(SUBSCRIBERS, SUBSCRIBE.as_bytes(), SUBSCRIBED.as_bytes())?;
     let mut sample = connections.run(server, pipeline, operations, &mut Messages::new())?;
     sample.entry(Metric::Throughput).and_modify(|per_s| *per_s *= SUBSCRIBERS as f64);
     sample.entry(Metric::ServerCpu).and_modify(|us| *us /= SUBSCRIBERS as f64);
@@ -78,10 +78,10 @@ pub(crate) fn publish(server: &Server, pipeline: u32, operations: u64) -> Result
 const SUBSCRIBERS: usize = 50;
 const PUBLISHERS: usize = 10;
 
-/// A run of swaps, after which exactly as many records are claimed as the answers say.
+/// A run of swaps, after which exactly as many records are claimed as the replies say.
 fn swaps(server: &Server, pipeline: u32, operations: u64, call: &[&str]) -> Result<Sample> {
     release_all(server)?;
-    let connections = Connections::new(server)?.askers(CLIENTS as usize)?;
+    let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
     let mut swaps = Swaps::new(call);
     let sample = connections.run(server, pipeline, operations, &mut swaps)?;
     swaps.check(operations, claimed(server)?)?;
@@ -90,11 +90,11 @@ fn swaps(server: &Server, pipeline: u32, operations: u64, call: &[&str]) -> Resu
 
 /// Claims and releases of random jobs, in random order: half of them find the record in the other state.
 struct Swaps {
-    dice: Dice,
+    random: Random,
     /// By `Swap`.
     templates: [Template; 2],
     swapped: [u64; 2],
-    /// Of each asker, what it has in flight.
+    /// Of each sender, what it has in flight.
     asked: Vec<VecDeque<Swap>>,
 }
 
@@ -109,7 +109,7 @@ impl Swaps {
     fn new(call: &[&str]) -> Self {
         let template = |from, to| Template::new(&[call, &[JOB_KEY, "state", from, to]].concat());
         Swaps {
-            dice: Dice(0),
+            random: Random(0),
             templates: [template(PENDING, CLAIMED), template(CLAIMED, PENDING)],
             swapped: [0; 2],
             asked: vec![VecDeque::new(); CLIENTS as usize],
@@ -131,21 +131,21 @@ impl Swaps {
     }
 }
 
-impl Conversation for Swaps {
-    fn ask(&mut self, asker: usize, requests: &mut Vec<u8>) {
-        let record = self.dice.below(KEYS);
-        let swap = if self.dice.below(2) == 0 { Swap::Claim } else { Swap::Release };
+impl Traffic for Swaps {
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
+        let record = self.random.below(KEYS);
+        let swap = if self.random.below(2) == 0 { Swap::Claim } else { Swap::Release };
         self.templates[swap as usize].write(requests, std::iter::once(record));
-        self.asked[asker].push_back(swap);
+        self.asked[sender].push_back(swap);
     }
 
-    fn hear(&mut self, asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, sender: usize, received: &[u8]) -> Result<Option<usize>> {
         let made = received.starts_with(b":1");
         let answer = if made { b":1\r\n" } else { b":0\r\n" };
         if !expect(received, answer)? {
             return Ok(None);
         }
-        let swap = self.asked[asker].pop_front().context("an answer that nobody asked for")?;
+        let swap = self.asked[sender].pop_front().context("a reply without a request")?;
         self.swapped[swap as usize] += u64::from(made);
         Ok(Some(answer.len()))
     }
@@ -173,7 +173,7 @@ fn claimed(server: &Server) -> Result<u64> {
     Ok(claimed)
 }
 
-/// Sends a request for every job record; its answer must please.
+/// Sends a request for every job record; its reply must please.
 fn each_record(
     server: &Server,
     request: impl for<'a> Fn(&'a str) -> Vec<&'a str>,
@@ -194,11 +194,11 @@ fn each_record(
     Ok(())
 }
 
-/// Few enough that their answers fit a socket's buffer while nobody reads them.
+/// Few enough that their replies fit a socket's buffer before they are read.
 const BATCH: usize = 500;
 
 struct Transactions {
-    dice: Dice,
+    random: Random,
     template: Template,
 }
 
@@ -211,25 +211,25 @@ impl Transactions {
         for _ in 0..CHANGED {
             template = template.followed_by(&["HSET", JOB_KEY, "state", "running", "updated_at", "__rand_int__"]);
         }
-        Transactions { dice: Dice(0), template: template.followed_by(&["EXEC"]) }
+        Transactions { random: Random(0), template: template.followed_by(&["EXEC"]) }
     }
 }
 
-impl Conversation for Transactions {
-    fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
+impl Traffic for Transactions {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
         let mut numbers = [0; 2 * CHANGED];
         for i in (0..numbers.len()).step_by(2) {
             let (chosen, free) = numbers.split_at_mut(i);
-            free[0] = self.dice.below(KEYS);
+            free[0] = self.random.below(KEYS);
             while chosen.iter().step_by(2).any(|record| *record == free[0]) {
-                free[0] = self.dice.below(KEYS);
+                free[0] = self.random.below(KEYS);
             }
-            free[1] = self.dice.below(1_000_000_000_000);
+            free[1] = self.random.below(1_000_000_000_000);
         }
         self.template.write(requests, numbers.into_iter());
     }
 
-    fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
         Ok(expect(received, EXECUTED.as_bytes())?.then_some(EXECUTED.len()))
     }
 }
@@ -265,13 +265,13 @@ impl Messages {
     }
 }
 
-impl Conversation for Messages {
-    fn ask(&mut self, publisher: usize, requests: &mut Vec<u8>) {
+impl Traffic for Messages {
+    fn next_request(&mut self, publisher: usize, requests: &mut Vec<u8>) {
         self.template.write(requests, [publisher as u64, self.published[publisher]].into_iter());
         self.published[publisher] += 1;
     }
 
-    fn hear(&mut self, connection: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, connection: usize, received: &[u8]) -> Result<Option<usize>> {
         let Some(subscriber) = connection.checked_sub(PUBLISHERS) else {
             let answer = self.answer.as_bytes();
             return Ok(expect(received, answer)?.then_some(answer.len()));
@@ -287,7 +287,7 @@ impl Conversation for Messages {
         }
         let (publisher, number) = numbers.split_at(DIGITS);
         let (publisher, number) = (parsed(publisher)? as usize, parsed(number)?);
-        let expected = self.heard[subscriber].get_mut(publisher).context("a message of nobody")?;
+        let expected = self.heard[subscriber].get_mut(publisher).context("a message of an unknown publisher")?;
         ensure!(
             number == *expected,
             "subscriber {subscriber} heard message {number} of publisher {publisher} instead of message {expected}"
@@ -355,9 +355,9 @@ const PUBLISHED: RequestCounts = &[(1, 70_000), (8, 200_000), (32, 200_000)];
 mod tests {
     use super::*;
 
-    fn asked(conversation: &mut impl Conversation, asker: usize) -> String {
+    fn asked(traffic: &mut impl Traffic, sender: usize) -> String {
         let mut requests = Vec::new();
-        conversation.ask(asker, &mut requests);
+        traffic.next_request(sender, &mut requests);
         String::from_utf8(requests).unwrap()
     }
 
@@ -371,10 +371,10 @@ mod tests {
             assert!(
                 request.starts_with("*7\r\n$5\r\nFCALL\r\n$16\r\ncompare_and_swap\r\n$1\r\n1\r\n$43\r\ngbe:state:")
             );
-            assert_eq!(swaps.hear(3, b":1\r\n:0\r\n").unwrap(), Some(4));
+            assert_eq!(swaps.check_reply(3, b":1\r\n:0\r\n").unwrap(), Some(4));
         }
         assert_eq!(swaps.swapped, [claims, 1_000 - claims]);
-        assert!(swaps.hear(3, b":1\r\n").is_err());
+        assert!(swaps.check_reply(3, b":1\r\n").is_err());
     }
 
     #[test]
@@ -382,10 +382,10 @@ mod tests {
         let mut swaps = Swaps::new(&["FCALL", FUNCTION, "1"]);
         asked(&mut swaps, 0);
         for unfinished in ["", ":", ":1", ":0\r"] {
-            assert_eq!(swaps.hear(0, unfinished.as_bytes()).unwrap(), None);
+            assert_eq!(swaps.check_reply(0, unfinished.as_bytes()).unwrap(), None);
         }
         for refused in [":2\r\n", "-NOSCRIPT No matching script\r\n", ":11\r\n", "$-1\r\n"] {
-            assert!(swaps.hear(0, refused.as_bytes()).is_err(), "{refused:?}");
+            assert!(swaps.check_reply(0, refused.as_bytes()).is_err(), "{refused:?}");
         }
         assert_eq!(swaps.swapped, [0, 0]);
     }
@@ -418,9 +418,9 @@ mod tests {
     #[test]
     fn a_transaction_that_was_refused_is_noticed() {
         let mut transactions = Transactions::new();
-        assert_eq!(transactions.hear(0, EXECUTED.as_bytes()).unwrap(), Some(EXECUTED.len()));
-        assert_eq!(transactions.hear(0, &EXECUTED.as_bytes()[..20]).unwrap(), None);
-        assert!(transactions.hear(0, EXECUTED.replace("*4", "*-1").as_bytes()).is_err());
+        assert_eq!(transactions.check_reply(0, EXECUTED.as_bytes()).unwrap(), Some(EXECUTED.len()));
+        assert_eq!(transactions.check_reply(0, &EXECUTED.as_bytes()[..20]).unwrap(), None);
+        assert!(transactions.check_reply(0, EXECUTED.replace("*4", "*-1").as_bytes()).is_err());
     }
 
     /// What a subscriber hears when this was published.
@@ -438,21 +438,21 @@ mod tests {
             for message in [&first, &other, &second] {
                 let received = message.clone() + "*3";
                 for end in 0..message.len() {
-                    assert_eq!(messages.hear(subscriber, &received.as_bytes()[..end]).unwrap(), None);
+                    assert_eq!(messages.check_reply(subscriber, &received.as_bytes()[..end]).unwrap(), None);
                 }
-                assert_eq!(messages.hear(subscriber, received.as_bytes()).unwrap(), Some(message.len()));
+                assert_eq!(messages.check_reply(subscriber, received.as_bytes()).unwrap(), Some(message.len()));
             }
-            let error = messages.hear(subscriber, second.as_bytes()).unwrap_err().to_string();
+            let error = messages.check_reply(subscriber, second.as_bytes()).unwrap_err().to_string();
             assert!(error.ends_with("heard message 1 of publisher 7 instead of message 2"), "{error}");
         }
-        let error = messages.hear(PUBLISHERS + 1, second.as_bytes()).unwrap_err().to_string();
+        let error = messages.check_reply(PUBLISHERS + 1, second.as_bytes()).unwrap_err().to_string();
         assert_eq!(error, "subscriber 1 heard message 1 of publisher 7 instead of message 0");
     }
 
     #[test]
     fn a_message_that_did_not_reach_all_is_noticed() {
         let mut messages = Messages::new();
-        assert_eq!(messages.hear(0, b":50\r\n").unwrap(), Some(5));
-        assert!(messages.hear(0, b":49\r\n").is_err());
+        assert_eq!(messages.check_reply(0, b":50\r\n").unwrap(), Some(5));
+        assert!(messages.check_reply(0, b":49\r\n").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Job records as a task queue would write them, the same for every server and every run. Knows nothing of servers.
 
-use crate::load::Dice;
+use crate::load::Random;
 
 /// The fields of a job record, in the order they are written.
 pub(crate) const FIELDS: [&str; 12] = [
@@ -23,8 +23,8 @@ pub(crate) const FIELDS: [&str; 12] = [
 /// Every value is at most 64 bytes: beyond that Redis changes to a much larger form of hash, and the comparison would
 /// flatter us.
 pub(crate) fn job_record(number: u64, task_id: &str) -> [String; 12] {
-    let mut dice = Dice(number);
-    let state = match dice.below(100) {
+    let mut random = Random(number);
+    let state = match random.below(100) {
         0..70 => "completed",
         70..80 => "running",
         80..88 => "pending",
@@ -32,17 +32,17 @@ pub(crate) fn job_record(number: u64, task_id: &str) -> [String; 12] {
         92..98 => "failed",
         _ => "cancelled",
     };
-    let step_count = 1 + dice.below(8);
+    let step_count = 1 + random.below(8);
     let current_step = match state {
         "completed" => step_count,
         "pending" | "claimed" => 0,
-        _ => dice.below(step_count),
+        _ => random.below(step_count),
     };
-    let worker = format!("worker-{:03}", dice.below(200));
-    let created_at_ms = FIRST_JOB_MS + number * 437 + dice.below(437);
-    let updated_at_ms = created_at_ms + dice.below(120_000);
+    let worker = format!("worker-{:03}", random.below(200));
+    let created_at_ms = FIRST_JOB_MS + number * 437 + random.below(437);
+    let updated_at_ms = created_at_ms + random.below(120_000);
     let timeout_at_ms = updated_at_ms + 300_000;
-    let error = ERRORS[dice.below(ERRORS.len() as u64) as usize];
+    let error = ERRORS[random.below(ERRORS.len() as u64) as usize];
 
     let waiting = state == "pending";
     let terminal = matches!(state, "completed" | "failed" | "cancelled");
@@ -72,7 +72,7 @@ pub(crate) fn backlog_record(backlog: Backlog, number: u64, task_id: &str) -> [S
         Part::Young => return values,
     };
     values[position("state")] = state.to_string();
-    values[position("updated_at")] = (FIRST_JOB_MS - 1 - Dice(number).below(DAY_MS)).to_string();
+    values[position("updated_at")] = (FIRST_JOB_MS - 1 - Random(number).below(DAY_MS)).to_string();
     values
 }
 

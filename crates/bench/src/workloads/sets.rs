@@ -1,4 +1,4 @@
-//! Load on many small sets, every answer of which is checked, and their memory. Knows nothing of how a server keeps them.
+//! Load on many small sets, every reply of which is checked, and their memory. Knows nothing of how a server keeps them.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -7,9 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::NOTHING;
 use super::workload::{Driver, LIGHT, MEDIUM, Setup, Workload};
-use crate::load::{
-    CLIENTS, Connections, Conversation, Dice, Footprint, KEYS, Loader, SETTLE, Template, expect, numbered,
-};
+use crate::load::{CLIENTS, Connections, Footprint, KEYS, Loader, Random, SETTLE, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server};
 
@@ -58,8 +56,8 @@ fn memory(server: &mut Server, sets: u64) -> Result<Sample> {
     Ok(Footprint::measure(server, &mut control)?.since(&before, sets))
 }
 
-fn run(server: &Server, pipeline: u32, operations: u64, conversation: &mut impl Conversation) -> Result<Sample> {
-    Connections::new(server)?.askers(CLIENTS as usize)?.run(server, pipeline, operations, conversation)
+fn run(server: &Server, pipeline: u32, operations: u64, traffic: &mut impl Traffic) -> Result<Sample> {
+    Connections::new(server)?.senders(CLIENTS as usize)?.run(server, pipeline, operations, traffic)
 }
 
 /// How many members all sets have.
@@ -79,32 +77,32 @@ fn members(control: &mut Connection) -> Result<u64> {
     Ok(sum)
 }
 
-/// Few enough that their answers fit a socket's buffer before they are read.
+/// Few enough that their replies fit a socket's buffer before they are read.
 const BATCH: u64 = 500;
 
 /// Of the members that are added, so many are new at first.
 const NEW: u64 = 4;
 
 struct Additions {
-    dice: Dice,
+    random: Random,
     template: Template,
     added: u64,
 }
 
 impl Additions {
     fn new() -> Self {
-        Additions { dice: Dice(0), template: Template::new(&["SADD", KEY, MEMBER]), added: 0 }
+        Additions { random: Random(0), template: Template::new(&["SADD", KEY, MEMBER]), added: 0 }
     }
 }
 
-impl Conversation for Additions {
-    fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
-        let set = self.dice.below(KEYS);
-        let member = set + self.dice.below(MEMBERS + NEW);
+impl Traffic for Additions {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
+        let set = self.random.below(KEYS);
+        let member = set + self.random.below(MEMBERS + NEW);
         self.template.write(requests, [set, member].into_iter());
     }
 
-    fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
         let is_new = received.starts_with(b":1");
         let answer = if is_new { b":1\r\n" } else { b":0\r\n" };
         let whole = expect(received, answer)?;
@@ -114,9 +112,9 @@ impl Conversation for Additions {
 }
 
 struct Questions {
-    dice: Dice,
+    random: Random,
     template: Template,
-    /// Of each asker, the answers to what it has in flight.
+    /// Of each sender, the replies to what it has in flight.
     expected: Vec<VecDeque<bool>>,
 }
 
@@ -126,25 +124,25 @@ const NEVER: u64 = MEMBERS + NEW;
 impl Questions {
     fn new() -> Self {
         let template = Template::new(&["SISMEMBER", KEY, MEMBER]);
-        Questions { dice: Dice(0), template, expected: vec![VecDeque::new(); CLIENTS as usize] }
+        Questions { random: Random(0), template, expected: vec![VecDeque::new(); CLIENTS as usize] }
     }
 }
 
-impl Conversation for Questions {
-    fn ask(&mut self, asker: usize, requests: &mut Vec<u8>) {
-        let (set, at) = (self.dice.below(KEYS), self.dice.below(MEMBERS));
-        let is_member = self.dice.below(2) == 0;
+impl Traffic for Questions {
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
+        let (set, at) = (self.random.below(KEYS), self.random.below(MEMBERS));
+        let is_member = self.random.below(2) == 0;
         let member = set + if is_member { at } else { NEVER + at };
         self.template.write(requests, [set, member].into_iter());
-        self.expected[asker].push_back(is_member);
+        self.expected[sender].push_back(is_member);
     }
 
-    fn hear(&mut self, asker: usize, received: &[u8]) -> Result<Option<usize>> {
-        let is_member = *self.expected[asker].front().context("an answer that nobody asked for")?;
+    fn check_reply(&mut self, sender: usize, received: &[u8]) -> Result<Option<usize>> {
+        let is_member = *self.expected[sender].front().context("a reply without a request")?;
         let answer = if is_member { b":1\r\n" } else { b":0\r\n" };
         let whole = expect(received, answer)?;
         if whole {
-            self.expected[asker].pop_front();
+            self.expected[sender].pop_front();
         }
         Ok(whole.then_some(answer.len()))
     }
@@ -183,9 +181,9 @@ const SET_TARGETS: &[Target] = &[Target { pipeline: Some(16), metric: Metric::Th
 mod tests {
     use super::*;
 
-    fn asked(conversation: &mut impl Conversation, asker: usize) -> String {
+    fn asked(traffic: &mut impl Traffic, sender: usize) -> String {
         let mut requests = Vec::new();
-        conversation.ask(asker, &mut requests);
+        traffic.next_request(sender, &mut requests);
         String::from_utf8(requests).unwrap()
     }
 
@@ -206,12 +204,12 @@ mod tests {
             new += u64::from(member >= set + MEMBERS);
         }
         assert!((150..450).contains(&new), "{new}");
-        assert_eq!(additions.hear(0, b":1").unwrap(), None);
-        assert_eq!(additions.hear(0, b":1\r\n:0").unwrap(), Some(4));
-        assert_eq!(additions.hear(0, b":0\r\n").unwrap(), Some(4));
+        assert_eq!(additions.check_reply(0, b":1").unwrap(), None);
+        assert_eq!(additions.check_reply(0, b":1\r\n:0").unwrap(), Some(4));
+        assert_eq!(additions.check_reply(0, b":0\r\n").unwrap(), Some(4));
         assert_eq!(additions.added, 1);
-        assert!(additions.hear(0, b":2\r\n").is_err());
-        assert!(additions.hear(0, b"-WRONGTYPE no\r\n").is_err());
+        assert!(additions.check_reply(0, b":2\r\n").is_err());
+        assert!(additions.check_reply(0, b"-WRONGTYPE no\r\n").is_err());
     }
 
     #[test]
@@ -222,11 +220,11 @@ mod tests {
             let (set, member) = numbers(&asked(&mut questions, 7));
             let (answer, wrong) = if member < set + MEMBERS { (":1\r\n", ":0\r\n") } else { (":0\r\n", ":1\r\n") };
             members += u64::from(answer == ":1\r\n");
-            assert!(questions.hear(7, wrong.as_bytes()).is_err());
-            assert_eq!(questions.hear(7, &answer.as_bytes()[..2]).unwrap(), None);
-            assert_eq!(questions.hear(7, answer.as_bytes()).unwrap(), Some(4));
+            assert!(questions.check_reply(7, wrong.as_bytes()).is_err());
+            assert_eq!(questions.check_reply(7, &answer.as_bytes()[..2]).unwrap(), None);
+            assert_eq!(questions.check_reply(7, answer.as_bytes()).unwrap(), Some(4));
         }
         assert!((400..600).contains(&members), "{members}");
-        assert!(questions.hear(7, b":1\r\n").is_err());
+        assert!(questions.check_reply(7, b":1\r\n").is_err());
     }
 }

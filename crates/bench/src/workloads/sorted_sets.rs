@@ -1,4 +1,4 @@
-//! Load on one large sorted set, every answer of which is checked. Knows nothing of how a server keeps it in order.
+//! Load on one large sorted set, every reply of which is checked. Knows nothing of how a server keeps it in order.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
 use super::workload::{Driver, HEAVY, MEDIUM, Setup, Workload};
-use crate::load::{CLIENTS, Connections, Conversation, Dice, KEYS, Loader, Template, expect, numbered};
+use crate::load::{CLIENTS, Connections, KEYS, Loader, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server, text};
 
@@ -64,8 +64,8 @@ fn zincrby(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
 /// So many members are looked at again after a run.
 const SAMPLE: u64 = 1_000;
 
-fn run(server: &Server, pipeline: u32, operations: u64, conversation: &mut impl Conversation) -> Result<Sample> {
-    Connections::new(server)?.askers(CLIENTS as usize)?.run(server, pipeline, operations, conversation)
+fn run(server: &Server, pipeline: u32, operations: u64, traffic: &mut impl Traffic) -> Result<Sample> {
+    Connections::new(server)?.senders(CLIENTS as usize)?.run(server, pipeline, operations, traffic)
 }
 
 /// How many members there are, by two accounts of the server's.
@@ -91,14 +91,14 @@ fn scores(control: &mut Connection, members: u64) -> Result<Vec<u64>> {
 
 /// New scores from which one can tell whose they are.
 struct Moves {
-    dice: Dice,
+    random: Random,
     template: Template,
     members: u64,
 }
 
 impl Moves {
     fn new(members: u64) -> Self {
-        Moves { dice: Dice(0), template: Template::new(&["ZADD", KEY, "__rand_int__", MEMBER]), members }
+        Moves { random: Random(0), template: Template::new(&["ZADD", KEY, "__rand_int__", MEMBER]), members }
     }
 
     fn check(&self, control: &mut Connection) -> Result<()> {
@@ -111,14 +111,14 @@ impl Moves {
     }
 }
 
-impl Conversation for Moves {
-    fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
-        let member = self.dice.below(self.members);
-        let score = self.dice.below(100_000) * self.members + member;
+impl Traffic for Moves {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
+        let member = self.random.below(self.members);
+        let score = self.random.below(100_000) * self.members + member;
         self.template.write(requests, [score, member].into_iter());
     }
 
-    fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
         Ok(expect(received, NOTHING_ADDED)?.then_some(NOTHING_ADDED.len()))
     }
 }
@@ -127,11 +127,11 @@ const NOTHING_ADDED: &[u8] = b":0\r\n";
 
 /// Ranges of scores, each with ten members.
 struct Ranges {
-    dice: Dice,
+    random: Random,
     template: Template,
     answer: Template,
     members: u64,
-    /// Of each asker, the first scores of what it has in flight.
+    /// Of each sender, the first scores of what it has in flight.
     asked: Vec<VecDeque<u64>>,
     expected: Vec<u8>,
 }
@@ -141,7 +141,7 @@ const RANGE: u64 = 10;
 impl Ranges {
     fn new(members: u64) -> Self {
         Ranges {
-            dice: Dice(0),
+            random: Random(0),
             template: Template::new(&["ZRANGEBYSCORE", KEY, "__rand_int__", "__rand_int__"]),
             // An array of strings, as a request is.
             answer: Template::new(&[MEMBER; RANGE as usize]),
@@ -152,20 +152,20 @@ impl Ranges {
     }
 }
 
-impl Conversation for Ranges {
-    fn ask(&mut self, asker: usize, requests: &mut Vec<u8>) {
-        let first = self.dice.below(self.members - RANGE);
+impl Traffic for Ranges {
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
+        let first = self.random.below(self.members - RANGE);
         self.template.write(requests, [first, first + RANGE - 1].into_iter());
-        self.asked[asker].push_back(first);
+        self.asked[sender].push_back(first);
     }
 
-    fn hear(&mut self, asker: usize, received: &[u8]) -> Result<Option<usize>> {
-        let first = *self.asked[asker].front().context("an answer that nobody asked for")?;
+    fn check_reply(&mut self, sender: usize, received: &[u8]) -> Result<Option<usize>> {
+        let first = *self.asked[sender].front().context("a reply without a request")?;
         self.expected.clear();
         self.answer.write(&mut self.expected, first..first + RANGE);
         let whole = expect(received, &self.expected)?;
         if whole {
-            self.asked[asker].pop_front();
+            self.asked[sender].pop_front();
         }
         Ok(whole.then_some(self.expected.len()))
     }
@@ -173,7 +173,7 @@ impl Conversation for Ranges {
 
 /// Increments, and what the scores of some members must be with them.
 struct Sums {
-    dice: Dice,
+    random: Random,
     template: Template,
     members: u64,
     /// Of the first members.
@@ -185,7 +185,7 @@ const MOST: u64 = 1_000;
 impl Sums {
     fn new(members: u64, scores: Vec<u64>) -> Self {
         let template = Template::new(&["ZINCRBY", KEY, "__rand_int__", MEMBER]);
-        Sums { dice: Dice(0), template, members, expected: scores }
+        Sums { random: Random(0), template, members, expected: scores }
     }
 
     fn check(&self, scores: &[u64]) -> Result<()> {
@@ -196,9 +196,9 @@ impl Sums {
     }
 }
 
-impl Conversation for Sums {
-    fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
-        let (member, by) = (self.dice.below(self.members), 1 + self.dice.below(MOST));
+impl Traffic for Sums {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
+        let (member, by) = (self.random.below(self.members), 1 + self.random.below(MOST));
         if let Some(expected) = self.expected.get_mut(member as usize) {
             *expected += by;
         }
@@ -206,7 +206,7 @@ impl Conversation for Sums {
     }
 
     /// A score, of which the digits are checked: others may have raised it before and after.
-    fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
         let is_score = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
         match decode_range(received) {
             Ok(None) => Ok(None),
@@ -252,9 +252,9 @@ const SORTED_SET_TARGETS: &[Target] =
 mod tests {
     use super::*;
 
-    fn asked(conversation: &mut impl Conversation, asker: usize) -> String {
+    fn asked(traffic: &mut impl Traffic, sender: usize) -> String {
         let mut requests = Vec::new();
-        conversation.ask(asker, &mut requests);
+        traffic.next_request(sender, &mut requests);
         String::from_utf8(requests).unwrap()
     }
 
@@ -277,7 +277,7 @@ mod tests {
             let (score, member): (u64, u64) = (words[6].parse().unwrap(), words[8][4..].parse().unwrap());
             assert_eq!(score % 1_000_000, member);
         }
-        assert!(moves.hear(0, b":1\r\n").is_err());
+        assert!(moves.check_reply(0, b":1\r\n").is_err());
     }
 
     #[test]
@@ -287,11 +287,11 @@ mod tests {
         let mut answer = "*10\r\n".to_string();
         (0..10).for_each(|number| answer += &format!("$16\r\njob_{number:012}\r\n"));
         for end in 0..answer.len() {
-            assert_eq!(ranges.hear(3, &answer.as_bytes()[..end]).unwrap(), None);
+            assert_eq!(ranges.check_reply(3, &answer.as_bytes()[..end]).unwrap(), None);
         }
-        assert!(ranges.hear(3, answer.replace("009", "010").as_bytes()).is_err());
-        assert_eq!(ranges.hear(3, (answer.clone() + "*10").as_bytes()).unwrap(), Some(answer.len()));
-        assert!(ranges.hear(3, answer.as_bytes()).is_err());
+        assert!(ranges.check_reply(3, answer.replace("009", "010").as_bytes()).is_err());
+        assert_eq!(ranges.check_reply(3, (answer.clone() + "*10").as_bytes()).unwrap(), Some(answer.len()));
+        assert!(ranges.check_reply(3, answer.as_bytes()).is_err());
     }
 
     #[test]
@@ -308,11 +308,11 @@ mod tests {
         let mut sums = Sums::new(1, Vec::new());
         let answer = b"$3\r\n123\r\n$";
         for end in 0..9 {
-            assert_eq!(sums.hear(0, &answer[..end]).unwrap(), None, "{end}");
+            assert_eq!(sums.check_reply(0, &answer[..end]).unwrap(), None, "{end}");
         }
-        assert_eq!(sums.hear(0, answer).unwrap(), Some(9));
+        assert_eq!(sums.check_reply(0, answer).unwrap(), Some(9));
         for refused in ["-ERR no\r\n", "$4\r\n123\r\n:", "$3\r\n1.5\r\n", "$0\r\n\r\n"] {
-            assert!(sums.hear(0, refused.as_bytes()).is_err(), "{refused:?}");
+            assert!(sums.check_reply(0, refused.as_bytes()).is_err(), "{refused:?}");
         }
     }
 }

@@ -246,7 +246,7 @@ impl Bench {
             let connection = self.server.connect();
             self.crowd.push(connection.with_context(|| format!("connection {number} (is `ulimit -n` low?)"))?);
         }
-        // The server has accepted the last of them when it answers.
+        // The server has accepted the last of them when it replies.
         self.crowd.last_mut().map_or(Ok(()), |last| last.call(&["PING"]).map(drop))
     }
 
@@ -375,7 +375,7 @@ impl Pings {
 fn ping(connection: &mut Connection, shared: &Shared) -> Result<()> {
     while !shared.stopped.load(Ordering::Relaxed) {
         let asked = Instant::now();
-        // An error, such as that the server is loading, is no answer yet.
+        // An error, such as that the server is loading, is no reply yet.
         while let Reply::Error(_) = connection.call(&["PING"])? {
             thread::sleep(Duration::from_millis(1));
         }

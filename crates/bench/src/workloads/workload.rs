@@ -30,7 +30,7 @@ pub(crate) struct Setup {
 pub(crate) enum Driver {
     /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
-    /// Our own clients send `amounts` operations at each pipeline depth and check the answers; the servers take turns
+    /// Our own clients send `amounts` operations at each pipeline depth and check the replies; the servers take turns
     /// likewise. A server that does not know the command `needs` is left out, with a note.
     Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: &'static str },
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount

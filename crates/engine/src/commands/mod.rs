@@ -16,12 +16,11 @@ mod sorted_sets;
 mod strings;
 mod transactions;
 
-use crate::command::Table;
+use crate::execution::command::{self, Registry, Table};
 
-/// A command that works in slices, between which others are served, and what it has done so far.
-pub(crate) enum Unfinished {
-    Range(records::RangeProgress),
-    Sweep(records::SweepProgress),
+/// The table of all commands.
+pub fn registry() -> &'static Registry {
+    command::list(FAMILIES)
 }
 
 /// All families. The order is that of COMMAND LIST.

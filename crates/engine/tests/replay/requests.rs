@@ -2,7 +2,7 @@
 //! arguments make commands meet at the same keys; refuses to know what they do there.
 
 use engine::command::{CommandRow, Flags, registry};
-use engine::docs::{Argument, ArgumentKind};
+use engine::execution::docs::{Argument, ArgumentKind};
 use fastrand::Rng;
 
 pub(crate) struct Source {

@@ -2,13 +2,13 @@
 //! order; refuses to know commands.
 //!
 //! An index is spread over the shards as the records are: each database of each shard has a part with its own records, so
-//! that a write changes the index under the lock it has anyway. A part holds a score and the hash of a name for each
+//! that a write changes the index under the lock it has anyway. A part holds a score and the id of a name for each
 //! record, 16 bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
 
 use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
 use crate::storage::prefetch::{prefetch, prefetch_at};
 use crate::storage::ranked::{Change, Ranked};
-use crate::storage::{NameHash, Scalar};
+use crate::storage::{NameHash, NameId, Scalar};
 use crate::types::hash::Pair;
 use crate::types::{Entry, Shapes, Table};
 use smallvec::SmallVec;
@@ -16,8 +16,8 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A record in a part: its score, and the hash of its name.
-pub(crate) type Item = (f64, u64);
+/// A record in a part: its score, and the id of its name in the table of keys.
+pub(crate) type Item = (f64, NameId);
 
 /// Some of the indexes: a bit for the place of each.
 #[derive(Clone, Copy)]
@@ -72,15 +72,15 @@ pub(crate) struct Part {
     /// What has changed since the tree was settled, in the order in which it did.
     noted: Vec<Move>,
     items: Ranked<Item>,
-    /// Hashes of the names of records that would be in it if their field were a number.
-    not_numeric: HashSet<u64, foldhash::fast::FixedState>,
+    /// Ids of the records that would be in it if their field were a number.
+    not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
 }
 
 /// A record that is something else to an index than before.
 struct Move {
     before: IndexScore,
     after: IndexScore,
-    hash: u64,
+    id: NameId,
 }
 
 /// Parts that are fetched for every request that a connection looks ahead to: with many indexes, few of them are about
@@ -211,21 +211,15 @@ impl Parts {
         let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
         let mut scores = IndexScores::new();
         self.scores(mask, entry, shapes, &mut scores);
-        self.add_record(table, entry.name(), NameHash::of(entry.name()), mask, &scores);
+        let id = table.id_of(NameHash::of(entry.name()), entry.name());
+        self.add_record(table, entry.name(), id, mask, &scores);
     }
 
     /// A record has come. It is in the table.
     #[inline]
-    pub(crate) fn add_record(
-        &mut self,
-        table: &Table,
-        name: &[u8],
-        hash: NameHash,
-        mask: IndexMask,
-        scores: &IndexScores,
-    ) {
+    pub(crate) fn add_record(&mut self, table: &Table, name: &[u8], id: NameId, mask: IndexMask, scores: &IndexScores) {
         let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
-        self.move_record(table, name, hash, mask, (&absent, scores));
+        self.move_record(table, name, id, mask, (&absent, scores));
     }
 
     /// A record goes. It is still in the table.
@@ -234,12 +228,12 @@ impl Parts {
         &mut self,
         table: &Table,
         name: &[u8],
-        hash: NameHash,
+        id: NameId,
         mask: IndexMask,
         scores: &IndexScores,
     ) {
         let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
-        self.move_record(table, name, hash, mask, (scores, &absent));
+        self.move_record(table, name, id, mask, (scores, &absent));
         // It may have left an index before, whose tree has not been told yet.
         for at in mask.iter() {
             if let Some(part) = self.parts.get_mut(at) {
@@ -254,7 +248,7 @@ impl Parts {
         &mut self,
         table: &Table,
         name: &[u8],
-        hash: NameHash,
+        id: NameId,
         mask: IndexMask,
         scores: (&IndexScores, &IndexScores),
     ) {
@@ -267,13 +261,13 @@ impl Parts {
             }
             let part = &mut self.parts[at];
             if after.is_not_numeric() {
-                part.not_numeric.insert(hash.get());
+                part.not_numeric.insert(id);
             } else if before.is_not_numeric() {
-                part.not_numeric.remove(&hash.get());
+                part.not_numeric.remove(&id);
             }
             match self.indexes.0[at].is_built() {
-                true => part.note(table, hash, *before, *after),
-                false => part.move_while_filled(table, name, hash, before.score(), after.score()),
+                true => part.note(table, id, *before, *after),
+                false => part.move_while_filled(table, name, id, before.score(), after.score()),
             }
         }
     }
@@ -281,14 +275,15 @@ impl Parts {
     /// Makes the part of one index anew from everything in the table.
     pub(crate) fn build(&mut self, index: usize, table: &Table, shapes: &Shapes) {
         let definition = &self.indexes.0[index].definition;
-        let mut items: Vec<(f64, &[u8], NameHash)> = Vec::new();
+        let mut items: Vec<(f64, &[u8], NameId)> = Vec::new();
         let mut not_numeric = HashSet::default();
         for entry in table.iter().filter(|entry| definition.covers(entry.name())) {
+            let id = table.id_of(NameHash::of(entry.name()), entry.name());
             let index_score = definition.score_of_entry(entry, shapes);
             if index_score.is_not_numeric() {
-                not_numeric.insert(NameHash::of(entry.name()).get());
+                not_numeric.insert(id);
             } else if let Some(score) = index_score.score() {
-                items.push((score, entry.name(), NameHash::of(entry.name())));
+                items.push((score, entry.name(), id));
             }
         }
         if items.is_empty() && not_numeric.is_empty() && self.parts.is_empty() {
@@ -296,7 +291,7 @@ impl Parts {
         }
         items.sort_unstable_by(|a, b| by_score(a.0, b.0).then_with(|| a.1.cmp(b.1)));
         self.parts.resize_with(self.indexes.0.len(), Part::default);
-        let items = Ranked::from_sorted(items.iter().map(|(score, _, hash)| (*score, hash.get())));
+        let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
         self.parts[index] = Part { items, not_numeric, noted: Vec::new() };
     }
 
@@ -313,8 +308,8 @@ const NOTED_MIN: usize = 16;
 
 impl Part {
     #[inline]
-    fn note(&mut self, table: &Table, hash: NameHash, before: IndexScore, after: IndexScore) {
-        self.noted.push(Move { before, after, hash: hash.get() });
+    fn note(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
+        self.noted.push(Move { before, after, id });
         if self.noted.len() == self.noted.capacity() {
             self.settle(table);
             let wait = (self.items.len() / 8).next_power_of_two().clamp(NOTED_MIN, NOTED_MAX);
@@ -333,12 +328,12 @@ impl Part {
         let (mut gone, mut come): (Items, Items) = (SmallVec::new(), SmallVec::new());
         gone.reserve(self.noted.len());
         come.reserve(self.noted.len());
-        for Move { before, after, hash } in self.noted.drain(..) {
+        for Move { before, after, id } in self.noted.drain(..) {
             if let Some(score) = before.score() {
-                gone.push((score, hash));
+                gone.push((score, id));
             }
             if let Some(score) = after.score() {
-                come.push((score, hash));
+                come.push((score, id));
             }
         }
         put_in_order(&mut gone, table);
@@ -355,22 +350,15 @@ impl Part {
     }
 
     /// Moves a record while the index is being filled: it may have been met by the filling, or not yet.
-    fn move_while_filled(
-        &mut self,
-        table: &Table,
-        name: &[u8],
-        hash: NameHash,
-        before: Option<f64>,
-        after: Option<f64>,
-    ) {
+    fn move_while_filled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
         if let Some(score) = before {
-            let place = |item: &Item| is_before(table, item, score, name, hash);
-            self.items.remove_if(place, |item| *item == (score, hash.get()));
+            let place = |item: &Item| is_before(table, item, score, name);
+            self.items.remove_if(place, |item| *item == (score, id));
         }
         if let Some(score) = after {
-            let place = |item: &Item| is_before(table, item, score, name, hash);
-            if self.items.find(place) != Some((score, hash.get())) {
-                self.items.insert((score, hash.get()), place);
+            let place = |item: &Item| is_before(table, item, score, name);
+            if self.items.find(place) != Some((score, id)) {
+                self.items.insert((score, id), place);
             }
         }
     }
@@ -429,18 +417,19 @@ fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
     })
 }
 
-/// True when an item of a part comes before a record of that score and name.
+/// True when an item of a part comes before a record of that score and name, which may be of another part: ids are compared
+/// within one table only.
 #[inline]
-pub(crate) fn is_before(table: &Table, item: &Item, score: f64, name: &[u8], hash: NameHash) -> bool {
+pub(crate) fn is_before(table: &Table, item: &Item, score: f64, name: &[u8]) -> bool {
     match by_score(item.0, score) {
         Ordering::Less => true,
         Ordering::Greater => false,
-        Ordering::Equal => item.1 != hash.get() && name_of(table, item.1).is_some_and(|other| other < name),
+        Ordering::Equal => name_of(table, item.1).is_some_and(|other| other < name),
     }
 }
 
 /// The name of a record in a part.
 #[inline]
-pub(crate) fn name_of(table: &Table, hash: u64) -> Option<&[u8]> {
-    table.find(NameHash::from_raw(hash), |_| true).map(Entry::name)
+fn name_of(table: &Table, id: NameId) -> Option<&[u8]> {
+    table.by_id(id).map(Entry::name)
 }

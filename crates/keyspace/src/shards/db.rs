@@ -6,7 +6,7 @@ use crate::index::Indexes;
 use crate::index::parts::{IndexMask, IndexScores, Item, Part, Parts};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
-use crate::storage::{Key, NameHash};
+use crate::storage::{Key, NameHash, NameId};
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ pub struct Db {
     parts: Parts,
     pub(crate) table: Table,
     pub(crate) shapes: Shapes,
-    /// Deadline and hash of each key that has one, soonest first.
-    deadlines: BTreeSet<(u64, u64)>,
+    /// Deadline and id of each key that has one, soonest first.
+    deadlines: BTreeSet<(u64, NameId)>,
     /// The sum of all deadlines.
     deadline_sum: u128,
-    /// The soonest field deadline and hash of each hash that has any.
-    field_deadlines: BTreeSet<(u64, u64)>,
+    /// The soonest field deadline, and the id, of each hash that has any.
+    field_deadlines: BTreeSet<(u64, NameId)>,
     /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
@@ -132,25 +132,21 @@ impl Db {
 
     /// How many keys have expired, or have fields that have; no more than `max`.
     pub(super) fn overdue_up_to(&self, now_ms: u64, max: usize) -> usize {
-        let due = |index: &BTreeSet<(u64, u64)>, max: usize| index.range(..=(now_ms, u64::MAX)).take(max).count();
+        let due = |index: &BTreeSet<(u64, NameId)>, max: usize| index.range(..=(now_ms, NameId::MAX)).take(max).count();
         let keys = due(&self.deadlines, max);
         keys + due(&self.field_deadlines, max - keys)
     }
 
     /// Names of keys whose time has come, soonest first, `count` at the most.
     pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
-        let due = self.deadlines.range(..=(now_ms, u64::MAX)).take(count);
-        due.filter_map(|(deadline, hash)| {
-            let entry = self.table.find(NameHash::from_raw(*hash), |entry| entry.deadline() == Some(*deadline));
-            entry.map(|entry| entry.name().to_vec())
-        })
-        .collect()
+        let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
+        due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
     }
 
     /// A hash some of whose fields are past their deadline, and those fields' names, `count` at the most.
     pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
-        let (deadline, hash) = self.field_deadlines.range(..=(now_ms, u64::MAX)).next()?;
-        let entry = self.table.find(NameHash::from_raw(*hash), |entry| field_deadline(entry) == Some(*deadline))?;
+        let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
+        let entry = self.table.by_id(*id)?;
         match entry.object() {
             Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.overdue_names(now_ms, count))),
             _ => None,
@@ -204,7 +200,7 @@ impl Db {
     /// The entry of a record in an index.
     #[inline]
     pub fn indexed(&self, item: Item) -> Option<&Entry> {
-        self.table.find(NameHash::from_raw(item.1), |_| true)
+        self.table.by_id(item.1)
     }
 
     /// Makes its part of an index anew.
@@ -321,7 +317,8 @@ impl Db {
             _ => self.parts.scores(mask, entry, &self.shapes, &mut is),
         }
         let after = (entry.deadline(), field_deadline(entry));
-        self.parts.move_record(&self.table, key.name, key.hash, mask, (&was, &is));
+        let id = self.table.id_of(key.hash, key.name);
+        self.parts.move_record(&self.table, key.name, id, mask, (&was, &is));
         if before != after {
             self.move_deadlines(key, before, after);
         }
@@ -330,42 +327,47 @@ impl Db {
 
     /// Notes that the deadlines of a key, or of its fields, have changed.
     fn move_deadlines(&mut self, key: Key<'_>, before: Deadlines, after: Deadlines) {
-        self.move_deadline(key.hash, before.0, after.0);
-        reindex(&mut self.field_deadlines, key.hash, before.1, after.1);
+        let id = self.table.id_of(key.hash, key.name);
+        self.move_deadline(id, before.0, after.0);
+        reindex(&mut self.field_deadlines, id, before.1, after.1);
     }
 
     /// Notes that a key's deadline has changed.
-    fn move_deadline(&mut self, hash: NameHash, before: Option<u64>, after: Option<u64>) {
+    fn move_deadline(&mut self, id: NameId, before: Option<u64>, after: Option<u64>) {
         self.deadline_sum += u128::from(after.unwrap_or(0));
         self.deadline_sum -= u128::from(before.unwrap_or(0));
-        reindex(&mut self.deadlines, hash, before, after);
+        reindex(&mut self.deadlines, id, before, after);
     }
 
     /// Adds an entry; the caller has removed what was there.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
-        self.move_deadline(key.hash, None, entry.deadline());
-        reindex(&mut self.field_deadlines, key.hash, None, field_deadline(&entry));
+        let (deadline, field_deadline) = (entry.deadline(), field_deadline(&entry));
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
-        let mask = self.parts.covering(key.name);
+        let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
         if !mask.is_empty() {
-            let mut scores = IndexScores::new();
             self.parts.scores(mask, entry, &self.shapes, &mut scores);
-            self.parts.add_record(&self.table, key.name, key.hash, mask, &scores);
         }
+        let id = self.table.id_of(key.hash, key.name);
+        if !mask.is_empty() {
+            self.parts.add_record(&self.table, key.name, id, mask, &scores);
+        }
+        self.move_deadline(id, None, deadline);
+        reindex(&mut self.field_deadlines, id, None, field_deadline);
     }
 
     /// Takes an entry out; its body may still name a shape, which the caller gives back.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
+        let id = self.table.id_of(key.hash, key.name);
         let mask = self.parts.covering(key.name);
         if !mask.is_empty() {
             let mut scores = IndexScores::new();
             self.parts.scores(mask, self.table.get(key.hash, key.name)?, &self.shapes, &mut scores);
-            self.parts.remove_record(&self.table, key.name, key.hash, mask, &scores);
+            self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }
         let entry = self.table.remove(key.hash, key.name)?;
-        self.move_deadline(key.hash, entry.deadline(), None);
-        reindex(&mut self.field_deadlines, key.hash, field_deadline(&entry), None);
+        self.move_deadline(id, entry.deadline(), None);
+        reindex(&mut self.field_deadlines, id, field_deadline(&entry), None);
         Some(entry)
     }
 
@@ -410,14 +412,14 @@ fn field_deadline(entry: &Entry) -> Option<u64> {
     }
 }
 
-fn reindex(index: &mut BTreeSet<(u64, u64)>, hash: NameHash, before: Option<u64>, after: Option<u64>) {
+fn reindex(index: &mut BTreeSet<(u64, NameId)>, id: NameId, before: Option<u64>, after: Option<u64>) {
     if before == after {
         return;
     }
     if let Some(before) = before {
-        index.remove(&(before, hash.get()));
+        index.remove(&(before, id));
     }
     if let Some(after) = after {
-        index.insert((after, hash.get()));
+        index.insert((after, id));
     }
 }

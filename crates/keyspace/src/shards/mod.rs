@@ -7,5 +7,7 @@ pub mod definitions;
 mod detached;
 mod held;
 pub mod locked;
+#[cfg(test)]
+mod same_hash_tests;
 pub mod shard;
 pub mod snapshot;

@@ -1,7 +1,22 @@
 //! A string as it is kept: bytes, or a whole number in binary. Knows how to turn one into the other and back;
 //! refuses to know where it is stored.
 
+use super::entry::{Entry, Kind};
 use std::borrow::Cow;
+
+/// A string as its bytes, inline in an entry.
+pub const TEXT: Kind = Kind::inline(0);
+/// A string that is a whole number, as eight little-endian bytes.
+pub const NUMBER: Kind = Kind::inline(1);
+
+/// The string that an entry of one of these kinds holds.
+#[inline]
+pub fn inline_scalar<O>(entry: &Entry<O>) -> Scalar<'_> {
+    match entry.kind() {
+        NUMBER => Scalar::Number(i64::from_le_bytes(entry.body().try_into().expect("a number has eight bytes"))),
+        _ => Scalar::Bytes(entry.body()),
+    }
+}
 
 /// A string value or the value of a hash field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! over is the business of `segmented`.
 
 use super::entry::Entry;
+use super::ids::{NameId, NameIds};
 use super::segmented::Segmented;
 use std::hash::{BuildHasher, Hasher};
 
@@ -73,30 +74,37 @@ impl NameHasher {
 
     #[inline]
     pub fn hash(&self, name: &[u8]) -> NameHash {
+        #[cfg(test)]
+        let name = if name.starts_with(SAME_HASH) { SAME_HASH } else { name };
         let mut hasher = self.state.build_hasher();
         hasher.write(name);
         NameHash(hasher.finish())
     }
 }
 
-/// Entries by name. See [`Segmented`].
+/// In tests, names that begin so have one hash.
+#[cfg(test)]
+pub(crate) const SAME_HASH: &[u8] = b"\0same-hash";
+
+/// Entries by name, and a number that stands for each: see [`Segmented`] and [`ids`](super::ids).
 pub struct Table<O> {
-    entries: Segmented<Entry<O>>,
+    pub(super) entries: Segmented<Entry<O>>,
+    pub(super) ids: NameIds,
 }
 
 impl<O> Default for Table<O> {
     fn default() -> Table<O> {
-        Table { entries: Segmented::default() }
+        Table { entries: Segmented::default(), ids: NameIds::default() }
     }
 }
 
 impl<O: Clone> Clone for Table<O> {
     fn clone(&self) -> Table<O> {
-        Table { entries: self.entries.clone() }
+        Table { entries: self.entries.clone(), ids: self.ids.clone() }
     }
 }
 
-fn hash_of<O>(entry: &Entry<O>) -> NameHash {
+pub(super) fn hash_of<O>(entry: &Entry<O>) -> NameHash {
     NameHash::of(entry.name())
 }
 
@@ -124,10 +132,16 @@ impl<O> Table<O> {
         self.entries.find_mut(hash, |entry| entry.name() == name)
     }
 
-    /// An entry of that hash for which `test` holds.
-    pub fn find(&self, hash: NameHash, test: impl Fn(&Entry<O>) -> bool) -> Option<&Entry<O>> {
-        // The table compares some bits of the hash only.
-        self.entries.find(hash, |entry| test(entry) && hash_of(entry) == hash)
+    /// What stands for a name that is in the table, until it is removed.
+    #[inline]
+    pub fn id_of(&self, hash: NameHash, name: &[u8]) -> NameId {
+        self.ids.of(hash, name)
+    }
+
+    /// The entry that an id stands for.
+    #[inline]
+    pub fn by_id(&self, id: NameId) -> Option<&Entry<O>> {
+        self.ids.entry(&self.entries, id)
     }
 
     /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
@@ -143,12 +157,15 @@ impl<O> Table<O> {
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry<O>) -> &mut Entry<O> {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");
+        self.ids.assign(&self.entries, hash, entry.name());
         self.entries.insert(hash, entry, hash_of)
     }
 
     /// Takes the entry of that name out.
     pub fn remove(&mut self, hash: NameHash, name: &[u8]) -> Option<Entry<O>> {
-        self.entries.remove(hash, |entry| entry.name() == name, hash_of)
+        let removed = self.entries.remove(hash, |entry| entry.name() == name, hash_of)?;
+        self.ids.release(name);
+        Some(removed)
     }
 
     /// All entries, in no order.

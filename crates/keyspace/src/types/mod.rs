@@ -11,11 +11,11 @@ pub mod string;
 
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader};
-use crate::storage::{self, Scalar};
+use crate::storage;
 use hash::FieldTable;
 use sorted_set::SortedSet;
 
-pub use hash::shapes::Shapes;
+pub use crate::storage::shapes::Shapes;
 
 /// A key and its value.
 pub type Entry = storage::entry::Entry<Object>;
@@ -325,17 +325,6 @@ pub struct Restored {
     pub image: Vec<u8>,
     /// Elements that had expired.
     pub elements_expired: usize,
-}
-
-/// The string that an entry of an inline string holds, or a field.
-#[inline]
-pub(crate) fn inline_scalar<O>(entry: &storage::entry::Entry<O>) -> Scalar<'_> {
-    match entry.kind() {
-        string::NUMBER => {
-            Scalar::Number(i64::from_le_bytes(entry.body().try_into().expect("a number has eight bytes")))
-        }
-        _ => Scalar::Bytes(entry.body()),
-    }
 }
 
 /// A packed value has no more elements than this, none longer than that, whatever the settings say: every look-up walks over

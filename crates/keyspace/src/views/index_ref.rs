@@ -8,7 +8,7 @@ use crate::index::parts::{Item, by_score, is_before};
 use crate::locked::Locked;
 use crate::shard::Shard;
 use crate::storage::ranked::Ranked;
-use crate::storage::{Key, NameHash, Scalar};
+use crate::storage::{Key, Scalar};
 use crate::types::Entry;
 use crate::types::sorted_set::{Direction, Member, Name, NameRange, ScoreRange};
 use std::cmp::Ordering;
@@ -94,10 +94,9 @@ impl<'a> IndexRef<'a> {
 
     /// The rank of a record and its score.
     pub fn rank(&self, name: &[u8]) -> Option<(usize, f64)> {
-        let (score, hash) = (self.score(name)?, NameHash::of(name));
-        let before = |(db, part): (&Db, &Ranked<Item>)| {
-            part.partition_point(|item| is_before(&db.table, item, score, name, hash))
-        };
+        let score = self.score(name)?;
+        let before =
+            |(db, part): (&Db, &Ranked<Item>)| part.partition_point(|item| is_before(&db.table, item, score, name));
         Some((self.parts().map(before).sum(), score))
     }
 
@@ -115,14 +114,15 @@ impl<'a> IndexRef<'a> {
 
     /// In each part, how many records come before one of that score and name or are that one.
     pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
-        let hash = NameHash::of(name);
-        self.positions(|db, item| *item == (score, hash.get()) || is_before(&db.table, item, score, name, hash))
+        self.positions(|db, item| match by_score(item.0, score) {
+            Ordering::Equal => db.indexed(*item).is_some_and(|entry| entry.name() <= name),
+            order => order == Ordering::Less,
+        })
     }
 
     /// In each part, how many records come before one of that score and name.
     pub fn before(&self, score: f64, name: &[u8]) -> Positions {
-        let hash = NameHash::of(name);
-        self.positions(|db, item| *item != (score, hash.get()) && is_before(&db.table, item, score, name, hash))
+        self.positions(|db, item| is_before(&db.table, item, score, name))
     }
 
     /// The ranks of records whose scores are within a range.
@@ -165,9 +165,8 @@ impl<'a> IndexRef<'a> {
             let (db, part) = parts[widest];
             let Some(pivot) = part.get(middle) else { return low };
             let name = db.indexed(pivot).map_or(&[][..], Entry::name);
-            let hash = NameHash::from_raw(pivot.1);
             let before = |(db, part): &(&Db, &Ranked<Item>)| {
-                part.partition_point(|item| is_before(&db.table, item, pivot.0, name, hash))
+                part.partition_point(|item| is_before(&db.table, item, pivot.0, name))
             };
             let before: Positions = parts.iter().map(before).collect();
             match before.iter().sum::<usize>().cmp(&rank) {
@@ -320,7 +319,9 @@ impl<'a> Rest<'a> {
 /// Which of two records comes first, in that direction.
 fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
-    let ascending = by_score(item.0, other_item.0).then_with(|| match item.1 == other_item.1 {
+    // An id stands for a name within one database of one shard.
+    let is_same = std::ptr::eq(db, other_db) && item.1 == other_item.1;
+    let ascending = by_score(item.0, other_item.0).then_with(|| match is_same {
         true => Ordering::Equal,
         false => db.indexed(item).map(Entry::name).cmp(&other_db.indexed(other_item).map(Entry::name)),
     });

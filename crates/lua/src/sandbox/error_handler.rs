@@ -3,15 +3,21 @@
 
 use std::ffi::c_int;
 
-use crate::vm::{REGISTRY, Raise, Returned, Stack, Type};
+use crate::vm::{REGISTRY, Raise, Returned, Stack, Type, function_of};
 
 /// Where `tostring` is kept for [`push_text`].
 const TOSTRING: &str = "holdfast.tostring";
 
-/// Keeps `tostring` of the globals on top, before a script can see them.
-pub(super) fn keep_tostring(stack: Stack<'_>) {
+/// Where the function is kept that assigns to an error table with a metatable of the script's.
+const SET_PLACE: &str = "holdfast.set_place";
+
+/// Keeps what the handler needs: `tostring` of the globals on top, before a script can see them.
+pub(super) fn prepare(stack: Stack<'_>) {
     stack.get_field(-1, "tostring");
     stack.set_field(REGISTRY, TOSTRING);
+    let compiled = stack.compile(b"local err, source, line = ... err.source = source err.line = line", c"=holdfast");
+    assert!(compiled, "a valid chunk");
+    stack.set_field(REGISTRY, SET_PLACE);
 }
 
 /// Makes an error a table and notes where it happened, as Redis's handler does.
@@ -26,31 +32,30 @@ pub(crate) fn error_handler(stack: Stack<'_>) -> Returned {
         stack.set_field(-2, "err");
         stack.replace(1);
     }
-    if let Some((source, line)) = place {
-        if stack.is_readonly(1) {
-            stack.push_bytes(b"Attempt to modify a readonly table");
-            return Err(stack.raise());
-        }
-        if !has_own_assignment(stack) {
-            stack.push_bytes(source);
-            stack.set_field(1, "source");
-            stack.push_number(f64::from(line));
-            stack.set_field(1, "line");
-        }
+    let Some((source, line)) = place else { return Ok(1) };
+    if stack.is_readonly(1) {
+        stack.push_bytes(b"Attempt to modify a readonly table");
+        return Err(stack.raise());
     }
+    if stack.metatable(1) {
+        // An assignment may run code of the script. Its error takes the place of this one, with a place of its own.
+        stack.set_len(1);
+        stack.push_function(function_of(error_handler), 0);
+        stack.get_field(REGISTRY, SET_PLACE);
+        stack.copy(1);
+        stack.push_bytes(source);
+        stack.push_number(f64::from(line));
+        if stack.protected_call(3, 0, 2) != 0 {
+            stack.replace(1);
+        }
+        stack.set_len(1);
+        return Ok(1);
+    }
+    stack.push_bytes(source);
+    stack.set_field(1, "source");
+    stack.push_number(f64::from(line));
+    stack.set_field(1, "line");
     Ok(1)
-}
-
-/// Does the error table say itself what an assignment does? Redis's handler would run that code of the script; here the
-/// table stays as it is.
-fn has_own_assignment(stack: Stack<'_>) -> bool {
-    if !stack.metatable(1) {
-        return false;
-    }
-    stack.get_field(-1, "__newindex");
-    let found = stack.kind(-1) != Type::Nil;
-    stack.pop(2);
-    found
 }
 
 /// Pushes what `tostring` gives for a value that is not a table.

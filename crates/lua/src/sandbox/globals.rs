@@ -3,10 +3,9 @@
 
 use std::ffi::c_int;
 
-use super::error_handler::{error_handler, keep_tostring};
 use super::redis_table::{self, Version};
 use super::register::register_function;
-use super::replaced;
+use super::{error_handler, replaced};
 use crate::libraries;
 use crate::vm::{Cursor, GLOBALS, LIBRARIES, REGISTRY, Returned, Stack, Text, Type, function_of, until_nul};
 
@@ -55,7 +54,7 @@ pub(crate) fn open(stack: Stack<'_>, version: &Version) -> Globals {
     stack.set_readonly(-1, true);
     stack.pop(2);
 
-    keep_tostring(stack);
+    error_handler::prepare(stack);
 
     // From here on there are two sets of globals: one for EVAL (its `redis` has a few fields more), one for functions.
     let (functions_table, of_functions) = {

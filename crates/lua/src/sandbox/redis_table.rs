@@ -1,5 +1,7 @@
 //! The `redis` table: what a script may ask of its host. Knows argument rules and error texts, no command.
 
+use std::ffi::c_int;
+
 use crate::context::Context;
 use crate::convert::{self, fail, push_error, push_error_with_code};
 use crate::digest;
@@ -84,8 +86,8 @@ fn command(stack: Stack<'_>, context: &Context) -> Result<bool, Raise> {
     Ok(reply.first() != Some(&b'-'))
 }
 
-/// Calls `use_them` with the arguments of the running function, straight from the stack. A number is the text that Redis makes of it
-/// (`%.17g`; Lua's own conversion would lose digits). Nothing is allocated for up to sixteen arguments.
+/// Calls `use_them` with the arguments of the running function, straight from the stack. Nothing is allocated for up to
+/// sixteen of them.
 #[inline]
 fn with_arguments<R>(
     stack: Stack<'_>,
@@ -97,33 +99,34 @@ fn with_arguments<R>(
     if count == 0 {
         return Err("Please specify at least one argument for this redis lib call");
     }
-    let mut numbers = false;
-    for position in 1..=count {
-        match stack.kind(position) {
-            Type::String => {}
-            Type::Number => numbers = true,
-            _ => return Err("Lua redis lib command arguments must be strings or integers"),
-        }
-    }
-    if numbers {
-        for position in 1..=count {
-            if stack.kind(position) == Type::Number {
-                stack.push_bytes(Digits::new().general(stack.number(position), 17));
-                stack.replace(position);
-            }
-        }
-    }
     if count as usize <= FEW {
         let mut few: [&[u8]; FEW] = [&[]; FEW];
         for (slot, position) in few.iter_mut().zip(1..=count) {
-            *slot = stack.bytes(position).unwrap_or_default();
+            *slot = argument(stack, position)?;
         }
         return Ok(use_them(&few[..count as usize]));
     }
-    Ok(context.with_many_arguments(|many| {
-        many.extend((1..=count).map(|position| stack.bytes(position).unwrap_or_default()));
-        use_them(many)
-    }))
+    context.with_many_arguments(|many| {
+        for position in 1..=count {
+            many.push(argument(stack, position)?);
+        }
+        Ok(use_them(many))
+    })
+}
+
+/// One argument, which stays on the stack. A number is the text that Redis makes of it (`%.17g`; Lua's own conversion
+/// would lose digits).
+#[inline]
+fn argument(stack: Stack<'_>, position: c_int) -> Result<&[u8], &'static str> {
+    match stack.kind(position) {
+        Type::String => {}
+        Type::Number => {
+            stack.push_bytes(Digits::new().general(stack.number(position), 17));
+            stack.replace(position);
+        }
+        _ => return Err("Lua redis lib command arguments must be strings or integers"),
+    }
+    Ok(stack.bytes(position).unwrap_or_default())
 }
 
 fn sha1hex(stack: Stack<'_>) -> Returned {

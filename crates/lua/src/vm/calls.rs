@@ -100,12 +100,13 @@ fn run(stack: Stack<'_>, function: impl FnOnce(Stack<'_>) -> Returned) -> Return
 /// Called by Lua's way into Rust, whose frame has no destructor; on `Raise::Value` the error value is on top.
 #[inline]
 unsafe fn leave(stack: Stack<'_>, returned: Returned) -> c_int {
+    const { assert!(!std::mem::needs_drop::<(Stack<'_>, Returned)>(), "an error skips destructors") };
     let has_memory = stack.interpreter().enforce_limit();
     match returned {
         Ok(results) if has_memory => results,
-        // SAFETY: the caller's promise; neither this frame has a destructor.
+        // SAFETY: the caller's promise; this frame has no destructor, as asserted above.
         Err(Raise::Value) => unsafe { ffi::lua_error(stack.lua()) },
-        // SAFETY: the caller's promise; neither this frame has a destructor.
+        // SAFETY: the caller's promise; this frame has no destructor, as asserted above.
         Ok(_) | Err(Raise::Memory) => unsafe { holdfast_memoryerror(stack.lua()) },
     }
 }

@@ -2,7 +2,7 @@
 //! sweep is, is the engine's business.
 
 use anyhow::{Context, Result, bail};
-use engine::chores::Sweeper;
+use engine::background::Sweeper;
 use keyspace::DATABASES;
 use keyspace::index::{Condition, Definition};
 use serde::Deserialize;

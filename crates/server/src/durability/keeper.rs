@@ -3,7 +3,7 @@
 
 use super::progress::JournalProgress;
 use super::snapshots::Snapshots;
-use engine::journal_state::JournalState;
+use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};

@@ -1,7 +1,7 @@
 //! How far the journal is, and what that means for replies. Knows what a reply has to wait for; refuses to know what
 //! it says.
 
-use engine::journal_state::JournalState;
+use engine::persistence::journal_state::JournalState;
 
 /// How far the journal is, at one instant.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@
 use super::keeper::{Keeper, LocalFiles};
 use super::snapshots::Running;
 use crate::platform::threads::lower_priority;
-use engine::journal_state::JournalState;
 use engine::persistence::SnapshotReason;
+use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
 use journal::{SnapshotInfo, Stamp};
 use std::sync::Arc;

@@ -145,7 +145,7 @@ impl Peer {
                 // A command that works in slices is in flight: it ends first.
                 State::Yielding(_) if local.stopping_since.is_some() => return Poll::Pending,
                 // A script on the script thread is in flight: its client gets the reply.
-                State::Blocked(Blocked { event: Event::Apart(_), .. }, _) if local.stopping_since.is_some() => {}
+                State::Blocked(Blocked { event: Event::Background(_), .. }, _) if local.stopping_since.is_some() => {}
                 // Its command is being served on its behalf: it gets that reply, too.
                 State::Blocked(Blocked { event: Event::Value, .. }, _)
                     if local.stopping_since.is_some() && !self.client.handle.end_wait() => {}
@@ -239,7 +239,7 @@ impl Peer {
 
     /// True while a script of this client runs on the script thread.
     pub(super) fn awaits_script(&self) -> bool {
-        matches!(&self.state, State::Blocked(Blocked { event: Event::Apart(_), .. }, _))
+        matches!(&self.state, State::Blocked(Blocked { event: Event::Background(_), .. }, _))
     }
 
     /// Ready when nothing is left to be sent. A peer that is gone makes sending fail, which ends this too.

@@ -129,7 +129,7 @@ impl Peer {
                 return NextStep::End;
             }
             Flow::Block(blocked) => {
-                socket.awaits_event = !matches!(blocked.event, Event::Never(_) | Event::Apart(_) | Event::Value);
+                socket.awaits_event = !matches!(blocked.event, Event::Never(_) | Event::Background(_) | Event::Value);
                 let until = blocked.until_ms.map(|until_ms| sleep_until(until_ms, now_ms));
                 self.state = State::Blocked(blocked, until);
                 // The timer is not polled yet; a pass through `poll` does that.

@@ -2,7 +2,7 @@
 
 use super::limits::INPUT_WHILE_WAITING;
 use engine::ClientHandle;
-use engine::stats::WorkerStats;
+use engine::observability::stats::WorkerStats;
 use locks::{Mutex, rank};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags};

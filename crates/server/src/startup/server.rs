@@ -8,7 +8,7 @@ use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::platform::{allocator, descriptors};
 use anyhow::{Context, Result, anyhow, ensure};
-use engine::chores::Sweeper;
+use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
 use engine::{Engine, Settings};
 use std::io::Write;
@@ -138,9 +138,9 @@ fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
 /// The thread for background tasks.
 fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
     let engine = engine.clone();
-    let thread = std::thread::Builder::new().name("chores".into());
-    let serve = move || engine.serve_chores(engine.worker(index), &sweepers);
-    thread.spawn(serve).context("cannot start a thread for chores")?;
+    let thread = std::thread::Builder::new().name("background".into());
+    let serve = move || engine.serve_background_tasks(engine.worker(index), &sweepers);
+    thread.spawn(serve).context("cannot start the thread for background tasks")?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use super::engine;
 use crate::durability::{Keeper, OpenedLog, replay};
 use crate::platform::logging;
-use engine::replay::Replay;
+use engine::execution::replay::Replay;
 use engine::{Client, ClientHandle, Engine, Persistence, Settings};
 use journal::{Batch, Epoch, Follow, FollowUpTo, Followed, History, Log, MemoryLog};
 use journal::{Part, Progress, RecoveryError, Sequence, SnapshotInfo};

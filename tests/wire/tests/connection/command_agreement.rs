@@ -2,7 +2,7 @@
 //! facts that newer versions of Redis tell otherwise are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Connection, Redis, Reply, Session};
+use wire::{Connection, Redis, Reply, Session, skip};
 
 /// Commands of which we tell what Redis 7.2 to 8.0 tells, not what 7.0 does.
 const NEWER: &[(&str, &[&str])] = &[
@@ -117,14 +117,14 @@ impl Pair {
     /// `None` without a Redis 7.0.
     fn start() -> Option<Pair> {
         let Some(redis) = Redis::start() else {
-            println!("left out: there is no redis-server here");
+            skip("there is no redis-server here");
             return None;
         };
         let session = Session::start();
         let mut connections = [session.connect(), redis.connect()];
         let server = connections[1].run("INFO server");
         if !server.text().contains("redis_version:7.0.") {
-            println!("left out: the redis-server here is no Redis 7.0");
+            skip("the redis-server here is no Redis 7.0");
             return None;
         }
         connections.iter_mut().for_each(|connection| {

@@ -72,7 +72,7 @@ impl Command {
         }
     }
 
-    /// Whether whoever was told this changed nothing.
+    /// Whether this reply says that nothing was changed.
     pub(crate) fn changed_nothing(&self, told: &Reply) -> bool {
         let words = match self {
             _ if self.only_reads() => return true,

@@ -242,7 +242,7 @@ impl Author {
         self.random.pick(self.keys)
     }
 
-    /// One that nobody else makes up.
+    /// One that no other client makes up.
     fn number(&mut self) -> String {
         self.texts += 1;
         (self.client * 1000 + self.texts).to_string()

@@ -93,7 +93,7 @@ fn after(server: &Server, clock: &Clock, random: &mut Random, keys: &'static [&'
     let mut referee = client(0);
     send_all(&mut referee, readings(known.has_own_commands));
     let mut clients: Vec<Client> = (1..=CLIENTS).map(client).collect();
-    let history = work_together(&mut clients, random, keys, 2).ok().expect("nobody is sent away");
+    let history = work_together(&mut clients, random, keys, 2).ok().expect("no connection is closed");
     send_all(&mut referee, readings(known.has_own_commands));
     merged([referee.take_history(), history])
 }

@@ -21,7 +21,7 @@ fn an_empty_history_is_right() {
 fn a_read_sees_what_was_acknowledged_before_it() {
     accept(&[op(1, 0..1, "SET a 1", ok()), op(2, 2..3, "GET a", text("1"))]);
     refuse(&[op(1, 0..1, "SET a 1", ok()), op(2, 2..3, "GET a", nil())]);
-    // While the write is under way a read may see either, and then nobody may see the older one again.
+    // While the write is under way a read may see either, and then no client may see the older one again.
     let write = op(1, 0..9, "SET a 1", ok());
     accept(&[write.clone(), op(2, 1..2, "GET a", nil()), op(2, 3..4, "GET a", text("1"))]);
     accept(&[write.clone(), op(2, 1..4, "GET a", text("1")), op(3, 2..3, "GET a", nil())]);
@@ -157,7 +157,7 @@ fn a_watched_key_that_changed_stops_the_transaction() {
     accept(&[&before[..], &[exec(Reply::NilArray), op(1, 8..9, "GET a", text("9"))]].concat());
     refuse(&[&before[..], &[exec(array([ok()]))]].concat());
     refuse(&[&before[..], &[exec(Reply::NilArray), op(1, 8..9, "GET a", text("1"))]].concat());
-    // Nobody changed it: there is nothing to stop for. A change that may have come before it is none.
+    // It was not changed: there is nothing to stop for. A change that may have come before it is none.
     let calm = [op(1, 1..2, "WATCH a", ok()), op(1, 3..4, "MULTI; SET a 1; EXEC", Reply::NilArray)];
     refuse(&calm);
     accept(&[&[op(2, 0..9, "SET a 9", ok())], &calm[..]].concat());
@@ -215,7 +215,7 @@ fn the_search_agrees_with_trying_every_order() {
         assert!(check(&history).is_ok(), "it was made in order: {}", readable(&history));
         for _ in 0..2 {
             let (at, other) = (random.below(history.len()), random.below(history.len()));
-            // Not being answered is left where it is: whoever was not has lost its connection and does nothing more.
+            // Not being answered is left where it is: a client that was not answered has lost its connection and does nothing more.
             if let Answer::Reply(_) = history[other].answer {
                 history[at].answer = history[other].answer.clone();
             }
@@ -257,7 +257,7 @@ fn invented(random: &mut Random) -> History {
         let (waited, took) = (random.below(now - busy_until[client]), 1 + random.below(40));
         // Twice, and one more for the second: no two instants are the same.
         let (invoked, returned) = ((now - waited) as u64 * 2, (now + took) as u64 * 2 + 1);
-        // Whoever is not answered has lost its connection.
+        // A client that is not answered has lost its connection.
         let answered = !random.one_in(6);
         busy_until[client] = if answered { now + took } else { usize::MAX };
         let answer = if answered { Answer::Reply(reply) } else { Answer::None };

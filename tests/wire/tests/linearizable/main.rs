@@ -29,6 +29,7 @@ use history::{Clock, History, merged};
 use model::Model;
 use process::{Holdfast, ok};
 use report::{assert_linearizable, readable};
+use scripts::LIBRARY;
 
 const ROUNDS: usize = 200;
 const CLIENTS: usize = 6;
@@ -40,6 +41,7 @@ const SPREAD: &[&str] = &["--threads", "8", "--worker-balance", "spread"];
 #[test]
 fn racing_clients_agree_on_one_order() {
     let session = Session::start();
+    let _library = DeleteLibrary(session.connect());
     race(&|| session.connect());
 }
 
@@ -55,6 +57,7 @@ fn the_model_says_what_the_server_says() {
     const STEPS: usize = 3000;
     const SHOWN: usize = 20;
     let session = Session::start();
+    let _library = DeleteLibrary(session.connect());
     let (clock, mut random, mut model) = (Clock::default(), Random::from_env(), Model::default());
     let known = prepare(&mut session.connect());
     let client = |number| Client::new(number, session.connect(), &known, &clock);
@@ -85,9 +88,18 @@ fn race(connect: &dyn Fn() -> Connection) {
         ok(referee.connection(), "FLUSHALL");
         let keys = &KEYS[..2 + random.below(KEYS.len() - 1)];
         send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys, known.has_own_commands).opening());
-        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("nobody is sent away");
+        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("no connection is closed");
         send_all(&mut referee, readings(known.has_own_commands));
         assert_linearizable(&merged([referee.take_history(), raced]), &format!("round {round}"));
+    }
+}
+
+/// FLUSHALL leaves functions, and other tests may share the server.
+struct DeleteLibrary(Connection);
+
+impl Drop for DeleteLibrary {
+    fn drop(&mut self) {
+        self.0.run(&format!("FUNCTION DELETE {LIBRARY}"));
     }
 }
 

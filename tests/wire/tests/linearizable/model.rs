@@ -1,4 +1,4 @@
-//! What every action means when nobody else is there: the shortest program that says it, over plain maps.
+//! What every action does when it runs alone: the shortest program that says it, over plain maps.
 //! Knows only the spellings that `author` and `scripts` produce.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
 //! What it costs a server that its data outlive it: journals, starts with data, snapshots. Knows nothing of how a
-//! server stores anything, only that it writes, starts and answers.
+//! server stores anything, only that it writes, starts and replies.
 
 mod readers;
 
@@ -26,7 +26,7 @@ pub(crate) fn journaled(server: &Server, requests: u64, run: impl FnOnce() -> Re
     Ok(sample)
 }
 
-/// Lets a journal that is synced once a second reach the disk, so that it does not slow whoever comes next.
+/// Lets a journal that is synced once a second reach the disk, so that it does not slow the next server.
 pub(crate) fn settle() {
     thread::sleep(Duration::from_millis(1_500));
 }
@@ -182,7 +182,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 
 /// Long enough that even the faster server syncs several times.
 const JOURNALED: RequestCounts = &[(1, 300_000), (8, 2_000_000), (32, 4_000_000)];
-/// Each answer waits for the disk.
+/// Each reply waits for the disk.
 const SYNCED: RequestCounts = &[(1, 150_000), (8, 600_000), (32, 600_000)];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Connections that each ask for one random job record after another, and how long the answers took. Knows nothing of
+//! Connections that each ask for one random job record after another, and how long the replies took. Knows nothing of
 //! what else the server does meanwhile.
 //!
 //! redis-benchmark reports on whole runs; these can be asked for any stretch of time. Like it, they are one thread that
@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token};
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
-use crate::load::{CLIENTS, Dice};
+use crate::load::{CLIENTS, Random};
 use crate::measure::Latencies;
 use crate::workloads::job_records::job_key;
 
@@ -62,7 +62,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// Room for half a minute of answers: growing would copy megabytes between a request and its answer.
+/// Room for half a minute of replies: growing would copy megabytes between a request and its reply.
 fn room() -> Vec<u32> {
     Vec::with_capacity(4_000_000)
 }
@@ -74,8 +74,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 fn keep_reading(mut poll: Poll, mut clients: Vec<Client>, records: u64, shared: &Shared) -> Result<()> {
-    let mut dice = Dice(0);
-    let mut next_key = || job_key(dice.below(records));
+    let mut random = Random(0);
+    let mut next_key = || job_key(random.below(records));
     let mut events = Events::with_capacity(clients.len());
     for client in &mut clients {
         client.ask(&next_key())?;
@@ -107,7 +107,7 @@ struct Client {
     stream: TcpStream,
     asked: Instant,
     request: Vec<u8>,
-    /// What has come of the answer.
+    /// What has come of the reply.
     received: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ impl Client {
         self.stream.write_all(&self.request).context("cannot send to the server")
     }
 
-    /// How long the answer took, once all of it is there.
+    /// How long the reply took, once all of it is there.
     fn answer(&mut self) -> Result<Option<Duration>> {
         let mut chunk = [0; 512];
         // IMPORTANT: until it would block; the poll tells of news, not of what is still unread.

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::load::{CLIENTS, Connections, Conversation, Dice, Footprint, SETTLE, Template, expect, numbered};
+use crate::load::{CLIENTS, Connections, Footprint, Random, SETTLE, Template, Traffic, expect, numbered};
 use crate::measure::{Metric, Sample, ServerFigures};
 use crate::servers::{Connection, Persistence, Reply, Server, ServerSpec, data_root, shell_quoted, text};
 use crate::workloads::data_sets::{JOB_KEY, JOB_RECORDS};
@@ -105,7 +105,7 @@ const SAMPLE: u64 = 1_000;
 
 /// Writes to the indexed field of random records.
 struct Touches {
-    dice: Dice,
+    random: Random,
     template: Template,
     records: u64,
     now_ms: u64,
@@ -124,7 +124,7 @@ const NOW_MS: u64 = 777_600_000_000;
 impl Touches {
     fn new(records: u64) -> Self {
         let template = Template::new(&["HSET", JOB_KEY, "updated_at", "1__rand_int__"]);
-        Touches { dice: Dice(0), template, records, now_ms: NOW_MS, at_random: false }
+        Touches { random: Random(0), template, records, now_ms: NOW_MS, at_random: false }
     }
 
     /// Runs on both servers in turns: the medians of each, and what the first lacks.
@@ -145,20 +145,20 @@ impl Touches {
     }
 
     fn run(&mut self, server: &Server) -> Result<Sample> {
-        let connections = Connections::new(server)?.askers(CLIENTS as usize)?;
+        let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
         connections.run(server, PIPELINE, self.records / SHARE, self)
     }
 }
 
-impl Conversation for Touches {
-    fn ask(&mut self, _asker: usize, requests: &mut Vec<u8>) {
+impl Traffic for Touches {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
         // A thousand changes in a second.
         self.now_ms += 1;
-        let time = if self.at_random { self.dice.below(self.now_ms) } else { self.now_ms };
-        self.template.write(requests, [self.dice.below(self.records), time].into_iter());
+        let time = if self.at_random { self.random.below(self.now_ms) } else { self.now_ms };
+        self.template.write(requests, [self.random.below(self.records), time].into_iter());
     }
 
-    fn hear(&mut self, _asker: usize, received: &[u8]) -> Result<Option<usize>> {
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
         Ok(expect(received, b":0\r\n")?.then_some(4))
     }
 }
@@ -169,7 +169,7 @@ mod tests {
 
     fn times(touches: &mut Touches) -> Vec<u64> {
         let mut requests = Vec::new();
-        (0..100).for_each(|_| touches.ask(0, &mut requests));
+        (0..100).for_each(|_| touches.next_request(0, &mut requests));
         let requests = String::from_utf8(requests).unwrap();
         requests.split("updated_at\r\n$13\r\n").skip(1).map(|rest| rest[..13].parse().unwrap()).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::load::{CLIENTS, Connections, Conversation, Template, expect};
+use crate::load::{CLIENTS, Connections, Template, Traffic, expect};
 use crate::measure::{Metric, Sample};
 use crate::servers::{Connection, Reply, Server, simple};
 use crate::workloads::coordination;
@@ -20,7 +20,7 @@ pub(crate) fn lives(server: &Server, pipeline: u32, operations: u64) -> Result<S
         true => Story::indexed_by_server(),
         false => Story::indexed_by_hand(&coordination::load_compare_and_swap(server)?),
     });
-    let connections = Connections::new(server)?.askers(CLIENTS as usize)?;
+    let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
     let mut sample = connections.run(server, pipeline, operations, &mut lives)?;
     lives.finish(&mut control)?;
     lives.check(&mut control)?;
@@ -168,14 +168,14 @@ impl Change {
     }
 }
 
-/// Jobs on their way, each in the hands of one asker.
+/// Jobs on their way, each in the hands of one sender.
 struct Lives {
     story: Story,
     /// Jobs begun so far, numbered from zero.
     begun: u64,
     /// The time, which passes with every change.
     now_ms: u64,
-    /// Of each asker, the jobs whose next change has been sent, and those that wait for theirs.
+    /// Of each sender, the jobs whose next change has been sent, and those that wait for theirs.
     asked: Vec<VecDeque<Job>>,
     waiting: Vec<VecDeque<Job>>,
 }
@@ -208,8 +208,8 @@ impl Lives {
 
     /// Leads the jobs to their end that were on their way when the measured run was over.
     fn finish(&mut self, control: &mut Connection) -> Result<()> {
-        for asker in 0..self.waiting.len() {
-            while let Some(job) = self.waiting[asker].pop_front() {
+        for sender in 0..self.waiting.len() {
+            while let Some(job) = self.waiting[sender].pop_front() {
                 let mut requests = Vec::new();
                 self.write(job, &mut requests);
                 control.push_written(&requests);
@@ -218,16 +218,16 @@ impl Lives {
                     let reply = control.read_reply()?;
                     ensure!(reply == Reply::Integer(*answer), "expected {answer}, the server answered {reply:?}");
                 }
-                self.go_on(asker, job);
+                self.go_on(sender, job);
             }
         }
         Ok(())
     }
 
-    fn go_on(&mut self, asker: usize, job: Job) {
+    fn go_on(&mut self, sender: usize, job: Job) {
         let next = job.next + 1;
         if next < self.story.changes.len() {
-            self.waiting[asker].push_back(Job { next, ..job });
+            self.waiting[sender].push_back(Job { next, ..job });
         }
     }
 
@@ -251,29 +251,29 @@ impl Lives {
     }
 }
 
-/// Few enough that their answers fit a socket's buffer while nobody reads them.
+/// Few enough that their replies fit a socket's buffer before they are read.
 const BATCH: usize = 500;
 
-impl Conversation for Lives {
-    fn ask(&mut self, asker: usize, requests: &mut Vec<u8>) {
-        let job = self.waiting[asker].pop_front().unwrap_or_else(|| {
+impl Traffic for Lives {
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
+        let job = self.waiting[sender].pop_front().unwrap_or_else(|| {
             let number = self.begun;
             self.begun += 1;
             Job { number, next: 0 }
         });
         self.write(job, requests);
-        self.asked[asker].push_back(job);
+        self.asked[sender].push_back(job);
     }
 
-    fn hear(&mut self, asker: usize, received: &[u8]) -> Result<Option<usize>> {
-        let job = *self.asked[asker].front().context("an answer that nobody asked for")?;
+    fn check_reply(&mut self, sender: usize, received: &[u8]) -> Result<Option<usize>> {
+        let job = *self.asked[sender].front().context("a reply without a request")?;
         let answered = &self.story.changes[job.next].answered;
         if !expect(received, answered)? {
             return Ok(None);
         }
         let length = answered.len();
-        self.asked[asker].pop_front();
-        self.go_on(asker, job);
+        self.asked[sender].pop_front();
+        self.go_on(sender, job);
         Ok(Some(length))
     }
 }
@@ -289,7 +289,7 @@ mod tests {
             for change in 0..6 {
                 let mut requests = Vec::new();
                 for _ in 0..2 {
-                    lives.ask(7, &mut requests);
+                    lives.next_request(7, &mut requests);
                 }
                 let requests = String::from_utf8(requests).unwrap();
                 let jobs = ["job_000000000000\r\n", "job_000000000001\r\n"];
@@ -297,12 +297,12 @@ mod tests {
                 assert_eq!(lives.begun, 2);
                 for _ in 0..2 {
                     let answered = lives.story.changes[change].answered.clone();
-                    assert_eq!(lives.hear(7, &answered[..answered.len() - 1]).unwrap(), None);
-                    assert_eq!(lives.hear(7, &answered).unwrap(), Some(answered.len()));
+                    assert_eq!(lives.check_reply(7, &answered[..answered.len() - 1]).unwrap(), None);
+                    assert_eq!(lives.check_reply(7, &answered).unwrap(), Some(answered.len()));
                 }
             }
             assert!(lives.waiting[7].is_empty());
-            lives.ask(7, &mut Vec::new());
+            lives.next_request(7, &mut Vec::new());
             assert_eq!(lives.begun, 3);
         }
     }
@@ -310,10 +310,10 @@ mod tests {
     #[test]
     fn a_claim_that_is_lost_is_noticed() {
         let mut lives = Lives::new(Story::indexed_by_server());
-        lives.ask(0, &mut Vec::new());
-        lives.hear(0, b":9\r\n").unwrap();
-        lives.ask(0, &mut Vec::new());
-        assert!(lives.hear(0, b":0\r\n").is_err());
+        lives.next_request(0, &mut Vec::new());
+        lives.check_reply(0, b":9\r\n").unwrap();
+        lives.next_request(0, &mut Vec::new());
+        assert!(lives.check_reply(0, b":0\r\n").is_err());
     }
 
     #[test]

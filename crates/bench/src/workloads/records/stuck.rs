@@ -47,7 +47,7 @@ pub(crate) fn range_or_by_hand(server: &Server, records: u64) -> Result<Sample> 
     search(server, records, if server.knows("IDX.RANGE")? { Way::Range } else { Way::ByHand })
 }
 
-/// What whoever writes a record must send beside it to keep an index by hand.
+/// What a client must send with each record to keep an index by hand.
 fn index_by_hand<'a>(key: &'a str, values: &'a [String; 12]) -> [&'a str; 4] {
     let updated_at = FIELDS.iter().position(|field| *field == "updated_at").expect("a field of every record");
     ["ZADD", BY_HAND, &values[updated_at], key]

@@ -2,9 +2,9 @@
 
 use crate::algorithms::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::settings::events::Events;
 use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar};
 use numbers::parse_i64;
@@ -39,7 +39,7 @@ pub(super) fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
     let was = bits::set_bit(&mut byte, offset % 8, on);
     if was != on || before.is_none() {
         cx.keys.record(&Effect::change(key, string::Change::Write { offset: at, bytes: &byte }));
-        cx.keys.notify(events::STRING, "setbit", key);
+        cx.keys.notify(Events::STRING, "setbit", key);
     }
     cx.reply.integer(i64::from(was));
     Ok(())
@@ -133,10 +133,10 @@ pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.keys.expire_if_overdue(cx.client.db, target);
     if !result.is_empty() {
         cx.keys.record(&Effect::change(target, string::Change::Set { value: Scalar::Bytes(&result), deadline: None }));
-        cx.keys.notify(events::STRING, "set", target);
+        cx.keys.notify(Events::STRING, "set", target);
     } else if cx.keys.exists(target) {
         cx.keys.record(&Effect::Delete { key: target, cause: Cause::Deleted });
-        cx.keys.notify(events::GENERIC, "del", target);
+        cx.keys.notify(Events::GENERIC, "del", target);
     }
     cx.reply.integer(result.len() as i64);
     Ok(())
@@ -234,7 +234,7 @@ pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
         cx.keys.record(&Effect::change(key, string::Change::Write { offset: last, bytes: &[0] }));
     }
     if changed {
-        cx.keys.notify(events::STRING, "setbit", key);
+        cx.keys.notify(Events::STRING, "setbit", key);
     }
     Ok(())
 }

@@ -3,6 +3,6 @@
 mod bitmap;
 mod table;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "bitmap", category: "bitmap", commands: table::COMMANDS }];

@@ -2,8 +2,8 @@
 
 use super::bitmap;
 use crate::args::is_word;
-use crate::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
+use crate::execution::docs::argument as arg;
 use resp::Request;
 
 pub(super) const COMMANDS: &[Command] = &[

@@ -1,10 +1,10 @@
 //! Commands about the connection itself. CLIENT is in `client`.
 
 use crate::args::is_word;
-use crate::client::Client;
 use crate::commands::shared::version::REDIS_VERSION;
-use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::client::Client;
+use crate::execution::context::{After, ServerCx};
 use crate::settings::Settings;
 use keyspace::DATABASES;
 use numbers::parse_i64;

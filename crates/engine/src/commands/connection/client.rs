@@ -2,15 +2,15 @@
 
 use super::basic::{DEFAULT_USER, is_label, set_name, valid_name};
 use crate::args::{Args, is_word};
-use crate::client::ReplyMode;
+use crate::clients::pause::PauseMode;
+use crate::clients::tracking::{Mode, Tracker};
 use crate::clients::{ClientHandle, Unblock};
-use crate::command::registry;
-use crate::context::{After, ServerCx};
-use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::pause::PauseMode;
+use crate::execution::client::ReplyMode;
+use crate::execution::command::registry;
+use crate::execution::context::{After, ServerCx};
+use crate::execution::engine::Engine;
 use crate::settings::AppendFsync;
-use crate::tracking::{Mode, Tracker};
 use numbers::parse_i64;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;

@@ -5,6 +5,6 @@ mod client;
 mod table;
 mod tracking;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "connection", category: "connection", commands: table::COMMANDS }];

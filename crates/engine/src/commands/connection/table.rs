@@ -1,10 +1,10 @@
 //! Commands about the connection: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{basic, client, tracking};
-use crate::command::{Command, Flags, at_least, container, exactly, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, Flags, at_least, container, exactly, server};
+use crate::execution::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("auth", at_least(2), basic::auth)

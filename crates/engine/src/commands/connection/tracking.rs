@@ -2,9 +2,9 @@
 //! `tracking`.
 
 use crate::args::{Args, is_word};
-use crate::context::ServerCx;
+use crate::clients::tracking::Mode;
 use crate::error::{CommandError, CommandResult};
-use crate::tracking::Mode;
+use crate::execution::context::ServerCx;
 use std::sync::Arc;
 
 pub(super) fn tracking(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -13,7 +13,7 @@ pub(super) fn tracking(cx: &mut ServerCx<'_>) -> CommandResult {
     if is_word(word, "ON") {
         start(cx, &options)?;
     } else if is_word(word, "OFF") {
-        cx.engine.tracking.stop(cx.client);
+        cx.engine.stop_tracking(cx.client);
     } else {
         return Err(CommandError::Syntax);
     }
@@ -97,7 +97,9 @@ fn start(cx: &mut ServerCx<'_>, options: &Options<'_>) -> CommandResult {
         Mode::Broadcast if options.prefixes.is_empty() => &[&b""[..]][..],
         _ => &options.prefixes,
     };
-    cx.engine.tracking.start(cx.client, mode, options.no_loop, options.redirect, prefixes);
+    let handle = cx.client.handle.clone();
+    let tracker = cx.engine.tracking.start(handle, mode, options.no_loop, options.redirect, prefixes);
+    cx.client.tracker = Some(tracker);
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 use super::fields::notify_fields_deleted;
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;
 use keyspace::{Cause, Effect, HashRef, Key};
@@ -106,7 +106,7 @@ fn expire(cx: &mut WriteCx<'_>, form: TimeForm) -> CommandResult {
 fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
     match deadline <= cx.keys.now_ms {
         true => notify_fields_deleted(&cx.keys, key),
-        false => cx.keys.notify(events::HASH, "hexpire", key),
+        false => cx.keys.notify(Events::HASH, "hexpire", key),
     }
 }
 
@@ -209,7 +209,7 @@ pub(super) fn hpersist(cx: &mut WriteCx<'_>) -> CommandResult {
         });
     }
     if changed {
-        cx.keys.notify(events::HASH, "hpersist", key);
+        cx.keys.notify(Events::HASH, "hpersist", key);
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ pub(super) fn hgetex(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     match ttl {
         Ttl::Until(deadline) if changed => notify_deadlines_set(cx, key, deadline),
-        Ttl::Clear if changed => cx.keys.notify(events::HASH, "hpersist", key),
+        Ttl::Clear if changed => cx.keys.notify(Events::HASH, "hpersist", key),
         _ => {}
     }
     Ok(())
@@ -296,12 +296,12 @@ pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
                 let gone: SmallVec<[&[u8]; 16]> =
                     fields.iter().copied().filter(|pair| is_there(pair)).map(|(field, _)| field).collect();
                 if hash.is_none() {
-                    cx.keys.notify(events::NEW_KEY, "new", key);
+                    cx.keys.notify(Events::NEW_KEY, "new", key);
                 }
                 if !gone.is_empty() {
                     cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &gone, cause: Cause::Deleted }));
                 }
-                cx.keys.notify(events::HASH, "hset", key);
+                cx.keys.notify(Events::HASH, "hset", key);
                 notify_fields_deleted(&cx.keys, key);
             }
             Ttl::Until(deadline) => {
@@ -309,15 +309,15 @@ pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
                 for (field, _) in fields {
                     cx.keys.record(&Effect::change(key, hash::Change::Deadline { field, deadline: Some(deadline) }));
                 }
-                cx.keys.notify(events::HASH, "hset", key);
-                cx.keys.notify(events::HASH, "hexpire", key);
+                cx.keys.notify(Events::HASH, "hset", key);
+                cx.keys.notify(Events::HASH, "hexpire", key);
             }
             Ttl::Keep | Ttl::Clear => {
                 cx.keys.record(&Effect::change(
                     key,
                     hash::Change::Set { fields: &fields, keep_deadlines: ttl == Ttl::Keep },
                 ));
-                cx.keys.notify(events::HASH, "hset", key);
+                cx.keys.notify(Events::HASH, "hset", key);
             }
         }
     }

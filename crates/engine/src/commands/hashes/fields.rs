@@ -1,8 +1,8 @@
 //! Hash commands. Deadlines of fields are in `deadlines`.
 
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;
 use keyspace::types::hash::FieldName;
@@ -36,7 +36,7 @@ fn set_fields(cx: &mut WriteCx<'_>, command: &'static str) -> Result<usize, Comm
     }
     let created =
         cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &fields, keep_deadlines: false })).count;
-    cx.keys.notify(events::HASH, "hset", key);
+    cx.keys.notify(Events::HASH, "hset", key);
     Ok(created)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn hsetnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let absent = cx.keys.hash_to_change(key)?.is_none_or(|hash| hash.get(field).is_none());
     if absent {
         cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, value)], keep_deadlines: false }));
-        cx.keys.notify(events::HASH, "hset", key);
+        cx.keys.notify(Events::HASH, "hset", key);
     }
     cx.reply.integer(i64::from(absent));
     Ok(())
@@ -130,9 +130,9 @@ pub(super) fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
 
 /// Tells that fields of a hash were deleted, and the key if none is left.
 pub(crate) fn notify_fields_deleted(keys: &View<'_>, key: Key<'_>) {
-    keys.notify(events::HASH, "hdel", key);
-    if keys.tells(events::GENERIC) && !keys.exists(key) {
-        keys.notify(events::GENERIC, "del", key);
+    keys.notify(Events::HASH, "hdel", key);
+    if keys.tells(Events::GENERIC) && !keys.exists(key) {
+        keys.notify(Events::GENERIC, "del", key);
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn hincrby(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut digits = itoa::Buffer::new();
     let fields = [(field, digits.format(sum).as_bytes())];
     cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &fields, keep_deadlines: true }));
-    cx.keys.notify(events::HASH, "hincrby", key);
+    cx.keys.notify(Events::HASH, "hincrby", key);
     cx.reply.integer(sum);
     Ok(())
 }
@@ -194,7 +194,7 @@ pub(super) fn hincrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let text = sum.format_human();
     cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, &text)], keep_deadlines: true }));
-    cx.keys.notify(events::HASH, "hincrbyfloat", key);
+    cx.keys.notify(Events::HASH, "hincrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())
 }

@@ -7,6 +7,6 @@ mod table;
 
 pub(crate) use fields::notify_fields_deleted;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];

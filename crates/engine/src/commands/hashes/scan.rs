@@ -3,8 +3,8 @@
 use crate::args::{Args, is_word};
 use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_count};
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
-use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::ReadCx;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash::FieldName;
 use keyspace::{HashRef, Key, Scalar};

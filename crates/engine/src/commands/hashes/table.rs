@@ -1,9 +1,9 @@
 //! Hashes: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{deadlines, fields, scan};
-use crate::command::{Command, at_least, exactly, key, read, write};
 use crate::commands::shared::deadline::{always, ex_or_px_from};
-use crate::docs::argument::{self as arg, Argument};
+use crate::execution::command::{Command, at_least, exactly, key, read, write};
+use crate::execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
     write("hdel", at_least(3), key(1).removed_from(), fields::hdel)

@@ -1,10 +1,10 @@
 //! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
 
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::restore;
-use crate::settings::events;
+use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::restore;
+use crate::settings::events::Events;
 use formats::rdb::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};
 use keyspace::types::sorted_set::{self, Direction};
@@ -58,8 +58,8 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let kept = restore::record(&mut cx.keys, key, &value, deadline, now_ms).key;
     match kept {
-        true => cx.keys.notify(events::GENERIC, "restore", key),
-        false if exists => cx.keys.notify(events::GENERIC, "del", key),
+        true => cx.keys.notify(Events::GENERIC, "restore", key),
+        false if exists => cx.keys.notify(Events::GENERIC, "del", key),
         false => {}
     }
     if kept

@@ -2,9 +2,9 @@
 
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::settings::events::Events;
 use keyspace::{Cause, Effect};
 use numbers::parse_i64;
 
@@ -37,7 +37,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
             _ => (Effect::Delete { key, cause: Cause::Deleted }, "del"),
         };
         cx.keys.record(&effect);
-        cx.keys.notify(events::GENERIC, event, key);
+        cx.keys.notify(Events::GENERIC, event, key);
     }
     cx.reply.integer(i64::from(may_set));
     Ok(())
@@ -135,7 +135,7 @@ pub(super) fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     let had_one = cx.keys.deadline(key).flatten().is_some();
     if had_one {
         cx.keys.record(&Effect::Deadline { key, deadline: None });
-        cx.keys.notify(events::GENERIC, "persist", key);
+        cx.keys.notify(Events::GENERIC, "persist", key);
     }
     cx.reply.integer(i64::from(had_one));
     Ok(())

@@ -2,9 +2,9 @@
 //! their deadlines are in `expire`.
 
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::settings::events::Events;
 use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Cause, Effect, Key};
@@ -17,7 +17,7 @@ pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
         let key = cx.args.key()?;
         if cx.keys.exists(key) {
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-            cx.keys.notify(events::GENERIC, "del", key);
+            cx.keys.notify(Events::GENERIC, "del", key);
             deleted += 1;
         }
     }
@@ -101,8 +101,8 @@ pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
 
 fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
     cx.keys.record(&Effect::Rename { from, to });
-    cx.keys.notify(events::GENERIC, "rename_from", from);
-    cx.keys.notify(events::GENERIC, "rename_to", to);
+    cx.keys.notify(Events::GENERIC, "rename_from", from);
+    cx.keys.notify(Events::GENERIC, "rename_to", to);
 }
 
 pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -155,7 +155,7 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
     if copied {
         cx.keys.record(&Effect::Copy { from, to, to_db });
-        cx.keys.notify_in(to_db, events::GENERIC, "copy_to", to);
+        cx.keys.notify_in(to_db, Events::GENERIC, "copy_to", to);
     }
     cx.reply.integer(i64::from(copied));
     Ok(())
@@ -170,8 +170,8 @@ pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
     if moved {
         cx.keys.record(&Effect::Move { key, to_db });
-        cx.keys.notify(events::GENERIC, "move_from", key);
-        cx.keys.notify_in(to_db, events::GENERIC, "move_to", key);
+        cx.keys.notify(Events::GENERIC, "move_from", key);
+        cx.keys.notify_in(to_db, Events::GENERIC, "move_to", key);
     }
     cx.reply.integer(i64::from(moved));
     Ok(())

@@ -7,6 +7,6 @@ pub(crate) mod object;
 mod scan;
 mod table;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "generic", category: "keyspace", commands: table::COMMANDS }];

@@ -1,8 +1,8 @@
 //! OBJECT: how a value is kept and when it was last used. Looking is no use of a key here.
 
 use crate::commands::shared::help;
-use crate::context::{ReadCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, ServerCx, View};
 use keyspace::storage::entry::idle_s;
 use keyspace::usage::frequency;
 use keyspace::{Entry, Key, Scalar, SortedSetRef, Value, ValueType};

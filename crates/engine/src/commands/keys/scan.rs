@@ -3,8 +3,8 @@
 
 use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, Selection, parse_cursor, step_size};
-use crate::context::ReadCx;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::ReadCx;
 use keyspace::ValueType;
 use resp::Reply;
 

@@ -2,12 +2,12 @@
 
 use super::{dump, expire, generic, object, scan};
 use crate::args::is_word;
-use crate::command::{Command, Flags, Keys, at_least, container, exactly, key, keys, read, write};
 use crate::commands::shared::deadline::always;
 use crate::commands::shared::help::help;
-use crate::context::ReadCx;
-use crate::docs::argument::{self as arg, Argument};
 use crate::error::CommandResult;
+use crate::execution::command::{Command, Flags, Keys, at_least, container, exactly, key, keys, read, write};
+use crate::execution::context::ReadCx;
+use crate::execution::docs::argument::{self as arg, Argument};
 use resp::Request;
 
 pub(super) const COMMANDS: &[Command] = &[

@@ -1,9 +1,9 @@
 //! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
 
-use crate::context::ServerCx;
-use crate::engine::Engine;
+use crate::clients::pubsub::Topic;
 use crate::error::CommandResult;
-use crate::pubsub::Topic;
+use crate::execution::context::ServerCx;
+use crate::execution::engine::Engine;
 use crate::settings::ClientClass;
 use std::sync::Arc;
 

@@ -5,6 +5,6 @@ mod table;
 
 pub(crate) use channels::unread_bytes_max;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "pubsub", category: "", commands: table::COMMANDS }];

@@ -1,10 +1,10 @@
 //! Messages to channels: the rows, each with its documentation: Redis's facts in our words.
 
 use super::channels;
-use crate::command::{Command, Flags, at_least, container, exactly, key, keys, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, Flags, at_least, container, exactly, key, keys, server};
+use crate::execution::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("psubscribe", at_least(2), channels::psubscribe)

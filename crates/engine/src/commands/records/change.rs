@@ -4,9 +4,9 @@ use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_
 use crate::args::{Args, is_word};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{Recorder, WriteCx};
+use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;
 use keyspace::{Cause, Effect, HashRef, Key};
@@ -76,7 +76,7 @@ fn swap(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
     let holds = current.is_some_and(|current| current.with_bytes(|current| current == expected));
     if holds {
         cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, new)], keep_deadlines: false }));
-        cx.keys.notify(events::HASH, "hset", key);
+        cx.keys.notify(Events::HASH, "hset", key);
     }
     cx.reply.integer(i64::from(holds));
     Ok(())
@@ -144,7 +144,7 @@ pub(super) fn change(
     let mut created = 0;
     if !set.is_empty() {
         created = keys.record(&Effect::change(key, hash::Change::Set { fields: set, keep_deadlines: false })).count;
-        keys.notify(events::HASH, "hset", key);
+        keys.notify(Events::HASH, "hset", key);
     }
     let hash = keys.hash(key).ok().flatten();
     if hash.is_some_and(|hash| delete.iter().any(|field| hash.get(field).is_some())) {
@@ -155,15 +155,15 @@ pub(super) fn change(
         match lifetime {
             Lifetime::Until(deadline) if deadline <= keys.now_ms => {
                 keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-                keys.notify(events::GENERIC, "del", key);
+                keys.notify(Events::GENERIC, "del", key);
             }
             Lifetime::Until(deadline) => {
                 keys.record(&Effect::Deadline { key, deadline: Some(deadline) });
-                keys.notify(events::GENERIC, "expire", key);
+                keys.notify(Events::GENERIC, "expire", key);
             }
             Lifetime::Forever if current.is_some() => {
                 keys.record(&Effect::Deadline { key, deadline: None });
-                keys.notify(events::GENERIC, "persist", key);
+                keys.notify(Events::GENERIC, "persist", key);
             }
             Lifetime::Forever | Lifetime::Kept => {}
         }

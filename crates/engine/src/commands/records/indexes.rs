@@ -4,13 +4,13 @@ use super::filters::{Filter, Filters, Shown, pass};
 use super::name_set::NameSet;
 use super::options::{argument, error, names, number, once, shown, unknown_option};
 use crate::args::{Args, is_word};
-use crate::chores::Filling;
-use crate::commands::Unfinished;
+use crate::clients::Ticket;
 use crate::commands::sorted_sets::{reply_score, score_bound};
-use crate::context::{After, ScriptCx, ServerCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::indexing::SLICE_NS;
-use crate::waiting::{Blocked, Event, Ticket};
+use crate::execution::background_tasks::IndexBackfill;
+use crate::execution::context::{After, ScriptCx, ServerCx, View};
+use crate::execution::indexes::SLICE_NS;
+use crate::execution::waiting::{Blocked, Event};
 use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::{Condition, Definition};
@@ -38,13 +38,13 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         let mut locked = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
         engine.begin_index(&mut locked, name, definition)?
     };
-    if engine.chores.is_served() {
+    if engine.background_tasks.is_served() {
         let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
-        cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });
-        engine.chores.send(Filling { index, ticket, handle, protocol: cx.client.protocol });
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
+        engine.background_tasks.send(IndexBackfill { index, ticket, handle, protocol: cx.client.protocol });
         return Ok(());
     }
-    let sequence = engine.fill_index(cx.worker, &index)?;
+    let sequence = engine.backfill_index(cx.worker, &index)?;
     cx.client.last_batch = cx.client.last_batch.max(sequence);
     cx.client.depends_on = cx.client.depends_on.max(sequence);
     cx.reply.ok();
@@ -185,7 +185,7 @@ struct Range<'a> {
 
 /// How far an IDX.RANGE has come.
 #[derive(Default)]
-pub(crate) struct RangeProgress {
+struct RangeProgress {
     found: usize,
     /// What was found, as it is replied.
     body: Vec<u8>,
@@ -279,10 +279,8 @@ impl<'a> Range<'a> {
 
 pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let range = Range::take(&mut cx.args)?;
-    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
-        Some(Unfinished::Range(progress)) => progress,
-        _ => RangeProgress::default(),
-    };
+    let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok());
+    let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
     // In a transaction or script others wait for its locks anyway.
@@ -295,7 +293,7 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     })?;
     if ended != Some(true) && body.len() <= bytes_max {
         progress.body = body;
-        cx.client.unfinished = Some(Box::new(Unfinished::Range(progress)));
+        cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }

@@ -9,9 +9,6 @@ mod options;
 mod sweep;
 mod table;
 
-pub(crate) use indexes::RangeProgress;
-pub(crate) use sweep::SweepProgress;
-
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];

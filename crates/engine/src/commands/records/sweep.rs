@@ -5,11 +5,10 @@ use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
 use crate::args::{Args, is_word};
-use crate::commands::Unfinished;
 use crate::commands::pubsub::unread_bytes_max;
-use crate::context::{After, Recorder, ScriptCx, View};
 use crate::error::{CommandError, CommandResult};
-use crate::indexing::SLICE_NS;
+use crate::execution::context::{After, Recorder, ScriptCx, View};
+use crate::execution::indexes::SLICE_NS;
 use keyspace::IndexRef;
 use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
@@ -161,7 +160,7 @@ fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
 
 /// How far a SWEEP has come.
 #[derive(Default)]
-pub(crate) struct SweepProgress {
+struct SweepProgress {
     /// What was changed, as it is replied.
     body: Vec<u8>,
     /// The last record that was looked at.
@@ -176,9 +175,9 @@ pub(crate) struct SweepProgress {
 }
 
 pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let mut progress = match cx.client.unfinished.take().map(|unfinished| *unfinished) {
-        Some(Unfinished::Sweep(progress)) => progress,
-        _ => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
+    let mut progress = match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok()) {
+        Some(progress) => *progress,
+        None => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
     };
     // All its slices set the same times: one that were refused in the middle would have changed something.
     let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
@@ -193,7 +192,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         }
     };
     if !ended {
-        cx.client.unfinished = Some(Box::new(Unfinished::Sweep(progress)));
+        cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }
@@ -231,10 +230,7 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     let worker = &mut *cx.worker;
     let mut view =
         View::new(locked.lend(), cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
-    view.notify_through(
-        &worker.batch.notifications,
-        crate::settings::events::told(engine.settings.notify_keyspace_events()),
-    );
+    view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
     let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
     let (mut changed, mut cut_short) = (Vec::new(), false);
     for (score, name) in stuck.records {

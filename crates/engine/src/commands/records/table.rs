@@ -1,8 +1,8 @@
 //! Records: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{change, find, indexes, sweep};
-use crate::command::{Command, Keys, at_least, definition, exactly, key, overview, read, server, write};
-use crate::docs::argument::{self as arg, Argument};
+use crate::execution::command::{Command, Keys, at_least, definition, exactly, key, overview, read, server, write};
+use crate::execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
     write("hcas", at_least(4), key(1).changed(), change::hcas)

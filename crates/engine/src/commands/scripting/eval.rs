@@ -1,11 +1,12 @@
 //! EVAL and its kin, and SCRIPT. Scripts are kept and run by `script`.
 
 use crate::args::is_word;
-use crate::context::{After, ScriptCx, ServerCx};
-use crate::engine::Engine;
+use crate::clients::Ticket;
 use crate::error::{CommandError, CommandResult};
-use crate::script::{Job, Program, ProgramKind, Script, Unkillable};
-use crate::waiting::{Blocked, Event, Ticket};
+use crate::execution::context::{After, ScriptCx, ServerCx};
+use crate::execution::engine::Engine;
+use crate::execution::scripts::{Job, Program, ProgramKind, Script, Unkillable};
+use crate::execution::waiting::{Blocked, Event};
 use lua::{ScriptFlags, Shebang};
 use numbers::parse_i64;
 use smallvec::SmallVec;
@@ -61,9 +62,9 @@ pub(super) fn run(
     }
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
-    let is_brief = program.reading().is_brief || !cx.engine.apart.is_served();
+    let is_bounded = program.reading().is_bounded || !cx.engine.script_thread.is_served();
     if cx.held.is_none()
-        && is_brief
+        && is_bounded
         && cx.engine.any_is_index(keys.iter().copied())
         && !cx.engine.is_ready_for_index(cx.worker, cx.client.db)?
     {
@@ -75,11 +76,11 @@ pub(super) fn run(
         cx.engine.feed_monitors(cx.worker, cx.client, cx.args.request());
     }
     let held = cx.held.take();
-    if held.is_none() && !is_brief {
+    if held.is_none() && !is_bounded {
         let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
         let ticket = Arc::new(Ticket::default());
-        cx.after = After::Block(Blocked { until_ms: None, event: Event::Apart(ticket.clone()), silent: false });
-        cx.engine.apart.send(Job {
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
+        cx.engine.script_thread.send(Job {
             program: program.clone(),
             command: [cx.args.request().arg(0).to_vec(), named.to_vec()],
             keys: owned(keys),
@@ -138,7 +139,7 @@ pub(super) fn flush(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
-    cx.engine.apart.kill(ProgramKind::Script).map_err(|why| not_killed(why, CommandError::BusyFunction))?;
+    cx.engine.script_thread.kill(ProgramKind::Script).map_err(|why| not_killed(why, CommandError::BusyFunction))?;
     cx.reply.ok();
     Ok(())
 }

@@ -3,10 +3,10 @@
 use super::eval::{not_killed, run};
 use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
-use crate::context::{ScriptCx, ServerCx, View};
-use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::script::{Catalogue, Change, Library, ProgramKind};
+use crate::execution::context::{ScriptCx, ServerCx, View};
+use crate::execution::engine::Engine;
+use crate::execution::scripts::{Catalogue, Change, Library, ProgramKind};
 use formats::rdb;
 use keyspace::{Definable, Effect, Locked};
 use lua::ScriptFlags;
@@ -256,11 +256,11 @@ fn describe(cx: &mut ServerCx<'_>, library: &Library, with_code: bool) {
 }
 
 pub(super) fn stats(cx: &mut ServerCx<'_>) -> CommandResult {
-    if cx.engine.apart.running() == Some(ProgramKind::Script) {
+    if cx.engine.script_thread.running() == Some(ProgramKind::Script) {
         return Err(CommandError::Busy);
     }
     let (running, catalogue) =
-        (cx.engine.apart.running_function(cx.engine.clock.monotonic_ns()), cx.engine.functions.catalogue());
+        (cx.engine.script_thread.running_function(cx.engine.clock.monotonic_ns()), cx.engine.functions.catalogue());
     let reply = &mut cx.reply;
     reply.map(2);
     reply.bulk(b"running_script");
@@ -289,7 +289,7 @@ pub(super) fn stats(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
-    cx.engine.apart.kill(ProgramKind::Function).map_err(|why| not_killed(why, CommandError::Busy))?;
+    cx.engine.script_thread.kill(ProgramKind::Function).map_err(|why| not_killed(why, CommandError::Busy))?;
     cx.reply.ok();
     Ok(())
 }

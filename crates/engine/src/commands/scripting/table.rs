@@ -1,10 +1,12 @@
 //! Scripts and functions: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{eval, functions};
-use crate::command::{Command, Flags, Keys, at_least, container, counted, definition, exactly, script, server};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
-use crate::docs::argument as arg;
+use crate::execution::command::{
+    Command, Flags, Keys, at_least, container, counted, definition, exactly, script, server,
+};
+use crate::execution::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
     script("eval", at_least(3), ANY_USE, eval::eval)

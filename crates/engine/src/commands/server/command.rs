@@ -2,10 +2,10 @@
 
 use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
-use crate::command::{Begin, CommandRow, Find, Flags, KeyFlags, KeySpec, registry};
-use crate::context::ServerCx;
-use crate::docs::Argument;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::command::{Begin, CommandRow, Find, Flags, KeyFlags, KeySpec, registry};
+use crate::execution::context::ServerCx;
+use crate::execution::docs::Argument;
 use resp::{Reply, Request};
 
 pub(super) fn command(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -1,12 +1,12 @@
 //! CONFIG: the server's settings. What a setting accepts is the business of `settings`.
 
 use crate::args::is_word;
-use crate::client::Client;
-use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
-use crate::journal_state::JournalState;
+use crate::execution::client::Client;
+use crate::execution::context::{After, ServerCx};
+use crate::execution::waiting::{Blocked, Event};
+use crate::persistence::journal_state::JournalState;
 use crate::settings::{Origin, Settings};
-use crate::waiting::{Blocked, Event};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 

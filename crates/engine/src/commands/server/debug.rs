@@ -4,12 +4,12 @@
 use super::config::is_local;
 use crate::algorithms::glob;
 use crate::args::is_word;
-use crate::batch_limit::BATCH_BYTES_MAX;
 use crate::commands::keys::{dump, object};
 use crate::commands::shared::help;
-use crate::context::WriteCx;
-use crate::engine::random_id;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::batch_limit::BATCH_BYTES_MAX;
+use crate::execution::context::WriteCx;
+use crate::execution::engine::random_id;
 use crate::settings::AllowedFor;
 use keyspace::db::Db;
 use keyspace::digest::Digest;

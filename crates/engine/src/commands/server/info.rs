@@ -2,14 +2,14 @@
 
 use super::latency::durations;
 use super::memory::{Account, excess, ratio, survey};
-use crate::command::registry;
+use crate::clients::pubsub::Topic;
 use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
-use crate::context::ReadCx;
-use crate::engine::Engine;
 use crate::error::CommandResult;
-use crate::journal_state::JournalState;
+use crate::execution::command::registry;
+use crate::execution::context::ReadCx;
+use crate::execution::engine::Engine;
+use crate::persistence::journal_state::JournalState;
 use crate::persistence::{SnapshotReason, Snapshotting};
-use crate::pubsub::Topic;
 use crate::settings::row;
 use keyspace::storage::entry::used_at;
 use std::collections::BTreeMap;

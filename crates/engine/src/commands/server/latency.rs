@@ -1,10 +1,10 @@
 //! LATENCY: how long commands take, and the spikes of events that took too long.
 
-use crate::command::{CommandRow, registry};
-use crate::context::ServerCx;
-use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
-use crate::latency::{Durations, Spikes};
+use crate::execution::command::{CommandRow, registry};
+use crate::execution::context::ServerCx;
+use crate::execution::engine::Engine;
+use crate::observability::latency::{Durations, Spikes};
 use std::fmt::Write;
 
 /// The durations of a command over all workers; `None` when it was never called.

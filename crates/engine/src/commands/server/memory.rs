@@ -1,8 +1,8 @@
 //! MEMORY: where the memory goes. Knows the words of the report; the figures come from the host and the keyspace.
 
 use crate::args::is_word;
-use crate::context::{ReadCx, ServerCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, ServerCx};
 use crate::host::MemoryUse;
 use keyspace::DATABASES;
 use keyspace::footprint;

@@ -10,7 +10,7 @@ mod persistence;
 mod process;
 mod table;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[
     Table { group: "server", category: "connection", commands: table::COMMAND },

@@ -1,10 +1,10 @@
 //! Snapshots on demand, and waiting until writes are safe. What keeps them is behind `Persistence`.
 
 use crate::args::is_word;
-use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{After, ServerCx};
+use crate::execution::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
 use crate::persistence::{SnapshotBusy, SnapshotReason};
-use crate::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
 use numbers::parse_i64;
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");

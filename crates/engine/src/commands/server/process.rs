@@ -2,10 +2,10 @@
 
 use crate::args::is_word;
 use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
-use crate::context::{After, ServerCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{After, ServerCx};
+use crate::execution::waiting::{Blocked, Event};
 use crate::host::{SaveOnExit, Shutdown};
-use crate::waiting::{Blocked, Event};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,10 +1,10 @@
 //! Commands about the server: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{command, config, debug, info, latency, memory, persistence, process};
-use crate::command::{Command, Flags, Keys, at_least, container, exactly, key, read, server, write};
 use crate::commands::shared::help::help;
 use crate::commands::shared::manual;
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, Flags, Keys, at_least, container, exactly, key, read, server, write};
+use crate::execution::docs::argument as arg;
 
 pub(super) const COMMAND: &[Command] = &[server("command", at_least(1), command::command)
     .flag(ANYTIME)

@@ -72,12 +72,12 @@ pub(crate) fn timeout(seconds: &[u8], now_ms: u64) -> Result<Option<u64>, Comman
     }
 }
 
-/// For [`Command::relative_time`](crate::command::Command::relative_time): the time is always one from now.
+/// For [`Command::relative_time`](crate::execution::command::Command::relative_time): the time is always one from now.
 pub(crate) fn always(_: Request<'_>) -> bool {
     true
 }
 
-/// For [`Command::relative_time`](crate::command::Command::relative_time): it is with EX or PX among the options, which
+/// For [`Command::relative_time`](crate::execution::command::Command::relative_time): it is with EX or PX among the options, which
 /// begin at argument `FIRST` and end at FIELDS, if that is there: fields may be called anything.
 pub(crate) fn ex_or_px_from<const FIRST: usize>(request: Request<'_>) -> bool {
     let mut options = request.iter().skip(FIRST).take_while(|word| !is_word(word, "FIELDS"));

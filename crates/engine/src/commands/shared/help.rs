@@ -1,9 +1,9 @@
 //! The HELP subcommand of a container: its row, and the reply of those that have lines of their own. Lines made from
 //! the documentation come from `manual`.
 
-use crate::command::{Command, Flags, exactly, server};
-use crate::context::ServerCx;
 use crate::error::CommandResult;
+use crate::execution::command::{Command, Flags, exactly, server};
+use crate::execution::context::ServerCx;
 use resp::Reply;
 
 /// The row of a HELP subcommand.

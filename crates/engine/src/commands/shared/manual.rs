@@ -1,9 +1,9 @@
 //! HELP of a command that has subcommands, made from the table and its documentation.
 
-use crate::command::registry;
-use crate::context::ServerCx;
-use crate::docs::{Argument, ArgumentKind};
 use crate::error::CommandResult;
+use crate::execution::command::registry;
+use crate::execution::context::ServerCx;
+use crate::execution::docs::{Argument, ArgumentKind};
 
 /// The handler of `<container> HELP`, for any container.
 pub(crate) fn help(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -3,8 +3,8 @@
 use super::gathered::{Gathered, GatheredByName};
 use super::members::{Answer, store};
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, View, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, View, WriteCx};
 use keyspace::types::sorted_set::{Member, Name};
 use keyspace::views::Members;
 use keyspace::{Key, Scalar, SortedSetRef, Value};

@@ -3,9 +3,9 @@
 
 use super::gathered::Gathered;
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, Recorder, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, Recorder, WriteCx};
+use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::sorted_set::{self, Direction, Member};
 use keyspace::{Cause, Effect, Image, Key};
@@ -58,8 +58,8 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
         let set = keys.sorted_set(key).ok().flatten().expect("members are left");
         if left == set.len() {
             keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-            keys.notify(events::ZSET, event, key);
-            keys.notify(events::GENERIC, "del", key);
+            keys.notify(Events::ZSET, event, key);
+            keys.notify(Events::GENERIC, "del", key);
             return;
         }
         let some = left.min(REMOVED_AT_ONCE);
@@ -68,7 +68,7 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
         keys.record(&Effect::change(key, sorted_set::Change::Remove { members: &names }));
         left -= some;
     }
-    keys.notify(events::ZSET, event, key);
+    keys.notify(Events::ZSET, event, key);
 }
 
 /// Puts a set of these members, which are in their order, in the place of whatever a key holds, and replies how many
@@ -80,10 +80,10 @@ pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], e
         sorted_set::put_image(members, &cx.keys.thresholds().sorted_set, &mut image);
         let value = Image { value_type: &sorted_set::TYPE, bytes: &image };
         cx.keys.record(&Effect::Put { key: to, value, deadline: None });
-        cx.keys.notify(events::ZSET, event, to);
+        cx.keys.notify(Events::ZSET, event, to);
     } else if cx.keys.exists(to) {
         cx.keys.record(&Effect::Delete { key: to, cause: Cause::Deleted });
-        cx.keys.notify(events::GENERIC, "del", to);
+        cx.keys.notify(Events::GENERIC, "del", to);
     }
     cx.reply.integer(members.len() as i64);
 }
@@ -200,7 +200,7 @@ fn add(cx: &mut WriteCx<'_>, increment: bool) -> CommandResult {
     }
     if !changes.members.is_empty() {
         cx.keys.record(&Effect::change(key, sorted_set::Change::Add { members: &changes.members }));
-        cx.keys.notify(events::ZSET, if rules.increment { "zincr" } else { "zadd" }, key);
+        cx.keys.notify(Events::ZSET, if rules.increment { "zincr" } else { "zadd" }, key);
     }
     match (rules.increment, result) {
         (true, Some(score)) => reply_score(&mut cx.reply, score),
@@ -246,9 +246,9 @@ pub(super) fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
     let removed = match cx.keys.sorted_set_to_change(key)? {
         Some(set) if members.iter().any(|name| set.score(name).is_some()) => {
             let removed = cx.keys.record(&Effect::change(key, sorted_set::Change::Remove { members: &members }));
-            cx.keys.notify(events::ZSET, "zrem", key);
+            cx.keys.notify(Events::ZSET, "zrem", key);
             if removed.emptied {
-                cx.keys.notify(events::GENERIC, "del", key);
+                cx.keys.notify(Events::GENERIC, "del", key);
             }
             removed.count
         }

@@ -11,6 +11,6 @@ mod table;
 pub(crate) use members::reply_score;
 pub(crate) use ranges::score_bound;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "sorted-set", category: "sortedset", commands: table::COMMANDS }];

@@ -3,10 +3,10 @@
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
 use crate::commands::shared::deadline::timeout;
-use crate::context::WriteCx;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::WriteCx;
+use crate::execution::waiting::keys::{Wait, WaitKeys, WaitRole};
 use crate::value_reply::ValueReply;
-use crate::waiting::keys::{Wait, WaitKeys, WaitRole};
 use keyspace::types::sorted_set::Direction;
 use keyspace::{Key, Value};
 use numbers::parse_i64;

@@ -3,8 +3,8 @@
 use super::gathered::Gathered;
 use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
 use keyspace::SortedSetRef;
 use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
 use numbers::{parse_f64_loosely, parse_i64};

@@ -1,8 +1,8 @@
 //! Sorted sets: the rows, each with its documentation: Redis's facts in our words.
 
 use super::{algebra, members, pops, ranges, scan};
-use crate::command::{Command, Flags, at_least, counted, exactly, key, keys, read, write};
-use crate::docs::argument::{self as arg, Argument};
+use crate::execution::command::{Command, Flags, at_least, counted, exactly, key, keys, read, write};
+use crate::execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
     write("zadd", at_least(4), key(1), members::zadd)

@@ -3,6 +3,6 @@
 mod table;
 mod values;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] = &[Table { group: "string", category: "string", commands: table::COMMANDS }];

@@ -2,9 +2,9 @@
 
 use super::values;
 use crate::args::is_word;
-use crate::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
 use crate::commands::shared::deadline::{always, ex_or_px_from};
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, FoundKeys, KeyFlags, Keys, at_least, exactly, key, keys, read, write};
+use crate::execution::docs::argument as arg;
 use resp::Request;
 
 pub(super) const COMMANDS: &[Command] = &[

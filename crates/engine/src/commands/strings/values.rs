@@ -3,9 +3,9 @@
 use crate::algorithms::lcs;
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
-use crate::context::{ReadCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::settings::events;
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar, Value};
@@ -130,9 +130,9 @@ fn store(
             set_for_no_time(cx, key);
         } else {
             cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline }));
-            cx.keys.notify(events::STRING, "set", key);
+            cx.keys.notify(Events::STRING, "set", key);
             if matches!(ttl, Ttl::Until(_)) {
-                cx.keys.notify(events::GENERIC, "expire", key);
+                cx.keys.notify(Events::GENERIC, "expire", key);
             }
         }
     }
@@ -147,11 +147,11 @@ fn store(
 /// A value whose time has come already takes the place of what was there, and is gone.
 fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
     if !cx.keys.exists(key) {
-        cx.keys.notify(events::NEW_KEY, "new", key);
+        cx.keys.notify(Events::NEW_KEY, "new", key);
     }
-    cx.keys.notify(events::STRING, "set", key);
-    cx.keys.notify(events::GENERIC, "expire", key);
-    cx.keys.notify(events::EXPIRED, "expired", key);
+    cx.keys.notify(Events::STRING, "set", key);
+    cx.keys.notify(Events::GENERIC, "expire", key);
+    cx.keys.notify(Events::EXPIRED, "expired", key);
     cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
 }
 
@@ -161,7 +161,7 @@ pub(super) fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let absent = !cx.keys.exists(key);
     if absent {
         cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
-        cx.keys.notify(events::STRING, "set", key);
+        cx.keys.notify(Events::STRING, "set", key);
     }
     cx.reply.integer(i64::from(absent));
     Ok(())
@@ -195,7 +195,7 @@ pub(super) fn getdel(cx: &mut WriteCx<'_>) -> CommandResult {
         Some(string) => {
             string.reply(&mut cx.reply);
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-            cx.keys.notify(events::GENERIC, "del", key);
+            cx.keys.notify(Events::GENERIC, "del", key);
         }
         None => cx.reply.null(),
     }
@@ -221,15 +221,15 @@ pub(super) fn getex(cx: &mut WriteCx<'_>) -> CommandResult {
     string.reply(&mut cx.reply);
     if persist && cx.keys.deadline(key).flatten().is_some() {
         cx.keys.record(&Effect::Deadline { key, deadline: None });
-        cx.keys.notify(events::GENERIC, "persist", key);
+        cx.keys.notify(Events::GENERIC, "persist", key);
     } else if let Some((form, mut at)) = time {
         let deadline = form.deadline(&mut at, cx.keys.now_ms, "getex")?;
         if deadline <= cx.keys.now_ms {
             cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-            cx.keys.notify(events::GENERIC, "del", key);
+            cx.keys.notify(Events::GENERIC, "del", key);
         } else {
             cx.keys.record(&Effect::Deadline { key, deadline: Some(deadline) });
-            cx.keys.notify(events::GENERIC, "expire", key);
+            cx.keys.notify(Events::GENERIC, "expire", key);
         }
     }
     Ok(())
@@ -281,7 +281,7 @@ fn set_pairs(cx: &mut WriteCx<'_>) -> CommandResult {
     while !cx.args.is_empty() {
         let (key, value) = (cx.args.key()?, cx.args.bytes()?);
         cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
-        cx.keys.notify(events::STRING, "set", key);
+        cx.keys.notify(Events::STRING, "set", key);
     }
     Ok(())
 }
@@ -321,7 +321,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
     };
     let sum = current.checked_add(by).ok_or(CommandError::fixed("ERR increment or decrement would overflow"))?;
     cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Number(sum), deadline }));
-    cx.keys.notify(events::STRING, "incrby", key);
+    cx.keys.notify(Events::STRING, "incrby", key);
     cx.reply.integer(sum);
     Ok(())
 }
@@ -341,7 +341,7 @@ pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     let text = sum.format_human();
     let deadline = cx.keys.deadline(key).flatten();
     cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::Bytes(&text), deadline }));
-    cx.keys.notify(events::STRING, "incrbyfloat", key);
+    cx.keys.notify(Events::STRING, "incrbyfloat", key);
     cx.reply.bulk(&text);
     Ok(())
 }
@@ -353,7 +353,7 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
         None => {
             // A new key gets the compact form that SET would have given it.
             cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(tail), deadline: None }));
-            cx.keys.notify(events::STRING, "append", key);
+            cx.keys.notify(Events::STRING, "append", key);
             cx.reply.integer(tail.len() as i64);
             return Ok(());
         }
@@ -361,7 +361,7 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     check_length(cx, len, tail.len())?;
     let written = cx.keys.record(&Effect::change(key, string::Change::Write { offset: len, bytes: tail }));
-    cx.keys.notify(events::STRING, "append", key);
+    cx.keys.notify(Events::STRING, "append", key);
     cx.reply.integer(written.count as i64);
     Ok(())
 }
@@ -416,7 +416,7 @@ pub(super) fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     check_length(cx, offset, bytes.len())?;
     let written = cx.keys.record(&Effect::change(key, string::Change::Write { offset, bytes }));
-    cx.keys.notify(events::STRING, "setrange", key);
+    cx.keys.notify(Events::STRING, "setrange", key);
     cx.reply.integer(written.count as i64);
     Ok(())
 }

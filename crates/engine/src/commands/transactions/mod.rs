@@ -3,7 +3,7 @@
 mod multi;
 mod table;
 
-use crate::command::Table;
+use crate::execution::command::Table;
 
 pub(super) const TABLES: &[Table] =
     &[Table { group: "transactions", category: "transaction", commands: table::COMMANDS }];

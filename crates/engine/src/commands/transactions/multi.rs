@@ -1,8 +1,8 @@
 //! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
 
-use crate::context::{After, ServerCx, WriteCx};
 use crate::error::{CommandError, CommandResult};
-use crate::transaction::Transaction;
+use crate::execution::context::{After, ServerCx, WriteCx};
+use crate::execution::transaction::Transaction;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) fn multi(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -1,8 +1,8 @@
 //! Transactions: the rows, each with its documentation: Redis's facts in our words.
 
 use super::multi;
-use crate::command::{Command, Flags, at_least, exactly, keys, server, write};
-use crate::docs::argument as arg;
+use crate::execution::command::{Command, Flags, at_least, exactly, keys, server, write};
+use crate::execution::docs::argument as arg;
 
 pub(super) const COMMANDS: &[Command] = &[
     server("discard", exactly(1), multi::discard)

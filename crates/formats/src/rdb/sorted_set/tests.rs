@@ -74,10 +74,10 @@ fn sorted_sets_round_trip() {
             })
             .collect();
         set.sort_by(|a, b| a.1.total_cmp(&b.1));
-        for form in [true, false] {
-            let payload = encode_sorted_set(set.iter().map(|(name, score)| (name.as_slice(), *score)), form);
+        for packed in [true, false] {
+            let payload = encode_sorted_set(set.iter().map(|(name, score)| (name.as_slice(), *score)), packed);
             let Ok(Value::SortedSet(mut read)) = decode(&payload, BYTES_MAX) else { panic!("{set:?}") };
-            if form == false {
+            if !packed {
                 read.reverse();
             }
             assert_eq!(read, set, "a score comes back to the bit");

@@ -5,7 +5,8 @@ use super::packed::{self, Pair};
 use super::{FieldTable, Form, Thresholds, hash};
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline, put_number};
-use crate::types::{Entry, Object, PACKED_BYTES_MAX, PACKED_ELEMENTS_MAX, Shapes, inline_scalar};
+use crate::storage::scalar::inline_scalar;
+use crate::types::{Entry, Object, PACKED_BYTES_MAX, PACKED_ELEMENTS_MAX, Shapes};
 use smallvec::SmallVec;
 
 /// How a hash is kept: packed, or a table of some form.

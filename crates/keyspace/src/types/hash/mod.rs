@@ -4,7 +4,6 @@
 mod change;
 mod image;
 pub mod packed;
-pub mod shapes;
 pub mod table;
 
 pub use change::Change;
@@ -12,10 +11,11 @@ pub use image::image_of;
 pub use packed::{FieldName, Packed, Pair};
 pub use table::FieldTable;
 
-use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType, inline_scalar};
+use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
+use crate::storage::scalar::inline_scalar;
+use crate::storage::shapes::Shapes;
 use crate::storage::{Kind, Scalar};
 use packed::PackedIter;
-use shapes::Shapes;
 use table::{Field, is_alive};
 
 /// A small hash, packed: see [`packed`].

@@ -9,9 +9,9 @@
 //! A name or value is one item: see `storage::item`.
 
 use super::PACKED;
-use super::shapes::{FIELDS_MAX, Shape, ShapeId, Shapes};
 use crate::storage::Scalar;
 use crate::storage::item::{item_is, item_len, read_item, replace_item, write_item};
+use crate::storage::shapes::{FIELDS_MAX, Shape, ShapeId, Shapes};
 use crate::types::Entry;
 use smallvec::SmallVec;
 

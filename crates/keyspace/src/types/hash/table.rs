@@ -3,10 +3,10 @@
 use super::Form;
 use super::packed::Pair;
 use crate::storage::entry::Entry;
+use crate::storage::scalar::{NUMBER, TEXT};
 use crate::storage::size_class::{DEADLINE_BYTES, size_class};
 use crate::storage::table::Table;
-use crate::storage::{NameHash, Scalar};
-use crate::types::string::{NUMBER, TEXT};
+use crate::storage::{NameHash, NameId, Scalar};
 use std::collections::BTreeSet;
 
 /// A field is an entry whose value is always inline.
@@ -20,8 +20,8 @@ pub enum NoObject {}
 #[derive(Default, Clone)]
 pub struct FieldTable {
     fields: Table<NoObject>,
-    /// Deadline and hash of each field that has one, soonest first.
-    deadlines: BTreeSet<(u64, u64)>,
+    /// Deadline and id of each field that has one, soonest first.
+    deadlines: BTreeSet<(u64, NameId)>,
     pub form: Form,
 }
 
@@ -38,7 +38,7 @@ impl FieldTable {
 
     /// How many fields are past their deadline but not removed yet.
     pub fn overdue(&self, now_ms: u64) -> usize {
-        self.deadlines.range(..=(now_ms, u64::MAX)).count()
+        self.deadlines.range(..=(now_ms, NameId::MAX)).count()
     }
 
     /// The soonest deadline of any field.
@@ -54,12 +54,8 @@ impl FieldTable {
 
     /// Names of fields that are past their deadline, `count` at the most, soonest first.
     pub fn overdue_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
-        let due = self.deadlines.range(..=(now_ms, u64::MAX)).take(count);
-        due.filter_map(|(deadline, hash)| {
-            let hash = NameHash::from_raw(*hash);
-            self.fields.find(hash, |field| field.deadline() == Some(*deadline)).map(|field| field.name().to_vec())
-        })
-        .collect()
+        let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
+        due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
     }
 
     /// All fields as they are kept, those past their deadline included.
@@ -84,13 +80,13 @@ impl FieldTable {
         };
         match self.fields.get_mut(hash, field) {
             Some(entry) => {
+                entry.set_body(kind, body);
                 if let Some(deadline) = entry.deadline()
                     && !keep_deadline
                 {
-                    self.deadlines.remove(&(deadline, hash.get()));
                     entry.set_deadline(None);
+                    self.deadlines.remove(&(deadline, self.fields.id_of(hash, field)));
                 }
-                entry.set_body(kind, body);
                 false
             }
             None => {
@@ -102,23 +98,25 @@ impl FieldTable {
 
     pub fn remove(&mut self, field: &[u8]) -> bool {
         let hash = NameHash::of(field);
+        let id = self.fields.id_of(hash, field);
         let Some(entry) = self.fields.remove(hash, field) else { return false };
         if let Some(deadline) = entry.deadline() {
-            self.deadlines.remove(&(deadline, hash.get()));
+            self.deadlines.remove(&(deadline, id));
         }
         true
     }
 
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<u64>) {
         let hash = NameHash::of(field);
+        let id = self.fields.id_of(hash, field);
         let Some(entry) = self.fields.get_mut(hash, field) else { return };
         if let Some(old) = entry.deadline() {
-            self.deadlines.remove(&(old, hash.get()));
+            self.deadlines.remove(&(old, id));
         }
         entry.set_deadline(deadline);
         if let Some(deadline) = deadline {
             self.form = self.form.max(Form::SmallWithDeadlines);
-            self.deadlines.insert((deadline, hash.get()));
+            self.deadlines.insert((deadline, id));
         }
     }
 

@@ -90,7 +90,7 @@ fn packed_sets_agree_with_a_map() {
             let name = name(&mut random, range);
             if random.u8(..3) > 0 {
                 let score = score(&mut random, kinds);
-                let added = packed::set(&mut entry, (score, &name)) == true;
+                let added = packed::set(&mut entry, (score, &name));
                 assert_eq!(model.insert(name, score).is_none(), added, "seed {seed}");
             } else if model.len() > 1 || !model.contains_key(&name) {
                 assert_eq!(packed::remove(&mut entry, &name), model.remove(&name).is_some(), "seed {seed}");

@@ -1,16 +1,14 @@
 //! Strings: bytes, or a whole number. Knows their three forms (text and number inline, long ones behind a pointer), their
 //! changes, and how both are written; refuses to know commands.
 
-use super::{Applied, Entry, Object, ValueType};
+use super::{Applied, Entry, Object, Shapes, ValueType};
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_scalar};
+use crate::storage::scalar::inline_scalar;
 use crate::storage::size_class::size_class;
 use crate::storage::{Kind, Scalar};
 
-/// A string as its bytes.
-pub const TEXT: Kind = Kind::inline(0);
-/// A string that is a whole number, as eight little-endian bytes.
-pub const NUMBER: Kind = Kind::inline(1);
+pub use crate::storage::scalar::{NUMBER, TEXT};
 
 /// What the rest of the server needs to know of strings.
 pub static TYPE: ValueType = ValueType {
@@ -179,7 +177,7 @@ pub fn scalar(entry: &Entry) -> Scalar<'_> {
             Some(Object::Bytes(bytes)) => Scalar::Bytes(bytes),
             _ => panic!("the entry holds no string"),
         },
-        _ => super::inline_scalar(entry),
+        _ => inline_scalar(entry),
     }
 }
 
@@ -212,7 +210,7 @@ fn entry_of(name: &[u8], value: Scalar<'_>, deadline: Option<u64>) -> Entry {
     }
 }
 
-fn write_image(entry: &Entry, _: &super::Shapes, out: &mut Vec<u8>) {
+fn write_image(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     put_scalar(scalar(entry), if entry.is_marked() { MARKED } else { 0 }, out);
 }
 
