@@ -5,7 +5,7 @@
 
 mod pieces;
 
-use engine::pure::aof_file::{AofFile, Cut, Record, parse_manifest};
+use formats::aof_file::{AofFile, Cut, Record, parse_manifest};
 use libfuzzer_sys::fuzz_target;
 use pieces::Pieces;
 use std::io::Read;

@@ -13,7 +13,7 @@ mod world;
 use arbitrary::Arbitrary;
 use engine::Settings;
 use engine::command::{Registered, registry};
-use engine::docs::{self, Argument};
+use engine::execution::docs::{self, Argument};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
 use world::{Content, Snapshot, World, settings, shown};

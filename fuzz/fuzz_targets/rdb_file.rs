@@ -5,7 +5,8 @@
 
 mod pieces;
 
-use engine::pure::rdb_file::{FileError, Item, RdbFile, Value};
+use formats::Value;
+use formats::rdb_file::{FileError, Item, RdbFile};
 use libfuzzer_sys::fuzz_target;
 use pieces::Pieces;
 

@@ -12,12 +12,11 @@ mod place;
 mod state;
 
 use engine::Settings;
-use engine::keyspace::codec::{Decoder, encode};
-use engine::keyspace::{Effect, Image};
-use engine::walk::{Part, Placement};
+use keyspace::effects::codec::{Decoder, encode};
+use engine::execution::walk::{Part, Placement};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};
-use state::State;
+use state::{State, is_tame};
 use std::sync::{Arc, LazyLock};
 
 /// Made once: that takes longer than a replay.
@@ -39,32 +38,21 @@ fuzz_target!(|input: &[u8]| {
     let mut replay = place.replay((numbers & 1 > 0).then_some(Placement { family: 1, seed: 7, shards: 2 }));
     let (shard, end) = (u32::from(numbers >> 1 & 1), u32::from(end) << 24 | 0xff_ffff);
     let (stamp, sequence) = (u64::from(numbers >> 2 & 3), u64::from(numbers >> 4 & 3));
-    if is_tame(keys) {
+    if are_tame(keys) {
         let _ = replay.part(Part { shard, end, sequence: stamp, keys: 1 }, keys);
     }
-    if is_tame(batch) {
+    if are_tame(batch) {
         let _ = replay.batch(sequence, batch);
     }
     look_at(&place);
 });
 
-/// Reads effects and writes them again. False for what can rightly be replayed, but not here: a string of gigabytes, as
-/// SETRANGE can make, and what was past its time at the beginning of time, where `State` looks from.
-fn is_tame(bytes: &[u8]) -> bool {
+/// Reads effects and writes them again. True when all of them can be replayed here.
+fn are_tame(bytes: &[u8]) -> bool {
     let mut effects = Decoder::new(bytes);
     let mut tame = true;
     while let Ok(Some((db, effect))) = effects.next() {
-        tame &= match effect {
-            Effect::StringWrite { offset, bytes, .. } => offset.saturating_add(bytes.len()) < 1 << 16,
-            Effect::Put { value: Image::Hash { deadlines, .. }, deadline, .. } => {
-                deadline != Some(0) && !deadlines.contains(&Some(0))
-            }
-            Effect::StringSet { deadline, .. }
-            | Effect::HashDeadline { deadline, .. }
-            | Effect::Deadline { deadline, .. }
-            | Effect::Put { deadline, .. } => deadline != Some(0),
-            _ => true,
-        };
+        tame &= is_tame(&effect, 1 << 16);
         // A number may have been written longer than it need be; written again, it is not.
         let (mut once, mut twice) = (Vec::new(), Vec::new());
         encode(db, &effect, &mut once);

@@ -1,31 +1,16 @@
 //! Side-by-side comparisons with other servers: command line in, `run` out. Knows nothing of Holdfast but the wire.
 //!
-//! The way through: `workloads` is the table of what is measured, `run` walks it, `servers` starts and stops the
-//! contenders, `load`, `coordination`, `stuck`, `lives`, `index_cost`, `sorted_sets`, `memory`, `stalls` and `durability` drive
-//! them, `figures` turns rounds into medians, ratios and verdicts, and `report` and `chart` write them down.
+//! The way through: `workloads` is the table of what is measured, family by family, and `run` walks it. `servers` starts
+//! and stops the contenders, `load` has the means to drive them, `measure` turns rounds into medians, ratios and verdicts,
+//! and `report` writes them down. Each room uses only those below it: `run`, `workloads` and `report`, `load`, `servers`,
+//! `measure`.
 #![forbid(unsafe_code)]
 
-mod chart;
-mod coordination;
-mod disk;
-mod durability;
-mod exchange;
-mod figures;
-mod index_cost;
-mod lives;
 mod load;
-mod machine;
-mod memory;
-mod proc_stat;
-mod readers;
-mod records;
+mod measure;
 mod report;
 mod run;
 mod servers;
-mod sorted_sets;
-mod stalls;
-mod stuck;
-mod wire;
 mod workloads;
 
 use std::path::PathBuf;
@@ -56,8 +41,8 @@ fn main() -> ExitCode {
 #[command(name = "scripts/bench")]
 struct Args {
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `stalls`: how long a large command keeps
-    /// others waiting)
+    /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `sets`; `stalls`: how long a large
+    /// command keeps others waiting)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,
 

@@ -6,15 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use crate::chart;
-use crate::disk::Disk;
-use crate::durability;
-use crate::figures::{Line, Sample, ServerFigures, limits, ratios};
 use crate::load;
-use crate::machine::Machine;
+use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, KEYS, RowFigures, Setup, Workload};
+use crate::workloads::{Driver, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -34,7 +30,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         disk: disk(plan)?,
         load_generator: load::redis_benchmark_version()?,
         clients: load::CLIENTS,
-        keys: KEYS,
+        keys: load::KEYS,
         rounds: plan.rounds,
         quick: plan.quick,
         servers: contenders(plan)?,
@@ -59,7 +55,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
     fs::create_dir_all(&plan.out).with_context(|| format!("cannot create {}", plan.out.display()))?;
     write(plan, "results.json", &report::json(&report)?)?;
     write(plan, "results.md", &report::markdown(&report))?;
-    write(plan, "chart.svg", &chart::svg(&report))
+    write(plan, "chart.svg", &report::svg(&report))
 }
 
 fn specs(plan: &Plan) -> impl Iterator<Item = &ServerSpec> {
@@ -84,7 +80,7 @@ fn contenders(plan: &Plan) -> Result<Vec<Contender>> {
 
 /// Servers that the next workload may find as it needs them.
 struct Kept {
-    setup: Setup,
+    setup: &'static Setup,
     servers: Vec<Server>,
 }
 
@@ -93,24 +89,20 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
     if let Driver::Search { run } = workload.driver {
         return Ok(vec![measure_search(plan, workload, kept, run)?]);
     }
-    // Whoever is measured next has the machine, and its memory, without them.
+    // The next servers have the machine, and its memory, for themselves.
     *kept = None;
     match workload.driver {
         Driver::RedisBenchmark { command, .. } => {
             let run = |server: &Server, pipeline, requests| load::redis_benchmark(server, command, pipeline, requests);
-            measure_in_turns(plan, workload, &start_all(plan, workload)?, run)
+            let servers: Vec<_> = start_all(plan, workload)?.into_iter().map(Some).collect();
+            measure_in_turns(plan, workload, &servers, run)
         }
         Driver::Clients { run, needs, .. } => {
             let servers = start_all(plan, workload)?;
-            for server in &servers {
-                if !server.knows(needs)? {
-                    notes.push(format!("`{}` was left out: `{}` does not know {needs}.", workload.name, server.name));
-                    return Ok(Vec::new());
-                }
-            }
-            measure_in_turns(plan, workload, &servers, run)
+            let able = able(workload, servers, Some(needs), notes)?;
+            measure_in_turns(plan, workload, &able, run)
         }
-        Driver::Custom { run, .. } => Ok(vec![measure_alone(plan, workload, run)?]),
+        Driver::Custom { run, needs, .. } => measure_alone(plan, workload, run, needs, notes),
         Driver::Rows { run, .. } => measure_rows(plan, workload, run),
         Driver::Own { run, .. } => {
             let amount = workload.amount(None, plan.quick);
@@ -125,14 +117,34 @@ fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
     specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect()
 }
 
+/// Each server, or nothing and a note in its place if it does not know a command that the workload needs.
+fn able(
+    workload: &Workload,
+    servers: Vec<Server>,
+    needs: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Option<Server>>> {
+    let able = |server: Server| match needs {
+        Some(needs) if !server.knows(needs)? => {
+            notes.push(format!("`{}` is left out of `{}`: it does not know {needs}.", server.name, workload.name));
+            Ok(None)
+        }
+        _ => Ok(Some(server)),
+    };
+    servers.into_iter().map(able).collect()
+}
+
 /// All servers run at once and take turns within a round, so that whatever slows the machine slows them all.
 fn measure_in_turns(
     plan: &Plan,
     workload: &Workload,
-    servers: &[Server],
+    servers: &[Option<Server>],
     run: impl Fn(&Server, u32, u64) -> Result<Sample>,
 ) -> Result<Vec<Line>> {
-    preload_all(plan, workload, servers)?;
+    if servers.iter().all(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    preload_all(plan, workload, servers.iter().flatten())?;
     if workload.persistence != Persistence::Off {
         durability::settle();
     }
@@ -142,7 +154,7 @@ fn measure_in_turns(
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
         for round in 0..plan.rounds {
             for turn in turns(round, servers.len()) {
-                let server = &servers[turn];
+                let Some(server) = &servers[turn] else { continue };
                 let run = || run(server, pipeline, amount).with_context(|| format!("server `{}`", server.name));
                 samples[turn].push(match workload.persistence {
                     Persistence::Off => run()?,
@@ -155,10 +167,10 @@ fn measure_in_turns(
     Ok(lines)
 }
 
-fn preload_all(plan: &Plan, workload: &Workload, servers: &[Server]) -> Result<()> {
+fn preload_all<'a>(plan: &Plan, workload: &Workload, servers: impl Iterator<Item = &'a Server>) -> Result<()> {
     let size = workload.setup.size(plan.quick);
     for server in servers {
-        load::preload(server, workload.setup, size).with_context(|| format!("server `{}`", server.name))?;
+        (workload.setup.load)(server, size).with_context(|| format!("server `{}`", server.name))?;
     }
     Ok(())
 }
@@ -170,10 +182,10 @@ fn measure_search(
     kept: &mut Option<Kept>,
     run: fn(&Server, u64) -> Result<Sample>,
 ) -> Result<Line> {
-    if kept.as_ref().is_none_or(|kept| kept.setup != workload.setup) {
+    if kept.as_ref().is_none_or(|kept| !std::ptr::eq(kept.setup, workload.setup)) {
         *kept = None;
         let servers = start_all(plan, workload)?;
-        preload_all(plan, workload, &servers)?;
+        preload_all(plan, workload, servers.iter())?;
         *kept = Some(Kept { setup: workload.setup, servers });
     }
     let servers = kept.as_ref().map_or(&[][..], |kept| &kept.servers);
@@ -189,20 +201,37 @@ fn measure_search(
 }
 
 /// A fresh server for every round, with no other beside it: memory freed by an earlier round would hide growth.
-fn measure_alone(plan: &Plan, workload: &Workload, run: fn(&mut Server, u64) -> Result<Sample>) -> Result<Line> {
+fn measure_alone(
+    plan: &Plan,
+    workload: &Workload,
+    run: fn(&mut Server, u64) -> Result<Sample>,
+    needs: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Line>> {
     let amount = workload.amount(None, plan.quick);
     let specs: Vec<_> = specs(plan).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); specs.len()];
+    let mut unable = vec![false; specs.len()];
     for round in 0..plan.rounds {
         for turn in turns(round, specs.len()) {
+            if unable[turn] {
+                continue;
+            }
             let spec = specs[turn];
-            let mut server = Server::start(spec, workload.persistence)?;
-            load::preload(&server, workload.setup, workload.setup.size(plan.quick))
+            let server = Server::start(spec, workload.persistence)?;
+            let Some(mut server) = able(workload, vec![server], needs, notes)?.remove(0) else {
+                unable[turn] = true;
+                continue;
+            };
+            (workload.setup.load)(&server, workload.setup.size(plan.quick))
                 .with_context(|| format!("server `{}`", spec.name))?;
             samples[turn].push(run(&mut server, amount).with_context(|| format!("server `{}`", spec.name))?);
         }
     }
-    Ok(line(plan, workload, None, samples))
+    match unable.iter().all(|unable| *unable) {
+        true => Ok(Vec::new()),
+        false => Ok(vec![line(plan, workload, None, samples)]),
+    }
 }
 
 /// A line for each row; the servers take turns, alone on the machine.
@@ -229,7 +258,7 @@ fn measure_rows(
     Ok(names.into_iter().zip(samples).map(line).collect())
 }
 
-/// The order of the servers in a round. Every other one goes backwards, so that nobody always follows the same
+/// The order of the servers in a round. Every other one goes backwards, so that no server always follows the same
 /// neighbour, whose last writes may still be on their way to the disk.
 fn turns(round: u32, servers: usize) -> Vec<usize> {
     if round.is_multiple_of(2) { (0..servers).collect() } else { (0..servers).rev().collect() }

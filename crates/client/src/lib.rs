@@ -46,10 +46,10 @@ mod sweep;
 pub use error::Error;
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
-pub use query::{Found, Page, Query, Scan};
+pub use query::{Found, Page, Query};
 pub use record::{Fields, Record};
 pub use redis;
-pub use state_store::{Answer, StateStore};
+pub use state_store::{Answer, Scan, StateStore};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};
 

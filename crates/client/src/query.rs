@@ -1,11 +1,7 @@
-//! What a scan looks for, and its way through the pages of an answer. Knows no server; a [`StateStore`] gives the pages.
+//! What a scan looks for, and one page of what it finds. Knows no store.
 
-use std::vec;
-
-use crate::error::Error;
 use crate::filter::Filter;
 use crate::record::Fields;
-use crate::state_store::StateStore;
 
 /// What a scan looks for: records under a prefix that pass every filter.
 ///
@@ -76,47 +72,4 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
     /// What this page found; may be nothing even though more pages follow.
     pub records: Vec<Found>,
-}
-
-/// A scan under way, page by page. What it promises is what SCAN promises: a record that is there all the time
-/// is found, one that comes or goes meanwhile may be, and one may be found twice.
-pub struct Scan<'a> {
-    store: &'a dyn StateStore,
-    query: Query,
-    /// Where the next page begins: `Some(None)` is the first, `None` is behind the last.
-    cursor: Option<Option<Vec<u8>>>,
-    page: vec::IntoIter<Found>,
-    left: usize,
-}
-
-impl<'a> Scan<'a> {
-    /// Begins a scan over the pages of a store: what every [`StateStore::scan`] returns.
-    pub fn new(store: &'a dyn StateStore, query: Query) -> Scan<'a> {
-        let left = query.limit.unwrap_or(usize::MAX);
-        Scan { store, query, cursor: Some(None), page: Vec::new().into_iter(), left }
-    }
-
-    /// The next record, or `None` when there are no more. After an error it may be called again: it asks for the same page.
-    pub async fn next(&mut self) -> Result<Option<Found>, Error> {
-        while self.left > 0 {
-            if let Some(found) = self.page.next() {
-                self.left -= 1;
-                return Ok(Some(found));
-            }
-            let Some(cursor) = &self.cursor else { break };
-            let page = self.store.page(&self.query, cursor.as_deref(), self.left).await?;
-            self.cursor = page.next.map(Some);
-            self.page = page.records.into_iter();
-        }
-        Ok(None)
-    }
-
-    /// All records that are left.
-    pub async fn collect(mut self) -> Result<Vec<Found>, Error> {
-        let mut all = Vec::new();
-        while let Some(found) = self.next().await? {
-            all.push(found);
-        }
-        Ok(all)
-    }
 }

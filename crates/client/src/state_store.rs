@@ -1,10 +1,13 @@
-//! The interface of a store of records. Knows no server and no protocol.
+//! The interface of a store of records, and the scan over its pages. Knows no server and no protocol.
+//!
+//! The two stand in one file: a store gives scans, and a scan asks its store for pages.
 
 use std::pin::Pin;
 use std::time::Duration;
+use std::vec;
 
 use crate::error::Error;
-use crate::query::{Page, Query, Scan};
+use crate::query::{Found, Page, Query};
 use crate::record::{Fields, Record};
 
 /// What a store will answer.
@@ -64,4 +67,47 @@ pub trait StateStore: Send + Sync {
 
     /// Lets go of the connection once the requests under way are answered. Later requests are [`Error::Closed`].
     fn close(&self);
+}
+
+/// A scan under way, page by page. What it promises is what SCAN promises: a record that is there all the time
+/// is found, one that comes or goes meanwhile may be, and one may be found twice.
+pub struct Scan<'a> {
+    store: &'a dyn StateStore,
+    query: Query,
+    /// Where the next page begins: `Some(None)` is the first, `None` is behind the last.
+    cursor: Option<Option<Vec<u8>>>,
+    page: vec::IntoIter<Found>,
+    left: usize,
+}
+
+impl<'a> Scan<'a> {
+    /// Begins a scan over the pages of a store: what every [`StateStore::scan`] returns.
+    pub fn new(store: &'a dyn StateStore, query: Query) -> Scan<'a> {
+        let left = query.limit.unwrap_or(usize::MAX);
+        Scan { store, query, cursor: Some(None), page: Vec::new().into_iter(), left }
+    }
+
+    /// The next record, or `None` when there are no more. After an error it may be called again: it asks for the same page.
+    pub async fn next(&mut self) -> Result<Option<Found>, Error> {
+        while self.left > 0 {
+            if let Some(found) = self.page.next() {
+                self.left -= 1;
+                return Ok(Some(found));
+            }
+            let Some(cursor) = &self.cursor else { break };
+            let page = self.store.page(&self.query, cursor.as_deref(), self.left).await?;
+            self.cursor = page.next.map(Some);
+            self.page = page.records.into_iter();
+        }
+        Ok(None)
+    }
+
+    /// All records that are left.
+    pub async fn collect(mut self) -> Result<Vec<Found>, Error> {
+        let mut all = Vec::new();
+        while let Some(found) = self.next().await? {
+            all.push(found);
+        }
+        Ok(all)
+    }
 }

@@ -10,9 +10,9 @@ use redis::{Client, Cmd, FromRedisValue, RedisResult, Script, Value, cmd, pipe};
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome, ttl_ms};
 use crate::filter::Filter;
-use crate::query::{Page, Query, Scan};
+use crate::query::{Page, Query};
 use crate::record::{Fields, Record};
-use crate::state_store::{Answer, StateStore};
+use crate::state_store::{Answer, Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
 
 /// How a store connects.

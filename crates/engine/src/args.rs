@@ -2,8 +2,8 @@
 //! know any command.
 
 use crate::error::CommandError;
-use crate::keyspace::Key;
-use crate::pure::numbers;
+use keyspace::Key;
+use numbers;
 use resp::Request;
 
 /// A cursor over the arguments behind the command's name.

@@ -1,58 +1,57 @@
 //! All semantics of Holdfast. Refuses to know tokio, sockets, files, the clock and entropy: they are passed in.
 //!
-//! The way through: [`Engine::execute`] finds a request's row in the command table (`command`, `commands`), passes
-//! the gates once, locks the shards of its keys and calls its handler. A handler reads arguments (`args`), looks at
-//! the keyspace through its context (`context`), records effects (`keyspace::effect`) and writes its reply. One
-//! family of commands is one file in `commands`, which ends in its table.
+//! The rooms, from the ground up; a room uses those above it in this list, never those below:
+//! - `settings`, `persistence`, `host`, `error`, `args`, `algorithms`: what is passed in and what errors say;
+//! - `clients`: handles, subscriptions, tracking, pauses;
+//! - `observability`: counters, latencies, slow commands, MONITOR;
+//! - `execution`: [`Engine::execute`] finds a request's row, passes the gates once, locks the shards of its keys, calls its
+//!   handler and commits what that has recorded; MULTI, waiting, replay, indexes;
+//! - `commands`: a folder for each family, handlers and rows;
+//! - `background`: the thread for work that no client waits in a worker for.
 
 #![deny(unsafe_code)]
 
+pub mod algorithms;
 pub mod args;
-mod batch_limit;
-mod blocking;
-pub mod chores;
-pub mod client;
-mod client_eviction;
+pub mod background;
 pub mod clients;
-pub mod command;
 mod commands;
-pub mod context;
-mod dispatch;
-pub mod docs;
-mod engine;
 pub mod error;
-pub mod expiry;
-mod gates;
+pub mod execution;
 pub mod host;
-pub mod indexing;
-pub mod journal_state;
-#[allow(unsafe_code, reason = "keyspace::entry packs a key and its value into one allocation")]
-pub mod keyspace;
-pub mod latency;
-pub mod monitor;
-mod news;
+pub mod observability;
 pub mod panics;
-pub mod pause;
 pub mod persistence;
-pub mod pubsub;
-pub mod pure;
-pub mod replay;
-pub mod restore;
-pub mod script;
 pub mod settings;
-pub mod slowlog;
-pub mod stats;
-pub mod tracking;
-pub mod transaction;
-mod waiting;
-pub mod walk;
+mod value_reply;
 
-pub use client::Client;
 pub use clients::{ClientHandle, Clients};
-pub use engine::{Ahead, Engine, Flow, Worker};
 pub use error::CommandError;
+pub use execution::client::Client;
+pub use execution::engine::{Ahead, Engine, Flow, Worker};
+pub use execution::transaction::Departed;
+pub use execution::waiting::{Blocked, Event};
 pub use host::{Clock, Host};
 pub use persistence::Persistence;
 pub use settings::Settings;
-pub use transaction::Departed;
-pub use waiting::{Blocked, Event};
+
+use std::sync::Arc;
+
+/// Commands: rows, flags, and the table of them all.
+pub mod command {
+    pub use crate::commands::registry;
+    pub use crate::execution::command::*;
+}
+
+impl Engine {
+    /// An engine with all commands, `workers` worker threads to come and an empty keyspace of `shards` shards.
+    pub fn new(
+        settings: Arc<Settings>,
+        host: Arc<dyn Host>,
+        clock: Arc<dyn Clock>,
+        shards: usize,
+        workers: usize,
+    ) -> Engine {
+        Engine::with_commands(commands::registry(), settings, host, clock, shards, workers)
+    }
+}

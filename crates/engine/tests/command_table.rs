@@ -1,20 +1,19 @@
 //! Walks the command table: what must hold for every row, and what Redis says of the commands that both have.
 
-use engine::command::{Flags, Handler, Keys, Registered, registry};
-use engine::docs;
+use engine::command::{Begin, CommandRow, Find, Flags, Handler, KeyFlags, Locks, registry};
 use resp::OwnedRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Redis's COMMAND INFO; its first lines say what the columns are.
 const REDIS: &str = include_str!("redis_commands.txt");
 
-fn rows() -> impl Iterator<Item = &'static Registered> {
+fn rows() -> impl Iterator<Item = &'static CommandRow> {
     registry().rows().iter().copied()
 }
 
 #[test]
 fn every_row_is_documented() {
-    let missing: Vec<_> = rows().filter(|row| docs::find(&row.full_name).is_none()).map(|row| &row.full_name).collect();
+    let missing: Vec<_> = rows().filter(|row| row.command.docs.summary.is_empty()).map(|row| &row.full_name).collect();
     assert!(missing.is_empty(), "without documentation: {missing:?}");
 }
 
@@ -62,62 +61,64 @@ fn a_request_says_how_many_keys_follow() {
 fn keys_are_among_the_arguments() {
     for row in rows() {
         let (name, arity) = (&row.full_name, i64::from(row.command.arity.0.unsigned_abs()));
-        let mut groups: Vec<_> = row.command.key_specs.iter().map(|spec| (spec.first, spec.last, spec.step)).collect();
-        if let Keys::Range { first, last, step } = row.command.keys {
-            groups.push((first, if last < 0 { last } else { last - first as i8 }, step));
-        }
-        for (first, last, step) in groups {
-            let (first, last) = (i64::from(first), i64::from(last));
-            let last = if last < 0 { arity + last } else { first + last };
-            assert!(step > 0, "{name}: a step of 0 leads nowhere");
+        for spec in row.command.keys.specs() {
+            let Begin::Index(first) = spec.begin else { continue };
             // Channels, unlike keys, may be left out.
-            let none = row.command.key_specs.iter().any(|spec| spec.flags == ["not_key"]) && first == arity;
-            let some = first <= last && last < arity;
-            assert!(first >= row.name_args as i64 && (some || none), "{name}: keys {first} to {last}");
+            let arity = if is_channels(row) { arity + 1 } else { arity };
+            assert!((row.name_args as i64..arity).contains(&i64::from(first)), "{name}: keys from {first} on");
+            let Find::Range { last, step, .. } = spec.find else { continue };
+            let last = if last < 0 { arity + i64::from(last) } else { i64::from(first) + i64::from(last) };
+            assert!(step > 0, "{name}: a step of 0 leads nowhere");
+            assert!((i64::from(first)..arity).contains(&last), "{name}: keys up to {last}");
         }
         for count in arity..arity + 5 {
             // Where a number of keys is asked for: right ones, and ones that cannot be.
             for given in ["x", "0", "1", "2", "-1", "9223372036854775807"] {
                 let request: OwnedRequest = (0..count).map(|_| given.as_bytes()).collect();
-                let mut positions = row.key_positions(request.as_request());
+                let found = row.found_keys(request.as_request());
+                let mut positions = found.ranges.iter().flat_map(|range| range.positions());
                 assert!(positions.all(|at| at < count as usize), "{name} with {count} arguments");
             }
         }
     }
 }
 
-/// Flags that COMMAND INFO does not tell.
-const OURS: u32 = Flags::DANGEROUS.0
-    | Flags::NO_TOUCH.0
-    | Flags::NOT_QUEUED.0
-    | Flags::WHILE_SUBSCRIBED.0
-    | Flags::ENDS_QUEUE.0
-    | Flags::MAY_REPLICATE.0
-    | Flags::COPIES_VALUES.0;
+#[test]
+fn every_group_of_keys_says_what_is_done_with_it() {
+    const HOW: KeyFlags = KeyFlags::RO.union(KeyFlags::RW).union(KeyFlags::OW).union(KeyFlags::RM);
+    for row in rows() {
+        for spec in row.command.keys.specs() {
+            let (name, flags) = (&row.full_name, spec.flags);
+            let ways = flags.intersection(HOW).bits().count_ones();
+            assert_eq!(ways, if is_channels(row) { 0 } else { 1 }, "{name}: {flags:?}");
+            let writes = matches!(row.command.handler, Handler::Write(_) | Handler::Script(_));
+            assert!(writes || !flags.writes(), "{name} cannot write: {flags:?}");
+        }
+    }
+}
+
+fn is_channels(row: &CommandRow) -> bool {
+    row.command.keys.specs().iter().any(|spec| spec.flags == KeyFlags::NOT_KEY)
+}
 
 #[test]
 fn flags_agree_with_what_the_handler_can_do() {
     for row in rows() {
-        let (name, flags) = (&row.full_name, row.command.flags);
+        let (name, flags, locks) = (&row.full_name, row.command.flags, row.command.keys.locks);
         match row.command.handler {
             Handler::Write(_) => assert!(!flags.has(Flags::READONLY), "{name} writes"),
             Handler::Read(_) => assert!(!flags.has(Flags::WRITE), "{name} only reads"),
-            Handler::Server(_) => {
-                let no_keys = row.command.key_specs.iter().any(|spec| spec.flags == ["not_key"]);
-                assert!(row.command.keys == Keys::None || no_keys, "{name} has no keys locked for it");
-            }
+            Handler::Server(_) => assert_eq!(locks, Locks::None, "{name} has nothing locked for it"),
             Handler::Script(_) => {
-                let keys = if flags.has(Flags::MOVABLE_KEYS) { Keys::None } else { Keys::Everything };
-                assert_eq!(row.command.keys, keys, "{name} sees to its locks itself; what it defines is everybody's");
+                let own = if flags.has(Flags::MOVABLE_KEYS) { Locks::Declared } else { Locks::Everything };
+                assert_eq!(locks, own, "{name} sees to its locks itself; what it defines is everybody's");
             }
             Handler::Container => {
                 assert!(!row.subcommands.is_empty(), "{name} contains nothing");
-                assert_eq!((flags.0, row.command.arity.0), (0, -2), "{name}");
+                assert_eq!((flags, row.command.arity.0), (Flags::empty(), -2), "{name}");
             }
         }
-        assert!(!flags.has(Flags::WRITE) || !flags.has(Flags::READONLY), "{name} is either");
-        let known = Flags::NAMES.iter().fold(OURS, |sum, (flag, _)| sum | flag.0);
-        assert_eq!(flags.0 & !known, 0, "{name} has a flag without a name");
+        assert!(!flags.contains(Flags::WRITE.union(Flags::READONLY)), "{name} is either");
     }
 }
 
@@ -145,21 +146,24 @@ fn commands_of_redis_are_described_as_in_redis() {
 }
 
 /// A row in the words of the fixture.
-fn described(row: &Registered) -> [String; 8] {
+fn described(row: &CommandRow) -> [String; 8] {
     let command = row.command;
-    let flags: Vec<_> =
-        Flags::NAMES.iter().filter(|(flag, _)| command.flags.has(*flag)).map(|(_, name)| *name).collect();
-    let (first, last, step) = match command.keys {
-        Keys::Range { first, last, step } => (first, last, step),
-        Keys::Counted { also: Some(also), .. } => (also, also as i8, 1),
-        _ => (0, 0, 0),
-    };
-    let specs: Vec<_> = row
-        .key_specs()
+    let flags = command.flags.names();
+    let (first, last, step) = command.keys.fixed_range();
+    let specs: Vec<_> = command
+        .keys
+        .specs()
         .iter()
-        .map(|spec| match spec.counted {
-            true => format!("{}@{}:keynum", spec.flags.join("/"), spec.first),
-            false => format!("{}@{}:{}:{}", spec.flags.join("/"), spec.first, spec.last, spec.step),
+        .map(|spec| {
+            let begin = match spec.begin {
+                Begin::Index(at) => at.to_string(),
+                Begin::Keyword { word, from } => format!("{word}>{from}"),
+            };
+            let find = match spec.find {
+                Find::Count => "keynum".to_owned(),
+                Find::Range { last, step, .. } => format!("{last}:{step}"),
+            };
+            format!("{}@{begin}:{find}", spec.flags.names().join("/"))
         })
         .collect();
     [

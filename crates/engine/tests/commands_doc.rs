@@ -1,7 +1,7 @@
 //! Keeps docs/COMMANDS.md equal to the command table, so that the page cannot forget a command or invent one.
 
-use engine::command::{Handler, registry};
-use engine::docs::{self, CommandDoc};
+use engine::command::{CommandRow, Handler, registry};
+use engine::execution::docs::CommandDoc;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const BLESS: &str = "HOLDFAST_TEST_BLESS";
 
 #[test]
 fn the_page_lists_every_command() {
-    let rendered = page(&documented_rows());
+    let rendered = page(&callable_rows());
     if std::env::var_os(BLESS).is_some() {
         std::fs::write(PAGE, rendered).unwrap();
         return;
@@ -32,7 +32,7 @@ fn the_page_lists_every_command() {
 
 #[test]
 fn a_page_is_a_table_for_each_group() {
-    let documented = |name| docs::find(name).unwrap();
+    let documented = |name: &str| registry().find_full(name.as_bytes()).unwrap();
     let rendered = page(&[documented("hget"), documented("config|get"), documented("hdel")]);
     let lines: Vec<&str> = rendered.lines().filter(|line| line.starts_with(['#', '|'])).collect();
     let expected = [
@@ -40,34 +40,33 @@ fn a_page_is_a_table_for_each_group() {
         "## Hash",
         "| command | what it does | since Redis |",
         "| --- | --- | --- |",
-        &format!("| `HDEL` | {} | 2.0.0 |", documented("hdel").summary),
-        &format!("| `HGET` | {} | 2.0.0 |", documented("hget").summary),
+        &format!("| `HDEL` | {} | 2.0.0 |", documented("hdel").command.docs.summary),
+        &format!("| `HGET` | {} | 2.0.0 |", documented("hget").command.docs.summary),
         "## Server",
         "| command | what it does | since Redis |",
         "| --- | --- | --- |",
-        &format!("| `CONFIG GET` | {} | 2.0.0 |", documented("config|get").summary),
+        &format!("| `CONFIG GET` | {} | 2.0.0 |", documented("config|get").command.docs.summary),
     ];
     assert_eq!(lines, expected);
 }
 
-/// What is known of each command that can be called: containers cannot, their subcommands can.
-fn documented_rows() -> Vec<&'static CommandDoc> {
-    let callable = registry().rows().iter().filter(|row| !matches!(row.command.handler, Handler::Container));
-    callable.map(|row| docs::find(&row.full_name).unwrap_or_else(|| panic!("{} has no docs", row.full_name))).collect()
+/// Each command that can be called: containers cannot, their subcommands can.
+fn callable_rows() -> Vec<&'static CommandRow> {
+    registry().rows().iter().copied().filter(|row| !matches!(row.command.handler, Handler::Container)).collect()
 }
 
 /// The page: a table for each group, groups and commands in the order of their names.
-fn page(documented: &[&CommandDoc]) -> String {
+fn page(rows: &[&CommandRow]) -> String {
     let mut groups: BTreeMap<&str, BTreeMap<&str, &CommandDoc>> = BTreeMap::new();
-    for doc in documented {
-        groups.entry(doc.group).or_default().insert(doc.name, doc);
+    for row in rows {
+        groups.entry(row.group()).or_default().insert(&row.full_name, &row.command.docs);
     }
     let mut page = format!(
         "# Commands\n\n\
          The {} commands of this version, subcommands counted, in Redis's groups. The last column is the version of\n\
          Redis that had the command first. `COMMAND DOCS name` tells more of each.\n\n\
          A test writes this page from the command table: `{BLESS}=1 cargo test -p engine --test commands_doc`.\n",
-        documented.len()
+        rows.len()
     );
     for (group, commands) in groups {
         let title = group[..1].to_uppercase() + &group[1..];

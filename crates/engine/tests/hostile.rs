@@ -9,7 +9,7 @@
 mod world;
 
 use engine::command::{Flags, registry};
-use engine::docs::{self, Argument, ArgumentKind};
+use engine::execution::docs::{Argument, ArgumentKind};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use world::{World, reply_len, settings, shown};
@@ -124,8 +124,8 @@ impl Source {
             request.push(if self.random.bool() { setting.default.into() } else { self.odd() });
         } else if row.full_name.starts_with("command|getkeys") {
             request.extend(self.request());
-        } else if let Some(doc) = docs::find(&row.full_name) {
-            self.several(doc.arguments, &mut request);
+        } else {
+            self.several(row.command.docs.arguments, &mut request);
         }
         while self.random.u8(..4) == 0 {
             self.damage(&mut request);

@@ -17,12 +17,12 @@ mod state;
 #[path = "replay/threads.rs"]
 mod threads;
 
-use engine::keyspace::Key;
-use engine::keyspace::codec::{Decoder, encode};
-use engine::keyspace::table::NameHasher;
-use engine::walk::{Part, Placement, Walk};
+use engine::execution::walk::{Part, Placement, Walk};
 use engine::{Engine, Persistence};
 use fastrand::Rng;
+use keyspace::Key;
+use keyspace::NameHasher;
+use keyspace::effects::codec::{self, Decoder, encode};
 use place::{Asker, Place, Taken};
 use requests::Source;
 use state::{Content, State};
@@ -326,15 +326,15 @@ fn a_walk_keeps_batches_from_referring_to_other_keys() {
         let (_, batch) = live.kept.batches().pop().expect("there are batches");
         batch
     };
-    assert_eq!(effects_of(&mut asker, "rename a d")[0], 11);
+    assert_eq!(effects_of(&mut asker, "rename a d")[0], codec::tag::RENAME);
     let walk = live.engine.walk();
-    assert_eq!(effects_of(&mut asker, "rename d a"), b"\x08\0\x01d\x0e\0\x01a\0\x01\x02");
-    assert_eq!(effects_of(&mut asker, "copy b e"), b"\x0e\0\x01e\0\x01\x04");
-    assert_eq!(effects_of(&mut asker, "copy b b db 7"), b"\x0e\x07\x01b\0\x01\x04");
+    assert_eq!(effects_of(&mut asker, "rename d a"), b"\x03\0\x01d\x02\0\x01a\0\x01\x01\x02");
+    assert_eq!(effects_of(&mut asker, "copy b e"), b"\x02\0\x01e\0\x01\x01\x04");
+    assert_eq!(effects_of(&mut asker, "copy b b db 7"), b"\x02\x07\x01b\0\x01\x01\x04");
     // One key in two databases is one place in a snapshot.
-    assert_eq!(effects_of(&mut asker, "move c 7"), b"\x0d\0\x01c\x07");
+    assert_eq!(effects_of(&mut asker, "move c 7"), b"\x08\0\x01c\x07");
     drop(walk);
-    assert_eq!(effects_of(&mut asker, "copy b f"), b"\x0c\0\x01b\x01f\0");
+    assert_eq!(effects_of(&mut asker, "copy b f"), b"\x07\0\x01b\x01f\0");
 }
 
 /// What is read back was used when it was read, not at the beginning of time.

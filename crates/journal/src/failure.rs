@@ -1,13 +1,14 @@
-//! What went wrong with a journal, in words for its operator. Decides nothing.
+//! What went wrong with a log, in words for its operator. Decides nothing.
 
 use std::io;
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::epoch::Epoch;
 use crate::sequence::Sequence;
 
-/// Why a journal takes no more batches. Cheap to clone: everyone who waits gets a copy.
+/// Why a log takes no more batches. Cheap to clone: every waiter gets a copy.
 #[derive(Clone, Debug, Error)]
 pub enum Failure {
     #[error("{operation} {file} failed: {message}")]
@@ -23,6 +24,8 @@ pub enum Failure {
     TooLong { bytes: usize },
     #[error("the journal is closed")]
     Closed,
+    #[error("a writer of epoch {by} has taken the journal over from this one, of epoch {own}")]
+    Fenced { own: Epoch, by: Epoch },
 }
 
 /// What was being done to a file when it failed.

@@ -3,13 +3,11 @@
 
 mod common;
 
-use std::sync::Arc;
-
 use common::{Contents, contents, open_with, options, snapshot, stamp};
-use journal::{FaultyStorage, Journal, Sequence, SnapshotWriter, Storage, Warning};
+use journal::{FaultyStorage, Log, LogFiles, Sequence, Storage, Warning};
 
 const SEGMENT_HEADER_LEN: usize = 56;
-const FRAME_HEADER_LEN: usize = 24;
+const FRAME_HEADER_LEN: usize = 28;
 
 /// Something in a segment with a claim that a sequence was durable: a header or a frame.
 #[derive(Debug)]
@@ -38,8 +36,8 @@ fn pieces(storage: &FaultyStorage) -> Vec<Piece> {
                 file: file.clone(),
                 start,
                 end,
-                sequence: u64_at(start + 8),
-                durable: u64_at(start + 16),
+                sequence: u64_at(start + 12),
+                durable: u64_at(start + 20),
             });
             start = end;
         }
@@ -181,9 +179,9 @@ fn a_torn_tail_is_cut_once_and_then_forgotten() {
     storage.truncate(&last, len - 3);
     let (found, warnings) = contents(&storage).unwrap();
     assert_eq!(found.batches.len(), 10);
-    assert!(matches!(&warnings[..], [Warning::TornTail { file, bytes: 39, .. }] if *file == last), "{warnings:?}");
+    assert!(matches!(&warnings[..], [Warning::TornTail { file, bytes: 43, .. }] if *file == last), "{warnings:?}");
     let text = warnings[0].to_string();
-    assert!(text.contains(&last) && text.contains("offset") && text.contains("39 bytes"), "{text}");
+    assert!(text.contains(&last) && text.contains("offset") && text.contains("43 bytes"), "{text}");
 
     let journal = open_with(&storage, options(266)).unwrap();
     assert_eq!(journal.append(b"eleven again"), Sequence(11));
@@ -197,8 +195,7 @@ fn some_snapshot() -> FaultyStorage {
     let storage = FaultyStorage::new();
     let journal = open_with(&storage, options(100)).unwrap();
     journal.write(journal.append(&[b'x'; 90])).unwrap();
-    let mut writer =
-        SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"some meta", 5).unwrap();
+    let mut writer = journal.snapshots().create(b"some meta", 5).unwrap();
     for shard in 0..4 {
         let payload = vec![b'a' + shard as u8; shard as usize * 11];
         writer.part(stamp(shard, journal.tail()), &payload, shard).unwrap();
@@ -244,7 +241,7 @@ fn a_damaged_snapshot_is_replaced_by_an_older_one_or_by_the_whole_journal() {
     for number in 0..6 {
         journal.append(format!("batch {number}").as_bytes());
         if number % 2 == 1 {
-            infos.push(snapshot(&storage, &journal, &format!("{number}")));
+            infos.push(snapshot(&journal, &format!("{number}")));
         }
     }
     journal.close().unwrap();

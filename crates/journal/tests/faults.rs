@@ -4,7 +4,7 @@ mod common;
 
 use common::world::World;
 use common::{SeedOnPanic, options};
-use journal::{Fault, FaultyStorage, Journal, JournalOptions};
+use journal::{Fault, FaultyStorage, FileLogOptions, Log};
 
 /// A history that does everything once, and goes on as well as it can when something fails.
 fn live(world: &mut World) {
@@ -33,7 +33,7 @@ fn live(world: &mut World) {
 }
 
 /// Runs the history with faults, then reads what is left.
-fn live_with(options: &JournalOptions, number: usize, prepare: impl Fn(&FaultyStorage)) -> usize {
+fn live_with(options: &FileLogOptions, number: usize, prepare: impl Fn(&FaultyStorage)) -> usize {
     let _seed = SeedOnPanic(number as u64);
     let storage = FaultyStorage::new();
     prepare(&storage);
@@ -58,7 +58,7 @@ fn live_with(options: &JournalOptions, number: usize, prepare: impl Fn(&FaultySt
     operations
 }
 
-fn every_site_fails(options: JournalOptions) {
+fn every_site_fails(options: FileLogOptions) {
     let sites = live_with(&options, usize::MAX, |_| {});
     assert!(sites > 60, "the history has {sites} operations");
     for number in 0..sites {
@@ -76,18 +76,18 @@ fn every_site_fails_in_turn() {
 
 #[test]
 fn every_site_fails_in_turn_with_zeros_written_ahead() {
-    every_site_fails(JournalOptions { zero_ahead: true, ..options(3000) });
+    every_site_fails(FileLogOptions { zero_ahead: true, ..options(3000) });
 }
 
 #[test]
 fn every_site_fails_in_turn_with_a_reserve() {
-    every_site_fails(JournalOptions { reserve_bytes: 300, ..options(1000) });
+    every_site_fails(FileLogOptions { reserve_bytes: 300, ..options(1000) });
 }
 
 #[test]
 fn the_disk_is_full_at_every_size() {
     for reserve_bytes in [0, 500] {
-        let options = JournalOptions { reserve_bytes, ..options(1000) };
+        let options = FileLogOptions { reserve_bytes, ..options(1000) };
         for bytes_max in (8000..20_000).step_by(67) {
             live_with(&options, bytes_max, |storage| storage.limit_space(Some(bytes_max as u64)));
         }

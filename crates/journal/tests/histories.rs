@@ -5,12 +5,12 @@ mod common;
 use common::world::World;
 use common::{SeedOnPanic, options, seeds};
 use fastrand::Rng;
-use journal::{Fault, FaultyStorage, Journal, JournalOptions};
+use journal::{Fault, FaultyStorage, FileLogOptions, Log, LogFiles};
 
 fn live(seed: u64) {
     let _seed = SeedOnPanic(seed);
     let mut rng = Rng::with_seed(seed);
-    let options = JournalOptions {
+    let options = FileLogOptions {
         zero_ahead: rng.u8(..4) == 0,
         reserve_bytes: [0, 400, 4000][rng.usize(..3)],
         ..options([300, 1500, 6000, u64::MAX][rng.usize(..4)])

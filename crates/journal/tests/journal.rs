@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{batches, contents, open, open_with, options, snapshot, stamp};
+use common::{batches, contents, open, open_with, options, read, snapshot, stamp};
 use journal::{
-    Directory, Failure, Fault, FaultyStorage, Journal, JournalOptions, Operation, ReadError, Recovery, Sequence,
-    SnapshotError, SnapshotWriter, Storage, Warning, snapshot as snapshots,
+    Batch, Directory, Failure, Fault, FaultyStorage, FileLogOptions, History, Log, LogFiles, Operation, ReadError,
+    Recovery, Sequence, SnapshotError, Storage, Warning,
 };
 
-fn read_all(journal: &dyn Journal, from: u64) -> Vec<String> {
-    journal.read(Sequence(from)).map(|batch| String::from_utf8(batch.unwrap().1).unwrap()).collect()
+fn read_all(journal: &dyn Log, from: u64) -> Vec<String> {
+    let (batches, error) = read(journal, from);
+    assert!(error.is_none(), "{error:?}");
+    batches.into_iter().map(|batch| String::from_utf8(batch.payload).unwrap()).collect()
 }
 
 fn segments(storage: &FaultyStorage) -> Vec<String> {
@@ -141,7 +143,7 @@ fn nothing_is_opened_once_a_journal_is_open() {
 #[test]
 fn zeros_ahead_are_not_data_and_are_trimmed() {
     let storage = FaultyStorage::new();
-    let journal = open_with(&storage, JournalOptions { zero_ahead: true, ..options(200) }).unwrap();
+    let journal = open_with(&storage, FileLogOptions { zero_ahead: true, ..options(200) }).unwrap();
     for _ in 0..6 {
         journal.wait_durable(journal.append(&[b'x'; 50])).unwrap();
     }
@@ -167,12 +169,12 @@ fn reading_starts_anywhere_and_says_what_is_gone() {
         let expected = 21usize.saturating_sub(from.max(1));
         assert_eq!(read_all(&journal, from as u64).len(), expected, "from {from}");
     }
-    let info = snapshot(&storage, &journal, "all");
+    let info = snapshot(&journal, "all");
     journal.forget(info.min).unwrap();
     assert_eq!(journal.bytes_since_forget(), 0);
     assert_eq!(segments(&storage).len(), 1);
-    let gone = journal.read(Sequence(1)).next().unwrap();
-    assert!(matches!(gone, Err(ReadError::Forgotten { oldest }) if oldest > Sequence(1)), "{gone:?}");
+    let (_, gone) = read(&journal, 1);
+    assert!(matches!(gone, Some(ReadError::Forgotten { oldest }) if oldest > Sequence(1)), "{gone:?}");
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn a_snapshot_comes_back_with_the_batches_since() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"about", 77).unwrap();
+    let mut writer = journal.snapshots().create(b"about", 77).unwrap();
     writer.part(stamp(0, journal.tail()), b"shard 0 has 1", 1).unwrap();
     journal.append(b"2");
     writer.part(stamp(1, journal.tail()), &vec![b'y'; 3 * 1024 * 1024], 5).unwrap();
@@ -256,15 +258,15 @@ fn a_snapshot_comes_back_with_the_batches_since() {
 fn snapshots_that_are_not_finished_leave_nothing() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+    let writer = journal.snapshots().create(b"", 0).unwrap();
     assert!(storage.names().iter().any(|name| name.ends_with(".tmp")));
     writer.abort();
-    let writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+    let writer = journal.snapshots().create(b"", 0).unwrap();
     assert!(matches!(writer.finish(&journal), Err(SnapshotError::Empty)));
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
     // One that was left by a process that died goes with the next start.
     storage.create("snapshot-0000000009.tmp").unwrap();
-    assert_eq!(snapshot(&storage, &journal, "x").file, "snapshot-0000000010-00000000000000000000.snap");
+    assert_eq!(snapshot(&journal, "x").file, "snapshot-0000000010-00000000000000000000.snap");
     drop(journal);
     open(&storage);
     assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
@@ -275,9 +277,9 @@ fn older_snapshots_go_and_a_damaged_one_is_replaced_by_them() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let first = snapshot(&storage, &journal, "one");
+    let first = snapshot(&journal, "one");
     journal.append(b"2");
-    let second = snapshot(&storage, &journal, "one two");
+    let second = snapshot(&journal, "one two");
     journal.append(b"3");
     journal.wait_durable(journal.tail()).unwrap();
 
@@ -289,7 +291,7 @@ fn older_snapshots_go_and_a_damaged_one_is_replaced_by_them() {
     assert!(matches!(&warnings[..], [Warning::SnapshotDamaged { file, .. }] if *file == second.file), "{warnings:?}");
     assert!(warnings[0].to_string().starts_with(&format!("{} is damaged at offset ", second.file)));
 
-    snapshots::remove_older(&storage, &second).unwrap();
+    journal.snapshots().remove_older(&second).unwrap();
     journal.forget(second.min).unwrap();
     assert!(storage.bytes_of(&first.file).is_none() && storage.bytes_of(&second.file).is_some());
     assert_eq!(batches(&storage), ["3"]);
@@ -302,7 +304,7 @@ fn a_damaged_snapshot_without_a_replacement_is_an_error_that_names_it() {
     for _ in 0..5 {
         journal.write(journal.append(&[b'x'; 90])).unwrap();
     }
-    let info = snapshot(&storage, &journal, "state");
+    let info = snapshot(&journal, "state");
     journal.forget(info.min).unwrap();
     journal.wait_durable(journal.append(b"more")).unwrap();
     for (offset, note) in [(20, "header"), (60, "part"), (info.bytes as usize - 20, "footer")] {
@@ -339,12 +341,12 @@ fn a_newer_format_is_named_and_left_alone() {
     open(&storage).append(b"a");
     let name = segments(&storage).pop().unwrap();
     let mut header = storage.bytes_of(&name).unwrap()[..56].to_vec();
-    header[8] = 2;
+    header[8] = 3;
     let crc = crc32c::crc32c(&header[..52]);
     header[52..56].copy_from_slice(&crc.to_le_bytes());
     storage.open(&name).unwrap().write_at(&header, 0).unwrap();
     let error = contents(&storage).unwrap_err().to_string();
-    assert_eq!(error, format!("{name} was written by a newer version of Holdfast (format 2)"));
+    assert_eq!(error, format!("{name} was written by a newer version of Holdfast (format 3)"));
 }
 
 #[test]
@@ -378,8 +380,8 @@ fn a_failed_sync_poisons_until_a_snapshot_is_accepted() {
     let (_, warnings) = contents(&storage.kill()).unwrap();
     assert!(warnings.iter().any(|warning| matches!(warning, Warning::SegmentDropped { .. })), "{warnings:?}");
 
-    let info = snapshot(&storage, &journal, "safe unsure refused after");
-    journal.accept(&info).unwrap();
+    let info = snapshot(&journal, "safe unsure refused after");
+    journal.accept(info.min).unwrap();
     assert!(!journal.has_failed() && journal.failure().is_none());
     assert_eq!(journal.durable(), after);
     journal.wait_durable(journal.append(b"sound")).unwrap();
@@ -389,7 +391,7 @@ fn a_failed_sync_poisons_until_a_snapshot_is_accepted() {
         assert_eq!(found.batches.last().unwrap().1, b"sound");
         assert_eq!(batches(&reopened(&storage.crash(seed))), ["sound"]);
     }
-    assert!(matches!(journal.read(Sequence(1)).last(), Some(Err(ReadError::Restarted { .. }))));
+    assert!(matches!(read(&journal, 1).1, Some(ReadError::Restarted { .. })));
 }
 
 fn reopened(storage: &FaultyStorage) -> FaultyStorage {
@@ -403,8 +405,8 @@ fn an_accepted_restart_needs_its_snapshot_for_good() {
     let journal = open(&storage);
     journal.wait_durable(journal.append(b"before")).unwrap();
     journal.restart().unwrap();
-    let info = snapshot(&storage, &journal, "state");
-    journal.accept(&info).unwrap();
+    let info = snapshot(&journal, "state");
+    journal.accept(info.min).unwrap();
     journal.wait_durable(journal.append(b"after")).unwrap();
     let damaged = storage.kill();
     damaged.flip(&info.file, 50, 1);
@@ -422,16 +424,16 @@ fn parts_read_before_a_restart_are_refused() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     journal.append(b"1");
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+    let mut writer = journal.snapshots().create(b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"too early", 1).unwrap();
     journal.restart().unwrap();
     writer.part(stamp(1, journal.tail()), b"in time", 1).unwrap();
     let error = writer.finish(&journal).unwrap_err();
     assert!(matches!(error, SnapshotError::Journal(Failure::SnapshotTooOld { .. })), "{error}");
     assert!(journal.has_failed());
-    let info = snapshot(&storage, &journal, "whole");
+    let info = snapshot(&journal, "whole");
     assert_eq!(info.min, Sequence(2), "a restart leaves one number out");
-    journal.accept(&info).unwrap();
+    journal.accept(info.min).unwrap();
 }
 
 #[test]
@@ -446,8 +448,8 @@ fn a_restart_that_fails_can_be_tried_again() {
     }
     storage.limit_space(None);
     journal.restart().unwrap();
-    let info = snapshot(&storage, &journal, "state");
-    journal.accept(&info).unwrap();
+    let info = snapshot(&journal, "state");
+    journal.accept(info.min).unwrap();
     journal.wait_durable(journal.append(b"after")).unwrap();
     for seed in 0..20 {
         assert_eq!(batches(&storage.crash(seed)), ["after"]);
@@ -463,12 +465,12 @@ fn restarts_without_a_snapshot_leave_nothing_behind() {
     let before = storage.names().len();
     for _ in 0..10 {
         journal.restart().unwrap();
-        let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+        let mut writer = journal.snapshots().create(b"", 0).unwrap();
         writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
         journal.append(b"in memory only");
         writer.part(stamp(1, journal.tail()), b"newer state", 1).unwrap();
-        // The footer, the sync, the journal's syncs and the new name succeed; then the directory cannot be synced.
-        storage.fail_at(storage.operations() + 6, Fault::Io);
+        // The footer, the sync, the syncs and the look at MARKS of the journal, and the new name succeed; then the directory cannot be synced.
+        storage.fail_at(storage.operations() + 7, Fault::Io);
         let error = writer.finish(&journal).unwrap_err();
         assert!(matches!(error, SnapshotError::Io { operation: Operation::SyncDirectory, .. }), "{error}");
         assert_eq!(storage.names().len(), before + 1, "{:?}", storage.names());
@@ -480,8 +482,8 @@ fn restarts_without_a_snapshot_leave_nothing_behind() {
     }
     assert_eq!(batches(&storage.kill()), ["before"]);
     journal.restart().unwrap();
-    let info = snapshot(&storage, &journal, "state");
-    journal.accept(&info).unwrap();
+    let info = snapshot(&journal, "state");
+    journal.accept(info.min).unwrap();
     journal.wait_durable(journal.append(b"after")).unwrap();
     for seed in 0..20 {
         assert_eq!(batches(&storage.crash(seed)).last().unwrap(), "after");
@@ -514,20 +516,20 @@ fn it_works_on_a_disk() {
         let directory: Arc<dyn Storage> = Arc::new(Directory::create(scratch.path().join("data")).unwrap());
         Recovery::open(directory).unwrap()
     };
-    let journal = open().into_journal(JournalOptions { zero_ahead: true, ..options(2000) }).unwrap();
+    let journal = open().into_log(FileLogOptions { zero_ahead: true, ..options(2000) }).unwrap();
     for number in 0..100 {
         journal.wait_durable(journal.append(format!("batch {number}").as_bytes())).unwrap();
     }
     drop(journal);
     let mut recovery = open();
     let mut count = 0;
-    while let Some((sequence, batch)) = recovery.next_batch().unwrap() {
+    while let Some(Batch { sequence, payload: batch, .. }) = recovery.next_batch().unwrap() {
         assert_eq!(batch, format!("batch {count}").as_bytes());
         count += 1;
         assert_eq!(sequence, Sequence(count));
     }
     assert_eq!((count, recovery.warnings().len()), (100, 0));
-    let journal = recovery.into_journal(options(2000)).unwrap();
+    let journal = recovery.into_log(options(2000)).unwrap();
     journal.close().unwrap();
 }
 
@@ -538,7 +540,7 @@ fn a_snapshot_that_outlives_the_restart_it_was_taken_for_is_enough() {
     journal.wait_durable(journal.append(b"before")).unwrap();
     journal.append(b"in memory only");
     journal.restart().unwrap();
-    let mut writer = SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"", 0).unwrap();
+    let mut writer = journal.snapshots().create(b"", 0).unwrap();
     writer.part(stamp(0, journal.tail()), b"state", 1).unwrap();
     // The footer, the sync and the new name succeed; then the directory cannot be synced.
     storage.fail_at(storage.operations() + 3, Fault::Io);
@@ -567,8 +569,8 @@ fn a_torn_tail_is_cut_off_the_file() {
     journal.write(journal.tail()).unwrap();
     drop(journal);
     let name = segments(&storage).pop().unwrap();
-    storage.truncate(&name, 56 + 3 * 34 - 1);
+    storage.truncate(&name, 56 + 3 * 38 - 1);
     drop(open(&storage));
-    assert_eq!(storage.bytes_of(&name).unwrap().len(), 56 + 2 * 34);
+    assert_eq!(storage.bytes_of(&name).unwrap().len(), 56 + 2 * 38);
     assert!(contents(&storage).unwrap().1.is_empty());
 }

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{SeedOnPanic, batches, open_with, options, seeds, snapshot};
 use fastrand::Rng;
-use journal::{Fault, FaultyStorage, FileJournal, Journal, JournalOptions, Operation, Storage};
+use journal::{Fault, FaultyStorage, FileLog, FileLogOptions, Log, LogFiles, Operation, Storage};
 
 const RESERVE: u64 = 800;
 const SEGMENT_HEADER_LEN: u64 = 56;
-const FRAME_HEADER_LEN: usize = 24;
+const FRAME_HEADER_LEN: usize = 28;
 
-fn with_reserve(segment_bytes_max: u64) -> JournalOptions {
-    JournalOptions { reserve_bytes: RESERVE, ..options(segment_bytes_max) }
+fn with_reserve(segment_bytes_max: u64) -> FileLogOptions {
+    FileLogOptions { reserve_bytes: RESERVE, ..options(segment_bytes_max) }
 }
 
 /// Waits until there is room, or none, as only the journal's own thread can bring about.
-fn wait_for_room(journal: &FileJournal, has_room: bool) {
+fn wait_for_room(journal: &FileLog, has_room: bool) {
     while journal.has_room() != has_room {
         std::thread::yield_now();
     }
@@ -87,7 +87,7 @@ fn a_write_that_fits_the_reserve_succeeds_on_a_full_disk() {
         let storage = FaultyStorage::new();
         let zero_ahead = rng.u8(..3) == 0;
         let segment_bytes_max = [1500, 5000, u64::MAX][rng.usize(..3)];
-        let journal = open_with(&storage, JournalOptions { zero_ahead, ..with_reserve(segment_bytes_max) }).unwrap();
+        let journal = open_with(&storage, FileLogOptions { zero_ahead, ..with_reserve(segment_bytes_max) }).unwrap();
         let (mut written, mut refused) = (0, 0);
         for _ in 0..200 {
             match rng.u8(..10) {
@@ -182,8 +182,8 @@ fn a_batch_larger_than_the_reserve_fails_on_a_full_disk() {
     storage.limit_space(None);
     journal.restart().unwrap();
     assert!(journal.has_room());
-    let info = snapshot(&storage, &journal, "state");
-    journal.accept(&info).unwrap();
+    let info = snapshot(&journal, "state");
+    journal.accept(info.min).unwrap();
     journal.wait_durable(journal.append(b"after")).unwrap();
     assert_eq!(batches(&storage.crash(0)), ["after"]);
 }

@@ -5,14 +5,14 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{SeedOnPanic, batches, contents, open_with, options, seeds, snapshot};
+use common::{SeedOnPanic, batches, contents, open_with, options, read, seeds, snapshot};
 use fastrand::Rng;
-use journal::{Fault, FaultyStorage, FileJournal, Journal, JournalOptions, Sequence, snapshot as snapshots};
+use journal::{Fault, FaultyStorage, FileLog, FileLogOptions, Log, Sequence};
 
 const THREADS: usize = 4;
 
 /// Appends numbered batches as a worker does, and says how many of them it knows to be durable.
-fn work(journal: &FileJournal, worker: usize, count: usize) -> usize {
+fn work(journal: &FileLog, worker: usize, count: usize) -> usize {
     let mut rng = Rng::with_seed(worker as u64);
     let mut durable = 0;
     let mut last = Sequence::NONE;
@@ -52,19 +52,20 @@ fn count_of_each(batches: &[String]) -> [usize; THREADS] {
 #[test]
 fn batches_of_several_threads_are_complete_and_in_order() {
     let storage = FaultyStorage::new();
-    let timed = JournalOptions { sync_every: Some(Duration::from_millis(1)), ..options(3000) };
+    let timed = FileLogOptions { sync_every: Some(Duration::from_millis(1)), ..options(3000) };
     let journal = open_with(&storage, timed).unwrap();
     std::thread::scope(|scope| {
         for worker in 0..THREADS {
             let journal = &journal;
             scope.spawn(move || work(journal, worker, 1000));
         }
-        // A follower, and one who takes snapshots, at the same time.
+        // A reader and snapshots at the same time.
         for _ in 0..20 {
-            let read: Vec<u64> = journal.read(Sequence(1)).map(|batch| batch.unwrap().0.0).collect();
-            assert!(read.iter().copied().eq(1..=read.len() as u64));
-            let info = snapshot(&storage, &journal, "some state");
-            snapshots::remove_older(&storage, &info).unwrap();
+            let (batches, error) = read(&journal, 1);
+            assert!(error.is_none(), "{error:?}");
+            assert!(batches.iter().map(|batch| batch.sequence.0).eq(1..=batches.len() as u64));
+            let info = snapshot(&journal, "some state");
+            journal.snapshots().remove_older(&info).unwrap();
         }
     });
     assert_eq!(journal.tail(), Sequence(4 * 1000));
@@ -72,7 +73,7 @@ fn batches_of_several_threads_are_complete_and_in_order() {
     let crashed = storage.crash(0);
     // Without the snapshots, which hold nothing but a stamp, all must be in the segments.
     let all: Vec<String> =
-        journal.read(Sequence(1)).map(|batch| String::from_utf8(batch.unwrap().1).unwrap()).collect();
+        read(&journal, 1).0.into_iter().map(|batch| String::from_utf8(batch.payload).unwrap()).collect();
     assert_eq!(count_of_each(&all), [1000; THREADS]);
     assert!(contents(&crashed).unwrap().1.is_empty());
 }

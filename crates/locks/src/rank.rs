@@ -35,6 +35,7 @@ ranks! {
     BACKGROUND_QUEUE = 76, "indexes that wait to be filled";
     LEFT_WATCHES = 77, "watches of clients that are gone";
     LEFT_WAITERS = 78, "waiters that could not leave their keys yet";
+    DEFERRED_KEYS = 79, "keys whose waiters are served when locks are released";
     PAUSE = 80, "the pause in force, and who waits for its end";
     EVICTION = 81, "one thread at a time evicts clients";
     TRACKING_PREFIXES = 82, "prefixes that clients which cache want to hear of";

@@ -4,6 +4,13 @@
 //! ```sh
 //! cargo run --release -p lua --example call_speed
 //! ```
+//!
+//! The first argument is how often each script runs in one round, the second a part of the name of the scripts to run.
+//! Few runs suit an instruction count, which does not depend on what else the machine does:
+//!
+//! ```sh
+//! valgrind --tool=callgrind target/release/examples/call_speed 500 JSON
+//! ```
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,10 +27,16 @@ end
 return 0
 ";
 
-const SCRIPTS: [(&str, &[u8]); 4] = [
+const SCRIPTS: [(&str, &[u8]); 7] = [
     ("return 1", b"return 1"),
     ("one call", b"return redis.call('HGET', KEYS[1], ARGV[1])"),
     ("compare and swap, three calls", COMPARE_AND_SWAP),
+    (
+        "JSON, decoded and encoded",
+        b"return cjson.encode(cjson.decode('{\"id\":17,\"tags\":[\"a\",\"b\",1.5],\"ok\":true}'))",
+    ),
+    ("MessagePack, packed and unpacked", b"return cmsgpack.unpack(cmsgpack.pack({id = 17, tags = {'a', 'b', 1.5}}))"),
+    ("ten errors that are caught", b"for i = 1, 10 do pcall(error, 'x') end"),
     ("array of ten", b"local t = {} for i = 1, 10 do t[i] = redis.call('HGET', KEYS[1], i) end return t"),
 ];
 
@@ -48,15 +61,19 @@ impl Host for Nothing {
 }
 
 fn main() {
-    const RUNS: u32 = 100_000;
+    let runs: u32 = match std::env::args().nth(1) {
+        Some(number) => number.parse().expect("the argument is how often each script runs"),
+        None => 100_000,
+    };
+    let part_of_name = std::env::args().nth(2).unwrap_or_default();
     let mut state = State::new(Limits::default());
     println!("an empty state holds {} bytes", state.memory_bytes());
     let mut out = Vec::new();
-    for (name, script) in SCRIPTS {
+    for (name, script) in SCRIPTS.into_iter().filter(|(name, _)| name.contains(&part_of_name)) {
         let sha = sha1hex(script);
         state.load(&sha, script).expect("a valid script");
         let mut run = |i: u32| {
-            // Keys and values differ from call to call, as they do in life.
+            // Keys and values differ from call to call, as they do in practice.
             let (key, time) = (format_key(i), (1_700_000_000_000u64 + u64::from(i)).to_le_bytes());
             out.clear();
             state.run(
@@ -71,10 +88,10 @@ fn main() {
         let mut best = f64::MAX;
         for _ in 0..10 {
             let begin = cpu_ns();
-            (0..RUNS).for_each(&mut run);
-            best = best.min((cpu_ns() - begin) as f64 / f64::from(RUNS));
+            (0..runs).for_each(&mut run);
+            best = best.min((cpu_ns() - begin) as f64 / f64::from(runs));
         }
-        let mut each: Vec<u128> = (0..RUNS)
+        let mut each: Vec<u128> = (0..runs)
             .map(|i| {
                 let begin = Instant::now();
                 run(i);

@@ -3,26 +3,21 @@
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::time::{Duration, Instant};
 
-use mlua_sys as ffi;
 use resp::Protocol;
 
-use crate::Host;
-use crate::api::Version;
-use crate::cjson;
-use crate::context::{Context, Task};
-use crate::functions::{self, FunctionInfo};
-use crate::random::Random;
-use crate::reply::{self, Names};
-use crate::sandbox::{self, Globals, upvalue};
+use crate::context::{Context, FunctionInfo, Random};
+use crate::convert;
+use crate::host::Host;
+use crate::sandbox::{self, Globals, Version};
 use crate::shebang;
-use crate::stack::{GLOBALS, REGISTRY, Returned, Stack, Type, function_of};
-use crate::text::Digits;
+use crate::vm::{self, Digits, GLOBALS, REGISTRY, Stack, Type, function_of, until_nul};
 
 /// One Lua state, for one thread at a time.
 pub struct State {
-    lua: *mut ffi::lua_State,
-    /// Boxed: Lua knows its address. Dropped after the state is closed.
+    lua: *mut vm::lua_State,
+    /// Boxed: Lua has its address. Dropped after the state is closed.
     context: Box<Context>,
     globals: Globals,
     current: Environment,
@@ -65,42 +60,41 @@ enum Environment {
     Functions,
 }
 
-/// What lies at the bottom of the stack for as long as the state lives.
+/// What is at the bottom of the stack for as long as the state lives.
 mod base {
     use std::ffi::c_int;
+
+    use crate::convert::{NAMES, Names};
+
     pub(super) const HANDLER: c_int = 1;
-    pub(super) const ENTER: c_int = 2;
-    pub(super) const ERR: c_int = 3;
-    pub(super) const SOURCE: c_int = 4;
-    pub(super) const LINE: c_int = 5;
-    pub(super) const LEN: c_int = 5;
+    pub(super) const EVAL_GLOBALS: c_int = 2;
+    pub(super) const KEYS: c_int = 3;
+    pub(super) const ARGV: c_int = 4;
+    pub(super) const SOURCE: c_int = 5;
+    pub(super) const LINE: c_int = 6;
+    /// The first of `convert::NAMES`.
+    const FIRST_NAME: c_int = 7;
+    pub(super) const ERR: c_int = FIRST_NAME;
+    pub(super) const LEN: c_int = FIRST_NAME + NAMES.len() as c_int - 1;
+
+    pub(super) const NAMES_AT: Names = Names {
+        err: FIRST_NAME,
+        ok: FIRST_NAME + 1,
+        double: FIRST_NAME + 2,
+        big_number: FIRST_NAME + 3,
+        verbatim_string: FIRST_NAME + 4,
+        map: FIRST_NAME + 5,
+        set: FIRST_NAME + 6,
+        format: FIRST_NAME + 7,
+        string: FIRST_NAME + 8,
+    };
 }
 
-/// What the function that enters a task has bound to it.
-mod bound {
-    use std::ffi::c_int;
-    pub(super) const EVAL_GLOBALS: c_int = 1;
-    pub(super) const KEYS: c_int = 2;
-    pub(super) const ARGV: c_int = 3;
-    /// The first of `reply::NAMES`.
-    pub(super) const NAMES: c_int = 4;
-}
+/// Room on the stack above the base for what this file and the conversions push without asking.
+const ROOM: c_int = 40;
 
-const NAMES: Names = Names {
-    err: upvalue_index(bound::NAMES),
-    ok: upvalue_index(bound::NAMES + 1),
-    double: upvalue_index(bound::NAMES + 2),
-    big_number: upvalue_index(bound::NAMES + 3),
-    verbatim_string: upvalue_index(bound::NAMES + 4),
-    map: upvalue_index(bound::NAMES + 5),
-    set: upvalue_index(bound::NAMES + 6),
-    format: upvalue_index(bound::NAMES + 7),
-    string: upvalue_index(bound::NAMES + 8),
-};
-
-const fn upvalue_index(position: c_int) -> c_int {
-    ffi::lua_upvalueindex(position)
-}
+/// A library that is being loaded gets this long; it should only register functions.
+const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// The collector waits until memory has grown to this percentage of what survived the last cycle, then works at this
 /// multiple of the speed of allocation. A longer pause than Lua's own 200: a state's live data is small, and a cycle over it
@@ -111,33 +105,26 @@ const COLLECTOR_SPEED: c_int = 200;
 impl State {
     pub fn new(limits: Limits) -> State {
         // The sandbox is built without a limit, then the limit holds for everything.
-        let context = Context::new(usize::MAX);
-        let lua = context.open_lua();
+        let context = Context::new();
+        // SAFETY: the context is boxed, and `drop` closes the state before the context goes.
+        let lua = unsafe { context.open_lua() };
         assert!(!lua.is_null(), "no memory for a Lua state");
-        let version = Version { text: limits.redis_version.clone() };
-        // SAFETY: a new state. There is no protected call yet, but nothing here can fail except for memory, of which there is no limit yet.
+        // SAFETY: a new state, made by `open_lua`. The limit on memory is lifted while Rust runs, as it does now.
         let stack = unsafe { Stack::of(lua) };
-        // SAFETY: a new state.
-        unsafe { ffi::lua_atpanic(lua, panicked) };
-        let globals = sandbox::open(stack, &version);
+        stack.anchor_messages();
+        let globals = sandbox::open(stack, &Version { text: limits.redis_version.clone() });
         stack.set_len(0);
+        assert!(stack.has_room(base::LEN + ROOM), "a new state has all of its stack");
         stack.push_function(function_of(sandbox::error_handler), 0);
         stack.raw_get_at(REGISTRY, globals.eval);
-        stack.push_bytes(b"KEYS");
-        stack.push_bytes(b"ARGV");
-        for name in reply::NAMES {
-            stack.push_bytes(name);
-        }
-        stack.push_function(function_of(enter), 3 + reply::NAMES.len() as c_int);
-        for name in [b"err".as_slice(), b"source", b"line"] {
+        for name in [b"KEYS".as_slice(), b"ARGV", b"source", b"line"].iter().chain(&convert::NAMES) {
             stack.push_bytes(name);
         }
         assert_eq!(stack.len(), base::LEN);
-        set_collector(lua);
+        stack.set_collector(COLLECTOR_PAUSE, COLLECTOR_SPEED);
         // A full cycle, so that the first script does not pay for the libraries.
-        // SAFETY: a live state; nothing has a finalizer.
-        unsafe { ffi::lua_gc(lua, ffi::LUA_GCCOLLECT, 0) };
-        context.set_memory_bytes_max(limits.memory_bytes_max);
+        stack.collect();
+        context.interpreter().set_bytes_max(limits.memory_bytes_max);
         State {
             lua,
             context,
@@ -155,25 +142,15 @@ impl State {
             return Ok(());
         }
         self.use_environment(Environment::Eval);
-        let mut function = None;
-        let compiled = self.protected(&mut |stack| {
-            if !stack.compile(shebang::body(source), c"@user_script") {
-                return Err(stack.raise());
-            }
-            function = Some(stack.keep());
-            Ok(())
-        });
-        match (compiled, function) {
-            (0, Some(function)) => {
-                self.scripts.insert(*sha, function);
-                Ok(())
-            }
-            _ => {
-                let message = self.take_error_text();
-                self.recover_memory();
-                Err(format!("ERR Error compiling script (new function): {message}"))
-            }
+        let stack = self.stack();
+        if !stack.compile(shebang::body(source), c"@user_script") {
+            let message = self.take_error_text();
+            self.recover_memory();
+            return Err(format!("ERR Error compiling script (new function): {message}"));
         }
+        let function = stack.keep();
+        self.scripts.insert(*sha, function);
+        Ok(())
     }
 
     pub fn has(&self, sha: &[u8; 40]) -> bool {
@@ -191,7 +168,7 @@ impl State {
     pub fn forget_all(&mut self) {
         let functions: Vec<c_int> = self.scripts.drain().map(|(_, function)| function).collect();
         self.drop_functions(&functions);
-        self.collect();
+        self.stack().collect();
     }
 
     /// Runs a loaded script (a script that is not loaded is answered with NOSCRIPT).
@@ -215,34 +192,23 @@ impl State {
     /// Runs a library's code so that it registers its functions. On failure nothing of it stays; the error is the reply's text without its code.
     pub fn load_library(&mut self, name: &str, code: &[u8]) -> Result<Vec<FunctionInfo>, String> {
         self.use_environment(Environment::Functions);
-        // SAFETY: no script runs, so nobody else borrows the cell.
-        unsafe { *self.context.loading.get() = Some(Vec::new()) };
-        self.context.killed.set(false);
-        let loading = self.globals.loading;
-        let mut compiled = false;
-        let status = functions::within_load_time(|| {
-            self.protected(&mut |stack| {
-                set_window(stack, loading);
-                if !stack.compile(shebang::body(code), c"@user_function") {
-                    return Err(stack.raise());
-                }
-                compiled = true;
-                sandbox::set_hook(stack, true);
-                stack.call(0, 0);
-                Ok(())
-            })
-        });
-        let message = (status != 0).then(|| self.take_registration_error(compiled));
-        // SAFETY: as above.
-        let registered = unsafe { (*self.context.loading.get()).take() }.unwrap_or_default();
-        self.context.killed.set(false);
-        let functions = self.globals.functions_table;
-        let restored = self.protected(&mut |stack| {
+        let (stack, context) = (self.stack(), &*self.context);
+        *context.loading.borrow_mut() = Some(Vec::new());
+        context.killed.set(false);
+        sandbox::set_proxied(stack, self.globals.loading);
+        let message = if !stack.compile(shebang::body(code), c"@user_function") {
+            Some(format!("Error compiling function: {}", self.take_error_text()))
+        } else {
+            context.load_deadline.set(Some(Instant::now() + LOAD_TIME_MAX));
+            sandbox::set_hook(stack, true);
+            let status = stack.protected_call(0, 0, base::HANDLER);
             sandbox::set_hook(stack, false);
-            set_window(stack, functions);
-            Ok(())
-        });
-        assert_eq!(restored, 0, "putting back a value into an existing field needs no memory");
+            context.load_deadline.set(None);
+            (status != 0).then(|| self.take_registration_error())
+        };
+        let registered = context.loading.take().unwrap_or_default();
+        context.killed.set(false);
+        sandbox::set_proxied(stack, self.globals.functions_table);
         if let Some(message) = message {
             let dropped: Vec<c_int> = registered.iter().map(|one| one.function).collect();
             self.drop_functions(&dropped);
@@ -292,12 +258,12 @@ impl State {
 
     /// All that Lua holds now, garbage included.
     pub fn memory_bytes(&self) -> usize {
-        self.context.used_bytes()
+        self.context.interpreter().used_bytes()
     }
 
     /// What it takes of the process's memory: also what it keeps of objects that are gone.
     pub fn footprint_bytes(&self) -> usize {
-        self.context.footprint_bytes()
+        self.context.interpreter().footprint_bytes()
     }
 
     #[expect(clippy::too_many_arguments, reason = "they are what a call consists of")]
@@ -318,82 +284,73 @@ impl State {
         context.killed.set(false);
         context.resp3.set(false);
         context.random.set(Random::default());
-        let reply_bytes_max = self.limits.reply_bytes_max;
-        let status = context.with_host(host, || {
-            self.protected(&mut |stack| {
-                sandbox::set_hook(stack, true);
-                match environment {
-                    Environment::Eval => {
-                        stack.copy(upvalue(bound::KEYS));
-                        push_strings(stack, keys);
-                        stack.raw_set_force(upvalue(bound::EVAL_GLOBALS));
-                        stack.copy(upvalue(bound::ARGV));
-                        push_strings(stack, args);
-                        stack.raw_set_force(upvalue(bound::EVAL_GLOBALS));
-                        stack.raw_get_at(REGISTRY, function);
-                        stack.call(0, 1);
+        let succeeded = context.with_host(host, || {
+            let stack = self.stack();
+            sandbox::set_hook(stack, true);
+            let called = match environment {
+                Environment::Eval => {
+                    for (name, strings) in [(base::KEYS, keys), (base::ARGV, args)] {
+                        stack.copy(name);
+                        push_strings(stack, strings);
+                        stack.raw_set(base::EVAL_GLOBALS).expect("the globals have these names");
                     }
-                    Environment::Functions => {
-                        stack.raw_get_at(REGISTRY, function);
-                        push_strings(stack, keys);
-                        push_strings(stack, args);
-                        stack.call(2, 1);
-                    }
+                    stack.raw_get_at(REGISTRY, function);
+                    call_kept(stack, 0)
                 }
-                let context = Context::of(stack);
-                reply::write(stack, &NAMES, protocol, context.resp3.get(), reply_bytes_max, context.open(), out)
-            })
+                Environment::Functions => {
+                    stack.raw_get_at(REGISTRY, function);
+                    push_strings(stack, keys);
+                    push_strings(stack, args);
+                    call_kept(stack, 2)
+                }
+            };
+            called && {
+                let (resp3, reply_bytes_max) = (context.resp3.get(), self.limits.reply_bytes_max);
+                convert::write(stack, &base::NAMES_AT, protocol, resp3, reply_bytes_max, &mut context.nesting(), out)
+                    .is_ok()
+            }
         });
-        if status == 0 && !context.collector_touched.get() && !context.settings_touched.get() {
+        if succeeded && !context.collector_changed.get() && !context.cjson_changed.get() {
             return Ran::Ok;
         }
-        self.after_trouble(status, name, start, out)
+        self.finish_run(succeeded, name, start, out)
     }
 
-    /// What a run that failed, or that touched the collector, leaves to do.
+    /// What is left to do after a run that failed, or that changed settings of the state.
     #[cold]
-    fn after_trouble(&mut self, status: c_int, name: &[u8], start: usize, out: &mut Vec<u8>) -> Ran {
-        if status != 0 {
+    fn finish_run(&mut self, succeeded: bool, name: &[u8], start: usize, out: &mut Vec<u8>) -> Ran {
+        let stack = self.stack_as_is();
+        if !succeeded {
             out.truncate(start);
             self.write_error(name, out);
         }
-        if self.context.collector_touched.replace(false) {
-            set_collector(self.lua);
+        if self.context.collector_changed.replace(false) {
+            stack.set_collector(COLLECTOR_PAUSE, COLLECTOR_SPEED);
         }
-        if self.context.settings_touched.replace(false) {
-            let globals = self.globals.eval;
-            self.protected(&mut |stack| {
-                stack.raw_get_at(REGISTRY, globals);
-                stack.get_field(-1, c"cjson");
-                cjson::reset(stack, c"encode");
-                Ok(())
-            });
+        if self.context.cjson_changed.replace(false) {
+            sandbox::reset_cjson(stack, &self.globals);
         }
         self.context.shrink_buffers();
         self.recover_memory();
-        match (self.context.killed.get(), status) {
+        match (self.context.killed.get(), succeeded) {
             (true, _) => Ran::Killed,
-            (false, 0) => Ran::Ok,
-            (false, _) => Ran::Error,
+            (false, true) => Ran::Ok,
+            (false, false) => Ran::Error,
         }
     }
 
-    /// Runs the task where a Lua error ends it and nothing else. Not zero: the error value is on top of the base.
+    /// The stack with nothing above the base.
     #[inline]
-    fn protected(&self, task: &mut Task<'_>) -> c_int {
-        self.context.with_task(task, || {
-            // SAFETY: a live state; the base of the stack holds the handler and `enter`, and has room.
-            unsafe {
-                ffi::lua_settop(self.lua, base::LEN);
-                ffi::lua_pushvalue(self.lua, base::ENTER);
-                ffi::lua_pcall(self.lua, 0, 0, base::HANDLER)
-            }
-        })
+    fn stack(&self) -> Stack<'_> {
+        let stack = self.stack_as_is();
+        stack.set_len(base::LEN);
+        stack
     }
 
-    /// The stack outside of any protected call: good for what cannot fail.
-    fn bottom(&self) -> Stack<'_> {
-        // SAFETY: a live state; users only read, or change what needs no memory.
+    /// The stack with what a run left on it.
+    #[inline]
+    fn stack_as_is(&self) -> Stack<'_> {
+        // SAFETY: a live state of ours; the limit on memory is lifted while Rust runs.
         unsafe { Stack::of(self.lua) }
     }
 
@@ -402,8 +359,7 @@ impl State {
             return;
         }
         self.current = environment;
-        let stack = self.bottom();
-        stack.set_len(base::LEN);
+        let stack = self.stack();
         let globals = match environment {
             Environment::Eval => self.globals.eval,
             Environment::Functions => self.globals.functions,
@@ -412,9 +368,9 @@ impl State {
         stack.replace(GLOBALS);
     }
 
-    /// Writes the reply for the error on top of the base. Reads only strings and numbers that are there: nothing can fail.
+    /// Writes the reply for the error on top.
     fn write_error(&self, name: &[u8], out: &mut Vec<u8>) {
-        let stack = self.bottom();
+        let stack = self.stack_as_is();
         let mut message = Vec::new();
         if stack.kind(-1) == Type::Table {
             if !self.error_field(base::ERR, &mut message) {
@@ -433,18 +389,18 @@ impl State {
             let text = stack.string(-1).unwrap_or(b"execution failure");
             message.extend_from_slice(&text[..text.len().min(100)]);
         }
-        reply::error_line(out, &message);
+        convert::error_line(out, &message);
         stack.set_len(base::LEN);
     }
 
     /// Appends a field of the error table on top, if it is a text or a number.
     fn error_field(&self, name: c_int, to: &mut Vec<u8>) -> bool {
-        let stack = self.bottom();
+        let stack = self.stack_as_is();
         stack.copy(name);
         stack.raw_get(-2);
         let found = match stack.kind(-1) {
             Type::String => {
-                to.extend_from_slice(reply::until_nul(stack.string(-1).unwrap_or_default()));
+                to.extend_from_slice(until_nul(stack.string(-1).unwrap_or_default()));
                 true
             }
             Type::Number => {
@@ -459,7 +415,7 @@ impl State {
 
     /// The text of a compile error. The handler does not see those: it is a string still, unless memory ran out.
     fn take_error_text(&self) -> String {
-        let stack = self.bottom();
+        let stack = self.stack_as_is();
         let mut message = Vec::new();
         match stack.kind(-1) {
             Type::Table => {
@@ -471,15 +427,13 @@ impl State {
             _ => message.extend_from_slice(stack.string(-1).unwrap_or(b"execution failure")),
         }
         stack.set_len(base::LEN);
-        String::from_utf8_lossy(reply::until_nul(&message)).into_owned()
+        String::from_utf8_lossy(until_nul(&message)).into_owned()
     }
 
-    fn take_registration_error(&self, compiled: bool) -> String {
-        if !compiled {
-            return format!("Error compiling function: {}", self.take_error_text());
-        }
+    /// The text of an error of a library that ran.
+    fn take_registration_error(&self) -> String {
         let mut message = Vec::new();
-        let stack = self.bottom();
+        let stack = self.stack_as_is();
         if stack.kind(-1) != Type::Table || !self.error_field(base::ERR, &mut message) {
             message.extend_from_slice(b"ERR ");
             message.extend_from_slice(stack.string(-1).unwrap_or(b"execution failure"));
@@ -489,49 +443,42 @@ impl State {
     }
 
     fn drop_functions(&self, functions: &[c_int]) {
-        self.protected(&mut |stack| {
-            for &function in functions {
-                stack.drop_kept(function);
-            }
-            Ok(())
-        });
-    }
-
-    /// A full cycle of the collector. It may need a little memory to free much, so the limit waits.
-    fn collect(&self) {
-        self.context.set_memory_bytes_max(usize::MAX);
-        let status = self.protected(&mut |stack| {
-            // SAFETY: a live state inside a protected call.
-            unsafe { ffi::lua_gc(stack.raw(), ffi::LUA_GCCOLLECT, 0) };
-            Ok(())
-        });
-        assert_eq!(status, 0, "a cycle without finalizers and without a limit cannot fail");
-        self.context.set_memory_bytes_max(self.limits.memory_bytes_max);
+        for &function in functions {
+            self.stack_as_is().drop_kept(function);
+        }
     }
 
     /// After a script that failed: if it left much behind, the next one should not have to fail for it.
     fn recover_memory(&self) {
-        if self.context.used_bytes() > self.limits.memory_bytes_max / 2 {
-            self.collect();
+        if self.memory_bytes() > self.limits.memory_bytes_max / 2 {
+            self.stack().collect();
         }
     }
 }
 
-// SAFETY: all that the pointers lead to (Lua's memory, the context) belongs to the state alone and is touched only
+// SAFETY: all that the pointers lead to (Lua's memory, the context) belongs to the state alone and is reached only
 // through it; nothing in it is tied to a thread between two calls.
 unsafe impl Send for State {}
 
 impl Drop for State {
     fn drop(&mut self) {
-        // SAFETY: the state is ours and is not used again; its memory lives in the context, which is dropped after.
-        unsafe { ffi::lua_close(self.lua) };
+        // SAFETY: the state is ours and is not used again; its memory is the context's, which is dropped after.
+        unsafe { vm::close(self.lua) };
     }
 }
 
-/// Lua's entry to a task.
-fn enter(stack: Stack<'_>) -> Returned {
-    Context::of(stack).do_task(stack)?;
-    Ok(0)
+/// Calls the function below its arguments, which have to fit into memory as all else.
+#[inline]
+fn call_kept(stack: Stack<'_>, arguments: c_int) -> bool {
+    if stack.check_memory(0).is_err() {
+        // What earlier scripts left behind is not held against this one.
+        stack.collect();
+        if stack.check_memory(0).is_err() {
+            stack.push_bytes(b"not enough memory");
+            return false;
+        }
+    }
+    stack.protected_call(arguments, 1, base::HANDLER) == 0
 }
 
 #[inline]
@@ -539,33 +486,8 @@ fn push_strings(stack: Stack<'_>, strings: &[&[u8]]) {
     stack.push_table(strings.len(), 0);
     for (position, string) in (1..).zip(strings) {
         stack.push_bytes(string);
-        stack.raw_set_at(-2, position);
+        stack.raw_set_at(-2, position).expect("a request has fewer arguments than a table has room for");
     }
-}
-
-/// Makes the globals of functions (a window, see `sandbox`) show the kept table.
-fn set_window(stack: Stack<'_>, shown: c_int) {
-    stack.copy(GLOBALS);
-    stack.metatable(-1);
-    stack.push_bytes(b"__index");
-    stack.raw_get_at(REGISTRY, shown);
-    stack.raw_set_force(-3);
-    stack.pop(2);
-}
-
-fn set_collector(lua: *mut ffi::lua_State) {
-    // SAFETY: a live state; these only set numbers.
-    unsafe {
-        ffi::lua_gc(lua, ffi::LUA_GCRESTART, 0);
-        ffi::lua_gc(lua, ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
-        ffi::lua_gc(lua, ffi::LUA_GCSETSTEPMUL, COLLECTOR_SPEED);
-    }
-}
-
-/// An error outside of every protected call: this crate's mistake, and the state is beyond repair.
-unsafe extern "C-unwind" fn panicked(_: *mut ffi::lua_State) -> c_int {
-    eprintln!("a Lua error outside of a protected call");
-    std::process::abort()
 }
 
 /// Digests are random enough to be their own hash.

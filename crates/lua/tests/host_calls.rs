@@ -120,6 +120,28 @@ fn random_numbers_are_those_of_a_fresh_redis_in_every_run() {
 }
 
 #[test]
+fn an_error_table_may_say_itself_what_an_assignment_does() {
+    let fails_with = |metatable: &str, expected: &str| {
+        let script = format!("error(setmetatable({{err = 'MY own'}}, {metatable}))");
+        let reply = eval(&mut Fake::default(), &script, &[], &[]);
+        let (text, place) = reply.split_once(" script: ").unwrap_or((&reply, ""));
+        assert_eq!(
+            (text.trim_end(), place.split_once(", ").unwrap_or_default().1.trim_end()),
+            (expected, "on @user_script:1."),
+            "{reply}"
+        );
+    };
+    fails_with("{}", "-MY own");
+    fails_with("{__newindex = rawset}", "-MY own");
+    fails_with("{__newindex = function() error('nested') end}", "-ERR user_script:1: nested");
+    let reply =
+        eval(&mut Fake::default(), "error(setmetatable({err = 'MY own'}, {__newindex = function() end}))", &[], &[]);
+    assert_eq!(reply, "-MY own\r\n");
+    let reply = eval(&mut Fake::default(), "error(redis)", &[], &[]);
+    assert!(reply.starts_with("-ERR Attempt to modify a readonly table"), "{reply}");
+}
+
+#[test]
 fn scripts_without_a_name_are_unknown() {
     let mut state = State::new(Limits::default());
     let mut out = Vec::new();

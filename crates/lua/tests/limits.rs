@@ -1,4 +1,4 @@
-//! Scripts that want too much: of memory, of time, of the C stack. Each ends with an error, and the state goes on.
+//! Scripts that need too much memory, time or C stack. Each ends with an error, and the state stays usable.
 
 mod host;
 
@@ -76,6 +76,50 @@ fn memory_is_limited() {
         session.works();
         assert!(session.state.memory_bytes() < 8 << 20);
     });
+}
+
+#[test]
+fn memory_is_limited_inside_of_functions_written_in_rust() {
+    on_a_small_stack(|| {
+        const MAX: usize = 8 << 20;
+        let makers = [
+            "cjson.decode('[' .. ('[],'):rep(1e6) .. '1]')",
+            "cjson.decode('[' .. ('1,'):rep(1e6) .. '1]')",
+            "cmsgpack.unpack('\\221\\15\\66\\64\\0' .. ('\\144'):rep(1e6))",
+            "struct.unpack(('s'):rep(1000), (('x'):rep(1e4) .. '\\0'):rep(200), 1)",
+            "cjson.encode(('x'):rep(3e6) .. ('y'):rep(1e6))",
+            "redis.call('reply', '*1000000\\r\\n' .. ('*0\\r\\n'):rep(1e6))",
+        ];
+        let mut session = Session::new(MAX);
+        for maker in makers {
+            session.fails(&format!("return {maker}"), "not enough memory");
+            // Caught, it is only an error, and the script continues.
+            let caught = format!(
+                "local ok, e = pcall(function() return {maker} end) local t = {{}} t[1] = e .. '!' return t[1]"
+            );
+            assert_eq!(session.eval(&caught), (Ran::Ok, "$18\r\nnot enough memory!".into()), "{maker}");
+            assert!(session.state.memory_bytes() < MAX);
+        }
+    });
+}
+
+#[test]
+fn arguments_count_as_memory() {
+    let mut session = Session::new(4 << 20);
+    let sha = sha1hex(b"return #ARGV");
+    session.state.load(&sha, b"return #ARGV").unwrap();
+    let long = vec![b'x'; 3 << 20];
+    let mut run = |arguments: &[&[u8]]| {
+        let mut out = Vec::new();
+        let ran = session.state.run(&mut Fake::default(), &sha, &[], arguments, Protocol::Resp2, &mut out);
+        (ran, String::from_utf8_lossy(&out).trim_end().to_string())
+    };
+    assert_eq!(run(&[&long]), (Ran::Ok, ":1".into()));
+    // The first is garbage by now.
+    assert_eq!(run(&[&long[1..], b"y"]), (Ran::Ok, ":2".into()));
+    let (ran, reply) = run(&[&long, &[&long[1..], b"y"].concat()]);
+    assert!(ran == Ran::Error && reply.ends_with("not enough memory"), "{reply}");
+    assert_eq!(run(&[&long]), (Ran::Ok, ":1".into()));
 }
 
 #[test]

@@ -1,32 +1,21 @@
 //! The `holdfast` binary: reads the command line and runs the server or one of its tools.
 
-mod allocator;
-mod balance;
-mod clock;
 mod config;
-mod connection;
-mod files;
-mod import;
-mod keeper;
-mod listeners;
-mod load;
-mod log;
-mod process;
-mod server;
-mod snapshots;
-mod tables;
+mod durability;
+mod network;
+mod platform;
+mod startup;
 mod tools;
-mod worker;
 
 use config::Invocation;
 
 #[global_allocator]
-static ALLOCATOR: allocator::Counting = allocator::Counting;
+static ALLOCATOR: platform::allocator::Counting = platform::allocator::Counting;
 
 fn main() -> std::process::ExitCode {
-    std::panic::set_hook(Box::new(log::panicked));
+    std::panic::set_hook(Box::new(platform::logging::panicked));
     let run = |invocation| match invocation {
-        Invocation::Serve(loaded) => server::run(loaded),
+        Invocation::Serve(loaded) => startup::run(loaded),
         Invocation::Use(tool, loaded) => tools::run(tool, &loaded),
     };
     match config::from_command_line().and_then(run) {

@@ -3,8 +3,10 @@
 
 use wire::Random;
 
-use crate::model::{Place, State, Value, parse_int};
+use crate::indexes;
+use crate::model::{DEFINITIONS, Place, State, Value, parse_int};
 use crate::request::{Command, command, now_ms};
+use crate::scripts;
 
 pub(crate) struct Author {
     pub(crate) owner: Owner,
@@ -28,8 +30,10 @@ pub(crate) struct Features {
     /// HSETEX, HGETDEL: Redis 8.
     pub(crate) field_options: bool,
     pub(crate) transactions: bool,
-    /// CLIENT DURABILITY: Holdfast.
-    pub(crate) client_durability: bool,
+    /// FUNCTION and FCALL: Redis 7.
+    pub(crate) functions: bool,
+    /// CLIENT DURABILITY, HCAS, IDX.CREATE: Holdfast.
+    pub(crate) own_commands: bool,
 }
 
 /// As many as every server has.
@@ -41,6 +45,8 @@ const SMALL_KEYS: usize = 400;
 const SMALL_AT_ONCE: usize = 40;
 /// Keys that are written once stay until so many more values were written.
 const TRAIL_VALUES: u64 = 20_000;
+/// Libraries and indexes of one client.
+const DEFINITIONS_OF_EACH_KIND: usize = 2;
 /// Strings that grow stop growing here.
 const GROWN_BYTES_MAX: usize = 100_000;
 const DAY_MS: usize = 24 * 60 * 60 * 1000;
@@ -51,6 +57,8 @@ type Make = fn(&mut Author, &State, u32) -> Option<Command>;
 const OWN: &[(usize, Make)] = &[
     (30, Author::write_string),
     (30, Author::write_hash),
+    (25, Author::write_scores),
+    (8, Author::compare_and_swap),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
     (10, Author::write_deadline),
@@ -63,10 +71,10 @@ const OWN: &[(usize, Make)] = &[
 
 impl Owner {
     pub(crate) fn of(db: u32, key: &[u8]) -> Option<usize> {
-        if db > 0 {
+        if (1..DATABASES).contains(&db) {
             return Some((db as usize - 1) / 2);
         }
-        let digits = key.strip_prefix(b"c")?.split(|byte| *byte == b':').next()?;
+        let digits = key.strip_prefix(b"c")?.split(|byte| !byte.is_ascii_digit()).next()?;
         parse_int(digits).map(|number| number as usize)
     }
 
@@ -105,8 +113,8 @@ impl Author {
         let number = self.random.below(1000).to_string();
         let old = match entry.map(|entry| &entry.value) {
             Some(Value::String(bytes)) => Some(bytes),
-            // Now and then a string takes the place of a hash.
-            Some(Value::Hash(_)) => return self.random.one_in(10).then(|| command(&[&"SET", &key, &value])),
+            // Now and then a string takes the place of another type.
+            Some(_) => return self.random.one_in(10).then(|| command(&[&"SET", &key, &value])),
             None => None,
         };
         let is_number = old.is_none_or(|old| parse_int(old).is_some_and(|n| n.abs() < 1 << 40));
@@ -157,7 +165,7 @@ impl Author {
         let key = self.any_key();
         let fields = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
             Some(Value::Hash(fields)) => Some(fields),
-            Some(Value::String(_)) => return None,
+            Some(_) => return None,
             None => None,
         };
         let field = self.field();
@@ -190,6 +198,105 @@ impl Author {
         });
         let pairs: Vec<Vec<u8>> = pairs.collect();
         [name.into(), key.into()].into_iter().chain(pairs).collect()
+    }
+
+    fn write_scores(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let (key, other) = (self.any_key(), self.any_key());
+        if !matches!(ahead.get(db, key.as_bytes()).map(|entry| &entry.value), Some(Value::Scores(_)) | None) {
+            return None;
+        }
+        let few = (1 + self.random.below(4)).to_string();
+        Some(match self.random.below(12) {
+            0..4 => self.zadd(&key, &[], 8),
+            // More members than a packed set takes.
+            4 if self.random.one_in(20) => self.zadd(&key, &[], 300),
+            5 => self.zadd(&key, &["NX"], 4),
+            6 => self.zadd(&key, &["XX", "CH"], 4),
+            7 => command(&[&"ZINCRBY", &key, &self.quarters(), &self.member()]),
+            8 => command(&[&"ZREM", &key, &self.member(), &self.member(), &self.member()]),
+            9 => command(&[&"ZPOPMIN", &key, &few]),
+            10 => command(&[&"ZREMRANGEBYRANK", &key, &"0", &few]),
+            11 if key != other => command(&[&"ZRANGESTORE", &other, &key, &"0", &few]),
+            _ => return None,
+        })
+    }
+
+    fn zadd(&mut self, key: &str, options: &[&str], pairs_max: usize) -> Command {
+        let wide = pairs_max > 100;
+        let pairs = (0..1 + self.random.below(pairs_max)).flat_map(|number| {
+            let member = if wide { format!("wide{number}") } else { self.member() };
+            [self.quarters(), member]
+        });
+        let pairs: Vec<String> = pairs.collect();
+        let head = ["ZADD", key].into_iter().chain(options.iter().copied()).map(|word| word.as_bytes().to_vec());
+        head.chain(pairs.into_iter().map(String::into_bytes)).collect()
+    }
+
+    /// HCAS, most often of a value that is there.
+    fn compare_and_swap(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.own_commands {
+            return None;
+        }
+        let key = self.any_key();
+        let Value::Hash(fields) = &ahead.get(db, key.as_bytes())?.value else { return None };
+        let (one, field) = fields.iter().nth(self.random.below(fields.len()))?;
+        let (other, value) = (self.field(), self.value());
+        if other.as_bytes() == one {
+            return None;
+        }
+        let old = if self.random.one_in(4) { self.short_value() } else { field.value.clone() };
+        Some(match self.random.below(6) {
+            0 => command(&[&"HCAS", &key, one, &old, &value]),
+            1 => command(&[&"HCAS", &key, &"IF", &"1", one, &old, &"SET", &"2", one, &value, &other, &value]),
+            2 => command(&[&"HCAS", &key, &"IF", &"1", one, &old, &"DEL", &"2", one, &other]),
+            3 => command(&[&"HCAS", &key, &"IF", &"1", one, &old, &"PXAT", &self.far_ms()]),
+            4 => command(&[&"HCAS", &key, &"IF", &"1", one, &old, &"SET", &"1", &other, &value, &"PERSIST"]),
+            _ => command(&[&"HCAS", &key, &"ABSENT", &"1", &other, &"SET", &"1", &other, &value]),
+        })
+    }
+
+    /// A library of functions or an index comes, changes or goes.
+    pub(crate) fn definition(&mut self, ahead: &State) -> Option<Command> {
+        let number = self.random.below(DEFINITIONS_OF_EACH_KIND);
+        if self.random.one_in(2) {
+            let name = self.library_name(number);
+            let is_there = ahead.get(DEFINITIONS, name.as_bytes()).is_some();
+            return self.features.functions.then(|| match is_there && self.random.one_in(3) {
+                true => command(&[&"FUNCTION", &"DELETE", &name]),
+                false => {
+                    let mark = String::from_utf8(self.short_value()).expect("a mark is ASCII");
+                    command(&[&"FUNCTION", &"LOAD", &"REPLACE", &scripts::library(&name, &mark)])
+                }
+            });
+        }
+        let name = self.owner.key("index", number);
+        let is_there = ahead.get(DEFINITIONS, name.as_bytes()).is_some();
+        self.features.own_commands.then(|| match is_there {
+            true => command(&[&"IDX.DROP", &name]),
+            false => indexes::create(&name, &format!("c{}:key:", self.owner.number), &self.field()),
+        })
+    }
+
+    /// A script or a function that runs these.
+    pub(crate) fn script(&mut self, ahead: &State, commands: &[Command]) -> Command {
+        let number = self.random.below(DEFINITIONS_OF_EACH_KIND);
+        let library = self.library_name(number);
+        match ahead.get(DEFINITIONS, library.as_bytes()) {
+            Some(_) => scripts::call_library(&library, commands),
+            None => scripts::call_batch(self.random.one_in(2), commands),
+        }
+    }
+
+    /// A script that declares its keys: the second must not hold another type than a hash.
+    pub(crate) fn pair(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let (string, hash) = (self.any_key(), self.any_key());
+        let usable = matches!(ahead.get(db, hash.as_bytes()).map(|entry| &entry.value), Some(Value::Hash(_)) | None);
+        let (value, field) = (self.value(), self.field());
+        (usable && string != hash).then(|| scripts::call_pair(self.random.one_in(2), &string, &hash, &value, &field))
+    }
+
+    fn library_name(&self, number: usize) -> String {
+        format!("c{}_library_{number}", self.owner.number)
     }
 
     fn write_field_deadlines(&mut self, ahead: &State, db: u32) -> Option<Command> {
@@ -291,8 +398,9 @@ impl Author {
             let old: Vec<Vec<u8>> = old.collect();
             return (!old.is_empty()).then(|| [b"UNLINK".to_vec()].into_iter().chain(old).collect());
         }
-        Some(match self.random.below(3) {
+        Some(match self.random.below(4) {
             0 => command(&[&"HSET", &key, &"one", &value, &"two", &self.short_value()]),
+            1 => command(&[&"ZADD", &key, &self.quarters(), &value]),
             _ => command(&[&"SET", &key, &value]),
         })
     }
@@ -317,6 +425,8 @@ impl Author {
         match &ahead.get(db, key.as_bytes())?.value {
             Value::String(_) => Some(command(&[&"GET", &key])),
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
+            Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
+            Value::Definition(_) => None,
         }
     }
 
@@ -330,6 +440,10 @@ impl Author {
     fn any_key(&mut self) -> String {
         let number = self.random.below(KEYS);
         self.owner.key("key", number)
+    }
+
+    fn member(&mut self) -> String {
+        format!("member{}", self.random.below(12))
     }
 
     fn field(&mut self) -> String {

@@ -7,10 +7,11 @@ use wire::{Random, Reply};
 
 use crate::author::{Author, Features, Owner};
 use crate::connection::{Connection, Outcome, Trouble, accepted};
-use crate::model::State;
+use crate::model::{State, parse_int};
 use crate::moment::Moment;
 use crate::request::{Request, command};
 use crate::round::SNAPSHOT_COMMANDS;
+use crate::scripts::SCRIPTS;
 use crate::shared::Shared;
 use crate::workload::{Expected, Workload};
 
@@ -47,7 +48,10 @@ impl Client {
         let Ok(mut connection) = Connection::open(address) else {
             return self.may_be_gone(moment, Trouble::Closed);
         };
-        if features.client_durability && random.one_in(2) {
+        if let Err(trouble) = load_scripts(&mut connection) {
+            return self.may_be_gone(moment, trouble);
+        }
+        if features.own_commands && random.one_in(2) {
             let policy = random.pick(&["always", "everysec", "no"]);
             if let Err(trouble) = connection.must_run(&["CLIENT", "DURABILITY", policy]) {
                 return self.may_be_gone(moment, trouble);
@@ -126,7 +130,12 @@ impl Client {
                 )));
             }
             request.settle(&mut self.acknowledged, &reply);
-            let told = if let Reply::Integer(n) = reply { Some(n) } else { None };
+            let told = match &reply {
+                Reply::Integer(n) => Some(*n),
+                // A score.
+                Reply::Bulk(digits) => parse_int(digits),
+                _ => None,
+            };
             shared.acknowledge(request.subject, told);
             self.requests_acknowledged += 1;
             tick();
@@ -149,16 +158,22 @@ pub(crate) fn features(connection: &mut Connection) -> Outcome<Features> {
         Ok(matches!(&reply, Reply::Array(items) if matches!(items.as_slice(), [Reply::Array(_)])))
     };
     let (field_deadlines, field_options, transactions) = (has("HPEXPIREAT")?, has("HSETEX")?, has("MULTI")?);
+    let (functions, own_commands) = (has("FCALL")?, has("HCAS")?);
     for name in SNAPSHOT_COMMANDS {
         if !has(name)? {
             return Err(Trouble::Wrong(format!("the server has no {name}")));
         }
     }
-    let info = connection.must_run(&["INFO", "SERVER"])?;
-    let client_durability = matches!(&info, Reply::Bulk(text) if is_in(b"holdfast_version:", text));
-    Ok(Features { field_deadlines, field_options, transactions, client_durability })
+    Ok(Features { field_deadlines, field_options, transactions, functions, own_commands })
 }
 
-fn is_in(part: &[u8], text: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+/// A server that was started again has forgotten what EVALSHA may call.
+fn load_scripts(connection: &mut Connection) -> Outcome<()> {
+    for (source, digest) in SCRIPTS {
+        let reply = connection.must_run(&["SCRIPT", "LOAD", source])?;
+        if reply != Reply::Bulk(digest.into()) {
+            return Err(Trouble::Wrong(format!("SCRIPT LOAD said {reply}, and the digest is {digest}")));
+        }
+    }
+    Ok(())
 }

@@ -6,11 +6,19 @@ use std::sync::Arc;
 
 use wire::Reply;
 
-use crate::model::{Deadline, Entry, Field, Place, State, Value, int};
+use crate::indexes;
+use crate::model::{DEFINITIONS, Deadline, Entry, Field, Place, State, Value, int};
+use crate::request::command;
 
 impl State {
     /// Changes the state as the server must, and returns the reply it must give: `None` if that cannot be known.
     pub(crate) fn apply(&mut self, db: u32, args: &[Vec<u8>], sent_ms: i64) -> Option<Reply> {
+        match args[0].as_slice() {
+            b"EVAL" | b"EVALSHA" => return self.run_script(db, args, sent_ms),
+            b"FCALL" => return self.run_function(db, args, sent_ms),
+            b"FUNCTION" => return Some(self.change_functions(args)),
+            _ => {}
+        }
         let mut call = Call { state: self, db, key: args.get(1).map_or(&b""[..], |key| key), sent_ms };
         let rest = args.get(2..).unwrap_or(&[]);
         let name = std::str::from_utf8(&args[0]).expect("command names are ASCII");
@@ -41,12 +49,28 @@ impl State {
             "HDEL" => call.hdel(rest),
             "HINCRBY" => call.hincrby(rest),
             "HINCRBYFLOAT" => call.hincrbyfloat(rest),
+            "HCAS" => call.hcas(rest),
             "HSETEX" => call.hsetex(rest),
             "HGETDEL" => call.hgetdel(rest),
             "HPEXPIREAT" => call.expire_fields(Some(Deadline::at(int(&rest[0]))), &rest[1..]),
             "HEXPIRE" => call.expire_fields(Some(Deadline::within(sent_ms, int(&rest[0]) * 1000)), &rest[1..]),
             "HPERSIST" => call.expire_fields(None, rest),
             "HPEXPIRETIME" => return call.field_deadline_if_exact(rest),
+            "ZSCORE" => {
+                let score = call.scores().and_then(|scores| scores.get(&rest[0]));
+                bulk_or_nil(score.map(|score| score.to_string().into_bytes()))
+            }
+            "ZADD" => call.zadd(rest),
+            "ZINCRBY" => call.zincrby(rest),
+            "ZREM" => call.zrem(rest),
+            "ZPOPMIN" => call.zpopmin(rest),
+            "ZREMRANGEBYRANK" => call.zremrangebyrank(rest),
+            "ZRANGESTORE" => call.zrangestore(rest),
+            "IDX.CREATE" => {
+                call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
+                ok()
+            }
+            "IDX.DROP" => Reply::Integer(call.take_at(DEFINITIONS, &args[1]).is_some().into()),
             "DEL" | "UNLINK" => call.del(&args[1..]),
             "PEXPIREAT" => call.expire(Some(Deadline::at(int(&rest[0])))),
             "EXPIRE" => call.expire(Some(Deadline::within(sent_ms, int(&rest[0]) * 1000))),
@@ -70,27 +94,32 @@ impl State {
 }
 
 /// One command on its way through the model: where it acts and when it was sent.
-struct Call<'a> {
-    state: &'a mut State,
-    db: u32,
-    key: &'a [u8],
-    sent_ms: i64,
+pub(crate) struct Call<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) db: u32,
+    pub(crate) key: &'a [u8],
+    pub(crate) sent_ms: i64,
 }
 
 impl Call<'_> {
-    fn entry(&self) -> Option<&Entry> {
+    /// The same call for a while, so that a part of it can be another.
+    pub(crate) fn reborrow(&mut self) -> Call<'_> {
+        Call { state: self.state, db: self.db, key: self.key, sent_ms: self.sent_ms }
+    }
+
+    pub(crate) fn entry(&self) -> Option<&Entry> {
         self.state.get(self.db, self.key)
     }
 
-    fn entry_mut(&mut self) -> Option<&mut Entry> {
+    pub(crate) fn entry_mut(&mut self) -> Option<&mut Entry> {
         self.state.entry_mut(self.db, self.key)
     }
 
-    fn put(&mut self, entry: Entry) {
+    pub(crate) fn put(&mut self, entry: Entry) {
         self.state.entries.insert(Place::new(self.db, self.key), Arc::new(entry));
     }
 
-    fn take(&mut self) -> Option<Entry> {
+    pub(crate) fn take(&mut self) -> Option<Entry> {
         self.take_at(self.db, self.key)
     }
 
@@ -103,7 +132,7 @@ impl Call<'_> {
     fn string(&self) -> Option<&Vec<u8>> {
         self.entry().map(|entry| match &entry.value {
             Value::String(bytes) => bytes,
-            Value::Hash(_) => panic!("a string command on a hash"),
+            _ => panic!("a string command on another type"),
         })
     }
 
@@ -114,7 +143,7 @@ impl Call<'_> {
         }
         match &mut self.entry_mut().expect("it was just put").value {
             Value::String(bytes) => bytes,
-            Value::Hash(_) => panic!("a string command on a hash"),
+            _ => panic!("a string command on another type"),
         }
     }
 
@@ -243,7 +272,7 @@ impl Call<'_> {
     fn fields(&self) -> Option<&BTreeMap<Vec<u8>, Field>> {
         self.entry().map(|entry| match &entry.value {
             Value::Hash(fields) => fields,
-            Value::String(_) => panic!("a hash command on a string"),
+            _ => panic!("a hash command on another type"),
         })
     }
 
@@ -258,7 +287,7 @@ impl Call<'_> {
         }
         match &mut self.entry_mut().expect("it was just put").value {
             Value::Hash(fields) => fields,
-            Value::String(_) => panic!("a hash command on a string"),
+            _ => panic!("a hash command on another type"),
         }
     }
 
@@ -292,6 +321,59 @@ impl Call<'_> {
         let gone = before - fields.len();
         self.drop_if_empty();
         Reply::Integer(gone as i64)
+    }
+
+    /// `HCAS key field expected new`, or conditions and changes:
+    /// `HCAS key [IF n field value …] [ABSENT n field …] [SET n field value …] [DEL n field …] [PXAT ms | PERSIST]`
+    fn hcas(&mut self, rest: &[Vec<u8>]) -> Reply {
+        if let [field, expected, new] = rest {
+            return self.hcas(&command(&[&"IF", &"1", field, expected, &"SET", &"1", field, new]));
+        }
+        let (mut holds, mut set, mut del, mut deadline) = (true, Vec::new(), Vec::new(), None);
+        let mut words = rest;
+        while let Some((word, after)) = words.split_first() {
+            let counted = |width: usize| after[1..].split_at(int(&after[0]) as usize * width);
+            words = match word.as_slice() {
+                b"IF" => {
+                    let (pairs, after) = counted(2);
+                    let has = |pair: &[Vec<u8>]| self.field(&pair[0]).is_some_and(|field| field.value == pair[1]);
+                    holds &= pairs.chunks(2).all(has);
+                    after
+                }
+                b"ABSENT" => {
+                    let (names, after) = counted(1);
+                    holds &= names.iter().all(|name| self.field(name).is_none());
+                    after
+                }
+                b"SET" => {
+                    let (pairs, after) = counted(2);
+                    set.extend_from_slice(pairs);
+                    after
+                }
+                b"DEL" => {
+                    let (names, after) = counted(1);
+                    del.extend_from_slice(names);
+                    after
+                }
+                b"PXAT" => {
+                    deadline = Some(Some(Deadline::at(int(&after[0]))));
+                    &after[1..]
+                }
+                b"PERSIST" => {
+                    deadline = Some(None);
+                    after
+                }
+                other => panic!("the model does not know HCAS's {}", wire::quote(other)),
+            };
+        }
+        if holds {
+            self.hset(&set);
+            self.hdel(&del);
+            if let (Some(entry), Some(deadline)) = (self.entry_mut(), deadline) {
+                entry.deadline = deadline;
+            }
+        }
+        Reply::Integer(holds.into())
     }
 
     fn hincrby(&mut self, rest: &[Vec<u8>]) -> Reply {
@@ -443,7 +525,7 @@ fn string_entry(bytes: Vec<u8>) -> Entry {
 fn into_string(entry: Entry) -> Vec<u8> {
     match entry.value {
         Value::String(bytes) => bytes,
-        Value::Hash(_) => panic!("a string command on a hash"),
+        _ => panic!("a string command on another type"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection to a server that may die at any moment. Tells a dead server from a wrong one.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -75,13 +75,11 @@ impl Connection {
         }
     }
 
-    fn explain(&mut self, e: io::Error) -> Trouble {
+    fn explain(&self, e: io::Error) -> Trouble {
         use io::ErrorKind::*;
         match e.kind() {
             ConnectionReset | BrokenPipe | UnexpectedEof | ConnectionAborted | NotConnected => Trouble::Closed,
             WouldBlock | TimedOut => Trouble::Wrong(format!("no reply for {REPLY_DEADLINE:?}")),
-            // The line that the server was writing when it died has no end.
-            InvalidData if self.socket.fill_buf().is_ok_and(<[u8]>::is_empty) => Trouble::Closed,
             _ => Trouble::Wrong(e.to_string()),
         }
     }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::author::Owner;
 use crate::client::Client;
-use crate::model::{CLOCK_SLACK_MS, Deadline, Entry, Place, State, Value};
+use crate::indexes;
+use crate::model::{CLOCK_SLACK_MS, DEFINITIONS, Deadline, Entry, Place, State, Value};
 use crate::observe::{Window, World};
 use crate::request::excerpt;
 use crate::shared::{PREFIX, Shared};
@@ -35,10 +36,16 @@ impl Ledger {
         Ledger { clients: (0..clients).map(Client::new).collect(), shared: Shared::new(), flushing: false }
     }
 
-    /// Forgets all keys: an empty directory, or FLUSHALL.
+    /// Forgets everything: an empty directory.
     pub(crate) fn reset(&mut self) {
+        self.flush();
+        self.clients.iter_mut().for_each(|client| client.acknowledged = State::default());
+    }
+
+    /// Forgets all keys: FLUSHALL, which leaves definitions.
+    pub(crate) fn flush(&mut self) {
         for client in &mut self.clients {
-            client.acknowledged = State::default();
+            client.acknowledged.entries.retain(|place, _| place.db == DEFINITIONS);
             client.in_flight.clear();
         }
         self.shared.reset();
@@ -47,10 +54,11 @@ impl Ledger {
 
     /// Compares the ledger with the world. What was uncertain until now is as it was found from now on.
     pub(crate) fn check(&mut self, world: World) -> Result<Checked, String> {
-        let World { state, window } = world;
-        let keys = state.entries.len();
-        if self.flushing && state.entries.is_empty() {
-            self.reset();
+        let World { state, indexed, window } = world;
+        indexes::check(&state, &indexed)?;
+        let keys = state.entries.keys().filter(|place| place.db != DEFINITIONS).count();
+        if self.flushing && keys == 0 {
+            self.flush();
         }
         self.flushing = false;
         let mut found = Found::sort(state, self.clients.len())?;
@@ -82,7 +90,7 @@ impl Found {
             }
             match Owner::of(place.db, &place.key).and_then(|owner| found.owned.get_mut(owner)) {
                 Some(owned) => owned.entries.insert(place, entry),
-                None => return Err(format!("a key that nobody wrote: {}", describe(&place, None, Some(&entry)))),
+                None => return Err(format!("a key that no client wrote: {}", describe(&place, None, Some(&entry)))),
             };
         }
         Ok(found)
@@ -130,6 +138,8 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
             deadlines_agree(expected.deadline, found.deadline, window)
                 && match (&expected.value, &found.value) {
                     (Value::String(expected), Value::String(found)) => expected == found,
+                    (Value::Scores(expected), Value::Scores(found)) => expected == found,
+                    (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
                             && expected.iter().all(|(name, expected)| match found.get(name) {
@@ -166,7 +176,7 @@ impl Window {
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
         let fields_may_be_gone = match &entry.value {
-            Value::String(_) => false,
+            Value::String(_) | Value::Scores(_) | Value::Definition(_) => false,
             Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
         };
         fields_may_be_gone || self.may_be_past(entry.deadline)
@@ -226,7 +236,7 @@ fn describe(place: &Place, expected: Option<&Entry>, found: Option<&Entry>) -> S
 fn fields(entry: Option<&Entry>) -> Option<&BTreeMap<Vec<u8>, crate::model::Field>> {
     match &entry?.value {
         Value::Hash(fields) => Some(fields),
-        Value::String(_) => None,
+        _ => None,
     }
 }
 
@@ -239,6 +249,11 @@ fn show(entry: Option<&Entry>) -> String {
                 fields.iter().take(6).map(|(name, field)| format!(" {}={}", excerpt(name), excerpt(&field.value)));
             format!("hash of {}:{}", fields.len(), shown.collect::<String>())
         }
+        Value::Scores(scores) => {
+            let shown = scores.iter().take(6).map(|(member, score)| format!(" {}={score}", excerpt(member)));
+            format!("sorted set of {}:{}", scores.len(), shown.collect::<String>())
+        }
+        Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };
     format!("{value}{}", show_deadline(entry.deadline))
 }
@@ -261,6 +276,7 @@ fn show_deadline(deadline: Option<Deadline>) -> String {
 mod tests {
     use super::*;
     use crate::request::{Request, command};
+    use crate::scripts;
 
     /// A client with these requests acknowledged and those in flight.
     fn client(acknowledged: &[&str], in_flight: &[&str]) -> Client {
@@ -345,9 +361,100 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_nobody_wrote_is_found() {
+    fn scores_are_kept_to_the_last_bit() {
+        check(client(&["ZADD c0:z 1.25 m 2 n"], &[]), &["ZADD c0:z 2 n 1.25 m"], Some(0));
+        check(client(&["ZADD c0:z 1.25 m 2 n"], &[]), &["ZADD c0:z 1.25 m"], None);
+        check(client(&["ZADD c0:z 1.25 m"], &[]), &["ZADD c0:z 1.5 m"], None);
+        check(client(&["ZADD c0:z 1.25 m", "ZINCRBY c0:z 0.25 m"], &[]), &["ZADD c0:z 1.5 m"], Some(0));
+        check(client(&["ZADD c0:z 1 m 2 n", "ZPOPMIN c0:z 1"], &[]), &["ZADD c0:z 2 n"], Some(0));
+        check(client(&["ZADD c0:z 1 m 2 n", "ZPOPMIN c0:z 1"], &[]), &["ZADD c0:z 1 m 2 n"], None);
+        check(client(&["ZADD c0:z 1 m"], &["ZREM c0:z m"]), &[], Some(1));
+        check(client(&["ZADD c0:z 1 m 2 n"], &["ZRANGESTORE c0:y c0:z 0 0"]), &["ZADD c0:z 1 m 2 n"], Some(0));
+        check(client(&["ZADD c0:z 1 m"], &[]), &["SET c0:z 1"], None);
+    }
+
+    #[test]
+    fn a_compare_and_swap_is_whole_and_was_due() {
+        let hash = "HSET c0:h f 1 g 1";
+        check(client(&[hash, "HCAS c0:h f 1 2"], &[]), &["HSET c0:h f 2 g 1"], Some(0));
+        check(client(&[hash, "HCAS c0:h f 1 2"], &[]), &[hash], None);
+        check(client(&[hash, "HCAS c0:h f 7 2"], &[]), &["HSET c0:h f 2 g 1"], None);
+        let flight = || client(&[hash], &["HCAS c0:h IF 1 f 1 SET 1 f 2 DEL 1 g PXAT 200000"]);
+        check(flight(), &[hash], Some(0));
+        check(flight(), &["HSET c0:h f 2", "PEXPIREAT c0:h 200000"], Some(1));
+        check(flight(), &["HSET c0:h f 2"], None);
+        check(flight(), &["HSET c0:h f 2 g 1", "PEXPIREAT c0:h 200000"], None);
+    }
+
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn a_script_or_function_is_whole_or_absent() {
+        let commands = [words("SET c0:a 1"), words("ZADD c0:z 1 m")];
+        let library = command(&[&"FUNCTION", &"LOAD", &"REPLACE", &scripts::library("c0_library_0", "<1>")]);
+        for call in [
+            scripts::call_batch(false, &commands),
+            scripts::call_batch(true, &commands),
+            scripts::call_library("c0_library_0", &commands),
+        ] {
+            let flight = || {
+                let mut client = client(&[], &[]);
+                client.acknowledged.apply(0, &library, 0);
+                client.in_flight = [Request::new(0, call.clone())].into();
+                client
+            };
+            for (lines, expected) in [
+                (&[][..], Some(0)),
+                (&["SET c0:a 1", "ZADD c0:z 1 m"], Some(1)),
+                (&["SET c0:a 1"], None),
+                (&["ZADD c0:z 1 m"], None),
+            ] {
+                let mut found = state(lines);
+                found.apply(0, &library, 0);
+                assert_eq!(applied(&flight(), &found, WINDOW).ok(), expected, "{lines:?}");
+            }
+        }
+        let pair = || {
+            let mut client = client(&[], &[]);
+            client.in_flight = [Request::new(0, scripts::call_pair(false, "c0:a", "c0:h", b"1", "f"))].into();
+            client
+        };
+        check(pair(), &["SET c0:a 1", "HSET c0:h paired 1 f 1"], Some(1));
+        check(pair(), &["SET c0:a 1"], None);
+    }
+
+    #[test]
+    fn definitions_outlive_a_flush_and_nothing_else() {
+        let library = |mark| command(&[&"FUNCTION", &"LOAD", &"REPLACE", &scripts::library("c0_library_0", mark)]);
+        let with = |definitions: &[&[Vec<u8>]]| {
+            let mut state = State::default();
+            definitions.iter().for_each(|definition| drop(state.apply(0, definition, 0)));
+            World { state, indexed: Vec::new(), window: WINDOW }
+        };
+        let ledger = || {
+            let mut client = client(&["SET c0:a 1", "IDX.CREATE c0:index:0 PREFIX 1 c0:key: FIELD f"], &[]);
+            client.acknowledged.apply(0, &library("<2>"), 0);
+            Ledger { flushing: true, clients: vec![client], ..Ledger::new(0) }
+        };
+        let index = words("IDX.CREATE c0:index:0 PREFIX 1 c0:key: FIELD f");
+        assert!(ledger().check(with(&[&index, &library("<2>")])).is_ok());
+        for wrong in [
+            with(&[]),
+            with(&[&index]),
+            with(&[&library("<2>")]),
+            with(&[&index, &library("<1>")]),
+            with(&[&words("IDX.CREATE c0:index:0 PREFIX 1 c0:key: FIELD g"), &library("<2>")]),
+        ] {
+            assert!(ledger().check(wrong).is_err());
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_client_wrote_is_found() {
         let mut ledger = Ledger::new(1);
-        let mut world = World { state: State::default(), window: WINDOW };
+        let mut world = World { state: State::default(), indexed: Vec::new(), window: WINDOW };
         world.state.apply(0, &command(&[&"SET", &"stray", &"1"]), 0);
         let failure = ledger.check(world).err().expect("a failure");
         assert!(failure.contains("stray"), "{failure}");
@@ -357,7 +464,7 @@ mod tests {
     fn a_flush_in_flight_leaves_all_or_nothing() {
         let flushing =
             || Ledger { flushing: true, clients: vec![client(&["SET c0:a 1", "SET c0:b 2"], &[])], ..Ledger::new(0) };
-        let world = |lines: &[&str]| World { state: state(lines), window: WINDOW };
+        let world = |lines: &[&str]| World { state: state(lines), indexed: Vec::new(), window: WINDOW };
         assert!(flushing().check(world(&[])).is_ok());
         assert!(flushing().check(world(&["SET c0:a 1", "SET c0:b 2"])).is_ok());
         assert!(flushing().check(world(&["SET c0:a 1"])).is_err());

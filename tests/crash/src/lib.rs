@@ -4,8 +4,8 @@
 //!
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
-//! `commands` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
-//! `shared` for what all clients write.
+//! `commands`, `scores` and `scripts` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
+//! `shared` for what all clients write and `indexes` for what an index must hold.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod author;
 mod client;
 mod commands;
 mod connection;
+mod indexes;
 mod ledger;
 mod model;
 mod moment;
@@ -20,6 +21,8 @@ mod observe;
 mod request;
 mod round;
 mod run;
+mod scores;
+mod scripts;
 mod server;
 mod shared;
 mod workload;

@@ -29,7 +29,13 @@ pub(crate) struct Entry {
 pub(crate) enum Value {
     String(Vec<u8>),
     Hash(BTreeMap<Vec<u8>, Field>),
+    Scores(BTreeMap<Vec<u8>, f64>),
+    /// Of an index or a library of functions. These have a place too, though not in a database.
+    Definition(Vec<u8>),
 }
+
+/// Where definitions are. FLUSHALL leaves them.
+pub(crate) const DEFINITIONS: u32 = u32::MAX;
 
 #[derive(Clone, PartialEq)]
 pub(crate) struct Field {
@@ -103,14 +109,24 @@ impl State {
     fn field_mut(&mut self, db: u32, key: &[u8], field: &[u8]) -> Option<&mut Field> {
         match &mut self.entry_mut(db, key)?.value {
             Value::Hash(fields) => fields.get_mut(field),
-            Value::String(_) => None,
+            _ => None,
         }
+    }
+
+    pub(crate) fn define(&mut self, name: &[u8], definition: Vec<u8>) {
+        let entry = Entry { value: Value::Definition(definition), deadline: None };
+        self.entries.insert(Place::new(DEFINITIONS, name), Arc::new(entry));
     }
 }
 
 /// Reads a number that the load wrote.
 pub(crate) fn int(digits: &[u8]) -> i64 {
     parse_int(digits).unwrap_or_else(|| panic!("{} is no integer", wire::quote(digits)))
+}
+
+/// A finite number, as a score or in a field.
+pub(crate) fn parse_score(digits: &[u8]) -> Option<f64> {
+    std::str::from_utf8(digits).ok()?.parse().ok().filter(|score: &f64| score.is_finite())
 }
 
 /// A number in the one form that Redis takes: without a plus or leading zeros.

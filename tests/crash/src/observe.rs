@@ -1,18 +1,22 @@
-//! Reads all that a server holds: every key of every database, with value and deadlines.
+//! Reads all that a server holds: every key of every database, with value and deadlines, every library of functions, and
+//! every index with what it gives.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::Reply;
 
-use crate::author::DATABASES;
+use crate::author::{DATABASES, Features};
 use crate::connection::{Connection, Outcome, Trouble, accepted};
-use crate::model::{Deadline, Entry, Field, Place, State, Value};
+use crate::indexes::{self, Indexed};
+use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
 use crate::request::{Command, command, encode, now_ms};
 
 /// What a server holds, and when it was asked.
 pub(crate) struct World {
     pub(crate) state: State,
+    /// What each index gave in each database.
+    pub(crate) indexed: Vec<Indexed>,
     pub(crate) window: Window,
 }
 
@@ -23,22 +27,33 @@ pub(crate) struct Window {
     pub(crate) to_ms: i64,
 }
 
-pub(crate) fn observe(connection: &mut Connection, field_deadlines: bool) -> Outcome<World> {
+pub(crate) fn observe(connection: &mut Connection, features: Features) -> Outcome<World> {
     let from_ms = now_ms();
-    let mut state = State::default();
+    let (mut state, mut indexed) = (State::default(), Vec::new());
+    if features.functions {
+        read_libraries(connection, &mut state)?;
+    }
+    let indexes = if features.own_commands { read_indexes(connection, &mut state)? } else { Vec::new() };
     for db in 0..DATABASES {
         connection.must_run(&["SELECT", &db.to_string()])?;
         let keys = texts(connection.must_run(&["KEYS", "*"])?)?;
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            for (key, entry) in keys.iter().zip(read_entries(connection, keys, field_deadlines)?) {
+            for (key, entry) in keys.iter().zip(read_entries(connection, keys, features.field_deadlines)?) {
                 if let Some(entry) = entry {
                     state.entries.insert(Place::new(db, key), Arc::new(entry));
                 }
             }
         }
+        for name in &indexes {
+            let entries = texts(connection.must_run(&[b"ZRANGE", name.as_slice(), b"0", b"-1", b"WITHSCORES"])?)?;
+            let Value::Scores(scores) = scores(&entries)? else { unreachable!("scores are scores") };
+            // In the order in which they came.
+            let entries = entries.chunks(2).map(|pair| (pair[0].clone(), scores[&pair[0]])).collect();
+            indexed.push(Indexed { db, name: name.clone(), entries });
+        }
     }
     connection.must_run(&["SELECT", "0"])?;
-    Ok(World { state, window: Window { from_ms, to_ms: now_ms() } })
+    Ok(World { state, indexed, window: Window { from_ms, to_ms: now_ms() } })
 }
 
 const KEYS_AT_ONCE: usize = 500;
@@ -47,17 +62,20 @@ const KEYS_AT_ONCE: usize = 500;
 fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: bool) -> Outcome<Vec<Option<Entry>>> {
     let types = run_all(connection, keys.iter().map(|key| command(&[&"TYPE", key])))?;
     let deadlines = run_all(connection, keys.iter().map(|key| command(&[&"PEXPIRETIME", key])))?;
-    let names = types.iter().map(|kind| match kind {
-        Reply::Simple(kind) if kind == b"hash" => "HGETALL",
-        _ => "GET",
+    let reads = keys.iter().zip(&types).map(|(key, kind)| match kind {
+        Reply::Simple(kind) if kind == b"hash" => command(&[&"HGETALL", key]),
+        Reply::Simple(kind) if kind == b"zset" => command(&[&"ZRANGE", key, &"0", &"-1", &"WITHSCORES"]),
+        _ => command(&[&"GET", key]),
     });
-    let values = run_all(connection, keys.iter().zip(names).map(|(key, name)| command(&[&name, key])))?;
+    let values = run_all(connection, reads)?;
 
     let mut entries = Vec::new();
-    for (value, deadline) in values.into_iter().zip(deadlines) {
+    for ((value, kind), deadline) in values.into_iter().zip(types).zip(deadlines) {
         let value = match value {
             Reply::Bulk(bytes) => Some(Value::String(bytes)),
-            Reply::Array(_) => Some(texts(value)?).filter(|texts| !texts.is_empty()).map(hash),
+            Reply::Array(items) if items.is_empty() => None,
+            Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
+            Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,
         };
         entries.push(value.map(|value| Entry { value, deadline: deadline_of(&deadline) }));
@@ -98,6 +116,37 @@ fn read_field_deadlines(connection: &mut Connection, keys: &[Vec<u8>], entries: 
     Ok(())
 }
 
+/// The libraries of functions, as they were loaded.
+fn read_libraries(connection: &mut Connection, state: &mut State) -> Outcome<()> {
+    let libraries = connection.must_run(&["FUNCTION", "LIST", "WITHCODE"])?;
+    for library in libraries.items() {
+        let (name, code) = (part(library, b"library_name")?, part(library, b"library_code")?);
+        state.define(name.bytes(), code.bytes().to_vec());
+    }
+    Ok(())
+}
+
+/// The indexes that clients have made; their names.
+fn read_indexes(connection: &mut Connection, state: &mut State) -> Outcome<Vec<Vec<u8>>> {
+    let mut names = texts(connection.must_run(&["IDX.LIST"])?)?;
+    // The one that every server has by default covers no record of the load.
+    names.retain(|name| name != b"idx:updated_at");
+    for name in &names {
+        let info = connection.must_run(&[b"IDX.INFO", name.as_slice()])?;
+        let (prefixes, field) = (part(&info, b"prefixes")?, part(&info, b"field")?);
+        state.define(name, indexes::definition(prefixes.items()[0].bytes(), field.bytes()));
+    }
+    Ok(names)
+}
+
+/// What stands behind a name in a map, which RESP2 has as an array.
+fn part<'a>(map: &'a Reply, name: &[u8]) -> Outcome<&'a Reply> {
+    let found = map.items().chunks(2).find(|pair| pair[0] == Reply::Bulk(name.to_vec()));
+    found
+        .map(|pair| &pair[1])
+        .ok_or_else(|| Trouble::Wrong(format!("{} has no {}", map.excerpt(), String::from_utf8_lossy(name))))
+}
+
 /// Sends all commands in one write, so there must not be too many.
 fn run_all(connection: &mut Connection, commands: impl Iterator<Item = Command>) -> Outcome<Vec<Reply>> {
     let mut bytes = Vec::new();
@@ -113,6 +162,16 @@ fn hash(texts: Vec<Vec<u8>>) -> Value {
         fields.insert(name, Field { value, deadline: None });
     }
     Value::Hash(fields)
+}
+
+fn scores(texts: &[Vec<u8>]) -> Outcome<Value> {
+    let mut scores = BTreeMap::new();
+    for pair in texts.chunks(2) {
+        let score = parse_score(&pair[1]);
+        let score = score.ok_or_else(|| Trouble::Wrong(format!("{} is no score", wire::quote(&pair[1]))))?;
+        scores.insert(pair[0].clone(), score);
+    }
+    Ok(Value::Scores(scores))
 }
 
 fn deadline_of(reply: &Reply) -> Option<Deadline> {

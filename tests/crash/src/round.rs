@@ -7,7 +7,7 @@ use crate::Plan;
 pub(crate) struct Round {
     /// Begin with an empty directory.
     pub(crate) fresh: bool,
-    /// Starts that are killed before they are of use to anybody.
+    /// Starts that are killed before a client connects.
     pub(crate) starts_killed: Vec<KillAtStart>,
     /// When writes are synced: a value of `appendfsync`.
     pub(crate) policy: &'static str,

@@ -42,7 +42,7 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     }
     run.finish().map_err(|what| Failure { seed: plan.seed, round: plan.rounds + 1, what, dir: work.clone() })?;
     println!("{}", run.summary());
-    // What cannot be removed is in nobody's way.
+    // A directory that cannot be removed does no harm.
     let _ = fs::remove_dir_all(work);
     Ok(())
 }
@@ -146,7 +146,7 @@ impl Run<'_> {
     }
 
     fn check(&mut self, server: &Server) -> Result<Checked, String> {
-        let world = observe(&mut connect(server)?, self.features().field_deadlines);
+        let world = observe(&mut connect(server)?, self.features());
         let checked = self.ledger.check(world.map_err(|trouble| trouble.describe("asked for all it holds"))?)?;
         self.totals.keys += checked.keys;
         self.totals.in_flight += checked.in_flight;
@@ -211,7 +211,7 @@ impl Run<'_> {
         let mut connection = connect(server)?;
         if acknowledged {
             connection.must_run(&["FLUSHALL"]).map_err(|trouble| trouble.describe("FLUSHALL"))?;
-            self.ledger.reset();
+            self.ledger.flush();
             return Ok(());
         }
         let before = file_names(&self.data);

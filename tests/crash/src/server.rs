@@ -192,7 +192,7 @@ impl Drop for Leash {
     }
 }
 
-/// A port where nobody listens, below those that the system gives to outgoing connections: one of the many connections
+/// A free port, below those that the system gives to outgoing connections: one of the many connections
 /// of a test could take it before the server does.
 fn free_address() -> SocketAddr {
     const PORTS: std::ops::Range<u16> = 10_000..20_000;

@@ -10,9 +10,10 @@ use crate::request::{Command, Request, Subject, command, excerpt};
 /// Every shared key starts with this, and lives in database 0.
 pub(crate) const PREFIX: &str = "shared:";
 
-/// The first are strings, the rest fields of one hash.
+/// The first are strings, then come fields of one hash, then members of one sorted set.
 const STRING_COUNTERS: usize = 3;
-pub(crate) const COUNTERS: usize = 6;
+const HASH_COUNTERS: usize = 6;
+pub(crate) const COUNTERS: usize = 8;
 pub(crate) const GROUPS: usize = 2;
 const ACCOUNTS: usize = 4;
 /// Enough keys that they lie in different shards.
@@ -52,12 +53,13 @@ impl Shared {
         Shared { counters: Default::default(), groups: Default::default() }
     }
 
-    /// `INCRBY` or `HINCRBY` on a counter.
+    /// `INCRBY`, `HINCRBY` or `ZINCRBY` on a counter.
     pub(crate) fn add(&self, number: usize, by: i64) -> Request {
         let amount = by.to_string();
         let command = match number {
             ..STRING_COUNTERS => command(&[&"INCRBY", &counter_key(number), &amount]),
-            _ => command(&[&"HINCRBY", &HASH, &counter_field(number), &amount]),
+            STRING_COUNTERS..HASH_COUNTERS => command(&[&"HINCRBY", &HASH, &counter_field(number), &amount]),
+            _ => command(&[&"ZINCRBY", &SCORES, &amount, &counter_field(number)]),
         };
         Request::new(0, command).about(Subject::Counter { number, by })
     }
@@ -192,6 +194,13 @@ fn check_accounts(found: &BTreeMap<Vec<u8>, Arc<Entry>>) -> Result<(), String> {
 fn found_counter(found: &BTreeMap<Vec<u8>, Arc<Entry>>, number: usize) -> Result<i64, String> {
     let text = match number {
         ..STRING_COUNTERS => found_string(found, &counter_key(number)),
+        HASH_COUNTERS.. => match found.get(SCORES.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Scores(scores)) => {
+                let score = scores.get(counter_field(number).as_bytes());
+                return Ok(score.map_or(0, |score| *score as i64));
+            }
+            _ => None,
+        },
         _ => match found.get(HASH.as_bytes()).map(|entry| &entry.value) {
             Some(Value::Hash(fields)) => fields.get(counter_field(number).as_bytes()).map(|f| f.value.as_slice()),
             _ => None,
@@ -206,7 +215,7 @@ fn found_counter(found: &BTreeMap<Vec<u8>, Arc<Entry>>, number: usize) -> Result
 fn found_string<'a>(found: &'a BTreeMap<Vec<u8>, Arc<Entry>>, key: &str) -> Option<&'a [u8]> {
     match &found.get(key.as_bytes())?.value {
         Value::String(bytes) => Some(bytes),
-        Value::Hash(_) => None,
+        _ => None,
     }
 }
 
@@ -215,6 +224,7 @@ fn shown(value: Option<&[u8]>) -> String {
 }
 
 const HASH: &str = "shared:hash";
+const SCORES: &str = "shared:scores";
 
 fn counter_key(number: usize) -> String {
     format!("{PREFIX}counter:{number}")

@@ -5,7 +5,7 @@ use wire::Reply;
 
 use crate::author::Author;
 use crate::model::{Entry, State, Value};
-use crate::request::{Request, Subject, command, now_ms};
+use crate::request::{Command, Request, Subject, command, now_ms};
 use crate::shared::{COUNTERS, GROUPS, Shared};
 
 pub(crate) struct Workload<'a> {
@@ -54,6 +54,11 @@ impl Workload<'_> {
                 vec![self.shared.transfer(self.author.random.below(100), self.author.random.below(50) as i64)]
             }
             17..22 if self.author.features.transactions => vec![self.transaction(ahead)],
+            24..30 => vec![self.script(ahead)],
+            30 => {
+                let definition = self.author.definition(ahead);
+                definition.map(|command| Request::new(0, command)).into_iter().collect()
+            }
             22 if self.author.random.one_in(3) => vec![self.big(ahead)],
             _ => {
                 let db = self.author.database();
@@ -63,13 +68,29 @@ impl Workload<'_> {
     }
 
     fn transaction(&mut self, ahead: &State) -> Request {
-        let (db, mut ahead) = (self.author.database(), ahead.clone());
+        let db = self.author.database();
+        Request { commands: self.several(ahead, db), ..Request::new(db, Vec::new()) }
+    }
+
+    /// Several commands in one script or function.
+    fn script(&mut self, ahead: &State) -> Request {
+        let db = self.author.database();
+        let pair = if self.author.random.one_in(3) { self.author.pair(ahead, db) } else { None };
+        let command = pair.unwrap_or_else(|| {
+            let commands = self.several(ahead, db);
+            self.author.script(ahead, &commands)
+        });
+        Request::new(db, command)
+    }
+
+    fn several(&mut self, ahead: &State, db: u32) -> Vec<Command> {
+        let mut ahead = ahead.clone();
         let commands = (0..2 + self.author.random.below(4)).map(|_| {
             let command = self.author.own(&ahead, db);
             ahead.apply(db, &command, now_ms());
             command
         });
-        Request { commands: commands.collect(), ..Request::new(db, Vec::new()) }
+        commands.collect()
     }
 
     /// Keys and fields that expire within the test. Only commands whose result does not depend on whether the key is
@@ -111,6 +132,6 @@ impl Workload<'_> {
 fn string_len(entry: &Entry) -> usize {
     match &entry.value {
         Value::String(bytes) => bytes.len(),
-        Value::Hash(_) => 0,
+        _ => 0,
     }
 }

@@ -111,7 +111,7 @@ impl Connection {
         self.socket.get_ref().shutdown(std::net::Shutdown::Write).expect("cannot shut down the sending side");
     }
 
-    /// A reply that has arrived and that nobody has read: a transcript must account for every one.
+    /// A reply that has arrived and was not read: a transcript must account for every one.
     #[track_caller]
     pub(crate) fn unread(&mut self) -> Option<Reply> {
         self.flush();

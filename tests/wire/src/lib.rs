@@ -9,6 +9,7 @@
 mod connection;
 mod pattern;
 mod random;
+mod redis;
 mod reply;
 mod server;
 mod session;
@@ -18,6 +19,7 @@ mod transcript;
 
 pub use connection::Connection;
 pub use random::Random;
+pub use redis::Redis;
 pub use reply::Reply;
 pub use server::{Server, binary, free_address, fresh_dir};
 pub use session::{Product, Session};

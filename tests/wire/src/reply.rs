@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io::{self, BufRead};
 
+use redis_protocol::error::RedisProtocolError;
+use redis_protocol::resp2::{self, types::RangeFrame as Frame2};
+use redis_protocol::resp3::{self, types::RangeFrame as Frame3};
+
 use crate::text::quote;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,86 +104,140 @@ impl Reply {
     }
 }
 
+/// Reads a reply, whatever is inside of it. `redis-protocol` reads every frame that has no elements. Of an array, map, set
+/// or push only the first line is read here, and its elements one by one, since frames of the crate lose what a
+/// transcript must see: maps and sets are hash tables there (no order, nothing twice, no arrays for keys), and RESP2's two
+/// nulls are one. It would also begin an array again from its first byte each time that more of it arrives.
 fn read_nested(from: &mut impl BufRead) -> io::Result<Reply> {
-    let line = read_line(from)?;
-    let (kind, rest) = line.split_first().ok_or_else(|| malformed("an empty line"))?;
-    let reply = match kind {
-        b'+' => Reply::Simple(rest.to_vec()),
-        b'-' => Reply::Error(rest.to_vec()),
-        b':' => Reply::Integer(number(rest)?),
-        b'$' => match length(rest)? {
-            Some(len) => Reply::Bulk(read_bulk(from, len)?),
-            None => Reply::NilBulk,
+    let Some(&kind) = from.fill_buf()?.first() else { return Err(cut_off()) };
+    match kind {
+        b'*' => match read_count(from)? {
+            Some(count) => Ok(Reply::Array(read_many(from, count)?)),
+            None => Ok(Reply::NilArray),
         },
-        b'*' => match length(rest)? {
-            Some(len) => Reply::Array(read_many(from, len)?),
-            None => Reply::NilArray,
-        },
-        b'_' if rest.is_empty() => Reply::Null,
-        b'~' => Reply::Set(read_many(from, present(rest)?)?),
-        b'>' => Reply::Push(read_many(from, present(rest)?)?),
+        b'~' => Ok(Reply::Set(read_elements(from)?)),
+        b'>' => Ok(Reply::Push(read_elements(from)?)),
         b'%' => {
-            let mut entries = Vec::new();
-            for _ in 0..present(rest)? {
-                entries.push((read_nested(from)?, read_nested(from)?));
-            }
-            Reply::Map(entries)
+            let count = read_count(from)?.ok_or_else(|| malformed("a map of -1 entries"))?;
+            let entries = (0..count).map(|_| Ok((read_nested(from)?, read_nested(from)?)));
+            Ok(Reply::Map(entries.collect::<io::Result<_>>()?))
         }
-        b',' => Reply::Double(ascii(rest)?),
-        b'#' if rest == b"t" => Reply::Boolean(true),
-        b'#' if rest == b"f" => Reply::Boolean(false),
-        b'(' => Reply::BigNumber(ascii(rest)?),
-        b'=' => {
-            let mut bytes = read_bulk(from, present(rest)?)?;
-            if bytes.get(3) != Some(&b':') {
-                return Err(malformed("a verbatim string without its format"));
-            }
-            let text = bytes.split_off(4);
-            Reply::Verbatim { format: ascii(&bytes[..3])?, text }
-        }
-        _ => {
-            return Err(malformed(&format!("a reply that starts with {}", quote(&line))));
-        }
-    };
-    Ok(reply)
+        b'+' | b'-' | b':' | b'$' => read_resp2(from),
+        _ => read_resp3(from),
+    }
 }
 
-fn read_line(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_elements(from: &mut impl BufRead) -> io::Result<Vec<Reply>> {
+    let count = read_count(from)?.ok_or_else(|| malformed("a set or push of -1 elements"))?;
+    read_many(from, count)
+}
+
+fn read_many(from: &mut impl BufRead, count: usize) -> io::Result<Vec<Reply>> {
+    (0..count).map(|_| read_nested(from)).collect()
+}
+
+/// How many elements the first line announces; `None` for -1.
+fn read_count(from: &mut impl BufRead) -> io::Result<Option<usize>> {
     let mut line = Vec::new();
     from.read_until(b'\n', &mut line)?;
-    match line.strip_suffix(b"\r\n") {
-        Some(content) => Ok(content.to_vec()),
-        None => Err(malformed(&format!("a line without \\r\\n: {}", quote(&line)))),
+    if !line.ends_with(b"\n") {
+        return Err(cut_off());
+    }
+    let digits = line[1..].strip_suffix(b"\r\n").and_then(|digits| str::from_utf8(digits).ok());
+    match digits {
+        Some("-1") => Ok(None),
+        digits => digits
+            .and_then(|digits| digits.parse().ok())
+            .map(Some)
+            .ok_or_else(|| malformed(&format!("{} for a number of elements", quote(&line)))),
     }
 }
 
-fn read_bulk(from: &mut impl BufRead, len: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; len + 2];
-    from.read_exact(&mut bytes)?;
-    if !bytes.ends_with(b"\r\n") {
-        return Err(malformed("a bulk string without its closing \\r\\n"));
-    }
-    bytes.truncate(len);
-    Ok(bytes)
-}
-
-fn read_many(from: &mut impl BufRead, len: usize) -> io::Result<Vec<Reply>> {
-    (0..len).map(|_| read_nested(from)).collect()
-}
-
-fn length(digits: &[u8]) -> io::Result<Option<usize>> {
-    match number(digits)? {
-        -1 => Ok(None),
-        len => usize::try_from(len).map(Some).map_err(|_| malformed("a negative length")),
+fn read_resp2(from: &mut impl BufRead) -> io::Result<Reply> {
+    let (frame, bytes) = read_frame(from, resp2::decode::decode_range)?;
+    match frame {
+        Frame2::SimpleString((start, end)) => Ok(Reply::Simple(line(&bytes[start..end])?)),
+        Frame2::Error((start, end)) => Ok(Reply::Error(line(&bytes[start..end])?)),
+        Frame2::Integer(number) => Ok(Reply::Integer(number)),
+        Frame2::BulkString((start, end)) => Ok(Reply::Bulk(blob(&bytes, start, end)?)),
+        Frame2::Null => Ok(Reply::NilBulk),
+        Frame2::Array(_) => unreachable!("arrays are read element by element"),
     }
 }
 
-fn present(digits: &[u8]) -> io::Result<usize> {
-    length(digits)?.ok_or_else(|| malformed("a length of -1 where RESP3 has none"))
+fn read_resp3(from: &mut impl BufRead) -> io::Result<Reply> {
+    let (frame, bytes) = read_frame(from, resp3::decode::complete::decode_range)?;
+    match frame {
+        // The frame would keep anything between `_` and the end of the line to itself.
+        Frame3::Null if bytes == b"_\r\n" => Ok(Reply::Null),
+        // The frame has the number; transcripts compare the digits.
+        Frame3::Double { .. } => Ok(Reply::Double(ascii(&bytes[1..bytes.len() - 2])?)),
+        Frame3::Boolean { data, .. } => Ok(Reply::Boolean(data)),
+        Frame3::BigNumber { data: (start, end), .. } => Ok(Reply::BigNumber(ascii(&bytes[start..end])?)),
+        Frame3::VerbatimString { data: (start, end), .. } => {
+            // The frame takes any byte for the colon.
+            let (format, text) = (ascii(&bytes[start - 4..start])?, blob(&bytes, start, end)?);
+            let format = format.strip_suffix(':').ok_or_else(|| malformed("a verbatim string without its format"))?;
+            Ok(Reply::Verbatim { format: format.to_string(), text })
+        }
+        // Attributes too: what sends them is compared as raw bytes.
+        _ => Err(malformed(&format!("a reply that starts with {}", quote(&bytes)))),
+    }
 }
 
-fn number(digits: &[u8]) -> io::Result<i64> {
-    ascii(digits)?.parse().map_err(|_| malformed(&format!("{} for a number", quote(digits))))
+/// A decoder of `redis-protocol`: a frame and its length, or nothing while it is not all there.
+type Decode<F> = fn(&[u8]) -> Result<Option<(F, usize)>, RedisProtocolError>;
+
+/// One frame, and its bytes. Takes no byte that follows it.
+fn read_frame<F>(from: &mut impl BufRead, decode: Decode<F>) -> io::Result<(F, Vec<u8>)> {
+    // What came of a frame that is longer than the buffer of `from`, or arrives in pieces.
+    let mut begun = Vec::new();
+    loop {
+        let arrived = from.fill_buf()?;
+        if arrived.is_empty() {
+            return Err(cut_off());
+        }
+        let (before, count) = (begun.len(), arrived.len());
+        let bytes = if begun.is_empty() {
+            arrived
+        } else {
+            begun.extend_from_slice(arrived);
+            &begun
+        };
+        match decode(bytes) {
+            Ok(Some((frame, length))) => {
+                let bytes = bytes[..length].to_vec();
+                from.consume(length - before);
+                return Ok((frame, bytes));
+            }
+            Ok(None) if begun.is_empty() => begun.extend_from_slice(arrived),
+            Ok(None) => {}
+            Err(error) => {
+                let start = quote(&bytes[..bytes.len().min(EXCERPT_BYTES)]);
+                return Err(malformed(&format!("{start}, where {}", error.details())));
+            }
+        }
+        from.consume(count);
+    }
+}
+
+/// How much of a malformed reply is shown.
+const EXCERPT_BYTES: usize = 100;
+
+/// The text of a frame that is one line: `redis-protocol` ends it at `\r\n` and leaves either byte alone inside of it.
+fn line(text: &[u8]) -> io::Result<Vec<u8>> {
+    match text.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+        true => Err(malformed(&format!("{} in one line", quote(text)))),
+        false => Ok(text.to_vec()),
+    }
+}
+
+/// The content of a frame that announces its length: `redis-protocol` takes any two bytes for its end.
+fn blob(frame: &[u8], start: usize, end: usize) -> io::Result<Vec<u8>> {
+    match &frame[end..] {
+        b"\r\n" => Ok(frame[start..end].to_vec()),
+        other => Err(malformed(&format!("a bulk string that ends in {}", quote(other)))),
+    }
 }
 
 fn ascii(bytes: &[u8]) -> io::Result<String> {
@@ -191,6 +249,10 @@ fn ascii(bytes: &[u8]) -> io::Result<String> {
 
 fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the server sent {what}"))
+}
+
+fn cut_off() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection in the middle of a reply")
 }
 
 /// The transcript form; `pattern` reads the same form back.
@@ -255,4 +317,102 @@ fn is_plain(text: &[u8]) -> bool {
 
 fn is_word(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    /// All replies in these bytes, which arrive `piece` at a time.
+    fn read_all(bytes: &[u8], piece: usize) -> io::Result<Vec<Reply>> {
+        let mut from = BufReader::with_capacity(piece, bytes);
+        let mut replies = Vec::new();
+        loop {
+            match Reply::read(&mut from)? {
+                Reply::Closed => return Ok(replies),
+                reply => replies.push(reply),
+            }
+        }
+    }
+
+    #[test]
+    fn every_distinction_of_the_wire_is_kept_however_the_bytes_arrive() {
+        let bytes = b"+OK\r\n-ERR no\r\n:-7\r\n$4\r\na\r\nb\r\n$0\r\n\r\n$-1\r\n*-1\r\n*0\r\n*2\r\n$-1\r\n*-1\r\n_\r\n\
+            ,1.50\r\n,inf\r\n#t\r\n#f\r\n(12345678901234567890\r\n=6\r\ntxt:ab\r\n=4\r\nmkd:\r\n\
+            ~2\r\n:1\r\n:1\r\n>2\r\n+a\r\n*1\r\n,-0\r\n%2\r\n$1\r\nb\r\n_\r\n*1\r\n:1\r\n%1\r\n#t\r\n~0\r\n";
+        let written = [
+            "+OK",
+            "-ERR no",
+            ":-7",
+            r#""a\r\nb""#,
+            r#""""#,
+            "(nil)",
+            "(nil array)",
+            "[]",
+            "[(nil), (nil array)]",
+            "_",
+            ",1.50",
+            ",inf",
+            "#t",
+            "#f",
+            "(12345678901234567890",
+            r#"txt:"ab""#,
+            r#"mkd:"""#,
+            "set[:1, :1]",
+            "push[+a, [,-0]]",
+            r#"{"b" => _, [:1] => {#t => set[]}}"#,
+        ];
+        for piece in [1, 2, 3, 7, 4096] {
+            let replies: Vec<_> = read_all(bytes, piece).unwrap().iter().map(Reply::to_string).collect();
+            assert_eq!(replies, written, "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn malformed_replies_are_refused() {
+        for bytes in [
+            "OK\r\n",
+            "\r\n",
+            ":1x\r\n",
+            ":\r\n",
+            "$-2\r\n",
+            "$2\r\nabc\r\n",
+            "$2\r\nab\n\n",
+            "*-2\r\n",
+            "*x\r\n",
+            "*1\n",
+            "+a\nb\r\n",
+            "-a\rb\r\n",
+            "_x\r\n",
+            "#x\r\n",
+            ",one\r\n",
+            "(1\u{e9}\r\n",
+            "=2\r\nab\r\n",
+            "=5\r\ntxt-a\r\n",
+            "=5\r\nabc:a\r\n",
+            "~-1\r\n",
+            ">-1\r\n",
+            "%-1\r\n",
+            "*1\r\n%1\r\n+a\r\n?\r\n",
+            "!2\r\nab\r\n",
+            "HELLO 3\r\n",
+            "|1\r\n+a\r\n+b\r\n+c\r\n",
+            "$?\r\n",
+            "*?\r\n",
+        ] {
+            let refused = read_all(bytes.as_bytes(), 4096).map_err(|error| error.kind());
+            assert_eq!(refused, Err(io::ErrorKind::InvalidData), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_is_cut_off_is_not_malformed() {
+        let whole = b"*3\r\n$4\r\na\r\nb\r\n%1\r\n+a\r\n,1.5\r\n_\r\n";
+        for end in 1..whole.len() {
+            let cut = read_all(&whole[..end], 4096).map_err(|error| error.kind());
+            assert_eq!(cut, Err(io::ErrorKind::UnexpectedEof), "{end}");
+        }
+        assert_eq!(read_all(whole, 4096).unwrap().len(), 1);
+    }
 }

@@ -190,7 +190,7 @@ pub fn binary() -> PathBuf {
     })
 }
 
-/// An address on this machine where nobody listens.
+/// A free address on this machine.
 pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("cannot bind to a free port");
     listener.local_addr().expect("a bound socket has an address")

@@ -293,7 +293,7 @@ struct Peers<'a> {
 }
 
 impl Peers<'_> {
-    /// The peer's connection. Whoever spoke before has been heard: what other peers have queued goes out first.
+    /// The peer's connection. What other peers have queued is sent first.
     fn get(&mut self, peer: Peer) -> &mut Connection {
         for (_, other) in self.connections.iter_mut().filter(|(number, _)| **number != peer) {
             other.flush();

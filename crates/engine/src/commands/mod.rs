@@ -1,90 +1,39 @@
-//! The commands, a file for each family; each file ends in its table. A new family is added to `FAMILIES`.
+//! The commands, a folder for each family. A folder has handlers in its files, and in `table.rs` its rows, each with its
+//! documentation; a new family is one line in `FAMILIES`.
+//!
+//! A family may use `shared` and what another family exports, never in a circle.
 
 mod bits;
-mod client;
-mod command;
-mod config;
 mod connection;
-mod deadline;
-mod debug;
-mod digest;
-mod dump;
-mod expire;
-mod filters;
-mod find;
-mod functions;
-mod gathered;
-mod hash_deadlines;
-mod hash_scan;
 mod hashes;
-mod help;
-mod indexes;
-mod info;
 mod keys;
-mod latency;
-mod manual;
-mod memory;
-mod name_set;
-mod object;
-mod options;
-mod persistence;
 mod pubsub;
 mod records;
-mod scan;
 mod scripting;
 mod server;
-mod sorted_set_algebra;
-mod sorted_set_pops;
-mod sorted_set_ranges;
-mod sorted_set_scan;
+mod shared;
 mod sorted_sets;
 mod strings;
-mod sweep;
-mod tracking;
 mod transactions;
 
-use crate::command::Family;
+use crate::execution::command::{self, Registry, Table};
 
-/// A command that works in slices, between which others are served, and what it has done so far.
-pub(crate) enum Unfinished {
-    Range(indexes::RangeProgress),
-    Sweep(sweep::SweepProgress),
+/// The table of all commands.
+pub fn registry() -> &'static Registry {
+    command::list(FAMILIES)
 }
 
 /// All families. The order is that of COMMAND LIST.
-pub(crate) const FAMILIES: &[Family] = &[
-    Family { category: "connection", commands: connection::COMMANDS },
-    Family { category: "connection", commands: client::COMMANDS },
-    Family { category: "connection", commands: command::COMMANDS },
-    Family { category: "connection", commands: persistence::WAITING },
-    Family { category: "transaction", commands: transactions::COMMANDS },
-    Family { category: "", commands: pubsub::COMMANDS },
-    Family { category: "scripting", commands: scripting::COMMANDS },
-    Family { category: "scripting", commands: functions::COMMANDS },
-    Family { category: "keyspace", commands: keys::COMMANDS },
-    Family { category: "keyspace", commands: scan::COMMANDS },
-    Family { category: "keyspace", commands: expire::COMMANDS },
-    Family { category: "keyspace", commands: dump::COMMANDS },
-    Family { category: "keyspace", commands: object::COMMANDS },
-    Family { category: "string", commands: strings::COMMANDS },
-    Family { category: "bitmap", commands: bits::COMMANDS },
-    Family { category: "hash", commands: hashes::COMMANDS },
-    Family { category: "hash", commands: hash_scan::COMMANDS },
-    Family { category: "hash", commands: hash_deadlines::COMMANDS },
-    Family { category: "hash", commands: records::COMMANDS },
-    Family { category: "hash", commands: find::COMMANDS },
-    Family { category: "hash", commands: indexes::COMMANDS },
-    Family { category: "hash", commands: sweep::COMMANDS },
-    Family { category: "sortedset", commands: sorted_sets::COMMANDS },
-    Family { category: "sortedset", commands: sorted_set_ranges::COMMANDS },
-    Family { category: "sortedset", commands: sorted_set_pops::COMMANDS },
-    Family { category: "sortedset", commands: sorted_set_algebra::COMMANDS },
-    Family { category: "sortedset", commands: sorted_set_scan::COMMANDS },
-    Family { category: "", commands: config::COMMANDS },
-    Family { category: "", commands: info::COMMANDS },
-    Family { category: "", commands: server::COMMANDS },
-    Family { category: "", commands: persistence::COMMANDS },
-    Family { category: "", commands: memory::COMMANDS },
-    Family { category: "", commands: latency::COMMANDS },
-    Family { category: "", commands: debug::COMMANDS },
+pub(crate) const FAMILIES: &[&[Table]] = &[
+    connection::TABLES,
+    transactions::TABLES,
+    pubsub::TABLES,
+    scripting::TABLES,
+    keys::TABLES,
+    strings::TABLES,
+    bits::TABLES,
+    hashes::TABLES,
+    records::TABLES,
+    sorted_sets::TABLES,
+    server::TABLES,
 ];

@@ -1,58 +1,82 @@
 //! The letters of `notify-keyspace-events`. Knows nothing of channels or subscribers.
 
-/// Publish to `__keyspace@<db>__:<key>`.
-pub const KEYSPACE: u32 = 1 << 0;
-/// Publish to `__keyevent@<db>__:<event>`.
-pub const KEYEVENT: u32 = 1 << 1;
-/// DEL, EXPIRE, RENAME and other commands of no type.
-pub const GENERIC: u32 = 1 << 2;
-pub const STRING: u32 = 1 << 3;
-pub const LIST: u32 = 1 << 4;
-pub const SET: u32 = 1 << 5;
-pub const HASH: u32 = 1 << 6;
-pub const ZSET: u32 = 1 << 7;
-/// A key reached its deadline.
-pub const EXPIRED: u32 = 1 << 8;
-/// A key was removed to free memory.
-pub const EVICTED: u32 = 1 << 9;
-pub const STREAM: u32 = 1 << 10;
-/// A read found no key; not part of `ALL`.
-pub const KEY_MISS: u32 = 1 << 11;
-pub const MODULE: u32 = 1 << 13;
-/// A key came into being; not part of `ALL`.
-pub const NEW_KEY: u32 = 1 << 14;
-/// What the letter `A` stands for.
-pub const ALL: u32 = GENERIC | STRING | LIST | SET | HASH | ZSET | EXPIRED | EVICTED | STREAM | MODULE;
+use bitflags::bitflags;
 
-/// Those of the events that are told: none without a channel to tell them on.
-#[inline]
-pub fn told(events: u32) -> u32 {
-    if events & (KEYSPACE | KEYEVENT) == 0 { 0 } else { events }
+bitflags! {
+    /// Classes of events, and the channels on which they are published.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Events: u32 {
+        /// Publish to `__keyspace@<db>__:<key>`.
+        const KEYSPACE = 1;
+        /// Publish to `__keyevent@<db>__:<event>`.
+        const KEYEVENT = 1 << 1;
+        /// DEL, EXPIRE, RENAME and other commands of no type.
+        const GENERIC = 1 << 2;
+        const STRING = 1 << 3;
+        const LIST = 1 << 4;
+        const SET = 1 << 5;
+        const HASH = 1 << 6;
+        const ZSET = 1 << 7;
+        /// A key reached its deadline.
+        const EXPIRED = 1 << 8;
+        /// A key was removed to free memory.
+        const EVICTED = 1 << 9;
+        const STREAM = 1 << 10;
+        /// A read found no key; not part of `ALL`.
+        const KEY_MISS = 1 << 11;
+        const MODULE = 1 << 13;
+        /// A key came into being; not part of `ALL`.
+        const NEW_KEY = 1 << 14;
+        /// What the letter `A` stands for.
+        const ALL = Self::GENERIC.bits()
+            | Self::STRING.bits()
+            | Self::LIST.bits()
+            | Self::SET.bits()
+            | Self::HASH.bits()
+            | Self::ZSET.bits()
+            | Self::EXPIRED.bits()
+            | Self::EVICTED.bits()
+            | Self::STREAM.bits()
+            | Self::MODULE.bits();
+    }
+}
+
+impl Events {
+    /// Those that are published: none without a channel.
+    #[inline]
+    pub fn published(self) -> Events {
+        if self.intersects(Events::KEYSPACE.union(Events::KEYEVENT)) { self } else { Events::empty() }
+    }
+
+    /// The class of that letter; none for a letter that stands for no class.
+    pub fn of_letter(letter: char) -> Events {
+        CLASSES.iter().find(|(known, _)| *known == letter).map_or(Events::empty(), |(_, class)| *class)
+    }
 }
 
 /// In the order Redis prints them, unless `A` replaces them.
-const CLASSES: &[(char, u32)] = &[
-    ('g', GENERIC),
-    ('$', STRING),
-    ('l', LIST),
-    ('s', SET),
-    ('h', HASH),
-    ('z', ZSET),
-    ('x', EXPIRED),
-    ('e', EVICTED),
-    ('t', STREAM),
-    ('d', MODULE),
-    ('n', NEW_KEY),
+const CLASSES: &[(char, Events)] = &[
+    ('g', Events::GENERIC),
+    ('$', Events::STRING),
+    ('l', Events::LIST),
+    ('s', Events::SET),
+    ('h', Events::HASH),
+    ('z', Events::ZSET),
+    ('x', Events::EXPIRED),
+    ('e', Events::EVICTED),
+    ('t', Events::STREAM),
+    ('d', Events::MODULE),
+    ('n', Events::NEW_KEY),
 ];
 
 /// Printed after the classes, always.
-const CHANNELS: &[(char, u32)] = &[('K', KEYSPACE), ('E', KEYEVENT), ('m', KEY_MISS)];
+const CHANNELS: &[(char, Events)] = &[('K', Events::KEYSPACE), ('E', Events::KEYEVENT), ('m', Events::KEY_MISS)];
 
-pub(super) fn parse(letters: &str) -> Result<u32, &'static str> {
-    let mut events = 0;
+pub(super) fn parse(letters: &str) -> Result<Events, &'static str> {
+    let mut events = Events::empty();
     for letter in letters.chars() {
         events |= match letter {
-            'A' => ALL,
+            'A' => Events::ALL,
             _ => CLASSES
                 .iter()
                 .chain(CHANNELS)
@@ -65,9 +89,9 @@ pub(super) fn parse(letters: &str) -> Result<u32, &'static str> {
 }
 
 /// As Redis prints them. With `A` set, Redis does not print `n`, although the event stays on.
-pub(super) fn print(events: u32) -> String {
+pub(super) fn print(events: Events) -> String {
     let mut letters = String::new();
-    if events & ALL == ALL {
+    if events.contains(Events::ALL) {
         letters.push('A');
         push_set(events, CHANNELS, &mut letters);
     } else {
@@ -77,8 +101,8 @@ pub(super) fn print(events: u32) -> String {
     letters
 }
 
-fn push_set(events: u32, known: &[(char, u32)], letters: &mut String) {
-    let set = known.iter().filter(|(_, bit)| events & bit != 0);
+fn push_set(events: Events, known: &[(char, Events)], letters: &mut String) {
+    let set = known.iter().filter(|(_, bit)| events.intersects(*bit));
     letters.extend(set.map(|(letter, _)| letter));
 }
 
@@ -109,15 +133,15 @@ mod tests {
 
     #[test]
     fn new_key_events_stay_on_beside_all() {
-        assert_eq!(parse("An").unwrap(), ALL | NEW_KEY);
+        assert_eq!(parse("An").unwrap(), Events::ALL | Events::NEW_KEY);
     }
 
     #[test]
-    fn nothing_is_told_without_a_channel() {
-        let told_of = |letters| told(parse(letters).unwrap());
-        assert_eq!(told_of("Am"), 0);
-        assert_eq!(told_of("Kg"), KEYSPACE | GENERIC);
-        assert_eq!(told_of("E$"), KEYEVENT | STRING);
+    fn nothing_is_published_without_a_channel() {
+        let published = |letters| parse(letters).unwrap().published();
+        assert_eq!(published("Am"), Events::empty());
+        assert_eq!(published("Kg"), Events::KEYSPACE | Events::GENERIC);
+        assert_eq!(published("E$"), Events::KEYEVENT | Events::STRING);
     }
 
     #[test]

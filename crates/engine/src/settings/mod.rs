@@ -21,7 +21,7 @@ pub use schema::{Access, Row};
 pub use table::{TABLE, row};
 pub use value::Kind;
 
-use crate::pure::glob::Pattern;
+use crate::algorithms::glob::Pattern;
 use limits::BufferLimits;
 use locks::{Mutex, RwLock, rank};
 use std::collections::HashSet;

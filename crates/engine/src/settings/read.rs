@@ -1,5 +1,6 @@
 //! Typed reading of settings. Numbers, switches and choices cost one relaxed load; texts take a read lock.
 
+use super::events::Events;
 use super::limits::{BufferLimit, BufferLimits, ClientClass};
 use super::{AllowedFor, AppendFsync, LogLevel, MaxmemoryPolicy, Settings, WorkerBalance, row, text};
 use std::sync::Arc;
@@ -120,9 +121,8 @@ impl Settings {
         self.size(row::TRACKING_TABLE_MAX_KEYS)
     }
 
-    /// Bits of `settings::events`.
-    pub fn notify_keyspace_events(&self) -> u32 {
-        self.number(row::NOTIFY_KEYSPACE_EVENTS) as u32
+    pub fn notify_keyspace_events(&self) -> Events {
+        Events::from_bits_retain(self.number(row::NOTIFY_KEYSPACE_EVENTS) as u32)
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Row {
     pub hidden: bool,
     /// Must not reach the slow log, MONITOR or the server's own log.
     pub sensitive: bool,
+    /// Accepted, checked and reported, because tools written for Redis set it; nothing depends on it but a line of INFO.
+    pub is_without_effect: bool,
 }
 
 /// When a setting may change.
@@ -33,7 +35,16 @@ pub enum Access {
 
 impl Row {
     pub(super) const fn new(name: &'static str, kind: Kind, default: &'static str) -> Row {
-        Row { name, alias: None, kind, default, access: Access::Live, hidden: false, sensitive: false }
+        Row {
+            name,
+            alias: None,
+            kind,
+            default,
+            access: Access::Live,
+            hidden: false,
+            sensitive: false,
+            is_without_effect: false,
+        }
     }
 
     pub(super) const fn alias(mut self, alias: &'static str) -> Row {
@@ -58,6 +69,11 @@ impl Row {
 
     pub(super) const fn hidden(mut self) -> Row {
         self.hidden = true;
+        self
+    }
+
+    pub(super) const fn without_effect(mut self) -> Row {
+        self.is_without_effect = true;
         self
     }
 

@@ -1,5 +1,6 @@
 //! CONFIG SET and CONFIG GET as Redis 7.0 answers them.
 
+use super::events::Events;
 use super::*;
 
 fn set(settings: &Settings, words: &[&str]) -> Result<Vec<&'static str>, String> {
@@ -229,7 +230,7 @@ fn accessors_read_what_was_set() {
     assert_eq!(settings.slowlog_log_slower_than(), -1);
     assert_eq!(settings.busy_reply_threshold(), 250);
     assert_eq!(settings.list_max_listpack_size(), -5);
-    let all = events::KEYSPACE | events::KEYEVENT | events::ALL;
+    let all = Events::KEYSPACE | Events::KEYEVENT | Events::ALL;
     assert_eq!(settings.notify_keyspace_events(), all);
     assert_eq!(settings.loglevel(), LogLevel::Nothing);
     assert!(!settings.latency_tracking());

@@ -1,6 +1,6 @@
 //! Reads a setting's value from text and prints it back, with Redis's error texts. Knows no setting by name.
 
-use super::events;
+use super::events::{self, Events};
 use super::limits::BufferLimits;
 
 /// What values a setting takes.
@@ -76,7 +76,7 @@ impl Kind {
             Kind::MemoryOrPercent => parse_memory_or_percent(text)?,
             Kind::Choice(words) => parse_word(text, words)?,
             Kind::ShutdownOptions => parse_shutdown_options(text)?,
-            Kind::Events => i64::from(events::parse(text)?),
+            Kind::Events => i64::from(events::parse(text)?.bits()),
             Kind::Text(check) => {
                 let text = std::str::from_utf8(input).map_err(|_| "argument must be valid UTF-8")?;
                 return Ok(Value::Text(check(text)?));
@@ -96,7 +96,7 @@ impl Kind {
             Kind::MemoryOrPercent => number.to_string(),
             Kind::Choice(words) => word_of(words, number).to_owned(),
             Kind::ShutdownOptions => print_shutdown_options(number),
-            Kind::Events => events::print(number as u32),
+            Kind::Events => events::print(Events::from_bits_retain(number as u32)),
             Kind::Text(_) | Kind::BufferLimits => unreachable!("not kept as a number"),
         }
     }

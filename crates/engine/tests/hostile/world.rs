@@ -2,11 +2,12 @@
 //! does nothing, one client. Knows what every reply must look like; refuses to know where requests come from, so that
 //! `tests/hostile.rs` and the fuzz target `execute` share it.
 
-use engine::client::ReplyMode;
+use engine::execution::client::ReplyMode;
 use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::keyspace::shard::DATABASES;
-use engine::keyspace::{Value, object::Object};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use keyspace::DATABASES;
+use keyspace::Value;
+use keyspace::types::Object;
 use resp::{OwnedRequest, Protocol};
 use std::collections::BTreeMap;
 use std::sync::Arc;

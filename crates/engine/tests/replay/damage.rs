@@ -4,11 +4,10 @@
 use crate::place::{Place, Taken};
 use crate::requests::Source;
 use crate::seed;
-use crate::state::State;
-use engine::keyspace::codec::Decoder;
-use engine::keyspace::{Effect, Image};
-use engine::walk::Placement;
+use crate::state::{State, is_tame};
+use engine::execution::walk::Placement;
 use fastrand::Rng;
+use keyspace::effects::codec::Decoder;
 
 /// Thresholds at which both forms of everything are met.
 const SMALL: &[(&str, &str)] = &[("hash-max-listpack-entries", "8"), ("zset-max-listpack-entries", "8")];
@@ -36,13 +35,13 @@ fn damaged_bytes_are_refused_or_are_other_effects() {
             restored = Place::new(2, 1, SMALL);
         }
         let bytes = damaged(&samples[random.usize(..samples.len())], &mut random);
-        if !is_tame(&bytes) {
+        if !are_tame(&bytes) {
             continue;
         }
         let mut replay = restored.replay(random.bool().then_some(placement));
         let (shard, end, sequence) = (random.u32(..6), random.u32(..), random.u64(..4));
         if random.bool() {
-            let _ = replay.part(engine::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
+            let _ = replay.part(engine::execution::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
         }
         let _ = replay.batch(sequence, &bytes);
     }
@@ -90,23 +89,11 @@ fn effects_in(bytes: &[u8]) -> Option<usize> {
     Some(count)
 }
 
-/// False for what can rightly be replayed, but not here: a string of gigabytes, as SETRANGE can make, and what was past
-/// its time at the beginning of time, where `State` looks from.
-fn is_tame(bytes: &[u8]) -> bool {
+/// True when all of the effects can be replayed here.
+fn are_tame(bytes: &[u8]) -> bool {
     let mut effects = Decoder::new(bytes);
     while let Ok(Some((_, effect))) = effects.next() {
-        let tame = match effect {
-            Effect::StringWrite { offset, bytes, .. } => offset.saturating_add(bytes.len()) < 1 << 22,
-            Effect::Put { value: Image::Hash { deadlines, .. }, deadline, .. } => {
-                deadline != Some(0) && !deadlines.contains(&Some(0))
-            }
-            Effect::StringSet { deadline, .. }
-            | Effect::HashDeadline { deadline, .. }
-            | Effect::Deadline { deadline, .. }
-            | Effect::Put { deadline, .. } => deadline != Some(0),
-            _ => true,
-        };
-        if !tame {
+        if !is_tame(&effect, 1 << 22) {
             return false;
         }
     }

@@ -4,8 +4,8 @@
 use crate::place::Place;
 use crate::seed;
 use crate::state::State;
-use engine::keyspace::index::{Definition, INDEXES_MAX};
 use fastrand::Rng;
+use keyspace::index::{Definition, INDEXES_MAX};
 
 const RECORDS: usize = 4_000;
 const REQUESTS: usize = 30_000;

@@ -1,13 +1,13 @@
 //! An engine with nothing real around it but a journal in memory: what a replay has to bring back comes from here.
 //! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
 
+use engine::execution::replay::Replay;
+use engine::execution::walk::{Part, Placement, Walk};
 use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::journal_state::JournalState;
-use engine::keyspace::index::{Condition, Definition};
+use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
-use engine::replay::Replay;
-use engine::walk::{Part, Placement, Walk};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Persistence, Settings, Worker};
+use keyspace::index::{Condition, Definition};
 use resp::{OwnedRequest, Request};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -211,7 +211,7 @@ impl Persistence for Kept {
 
     fn schedule_snapshot(&self, _: SnapshotReason) {}
 
-    fn snapshot_outcome(&self, _: u64) -> Option<Result<(), String>> {
+    fn snapshot_result(&self, _: u64) -> Option<Result<(), String>> {
         Some(Ok(()))
     }
 

@@ -1,8 +1,8 @@
 //! Random requests that change keys: every write command of the table, written as COMMAND DOCS says. Knows which
 //! arguments make commands meet at the same keys; refuses to know what they do there.
 
-use engine::command::{Flags, Registered, registry};
-use engine::docs::{self, Argument, ArgumentKind};
+use engine::command::{CommandRow, Flags, registry};
+use engine::execution::docs::{Argument, ArgumentKind};
 use fastrand::Rng;
 
 pub(crate) struct Source {
@@ -28,13 +28,13 @@ impl Source {
     }
 
     /// Every command whose effects are to be tested.
-    pub(crate) fn writes() -> impl Iterator<Item = &'static Registered> {
+    pub(crate) fn writes() -> impl Iterator<Item = &'static CommandRow> {
         // DEBUG is for tests alone; of what it does, POPULATE and RELOAD are asked for below.
         registry().rows().iter().copied().filter(|row| row.command.flags.has(Flags::WRITE) && row.full_name != "debug")
     }
 
     pub(crate) fn request(&mut self) -> Vec<Vec<u8>> {
-        let writes: Vec<&Registered> = Source::writes().collect();
+        let writes: Vec<&CommandRow> = Source::writes().collect();
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 if self.random.bool() => return self.wide_sorted_set(),
@@ -57,7 +57,7 @@ impl Source {
             return self.about_functions(subcommand);
         }
         let mut request = vec![row.full_name.clone().into_bytes()];
-        self.several(docs::find(&row.full_name).expect("every command is documented").arguments, &mut request);
+        self.several(row.command.docs.arguments, &mut request);
         request
     }
 

@@ -4,8 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::directory_id::DirectoryId;
+use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
+use crate::files::DirectoryId;
 use crate::snapshot::SnapshotReadError;
 
 /// Something an operator should know of, though recovery goes on.
@@ -37,6 +38,8 @@ pub enum RecoveryError {
     Missing { file: String, detail: String },
     #[error("{file} belongs to another data directory: it has the id {id}, but {other_file} has {other_id}")]
     Foreign { file: String, id: DirectoryId, other_file: String, other_id: DirectoryId },
+    #[error("{file} is of epoch {epoch}, but {other_file}, which comes before it, is of epoch {other_epoch}")]
+    EpochWentBack { file: String, epoch: Epoch, other_file: String, other_epoch: Epoch },
     #[error("{file} was written by a newer version of Holdfast (format {version})")]
     NewerFormat { file: String, version: u32 },
     #[error("{operation} {file} failed at offset {offset}: {source}")]

@@ -1,32 +1,57 @@
-//! Turns a directory that was read into a journal that can be written: the only part of recovery that changes
+//! Turns a directory that was read into a log that can be written: the only part of recovery that changes
 //! anything.
 
-use super::{End, FoundSegment, Recovery, RecoveryError, at};
-use crate::directory_id::DirectoryId;
+use super::finding::RecoveryError;
+use super::history::History;
+use super::reading::{End, FoundSegment, Recovery, at, open_segment};
 use crate::failure::Operation;
-use crate::file_journal::{FileJournal, JournalOptions, StoredSegment};
-use crate::segment;
+use crate::file_log::{FileLog, FileLogOptions, Resumed, StoredSegment};
+use crate::files::DirectoryId;
+use crate::files::segment::{self, Next};
 use crate::sequence::Sequence;
 use crate::storage::{StorageFile, read_full_at, write_all_at};
 
 const COPY_BYTES: usize = 1024 * 1024;
 
 impl Recovery {
-    /// Cuts the torn tail, makes what is left durable, and begins a new segment for what comes next. Batches that
+    /// Cuts the torn tail, makes what is left durable, and begins a new epoch, with a segment for what comes next. Batches that
     /// were not asked for yet are read, and checked, first.
-    pub fn into_journal(mut self, options: JournalOptions) -> Result<FileJournal, RecoveryError> {
+    pub fn into_log(mut self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
         while self.next_batch()?.is_some() {}
         let reached = self.reached();
         let end = self.end.expect("all batches are read");
         // IMPORTANT: what does not count is gone for good before a new segment can be taken for its continuation.
         self.remove_dropped(end)?;
         self.make_durable(reached)?;
-        let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
         let id = match self.id {
             Some(id) => id,
             None => DirectoryId::random().map_err(at(Operation::Read, "the system's random numbers", 0))?,
         };
-        Ok(FileJournal::begin(self.storage.clone(), options, id, &self.marks, reached, stored.collect())?)
+        let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
+        let resumed = Resumed {
+            id,
+            epoch: self.epoch.next(),
+            reached,
+            follows_gap: self.last_stored()?.is_some_and(|last| last < reached),
+            segments: stored.collect(),
+        };
+        Ok(FileLog::begin(self.storage.clone(), options, &self.marks, resumed)?)
+    }
+
+    /// The last batch in the segments that stay; `None` if none does.
+    fn last_stored(&self) -> Result<Option<Sequence>, RecoveryError> {
+        let Some(last) = self.segments.last() else { return Ok(None) };
+        if self.segments.len() > self.start {
+            return Ok(Some(self.expected.previous()));
+        }
+        // All that stay come before the snapshot and were not read. Rare: segments that a snapshot replaces go with it.
+        let (mut reader, header) = open_segment(&*self.storage, &last.name, last.first)?;
+        let mut next = last.first;
+        while header.is_ok() && matches!(reader.next(next).map_err(at(Operation::Read, &last.name, 0))?, Next::Frame(_))
+        {
+            next = next.next();
+        }
+        Ok(Some(next.previous()))
     }
 
     /// Removes segments behind the end, newest first, and files that were never finished. Cuts the last segment.

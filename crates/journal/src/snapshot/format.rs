@@ -5,11 +5,12 @@
 //!           | HFSNAPSH | version | flags | created_ms | id | meta_len | crc | meta ...
 //!  part     0          4        8       12    16         24        28    32
 //!           | kind = 1 | length | shard | end | sequence | entries | crc | payload ...
-//!  footer   0          4      8       16        24    32    40      44    48
-//!           | kind = 2 | zero | parts | entries | min | max | chain | crc |
+//!  footer   0          4       8       16        24    32    40      44    48
+//!           | kind = 2 | epoch | parts | entries | min | max | chain | crc |
 //! ```
 
-use crate::directory_id::DirectoryId;
+use crate::epoch::Epoch;
+use crate::files::DirectoryId;
 use crate::sequence::Sequence;
 
 pub(super) const HEADER_LEN: usize = 48;
@@ -17,7 +18,7 @@ pub(super) const PART_HEADER_LEN: usize = 32;
 pub(super) const FOOTER_LEN: usize = 48;
 
 const MAGIC: &[u8; 8] = b"HFSNAPSH";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const KIND_PART: u32 = 1;
 const KIND_FOOTER: u32 = 2;
 
@@ -151,6 +152,8 @@ impl PartHeader {
 /// its payload: so it is one over the whole file, at the price of a few bytes a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Totals {
+    /// The epoch of the writer.
+    pub(super) epoch: Epoch,
     pub(super) parts: u64,
     pub(super) entries: u64,
     pub(super) min: Sequence,
@@ -160,7 +163,7 @@ pub(super) struct Totals {
 
 impl Totals {
     pub(super) const EMPTY: Totals =
-        Totals { parts: 0, entries: 0, min: Sequence(u64::MAX), max: Sequence::NONE, chain: 0 };
+        Totals { epoch: Epoch::NONE, parts: 0, entries: 0, min: Sequence(u64::MAX), max: Sequence::NONE, chain: 0 };
 
     pub(super) fn add(&mut self, part: &PartHeader, encoded: &[u8; PART_HEADER_LEN]) {
         self.parts += 1;
@@ -174,6 +177,7 @@ impl Totals {
     pub(super) fn encode(&self) -> [u8; FOOTER_LEN] {
         let mut bytes = [0; FOOTER_LEN];
         bytes[0..4].copy_from_slice(&KIND_FOOTER.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.epoch.0.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.parts.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.entries.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.min.0.to_le_bytes());
@@ -186,10 +190,9 @@ impl Totals {
 
     /// `None` if this is no footer, or a damaged one.
     pub(super) fn decode(bytes: &[u8; FOOTER_LEN]) -> Option<Totals> {
-        let is_good = u32_at(bytes, 0) == KIND_FOOTER
-            && u32_at(bytes, 4) == 0
-            && crc32c::crc32c(&bytes[..44]) == u32_at(bytes, 44);
+        let is_good = u32_at(bytes, 0) == KIND_FOOTER && crc32c::crc32c(&bytes[..44]) == u32_at(bytes, 44);
         is_good.then(|| Totals {
+            epoch: Epoch(u32_at(bytes, 4)),
             parts: u64_at(bytes, 8),
             entries: u64_at(bytes, 16),
             min: Sequence(u64_at(bytes, 24)),
@@ -223,7 +226,7 @@ mod tests {
     #[test]
     fn the_layout_is_pinned() {
         let header = Header::encode(DirectoryId([9; 16]), 0x0102, b"meta");
-        assert_eq!(header[..24], *b"HFSNAPSH\x01\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
+        assert_eq!(header[..24], *b"HFSNAPSH\x02\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
         assert_eq!(header[24..44], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 4, 0, 0, 0]);
         assert_eq!(header[44..48], crc32c::crc32c(&[&header[..44], b"meta"].concat()).to_le_bytes());
 
@@ -232,9 +235,9 @@ mod tests {
         assert_eq!(part[..28], *b"\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0");
         assert_eq!(part[28..32], crc32c::crc32c(&[&part[..28], b"ab"].concat()).to_le_bytes());
 
-        let totals = Totals { parts: 1, entries: 2, min: Sequence(3), max: Sequence(4), chain: 5 };
+        let totals = Totals { epoch: Epoch(7), parts: 1, entries: 2, min: Sequence(3), max: Sequence(4), chain: 5 };
         let footer = totals.encode();
-        assert_eq!(footer[..16], *b"\x02\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0");
+        assert_eq!(footer[..16], *b"\x02\0\0\0\x07\0\0\0\x01\0\0\0\0\0\0\0");
         assert_eq!(footer[40..44], [5, 0, 0, 0]);
         assert_eq!(Totals::decode(&footer), Some(totals));
     }

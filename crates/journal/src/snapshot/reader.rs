@@ -4,10 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-use super::SnapshotInfo;
 use super::format::{self, Header, HeaderError, PartHeader, SnapshotName, Stamp, Totals};
-use crate::directory_id::DirectoryId;
+use super::info::SnapshotInfo;
 use crate::failure::Operation;
+use crate::files::DirectoryId;
 use crate::storage::{Storage, StorageFile, read_full_at};
 
 /// A snapshot being read. [`SnapshotReader::next_part`] says that there are no more parts only when all were there.
@@ -85,6 +85,7 @@ impl SnapshotReader {
             entries: footer.entries,
             min: footer.min,
             max: footer.max,
+            epoch: footer.epoch,
             bytes: len,
         };
         let offset = (format::HEADER_LEN + meta.len()) as u64;
@@ -95,7 +96,7 @@ impl SnapshotReader {
             meta,
             footer,
             offset,
-            totals: Totals::EMPTY,
+            totals: Totals { epoch: footer.epoch, ..Totals::EMPTY },
             payload: Vec::new(),
         })
     }
@@ -113,7 +114,7 @@ impl SnapshotReader {
         &self.meta
     }
 
-    /// How far reading has come.
+    /// How far reading is.
     pub fn offset(&self) -> u64 {
         self.offset
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::format::{self, Header, PartHeader, SnapshotName, Stamp, Totals};
-use super::{SnapshotError, SnapshotInfo};
-use crate::directory_id::DirectoryId;
+use super::info::{SnapshotError, SnapshotInfo};
+use crate::epoch::Epoch;
 use crate::failure::Operation;
-use crate::journal::Journal;
+use crate::files::DirectoryId;
+use crate::log::Log;
 use crate::storage::{Storage, StorageFile, write_all_at};
 
 /// Parts are gathered up to this and written at once.
@@ -31,11 +32,11 @@ pub struct SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// Begins a snapshot in the directory with this id, which [`Journal::directory_id`] tells. `meta` comes back before
-    /// the parts when the snapshot is read.
-    pub fn create(
+    /// See [`super::SnapshotStore::create`].
+    pub(super) fn create(
         storage: Arc<dyn Storage>,
         directory: DirectoryId,
+        epoch: Epoch,
         meta: &[u8],
         created_ms: u64,
     ) -> Result<SnapshotWriter, SnapshotError> {
@@ -66,7 +67,7 @@ impl SnapshotWriter {
             buffer: Header::encode(directory, created_ms, meta),
             written_bytes: 0,
             synced_bytes: 0,
-            totals: Totals::EMPTY,
+            totals: Totals { epoch, ..Totals::EMPTY },
             has_failed: false,
         })
     }
@@ -93,7 +94,7 @@ impl SnapshotWriter {
     ///
     /// On an error after the renaming the snapshot may or may not be there after a power failure. Either is
     /// consistent with the journal, as long as nothing is forgotten on the strength of it.
-    pub fn finish(mut self, journal: &dyn Journal) -> Result<SnapshotInfo, SnapshotError> {
+    pub fn finish(mut self, log: &dyn Log) -> Result<SnapshotInfo, SnapshotError> {
         if self.totals.parts == 0 {
             return Err(SnapshotError::Empty);
         }
@@ -102,7 +103,7 @@ impl SnapshotWriter {
         self.sync()?;
         // IMPORTANT: before the name. A part stamped later than the journal reaches would hold half of a batch whose
         // other half, for another part, is gone.
-        journal.settle(self.totals.min, self.totals.max)?;
+        log.wait_durable_for_snapshot(self.totals.min, self.totals.max)?;
         let file = SnapshotName { generation: self.generation, max: self.totals.max }.file_name();
         let renamed = self.storage.rename(&self.temporary, &file);
         renamed.map_err(|source| self.failed(Operation::Rename, source))?;
@@ -119,6 +120,7 @@ impl SnapshotWriter {
             entries: self.totals.entries,
             min: self.totals.min,
             max: self.totals.max,
+            epoch: self.totals.epoch,
             bytes: self.written_bytes,
         })
     }

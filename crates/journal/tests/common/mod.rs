@@ -7,21 +7,21 @@ pub(crate) mod world;
 use std::sync::Arc;
 
 use journal::{
-    FaultyStorage, FileJournal, Journal, JournalOptions, Recovery, RecoveryError, Sequence, SnapshotInfo,
-    SnapshotWriter, Stamp, Warning,
+    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, FollowUpTo, History, Log, ReadError, Recovery, RecoveryError,
+    Sequence, SnapshotInfo, Stamp, Warning,
 };
 
 /// Small segments, and no sync but those that are asked for, so that a history is the same each time it is run.
-pub(crate) fn options(segment_bytes_max: u64) -> JournalOptions {
-    JournalOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000, reserve_bytes: 0 }
+pub(crate) fn options(segment_bytes_max: u64) -> FileLogOptions {
+    FileLogOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000, reserve_bytes: 0 }
 }
 
-pub(crate) fn open(storage: &FaultyStorage) -> FileJournal {
+pub(crate) fn open(storage: &FaultyStorage) -> FileLog {
     open_with(storage, options(4096)).expect("nothing is wrong with the storage")
 }
 
-pub(crate) fn open_with(storage: &FaultyStorage, options: JournalOptions) -> Result<FileJournal, RecoveryError> {
-    Recovery::open(Arc::new(storage.clone()))?.into_journal(options)
+pub(crate) fn open_with(storage: &FaultyStorage, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
+    Recovery::open(Arc::new(storage.clone()))?.into_log(options)
 }
 
 /// All that a storage holds.
@@ -38,8 +38,11 @@ pub(crate) fn contents(storage: &FaultyStorage) -> Result<(Contents, Vec<Warning
     while let Some(part) = recovery.next_part()? {
         contents.parts.push((part.stamp, part.payload.to_vec()));
     }
-    while let Some((sequence, batch)) = recovery.next_batch()? {
-        contents.batches.push((sequence.0, batch.to_vec()));
+    let mut epoch = Epoch::NONE;
+    while let Some(batch) = recovery.next_batch()? {
+        assert!(batch.epoch >= epoch, "epochs never go back");
+        epoch = batch.epoch;
+        contents.batches.push((batch.sequence.0, batch.payload.to_vec()));
     }
     Ok((contents, recovery.warnings().to_vec()))
 }
@@ -51,11 +54,23 @@ pub(crate) fn batches(storage: &FaultyStorage) -> Vec<String> {
 }
 
 /// A snapshot with one part that is complete up to the journal's tail.
-pub(crate) fn snapshot(storage: &FaultyStorage, journal: &dyn Journal, payload: &str) -> SnapshotInfo {
-    let mut writer =
-        SnapshotWriter::create(Arc::new(storage.clone()), journal.directory_id(), b"meta", 1_700_000_000_000).unwrap();
+pub(crate) fn snapshot(journal: &FileLog, payload: &str) -> SnapshotInfo {
+    let mut writer = journal.snapshots().create(b"meta", 1_700_000_000_000).unwrap();
     writer.part(stamp(0, journal.tail()), payload.as_bytes(), 1).unwrap();
     writer.finish(journal).unwrap()
+}
+
+/// What a reader finds from `from` on without waiting, up to an error, if there is one.
+pub(crate) fn read(log: &dyn Log, from: u64) -> (Vec<Batch>, Option<ReadError>) {
+    let mut reader = log.follow(Sequence(from), FollowUpTo::Written);
+    let mut batches = Vec::new();
+    loop {
+        match reader.try_next() {
+            Ok(Some(batch)) => batches.push(batch),
+            Ok(None) => return (batches, None),
+            Err(error) => return (batches, Some(error)),
+        }
+    }
 }
 
 pub(crate) fn stamp(shard: u32, sequence: Sequence) -> Stamp {

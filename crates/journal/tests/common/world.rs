@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use journal::{
-    FaultyStorage, FileJournal, Journal, JournalOptions, Recovery, RecoveryError, Sequence, SnapshotError,
-    SnapshotInfo, SnapshotWriter, Storage, snapshot,
+    Batch, Epoch, FaultyStorage, FileLog, FileLogOptions, History, Log, LogFiles, Recovery, RecoveryError, Sequence,
+    SnapshotError, SnapshotInfo, Storage,
 };
 
 use super::stamp;
@@ -17,8 +17,8 @@ const SHARDS: usize = 3;
 
 pub(crate) struct World {
     pub(crate) storage: FaultyStorage,
-    pub(crate) journal: Option<FileJournal>,
-    options: JournalOptions,
+    pub(crate) journal: Option<FileLog>,
+    options: FileLogOptions,
     rng: Rng,
     /// All changes so far, with the sequences that they got; those that were recovered have none any more.
     sequences: Vec<Sequence>,
@@ -30,7 +30,7 @@ pub(crate) struct World {
 
 impl World {
     /// A world on an empty storage, with nothing open yet.
-    pub(crate) fn new(storage: FaultyStorage, options: JournalOptions, seed: u64) -> World {
+    pub(crate) fn new(storage: FaultyStorage, options: FileLogOptions, seed: u64) -> World {
         World {
             storage,
             journal: None,
@@ -47,7 +47,7 @@ impl World {
     pub(crate) fn open(&mut self, must_be_there: usize) -> Result<(), RecoveryError> {
         assert!(self.journal.is_none());
         let (count, recovery) = self.recover(&self.storage, must_be_there)?;
-        let journal = recovery.into_journal(self.options.clone())?;
+        let journal = recovery.into_log(self.options.clone())?;
         self.shards = shards_after(count);
         self.sequences = vec![Sequence::NONE; count];
         // Opening makes all that it found durable.
@@ -57,7 +57,7 @@ impl World {
         Ok(())
     }
 
-    fn journal(&self) -> &FileJournal {
+    fn journal(&self) -> &FileLog {
         self.journal.as_ref().expect("the journal is open")
     }
 
@@ -101,8 +101,7 @@ impl World {
 
     /// Takes a snapshot, shard by shard, while changes go on.
     pub(crate) fn snapshot(&mut self) -> Result<SnapshotInfo, SnapshotError> {
-        let mut writer =
-            SnapshotWriter::create(Arc::new(self.storage.clone()), self.journal().directory_id(), b"world", 0)?;
+        let mut writer = self.journal().snapshots().create(b"world", 0)?;
         for shard in 0..SHARDS {
             let payload: Vec<u8> = self.shards[shard].iter().flat_map(|number| number.to_le_bytes()).collect();
             writer.part(stamp(shard as u32, self.journal().tail()), &payload, self.shards[shard].len() as u32)?;
@@ -122,7 +121,7 @@ impl World {
     /// Takes a snapshot and drops what it replaces.
     pub(crate) fn compact(&mut self) -> bool {
         let Ok(info) = self.snapshot() else { return false };
-        snapshot::remove_older(&self.storage, &info).is_ok() && self.journal().forget(info.min).is_ok()
+        self.journal().snapshots().remove_older(&info).is_ok() && self.journal().forget(info.min).is_ok()
     }
 
     /// What a server does about a journal that failed.
@@ -131,7 +130,7 @@ impl World {
             return false;
         }
         let Ok(info) = self.snapshot() else { return false };
-        let accepted = self.journal().accept(&info).is_ok();
+        let accepted = self.journal().accept(info.min).is_ok();
         self.note_promises();
         accepted
     }
@@ -195,8 +194,11 @@ impl World {
             shards[shard] =
                 part.payload.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
         }
-        while let Some((sequence, batch)) = recovery.next_batch()? {
-            let number = u32::from_le_bytes(batch[..4].try_into().unwrap());
+        let mut epoch = Epoch::NONE;
+        while let Some(Batch { epoch: of_batch, sequence, payload }) = recovery.next_batch()? {
+            assert!(of_batch >= epoch, "epochs never go back");
+            epoch = of_batch;
+            let number = u32::from_le_bytes(payload[..4].try_into().unwrap());
             for shard in shards_of(number) {
                 if sequence > stamps[shard] {
                     shards[shard].push(number);

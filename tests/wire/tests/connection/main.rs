@@ -3,6 +3,7 @@
 mod auth;
 mod client;
 mod command;
+mod command_agreement;
 mod greeting;
 mod kill;
 mod pause;

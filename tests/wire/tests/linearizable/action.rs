@@ -18,7 +18,18 @@ pub(crate) enum Action {
 #[derive(Clone)]
 pub(crate) enum Command {
     Plain(Vec<String>),
-    Script { script: usize, by_digest: bool, keys: Vec<String>, args: Vec<String> },
+    Script { script: usize, by: By, keys: Vec<String>, args: Vec<String> },
+}
+
+/// How a script is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// EVAL
+    Source,
+    /// EVALSHA
+    Digest,
+    /// FCALL of the function that is the same script.
+    Function,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,13 +53,26 @@ impl Command {
     pub(crate) fn only_reads(&self) -> bool {
         match self {
             Command::Plain(words) => {
-                matches!(words[0].as_str(), "GET" | "MGET" | "EXISTS" | "DBSIZE" | "HGET" | "HLEN" | "HGETALL")
+                const READS: &[&str] = &[
+                    "GET",
+                    "MGET",
+                    "EXISTS",
+                    "DBSIZE",
+                    "HGET",
+                    "HLEN",
+                    "HGETALL",
+                    "ZSCORE",
+                    "ZCARD",
+                    "ZRANGE",
+                    "IDX.RANGE",
+                ];
+                READS.contains(&words[0].as_str())
             }
             Command::Script { script, .. } => SCRIPTS[*script].only_reads,
         }
     }
 
-    /// Whether whoever was told this changed nothing.
+    /// Whether this reply says that nothing was changed.
     pub(crate) fn changed_nothing(&self, told: &Reply) -> bool {
         let words = match self {
             _ if self.only_reads() => return true,
@@ -58,8 +82,9 @@ impl Command {
         };
         match (words[0].as_str(), told) {
             (_, Reply::Error(_)) => true,
-            ("DEL" | "HDEL" | "COPY" | "MSETNX", told) => *told == Reply::Integer(0),
+            ("DEL" | "HDEL" | "COPY" | "MSETNX" | "HCAS" | "ZREM", told) => *told == Reply::Integer(0),
             ("SET" | "GETDEL", told) => *told == Reply::NilBulk,
+            ("ZPOPMIN", told) => told.items().is_empty(),
             _ => false,
         }
     }
@@ -67,13 +92,29 @@ impl Command {
     fn request(&self, digests: &[String]) -> Vec<String> {
         match self {
             Command::Plain(words) => words.clone(),
-            Command::Script { script, by_digest, keys, args } => {
-                let head = match by_digest {
-                    true => ["EVALSHA".to_owned(), digests[*script].clone()],
-                    false => ["EVAL".to_owned(), SCRIPTS[*script].source.to_owned()],
+            Command::Script { script, by, keys, args } => {
+                let what = match by {
+                    By::Source => SCRIPTS[*script].source,
+                    By::Digest => &digests[*script],
+                    By::Function => SCRIPTS[*script].name,
                 };
-                head.into_iter().chain([keys.len().to_string()]).chain(keys.iter().chain(args).cloned()).collect()
+                [by.command(), what]
+                    .map(str::to_owned)
+                    .into_iter()
+                    .chain([keys.len().to_string()])
+                    .chain(keys.iter().chain(args).cloned())
+                    .collect()
             }
+        }
+    }
+}
+
+impl By {
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            By::Source => "EVAL",
+            By::Digest => "EVALSHA",
+            By::Function => "FCALL",
         }
     }
 }
@@ -145,9 +186,8 @@ impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Command::Plain(words) => f.write_str(&words.join(" ")),
-            Command::Script { script, by_digest, keys, args } => {
-                let eval = if *by_digest { "EVALSHA" } else { "EVAL" };
-                write!(f, "{eval} {} {}", SCRIPTS[*script].name, keys.len())?;
+            Command::Script { script, by, keys, args } => {
+                write!(f, "{} {} {}", by.command(), SCRIPTS[*script].name, keys.len())?;
                 keys.iter().chain(args).try_for_each(|word| write!(f, " {word}"))
             }
         }

@@ -2,12 +2,20 @@
 
 use wire::{Random, Reply};
 
-use crate::action::{Action, Command, Ending};
+use crate::action::{Action, By, Command, Ending};
 use crate::scripts::{SCRIPTS, Takes};
 
 /// The keys in play. The first two share a shard.
 pub(crate) const KEYS: &[&str] = &["a", "{a}b", "c", "d"];
 const FIELDS: &[&str] = &["f", "g"];
+const MEMBERS: &[&str] = &["m", "n"];
+
+/// Of the field `f` of all keys in play, where the server can have it.
+pub(crate) fn index_definition() -> String {
+    format!("IDX.CREATE {INDEX} PREFIX {} {} FIELD f", KEYS.len(), KEYS.join(" "))
+}
+
+const INDEX: &str = "by_f";
 
 const PIPELINE_MAX: usize = 4;
 const QUEUED_MAX: usize = 4;
@@ -16,6 +24,8 @@ pub(crate) struct Author {
     random: Random,
     client: usize,
     keys: &'static [&'static str],
+    /// The server knows Holdfast's own commands.
+    has_own_commands: bool,
     /// What was made up so far, so that every new text is another.
     texts: usize,
     /// The last text that it was told.
@@ -32,17 +42,18 @@ enum Plan {
 }
 
 impl Author {
-    pub(crate) fn new(random: Random, client: usize, keys: &'static [&'static str]) -> Author {
-        Author { random, client, keys, texts: 0, seen: "1".into(), plan: Plan::None }
+    pub(crate) fn new(random: Random, client: usize, keys: &'static [&'static str], has_own_commands: bool) -> Author {
+        Author { random, client, keys, has_own_commands, texts: 0, seen: "1".into(), plan: Plan::None }
     }
 
     /// What is there before the clients begin.
     pub(crate) fn opening(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         for key in self.keys {
-            match self.random.below(3) {
+            match self.random.below(4) {
                 0 => actions.push(run(format!("SET {key} {}", self.number()))),
                 1 => actions.push(run(format!("HSET {key} f {}", self.number()))),
+                2 => actions.push(run(format!("ZADD {key} {} m", self.number()))),
                 _ => {}
             }
         }
@@ -141,6 +152,12 @@ impl Author {
         if self.random.one_in(4) {
             return self.script();
         }
+        if self.random.one_in(4) {
+            return self.on_sorted_set();
+        }
+        if self.has_own_commands && self.random.one_in(6) {
+            return self.own_command();
+        }
         let (key, other, field) = (self.key(), self.key(), self.random.pick(FIELDS));
         Command::plain(match self.random.below(32) {
             0..3 => format!("SET {key} {}", self.number()),
@@ -179,6 +196,35 @@ impl Author {
         })
     }
 
+    fn on_sorted_set(&mut self) -> Command {
+        let (key, member) = (self.key(), self.random.pick(MEMBERS));
+        Command::plain(match self.random.below(10) {
+            0..2 => format!("ZADD {key} {} {member}", self.number()),
+            2 => format!("ZADD {key} NX {} {member}", self.number()),
+            3 => format!("ZADD {key} {} m {} n", self.number(), self.number()),
+            4 => format!("ZINCRBY {key} {} {member}", self.random.pick(&["1", "-2"])),
+            5 => format!("ZREM {key} {member}"),
+            6 => format!("ZPOPMIN {key}"),
+            7 => format!("ZSCORE {key} {member}"),
+            8 => format!("ZCARD {key}"),
+            _ => format!("ZRANGE {key} 0 -1 WITHSCORES"),
+        })
+    }
+
+    /// Commands that Redis has not.
+    fn own_command(&mut self) -> Command {
+        let (key, field, old) = (self.key(), self.random.pick(FIELDS), self.seen.clone());
+        Command::plain(match self.random.below(4) {
+            0 => format!("HCAS {key} {field} {old} {}", self.number()),
+            1 => {
+                let number = self.number();
+                format!("HCAS {key} IF 1 {field} {old} SET 2 f {number} g {number}")
+            }
+            2 => format!("IDX.RANGE {INDEX} -inf +inf KEYS"),
+            _ => format!("ZRANGE {INDEX} 0 -1 WITHSCORES"),
+        })
+    }
+
     fn script(&mut self) -> Command {
         let script = self.random.below(SCRIPTS.len());
         let about = &SCRIPTS[script];
@@ -189,14 +235,14 @@ impl Author {
             Takes::New => self.number(),
         });
         let args = undeclared.into_iter().chain(taken.collect::<Vec<_>>()).collect();
-        Command::Script { script, by_digest: self.random.one_in(2), keys, args }
+        Command::Script { script, by: self.random.pick(&[By::Source, By::Digest, By::Function]), keys, args }
     }
 
     fn key(&mut self) -> &'static str {
         self.random.pick(self.keys)
     }
 
-    /// One that nobody else makes up.
+    /// One that no other client makes up.
     fn number(&mut self) -> String {
         self.texts += 1;
         (self.client * 1000 + self.texts).to_string()
@@ -207,7 +253,10 @@ fn run(line: String) -> Action {
     Action::Run(Command::plain(line))
 }
 
-/// Everything that is there, read by one client.
-pub(crate) fn readings() -> Vec<Action> {
-    KEYS.iter().flat_map(|key| [run(format!("GET {key}")), run(format!("HGETALL {key}"))]).collect()
+/// Everything that is there, read by one client at one instant.
+pub(crate) fn readings(has_own_commands: bool) -> Vec<Action> {
+    let of_key = |key| [format!("GET {key}"), format!("HGETALL {key}"), format!("ZRANGE {key} 0 -1 WITHSCORES")];
+    let of_index = has_own_commands.then(|| format!("ZRANGE {INDEX} 0 -1 WITHSCORES"));
+    let commands = KEYS.iter().flat_map(of_key).chain(of_index).map(Command::plain);
+    vec![Action::Transaction(commands.collect(), Ending::Exec)]
 }

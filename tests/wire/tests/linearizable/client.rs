@@ -6,24 +6,32 @@ use std::thread;
 use wire::{Connection, Random, Reply};
 
 use crate::action::Action;
-use crate::author::Author;
+use crate::author::{Author, index_definition};
 use crate::history::{Answer, Clock, History, Operation, merged};
-use crate::scripts::SCRIPTS;
+use crate::scripts::{SCRIPTS, library};
 
 pub(crate) struct Client<'a> {
     number: usize,
     connection: Connection,
-    digests: &'a [String],
+    known: &'a Known,
     clock: &'a Clock,
     history: History,
+}
+
+/// What the clients of a server have to know of it.
+pub(crate) struct Known {
+    /// Of the scripts, which it has as functions too.
+    digests: Vec<String>,
+    /// It is a Holdfast, with an index of the keys in play.
+    pub(crate) has_own_commands: bool,
 }
 
 /// The server closed the connection.
 pub(crate) struct HungUp;
 
 impl<'a> Client<'a> {
-    pub(crate) fn new(number: usize, connection: Connection, digests: &'a [String], clock: &'a Clock) -> Client<'a> {
-        Client { number, connection, digests, clock, history: History::new() }
+    pub(crate) fn new(number: usize, connection: Connection, known: &'a Known, clock: &'a Clock) -> Client<'a> {
+        Client { number, connection, known, clock, history: History::new() }
     }
 
     pub(crate) fn connection(&mut self) -> &mut Connection {
@@ -37,7 +45,8 @@ impl<'a> Client<'a> {
 
     /// Sends all actions in one write; each may take effect from then on.
     pub(crate) fn send(&mut self, actions: Vec<Action>) -> Result<Vec<Reply>, HungUp> {
-        let requests: Vec<Vec<Vec<String>>> = actions.iter().map(|action| action.requests(self.digests)).collect();
+        let requests: Vec<Vec<Vec<String>>> =
+            actions.iter().map(|action| action.requests(&self.known.digests)).collect();
         requests.iter().flatten().for_each(|request| self.connection.queue(request));
         let invoked = self.clock.now();
         self.connection.flush();
@@ -57,7 +66,7 @@ impl<'a> Client<'a> {
 
     /// Sends each request of an action after the reply to the one before it; the last one lets it take effect.
     pub(crate) fn send_in_steps(&mut self, action: Action) -> Result<Vec<Reply>, HungUp> {
-        let mut requests = action.requests(self.digests);
+        let mut requests = action.requests(&self.known.digests);
         let last = requests.pop().expect("an action has a request");
         for request in requests {
             let reply = self.connection.run_args(&request);
@@ -124,7 +133,8 @@ pub(crate) fn work_together(
     let all_finished = thread::scope(|scope| {
         let mut workers = Vec::new();
         for client in clients.iter_mut() {
-            let author = Author::new(Random::new(random.next_u64()), client.number, keys);
+            let author =
+                Author::new(Random::new(random.next_u64()), client.number, keys, client.known.has_own_commands);
             workers.push(scope.spawn(move || {
                 start.wait();
                 client.work(author, operations)
@@ -139,8 +149,16 @@ pub(crate) fn work_together(
     if all_finished { Ok(history) } else { Err(history) }
 }
 
-/// Makes the scripts known to a server; their digests.
-pub(crate) fn load_scripts(connection: &mut Connection) -> Vec<String> {
+/// Makes the scripts known to a server, also as functions, and the index where it can have one.
+pub(crate) fn prepare(connection: &mut Connection) -> Known {
     let load = |source: &str| connection.run_with("SCRIPT LOAD", &[source.as_bytes()]).text().to_owned();
-    SCRIPTS.iter().map(|script| script.source).map(load).collect()
+    let digests = SCRIPTS.iter().map(|script| script.source).map(load).collect();
+    assert!(!connection.run_with("FUNCTION LOAD REPLACE", &[library().as_bytes()]).is_error());
+    let has_own_commands = match connection.run(&index_definition()).to_string().as_str() {
+        // After a start it is there.
+        "+OK" | "-ERR the name 'by_f' is taken by an index" => true,
+        reply if reply.contains("ERR unknown command") => false,
+        reply => panic!("{reply}"),
+    };
+    Known { digests, has_own_commands }
 }

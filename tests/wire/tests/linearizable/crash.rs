@@ -9,7 +9,7 @@ use std::thread;
 use wire::{Random, Server, binary};
 
 use crate::author::{Author, KEYS, readings};
-use crate::client::{Client, load_scripts, work_together};
+use crate::client::{Client, prepare, work_together};
 use crate::history::{Answer, Clock, History, merged};
 use crate::process::{Dir, ok};
 use crate::report::assert_linearizable;
@@ -51,12 +51,12 @@ fn start(dir: &Dir, args: &[&str]) -> Server {
 /// The clients at work until the server is killed, or just after.
 fn before(server: Server, clock: &Clock, random: &mut Random, keys: &'static [&'static str]) -> History {
     let mut connection = server.connect();
-    let digests = load_scripts(&mut connection);
+    let known = prepare(&mut connection);
     ok(&mut connection, "FLUSHALL");
-    let mut referee = Client::new(0, connection, &digests, clock);
-    send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys).opening());
+    let mut referee = Client::new(0, connection, &known, clock);
+    send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys, known.has_own_commands).opening());
     let mut clients: Vec<Client> =
-        (1..=CLIENTS).map(|number| Client::new(number, server.connect(), &digests, clock)).collect();
+        (1..=CLIENTS).map(|number| Client::new(number, server.connect(), &known, clock)).collect();
     if random.one_in(2) {
         // What it leaves behind then comes from a snapshot in part. Whether one begins just now does not matter.
         referee.connection().run("BGREWRITEAOF");
@@ -88,12 +88,12 @@ impl Drop for SetOnDrop<'_> {
 
 /// Other clients at work on what the first ones left behind, and all that is there in the end.
 fn after(server: &Server, clock: &Clock, random: &mut Random, keys: &'static [&'static str]) -> History {
-    let digests = load_scripts(&mut server.connect());
-    let client = |number| Client::new(CLIENTS + 1 + number, server.connect(), &digests, clock);
+    let known = prepare(&mut server.connect());
+    let client = |number| Client::new(CLIENTS + 1 + number, server.connect(), &known, clock);
     let mut referee = client(0);
-    send_all(&mut referee, readings());
+    send_all(&mut referee, readings(known.has_own_commands));
     let mut clients: Vec<Client> = (1..=CLIENTS).map(client).collect();
-    let history = work_together(&mut clients, random, keys, 2).ok().expect("nobody is sent away");
-    send_all(&mut referee, readings());
+    let history = work_together(&mut clients, random, keys, 2).ok().expect("no connection is closed");
+    send_all(&mut referee, readings(known.has_own_commands));
     merged([referee.take_history(), history])
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use wire::{Random, Reply};
 
-use crate::action::{Action, Command, Ending};
+use crate::action::{Action, By, Command, Ending};
 use crate::author::{Author, KEYS};
 use crate::checker::check;
 use crate::history::{Answer, History, Operation, merged};
@@ -21,7 +21,7 @@ fn an_empty_history_is_right() {
 fn a_read_sees_what_was_acknowledged_before_it() {
     accept(&[op(1, 0..1, "SET a 1", ok()), op(2, 2..3, "GET a", text("1"))]);
     refuse(&[op(1, 0..1, "SET a 1", ok()), op(2, 2..3, "GET a", nil())]);
-    // While the write is under way a read may see either, and then nobody may see the older one again.
+    // While the write is under way a read may see either, and then no client may see the older one again.
     let write = op(1, 0..9, "SET a 1", ok());
     accept(&[write.clone(), op(2, 1..2, "GET a", nil()), op(2, 3..4, "GET a", text("1"))]);
     accept(&[write.clone(), op(2, 1..4, "GET a", text("1")), op(3, 2..3, "GET a", nil())]);
@@ -91,6 +91,59 @@ fn a_script_is_not_torn() {
 }
 
 #[test]
+fn a_function_is_not_torn() {
+    let both = op(1, 0..9, "FCALL both 2 a c 1", array([text("1"), text("1")]));
+    accept(&[both.clone(), op(2, 1..2, "MGET a c", array([text("1"), text("1")]))]);
+    refuse(&[both, op(2, 1..2, "MGET a c", array([text("1"), nil()]))]);
+}
+
+#[test]
+fn of_two_that_compare_and_swap_one_succeeds() {
+    let base = op(1, 0..1, "HSET a f 1", number(1));
+    let swap = |client, new: &str, made| op(client, 2 + client as u64..9, &format!("HCAS a f 1 {new}"), number(made));
+    accept(&[base.clone(), swap(1, "2", 1), swap(2, "3", 0), op(3, 10..11, "HGET a f", text("2"))]);
+    accept(&[base.clone(), swap(1, "2", 0), swap(2, "3", 1), op(3, 10..11, "HGET a f", text("3"))]);
+    refuse(&[base.clone(), swap(1, "2", 1), swap(2, "3", 1)]);
+    refuse(&[base.clone(), swap(1, "2", 0), swap(2, "3", 0)]);
+    // All that it sets is there at once.
+    let both = op(1, 2..9, "HCAS a IF 1 f 1 SET 2 f 2 g 2", number(1));
+    let seen = |f: &str, g: &str| op(2, 3..4, "HGETALL a", array(["f", f, "g", g].map(text)));
+    accept(&[base.clone(), both.clone(), seen("2", "2")]);
+    refuse(&[base, both, seen("2", "1")]);
+}
+
+#[test]
+fn a_member_is_taken_once_and_the_lowest_first() {
+    let base = op(1, 0..1, "ZADD a 1 m 2 n", number(2));
+    let pop = |client, told: &[&str]| {
+        op(client, 2 + client as u64..9, "ZPOPMIN a", array(told.iter().map(|word| text(word))))
+    };
+    accept(&[base.clone(), pop(1, &["n", "2"]), pop(2, &["m", "1"]), op(3, 10..11, "ZCARD a", number(0))]);
+    refuse(&[base.clone(), pop(1, &["m", "1"]), pop(2, &["m", "1"])]);
+    refuse(&[base.clone(), op(1, 2..3, "ZPOPMIN a", array([text("n"), text("2")]))]);
+    // No increment is lost.
+    let raised = |client, told: &str| op(client, 2 + client as u64..9, "ZINCRBY a 1 m", text(told));
+    accept(&[base.clone(), raised(1, "3"), raised(2, "2")]);
+    refuse(&[base, raised(1, "2"), raised(2, "2")]);
+}
+
+#[test]
+fn an_index_is_never_behind_its_records() {
+    let record = op(1, 0..1, "HSET a f 5", number(1));
+    let found = |begin, keys: &[&str]| {
+        op(2, begin..begin + 1, "IDX.RANGE by_f -inf +inf KEYS", array(keys.iter().map(|key| text(key))))
+    };
+    accept(&[record.clone(), found(2, &["a"])]);
+    refuse(&[record.clone(), found(2, &[])]);
+    // A record that moves is under one of its names, not under both and not under none.
+    let moved = op(1, 2..9, "RENAME a c", ok());
+    accept(&[record.clone(), moved.clone(), found(3, &["c"])]);
+    refuse(&[record.clone(), moved.clone(), found(3, &["a", "c"])]);
+    refuse(&[record.clone(), moved.clone(), found(3, &[])]);
+    refuse(&[record, moved, found(3, &["c"]), found(5, &["a"])]);
+}
+
+#[test]
 fn what_a_failed_script_wrote_stays() {
     let failed = op(1, 0..1, "EVAL regret 1 a 5", Reply::Error("SORRY for that".into()));
     accept(&[failed.clone(), op(1, 2..3, "HGET a g", text("5"))]);
@@ -104,7 +157,7 @@ fn a_watched_key_that_changed_stops_the_transaction() {
     accept(&[&before[..], &[exec(Reply::NilArray), op(1, 8..9, "GET a", text("9"))]].concat());
     refuse(&[&before[..], &[exec(array([ok()]))]].concat());
     refuse(&[&before[..], &[exec(Reply::NilArray), op(1, 8..9, "GET a", text("1"))]].concat());
-    // Nobody changed it: there is nothing to stop for. A change that may have come before it is none.
+    // It was not changed: there is nothing to stop for. A change that may have come before it is none.
     let calm = [op(1, 1..2, "WATCH a", ok()), op(1, 3..4, "MULTI; SET a 1; EXEC", Reply::NilArray)];
     refuse(&calm);
     accept(&[&[op(2, 0..9, "SET a 9", ok())], &calm[..]].concat());
@@ -162,7 +215,7 @@ fn the_search_agrees_with_trying_every_order() {
         assert!(check(&history).is_ok(), "it was made in order: {}", readable(&history));
         for _ in 0..2 {
             let (at, other) = (random.below(history.len()), random.below(history.len()));
-            // Not being answered is left where it is: whoever was not has lost its connection and does nothing more.
+            // Not being answered is left where it is: a client that was not answered has lost its connection and does nothing more.
             if let Answer::Reply(_) = history[other].answer {
                 history[at].answer = history[other].answer.clone();
             }
@@ -191,7 +244,7 @@ fn what_is_left_out_of_a_report_is_not_the_cause() {
 fn invented(random: &mut Random) -> History {
     const CLIENTS: usize = 4;
     let mut authors: Vec<Author> =
-        (0..CLIENTS).map(|client| Author::new(Random::new(random.next_u64()), client, &KEYS[..2])).collect();
+        (0..CLIENTS).map(|client| Author::new(Random::new(random.next_u64()), client, &KEYS[..2], true)).collect();
     let (mut model, mut busy_until, mut history) = (Model::default(), [0; CLIENTS], History::new());
     for now in (1..8).map(|at| at * 10) {
         let client = random.below(CLIENTS);
@@ -204,7 +257,7 @@ fn invented(random: &mut Random) -> History {
         let (waited, took) = (random.below(now - busy_until[client]), 1 + random.below(40));
         // Twice, and one more for the second: no two instants are the same.
         let (invoked, returned) = ((now - waited) as u64 * 2, (now + took) as u64 * 2 + 1);
-        // Whoever is not answered has lost its connection.
+        // A client that is not answered has lost its connection.
         let answered = !random.one_in(6);
         busy_until[client] = if answered { now + took } else { usize::MAX };
         let answer = if answered { Answer::Reply(reply) } else { Answer::None };
@@ -278,10 +331,11 @@ fn transaction(queued: &[&str], ending: Ending) -> Action {
 fn command_of(line: &str) -> Command {
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     match &words[..] {
-        [eval, name, count, rest @ ..] if eval == "EVAL" => {
+        [call, name, count, rest @ ..] if call == "EVAL" || call == "FCALL" => {
+            let by = if call == "EVAL" { By::Source } else { By::Function };
             let script = SCRIPTS.iter().position(|script| script.name == name).expect("the script's name");
             let (keys, args) = rest.split_at(count.parse().expect("the number of keys"));
-            Command::Script { script, by_digest: false, keys: keys.to_vec(), args: args.to_vec() }
+            Command::Script { script, by, keys: keys.to_vec(), args: args.to_vec() }
         }
         _ => Command::Plain(words),
     }

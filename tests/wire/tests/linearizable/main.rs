@@ -24,11 +24,12 @@ use std::env;
 use wire::{Connection, Random, Session};
 
 use author::{Author, KEYS, readings};
-use client::{Client, load_scripts, work_together};
+use client::{Client, prepare, work_together};
 use history::{Clock, History, merged};
 use model::Model;
 use process::{Holdfast, ok};
 use report::{assert_linearizable, readable};
+use scripts::LIBRARY;
 
 const ROUNDS: usize = 200;
 const CLIENTS: usize = 6;
@@ -40,6 +41,7 @@ const SPREAD: &[&str] = &["--threads", "8", "--worker-balance", "spread"];
 #[test]
 fn racing_clients_agree_on_one_order() {
     let session = Session::start();
+    let _library = DeleteLibrary(session.connect());
     race(&|| session.connect());
 }
 
@@ -55,10 +57,11 @@ fn the_model_says_what_the_server_says() {
     const STEPS: usize = 3000;
     const SHOWN: usize = 20;
     let session = Session::start();
+    let _library = DeleteLibrary(session.connect());
     let (clock, mut random, mut model) = (Clock::default(), Random::from_env(), Model::default());
-    let digests = load_scripts(&mut session.connect());
-    let client = |number| Client::new(number, session.connect(), &digests, &clock);
-    let author = |number| Author::new(Random::new(random.next_u64()), number, KEYS);
+    let known = prepare(&mut session.connect());
+    let client = |number| Client::new(number, session.connect(), &known, &clock);
+    let author = |number| Author::new(Random::new(random.next_u64()), number, KEYS, known.has_own_commands);
     let mut clients: Vec<_> = (0..CLIENTS).map(client).zip((0..CLIENTS).map(author)).collect();
     let mut history = History::new();
     for _ in 0..STEPS {
@@ -78,17 +81,25 @@ fn the_model_says_what_the_server_says() {
 
 fn race(connect: &dyn Fn() -> Connection) {
     let (clock, mut random) = (Clock::default(), Random::from_env());
-    let digests = load_scripts(&mut connect());
-    let mut clients: Vec<Client> =
-        (1..=CLIENTS).map(|number| Client::new(number, connect(), &digests, &clock)).collect();
-    let mut referee = Client::new(0, connect(), &digests, &clock);
+    let known = prepare(&mut connect());
+    let mut clients: Vec<Client> = (1..=CLIENTS).map(|number| Client::new(number, connect(), &known, &clock)).collect();
+    let mut referee = Client::new(0, connect(), &known, &clock);
     for round in 0..rounds() {
         ok(referee.connection(), "FLUSHALL");
         let keys = &KEYS[..2 + random.below(KEYS.len() - 1)];
-        send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys).opening());
-        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("nobody is sent away");
-        send_all(&mut referee, readings());
+        send_all(&mut referee, Author::new(Random::new(random.next_u64()), 0, keys, known.has_own_commands).opening());
+        let raced = work_together(&mut clients, &mut random, keys, OPERATIONS).ok().expect("no connection is closed");
+        send_all(&mut referee, readings(known.has_own_commands));
         assert_linearizable(&merged([referee.take_history(), raced]), &format!("round {round}"));
+    }
+}
+
+/// FLUSHALL leaves functions, and other tests may share the server.
+struct DeleteLibrary(Connection);
+
+impl Drop for DeleteLibrary {
+    fn drop(&mut self) {
+        self.0.run(&format!("FUNCTION DELETE {LIBRARY}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every action means when nobody else is there: the shortest program that says it, over plain maps.
+//! What every action does when it runs alone: the shortest program that says it, over plain maps.
 //! Knows only the spellings that `author` and `scripts` produce.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub(crate) struct Model {
 enum Value {
     Text(String),
     Hash(BTreeMap<String, String>),
+    /// Scores by member.
+    Scores(BTreeMap<String, i64>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -136,6 +138,11 @@ impl Model {
                 copy.into_iter().for_each(|value| self.put(to, value));
                 number(copied.into())
             }
+            ["IDX.RANGE", "by_f", "-inf", "+inf", "KEYS"] => {
+                array(self.indexed().into_iter().map(|(_, key)| bulk(Some(key))))
+            }
+            ["ZRANGE", "by_f", "0", "-1", "WITHSCORES"] => with_scores(self.indexed()),
+            [name, key, args @ ..] if name.starts_with('Z') => self.run_on_scores(name, key, args)?,
             [name, key, args @ ..] => self.run_on_hash(name, key, args)?,
             _ => panic!("the model does not know {words:?}"),
         })
@@ -145,9 +152,11 @@ impl Model {
         let mut hash = match self.entries.get(key) {
             None => BTreeMap::new(),
             Some(Value::Hash(hash)) => hash.clone(),
-            Some(Value::Text(_)) => return Err(WRONG_TYPE),
+            Some(_) => return Err(WRONG_TYPE),
         };
         Ok(match (name, args) {
+            ("HCAS", [field, old, new]) => self.swap(key, hash, (field, old), &[field, new]),
+            ("HCAS", ["IF", "1", field, old, "SET", "2", new @ ..]) => self.swap(key, hash, (field, old), new),
             ("HGET", [field]) => bulk(hash.get(*field).map(String::as_str)),
             ("HLEN", []) => count(hash.len()),
             ("HGETALL", []) => {
@@ -179,11 +188,76 @@ impl Model {
         })
     }
 
+    /// Writes fields if one of them has a value.
+    fn swap(&mut self, key: &str, mut hash: BTreeMap<String, String>, if_has: (&str, &str), new: &[&str]) -> Reply {
+        let (field, old) = if_has;
+        let same = hash.get(field).is_some_and(|value| value == old);
+        if same {
+            new.chunks(2).for_each(|pair| drop(hash.insert(pair[0].into(), pair[1].into())));
+            self.put(key, Value::Hash(hash));
+        }
+        number(same.into())
+    }
+
+    fn run_on_scores(&mut self, name: &str, key: &str, args: &[&str]) -> Outcome {
+        let before = match self.entries.get(key) {
+            None => BTreeMap::new(),
+            Some(Value::Scores(scores)) => scores.clone(),
+            Some(_) => return Err(WRONG_TYPE),
+        };
+        let mut scores = before.clone();
+        let reply = match (name, args) {
+            ("ZADD", ["NX", score, member]) => match before.contains_key(*member) {
+                true => number(0),
+                false => return self.run_on_scores("ZADD", key, &[score, member]),
+            },
+            ("ZADD", pairs) => {
+                let add = |pair: &&[&str]| scores.insert(pair[1].into(), integer(pair[0]).expect("a score")).is_none();
+                let new = pairs.chunks(2).filter(add).count();
+                count(new)
+            }
+            ("ZINCRBY", [by, member]) => {
+                let sum = before.get(*member).unwrap_or(&0) + integer(by).expect("an increment");
+                scores.insert((*member).into(), sum);
+                bulk(Some(&sum.to_string()))
+            }
+            ("ZREM", [member]) => number(scores.remove(*member).is_some().into()),
+            ("ZPOPMIN", []) => {
+                let first = ordered(&before).into_iter().take(1);
+                scores.retain(|member, _| first.clone().all(|(_, popped)| popped != member));
+                with_scores(first)
+            }
+            ("ZSCORE", [member]) => bulk(before.get(*member).map(i64::to_string).as_deref()),
+            ("ZCARD", []) => count(before.len()),
+            ("ZRANGE", ["0", "-1", "WITHSCORES"]) => with_scores(ordered(&before)),
+            _ => panic!("the model does not know {name} {key} {args:?}"),
+        };
+        // The score that it had is no change.
+        if scores.is_empty() {
+            self.remove(key);
+        } else if scores != before {
+            self.put(key, Value::Scores(scores));
+        }
+        Ok(reply)
+    }
+
+    /// What the index has, in its order.
+    fn indexed(&self) -> Vec<(i64, &str)> {
+        let score = |value: &Value| match value {
+            Value::Hash(hash) => integer(hash.get("f")?),
+            _ => None,
+        };
+        let mut indexed: Vec<_> =
+            self.entries.iter().filter_map(|(key, value)| Some((score(value)?, key.as_str()))).collect();
+        indexed.sort_unstable();
+        indexed
+    }
+
     fn text(&self, key: &str) -> Result<Option<&str>, &'static str> {
         match self.entries.get(key) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
-            Some(Value::Hash(_)) => Err(WRONG_TYPE),
+            Some(_) => Err(WRONG_TYPE),
         }
     }
 
@@ -206,6 +280,17 @@ impl Model {
             }
         }
     }
+}
+
+/// In the order of a sorted set.
+fn ordered(scores: &BTreeMap<String, i64>) -> Vec<(i64, &str)> {
+    let mut ordered: Vec<_> = scores.iter().map(|(member, score)| (*score, member.as_str())).collect();
+    ordered.sort_unstable();
+    ordered
+}
+
+fn with_scores<'a>(items: impl IntoIterator<Item = (i64, &'a str)>) -> Reply {
+    array(items.into_iter().flat_map(|(score, member)| [bulk(Some(member)), bulk(Some(&score.to_string()))]))
 }
 
 fn strs(words: &[String]) -> Vec<&str> {

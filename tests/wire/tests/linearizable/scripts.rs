@@ -19,6 +19,16 @@ pub(crate) struct Script {
     pub(crate) model: fn(&mut Model, keys: &[&str], args: &[&str]) -> Outcome,
 }
 
+/// All scripts as functions of one library. The names of a function's parameters are those that a script has for them.
+pub(crate) fn library() -> String {
+    let function = |script: &Script| {
+        format!("redis.register_function('{}', function(KEYS, ARGV)\n{}\nend)\n", script.name, script.source)
+    };
+    format!("#!lua name={LIBRARY}\n{}", SCRIPTS.iter().map(function).collect::<String>())
+}
+
+pub(crate) const LIBRARY: &str = "linearizable";
+
 #[derive(Clone, Copy)]
 pub(crate) enum Takes {
     /// Something that may be there.
@@ -114,6 +124,21 @@ pub(crate) const SCRIPTS: &[Script] = &[
         model: |model, keys, _| {
             model.run(&["APPEND", keys[0], "0"])?;
             model.run(&["INCR", keys[0]])
+        },
+    },
+    // Fails, if it does, after its first step.
+    Script {
+        name: "promote",
+        source: "local score = redis.call('ZINCRBY', KEYS[1], 1, 'm')\nredis.call('HSET', KEYS[2], 'f', score)\n\
+                 return redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')",
+        keys: 2,
+        undeclared: 0,
+        takes: &[],
+        only_reads: false,
+        model: |model, keys, _| {
+            let score = model.run(&["ZINCRBY", keys[0], "1", "m"])?;
+            model.run(&["HSET", keys[1], "f", score.text()])?;
+            model.run(&["ZRANGE", keys[0], "0", "-1", "WITHSCORES"])
         },
     },
     Script {

@@ -359,7 +359,7 @@ fn a_newer_format_is_refused() {
         let Some(home) = with_snapshot() else { return };
         let file = home.files_named(end).last().expect("there is one").clone();
         home.change(&file, |bytes| {
-            bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+            bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
             let sum = if end == ".seg" { 52 } else { 44 };
             let mut covered = bytes[..sum].to_vec();
             if end == ".snap" {
@@ -368,7 +368,7 @@ fn a_newer_format_is_refused() {
             }
             bytes[sum..sum + 4].copy_from_slice(&crc32c(&covered).to_le_bytes());
         });
-        assert_refuses(&home, &format!("{file} was written by a newer version of Holdfast (format 2)"));
+        assert_refuses(&home, &format!("{file} was written by a newer version of Holdfast (format 3)"));
     }
 }
 

@@ -8,6 +8,7 @@ mod damage;
 mod descriptors;
 mod durability;
 mod faults;
+mod fenced;
 mod full_disk;
 mod info;
 mod loading;

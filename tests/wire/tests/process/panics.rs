@@ -30,7 +30,7 @@ fn a_command_that_panics_before_it_has_changed_anything_is_answered() {
         assert!(reply.to_string().starts_with(INTERNAL), "{reply}");
         assert_eq!(other.run("GET a").to_string(), "\"3\"");
     }
-    assert!(server.stderr().contains("a command has met a bug and changed nothing"), "{}", server.stderr());
+    assert!(server.stderr().contains("internal error in a command that has changed nothing"), "{}", server.stderr());
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn a_command_that_panics_behind_a_change_ends_the_server_and_is_not_kept() {
     connection.flush();
     let ended = server.wait_for_end();
     assert_eq!(ended.code(), None, "it was ended by a signal");
-    assert!(dir.read("stderr").contains("the server has met a bug and ends"), "{}", dir.read("stderr"));
+    assert!(dir.read("stderr").contains("internal error, the server stops"), "{}", dir.read("stderr"));
     assert_eq!(start().connect().run("GET k").to_string(), "\"1\"");
 }

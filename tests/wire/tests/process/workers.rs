@@ -1,5 +1,6 @@
 //! Several workers: connections move between them under way, and their clients never know.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::thread;
@@ -74,26 +75,20 @@ fn connections_move_between_workers_unnoticed() {
         }
         let burden = server.connect();
         scope.spawn(|| keep_busy(burden, &phase));
-        // The load goes on meanwhile; what happens is checked where the replies arrive. The second worker only ever
-        // works for connections that have moved to it.
-        thread::sleep(Duration::from_millis(500));
-        assert_eq!(control.run("CONFIG SET worker-balance spread").to_string(), "+OK");
-        thread::sleep(Duration::from_millis(500));
-        if cpu_ticks(&server, "worker-1").is_some() {
-            eventually("a second worker is at work", || cpu_ticks(&server, "worker-1") > Some(5));
-        }
+        // The load goes on meanwhile; what happens is checked where the replies arrive.
+        until_at_work(&server, |workers| workers == 1);
+        balance(&server, &mut control, "spread");
         assert_eq!(listed(&mut control, &ids), ids.len(), "while they move");
         a_wait_and_a_pause(&server, &mut control);
         phase.store(TRICKLE, Relaxed);
         a_wait_and_a_pause(&server, &mut control);
-        assert_eq!(control.run("CONFIG SET worker-balance gather").to_string(), "+OK");
-        thread::sleep(Duration::from_secs(1));
+        balance(&server, &mut control, "gather");
         assert_eq!(listed(&mut control, &ids), ids.len(), "after they have moved back");
         phase.store(HAMMER, Relaxed);
-        for balance in ["spread", "gather", "spread", "elastic"] {
-            assert_eq!(control.run(&format!("CONFIG SET worker-balance {balance}")).to_string(), "+OK");
-            thread::sleep(Duration::from_millis(300));
+        for how in ["spread", "gather", "spread"] {
+            balance(&server, &mut control, how);
         }
+        ok(&mut control, "CONFIG SET worker-balance elastic");
     });
 
     let mut counting: Vec<Counting> = groups.into_iter().flatten().collect();
@@ -174,16 +169,39 @@ fn listed(control: &mut Connection, ids: &[i64]) -> usize {
     ids.iter().filter(|id| there(id)).count()
 }
 
-/// CPU time that a thread of the server has used, on systems that tell.
-fn cpu_ticks(server: &Holdfast, thread: &str) -> Option<u64> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", server.process_id())).ok()?;
-    let named =
-        |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end() == thread);
-    let task = tasks.flatten().find(named)?;
-    let stat = fs::read_to_string(task.path().join("stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some(ticks()? + ticks()?)
+/// Has connections move, and waits until they have.
+fn balance(server: &Holdfast, control: &mut Connection, how: &str) {
+    ok(control, &format!("CONFIG SET worker-balance {how}"));
+    match how {
+        "spread" => until_at_work(server, |workers| workers > 1),
+        _ => until_at_work(server, |workers| workers == 1),
+    }
+}
+
+/// Waits until the workers that have clients are so many, on systems that tell.
+fn until_at_work(server: &Holdfast, expected: impl Fn(usize) -> bool) {
+    if at_work(server).is_some() {
+        eventually("clients have moved between workers", || at_work(server).is_some_and(&expected));
+    }
+}
+
+/// How many workers have clients: each has an epoll of its own, and the kernel lists what an epoll watches.
+fn at_work(server: &Holdfast) -> Option<usize> {
+    /// More than listeners and whatever else a worker without clients watches.
+    const SOCKETS_MIN: usize = 5;
+    let process = format!("/proc/{}", server.process_id());
+    let is_socket = |fd: &str| {
+        fs::read_link(format!("{process}/fd/{fd}")).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"))
+    };
+    let sockets = |epoll: String| -> BTreeSet<String> {
+        let watched = epoll.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next());
+        watched.filter(|fd| is_socket(fd)).map(str::to_owned).collect()
+    };
+    let files = fs::read_dir(format!("{process}/fdinfo")).ok()?;
+    let watched = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok()).map(sockets);
+    // One epoll may have several file descriptors, which list the same.
+    let workers: BTreeSet<_> = watched.filter(|sockets| sockets.len() >= SOCKETS_MIN).collect();
+    Some(workers.len())
 }
 
 struct EndOnDrop<'a>(&'a AtomicU8);

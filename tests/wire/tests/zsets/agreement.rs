@@ -3,10 +3,8 @@
 //! A failure prints the seed; `HOLDFAST_TEST_SEED` runs the same commands again, `HOLDFAST_TEST_STEPS` runs more.
 
 use std::fmt::Write as _;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use wire::{Connection, Product, Random, Reply, Session, free_address, fresh_dir};
+use wire::{Connection, Product, Random, Redis, Reply, Session};
 
 use crate::commands::{Commands, KEYS, LEX_KEY};
 use crate::model::Model;
@@ -128,46 +126,4 @@ fn agree(expected: &Reply, received: &Reply, exact: bool) -> bool {
 fn print_alike(one: &mut Connection, other: &mut Connection) -> bool {
     let probe = ["ZADD probe 0.1 m", "ZSCORE probe m", "DEL probe"];
     one.pipeline(&probe)[1] == other.pipeline(&probe)[1]
-}
-
-/// A Redis to judge by: `redis-server` in the path, or what `REDIS_SERVER` names. Ended when dropped.
-struct Redis {
-    process: Child,
-    address: std::net::SocketAddr,
-    dir: std::path::PathBuf,
-}
-
-impl Redis {
-    fn start() -> Option<Redis> {
-        let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
-        let (address, dir) = (free_address(), fresh_dir());
-        let mut command = Command::new(program);
-        command.args(["--port", &address.port().to_string(), "--save", "", "--dir"]).arg(&dir).stdout(Stdio::null());
-        match command.spawn() {
-            Ok(process) => Some(Redis { process, address, dir }),
-            Err(_) => {
-                let _ = std::fs::remove_dir_all(&dir);
-                None
-            }
-        }
-    }
-
-    fn connect(&self) -> Connection {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            match Connection::open(self.address) {
-                Ok(connection) => return connection,
-                Err(e) => assert!(Instant::now() < deadline, "Redis does not listen: {e}"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
 }

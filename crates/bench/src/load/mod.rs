@@ -1,0 +1,17 @@
+//! Ways to put load on a server and to fill it. Knows nothing of what is compared, or why.
+
+mod exchange;
+mod footprint;
+mod loader;
+mod random;
+mod redis_benchmark;
+mod scale;
+mod template;
+
+pub(crate) use exchange::{Connections, Traffic, expect};
+pub(crate) use footprint::{Footprint, SETTLE};
+pub(crate) use loader::Loader;
+pub(crate) use random::Random;
+pub(crate) use redis_benchmark::{redis_benchmark, redis_benchmark_version};
+pub(crate) use scale::{CLIENTS, KEYS};
+pub(crate) use template::{Template, numbered};

@@ -1,0 +1,78 @@
+//! Job records that are found by time, and change as jobs go on: what Holdfast has commands for, and its users' own means
+//! elsewhere. Knows nothing of how a server keeps an index.
+
+mod index_cost;
+mod lives;
+mod stuck;
+
+use super::coordination;
+use super::data_sets::{JOB_RECORDS, NOTHING};
+use super::workload::{Driver, RequestCounts, SCRIPTED, Workload};
+use crate::measure::{Bound, Metric, Target};
+use crate::servers::Persistence;
+
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "records-stuck-range",
+        about: "IDX.RANGE, SCAN",
+        persistence: Persistence::Off,
+        setup: &stuck::BACKLOG,
+        driver: Driver::Search { run: stuck::range_or_scan },
+        targets: &[Target { pipeline: None, metric: Metric::Throughput, bound: Bound::AtLeast(1_000.0) }],
+    },
+    Workload {
+        name: "records-stuck-hfind",
+        about: "HFIND, SCAN",
+        persistence: Persistence::Off,
+        setup: &stuck::BACKLOG,
+        driver: Driver::Search { run: stuck::find_or_scan },
+        targets: &[],
+    },
+    Workload {
+        name: "records-stuck-by-hand",
+        about: "IDX.RANGE, own ZSET",
+        persistence: Persistence::Off,
+        setup: &stuck::BACKLOG,
+        driver: Driver::Search { run: stuck::range_or_by_hand },
+        targets: &[Target { pipeline: None, metric: Metric::Throughput, bound: Bound::AtLeast(2.0) }],
+    },
+    Workload {
+        name: "records-life",
+        about: "A job's life, indexed",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: Driver::Clients { run: lives::lives, amounts: LIVES, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+        ],
+    },
+    Workload {
+        name: "records-claim",
+        about: "HCAS, EVALSHA",
+        persistence: Persistence::Off,
+        setup: &JOB_RECORDS,
+        driver: Driver::Clients { run: coordination::claim, amounts: SCRIPTED, needs: "EVALSHA" },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.1) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(3.0) },
+        ],
+    },
+    Workload {
+        name: "records-index",
+        about: "HSET, cost of the index",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: Driver::Own { run: index_cost::index_cost, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[
+            Target { pipeline: None, metric: Metric::IndexLoss, bound: Bound::AtMost(0.2) },
+            Target { pipeline: None, metric: Metric::IndexLossAtRandom, bound: Bound::AtMost(0.2) },
+            Target { pipeline: None, metric: Metric::IndexRss, bound: Bound::AtMost(48.0) },
+            Target { pipeline: None, metric: Metric::IndexUsedMemory, bound: Bound::AtMost(48.0) },
+            Target { pipeline: None, metric: Metric::IndexBytes, bound: Bound::AtMost(48.0) },
+        ],
+    },
+];
+
+/// Six of them are one job's life.
+const LIVES: RequestCounts = &[(1, 240_000), (8, 480_000), (32, 480_000)];

@@ -1,0 +1,91 @@
+//! What a workload is: what a server holds before it, what drives the server, and what we promise. Knows none of them.
+
+use anyhow::Result;
+
+use crate::measure::{Sample, Target};
+use crate::servers::{Persistence, Server, ServerSpec};
+
+pub(crate) struct Workload {
+    /// What `--only` and results.json call it.
+    pub(crate) name: &'static str,
+    /// What the tables and the chart call it.
+    pub(crate) about: &'static str,
+    pub(crate) persistence: Persistence,
+    /// What each server holds before the first round.
+    pub(crate) setup: &'static Setup,
+    pub(crate) driver: Driver,
+    /// Promises, judged against the peer named `redis` or, where the metric makes no ratio, by themselves.
+    pub(crate) targets: &'static [Target],
+}
+
+/// What each server holds before the first round.
+pub(crate) struct Setup {
+    /// How many items there are.
+    pub(crate) size: u64,
+    pub(crate) size_quick: u64,
+    /// Loads so many items into an empty server.
+    pub(crate) load: fn(&Server, u64) -> Result<()>,
+}
+
+pub(crate) enum Driver {
+    /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
+    RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
+    /// Our own clients send `amounts` operations at each pipeline depth and check the replies; the servers take turns
+    /// likewise. A server that does not know the command `needs` is left out, with a note.
+    Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: &'static str },
+    /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
+    /// of work (records, connections, messages), which is smaller with `--quick`. A server that does not know
+    /// the command `needs` is left out, with a note.
+    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64, needs: Option<&'static str> },
+    /// Reads from a large data set; the servers take turns. They are kept, with what they hold, for the next workload
+    /// of this kind.
+    Search { run: fn(&Server, u64) -> Result<Sample> },
+    /// Many things one after the other on a server that `run` starts, alone on the machine. Each has a line of its own, in
+    /// the same order for every server; one that a server does not know has no figures.
+    Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
+    /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
+    Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+}
+
+/// What one row gave, if the server knows it, and its name.
+pub(crate) type RowFigures = (&'static str, Option<Sample>);
+
+/// Requests in a run, by the least pipeline depth they are meant for. Fixed work rather than fixed time: about three
+/// seconds at the speed of Redis 7 on a small machine.
+pub(crate) type RequestCounts = &'static [(u32, u64)];
+
+impl Workload {
+    /// Requests, operations, records or connections in one round.
+    pub(crate) fn amount(&self, pipeline: Option<u32>, quick: bool) -> u64 {
+        match self.driver {
+            Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } => {
+                let depth = pipeline.unwrap_or(1);
+                let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
+                if quick { count / 6 } else { *count }
+            }
+            Driver::Search { .. } => self.setup.size(quick),
+            Driver::Custom { amount, amount_quick, .. }
+            | Driver::Rows { amount, amount_quick, .. }
+            | Driver::Own { amount, amount_quick, .. } => {
+                if quick {
+                    amount_quick
+                } else {
+                    amount
+                }
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// How many items there are.
+    pub(crate) fn size(&self, quick: bool) -> u64 {
+        if quick { self.size_quick } else { self.size }
+    }
+}
+
+pub(crate) const LIGHT: RequestCounts = &[(1, 300_000), (8, 1_500_000), (32, 2_000_000)];
+pub(crate) const MEDIUM: RequestCounts = &[(1, 300_000), (8, 1_000_000), (32, 1_200_000)];
+pub(crate) const HEAVY: RequestCounts = &[(1, 250_000), (8, 500_000), (32, 500_000)];
+/// Each makes one or two calls.
+pub(crate) const SCRIPTED: RequestCounts = &[(1, 250_000), (8, 600_000), (32, 600_000)];

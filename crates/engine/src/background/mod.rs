@@ -1,0 +1,89 @@
+//! The thread for work that no client waits in a worker for: index backfills, and sweeps that the configuration asks for.
+//! Knows when each is due; refuses to know how it is done.
+
+use crate::clients::ClientHandle;
+use crate::execution::client::Client;
+use crate::execution::engine::{Engine, Flow, Worker};
+use resp::{OwnedRequest, Reply};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sweep that is made again and again.
+pub struct Sweeper {
+    pub index: String,
+    pub every: Duration,
+    /// Records are swept whose score is older than that.
+    pub older_than_ms: u64,
+    pub db: usize,
+    /// What SWEEP is told beside the index and the time.
+    pub options: Vec<Vec<u8>>,
+}
+
+impl Sweeper {
+    fn request(&self, now_ms: u64) -> OwnedRequest {
+        let before = now_ms.saturating_sub(self.older_than_ms).to_string();
+        let mut request = OwnedRequest::default();
+        [b"SWEEP", self.index.as_bytes(), b"BEFORE", before.as_bytes()].into_iter().for_each(|arg| request.push(arg));
+        self.options.iter().for_each(|arg| request.push(arg));
+        request
+    }
+}
+
+impl Engine {
+    /// Does chores for as long as the process lives. Called on a thread that does nothing else.
+    pub fn serve_background_tasks(&self, mut worker: Worker, sweepers: &[Sweeper]) -> ! {
+        const IDLE: Duration = Duration::from_secs(3600);
+        self.background_tasks.set_served();
+        let now_ns = || self.clock.monotonic_ns();
+        let mut failures: Vec<Option<String>> = vec![None; sweepers.len()];
+        let mut due: Vec<u64> = sweepers.iter().map(|sweeper| now_ns() + sweeper.every.as_nanos() as u64).collect();
+        loop {
+            let soonest = due.iter().min().map_or(IDLE, |at| Duration::from_nanos(at.saturating_sub(now_ns())));
+            if let Some(backfill) = self.background_tasks.next(soonest) {
+                self.begin(&mut worker);
+                let outcome = self.backfill_index(&mut worker, &backfill.index);
+                let mut reply = Vec::new();
+                let mut writer = Reply::new(&mut reply, backfill.protocol);
+                let sequence = match outcome {
+                    Ok(sequence) => {
+                        writer.ok();
+                        sequence
+                    }
+                    Err(error) => {
+                        writer.error(&error.to_string());
+                        0
+                    }
+                };
+                backfill.ticket.put_done(reply, sequence);
+                backfill.handle.wake();
+            }
+            for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
+                let sweeper = &sweepers[at];
+                let failure = self.sweep(&mut worker, sweeper);
+                // Told when it begins, when it becomes another, and when it ends: not at every interval.
+                if failure != failures[at] {
+                    let text =
+                        failure.as_ref().map_or("sweeps again".to_owned(), |why| format!("could not sweep: {why}"));
+                    self.host.log(&format!("the sweeper of {} {text}", sweeper.index));
+                }
+                failures[at] = failure;
+                *due = now_ns() + sweeper.every.as_nanos() as u64;
+            }
+        }
+    }
+
+    /// Why it could not, if so.
+    fn sweep(&self, worker: &mut Worker, sweeper: &Sweeper) -> Option<String> {
+        let (id, now_ms) = (self.clients.next_id(), self.clock.unix_us() / 1000);
+        let handle = ClientHandle::new(id, "sweeper".into(), String::new(), -1, now_ms, Box::new(|| {}));
+        let mut client = Client::new(Arc::new(handle), true);
+        client.db = sweeper.db;
+        self.begin(worker);
+        let mut reply = Vec::new();
+        let request = sweeper.request(worker.now_ms);
+        let flow = self.execute_to_end(worker, &mut client, request.as_request(), &mut reply);
+        let failed = reply.first() == Some(&b'-') && !reply.starts_with(b"-LOADING") && !reply.starts_with(b"-BUSY");
+        let failed = failed || !matches!(flow, Flow::Continue);
+        failed.then(|| String::from_utf8_lossy(&reply).trim_end().to_owned())
+    }
+}

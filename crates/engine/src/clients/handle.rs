@@ -1,0 +1,494 @@
+//! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
+//! sockets: whoever owns one is woken.
+
+use super::wait_state::WaitState;
+use locks::{Mutex, RwLock, rank};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// What a connection keeps for its client beside the handle, at the most: `execution::client` checks it.
+pub(crate) const CLIENT_BYTES: usize = 512;
+
+/// Wakes the task that owns a client's connection.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// How a blocked client was told to stop waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unblock {
+    No,
+    Timeout,
+    Error,
+}
+
+/// The part of a client that others may look at or act on.
+pub struct ClientHandle {
+    pub id: u64,
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    pub fd: i32,
+    pub created_ms: u64,
+    /// Boxed: most connections of a fleet are anonymous.
+    labels: Mutex<Option<Box<Labels>>, { rank::CLIENT_LABELS }>,
+    /// Seconds of the monotonic clock when it was last active.
+    active_s: AtomicU32,
+    pub db: AtomicU8,
+    pub resp: AtomicU8,
+    /// Index of the last command's row plus one; 0 before the first.
+    pub last_command: AtomicU32,
+    /// Bytes waiting to be parsed, and those that the client's own buffer takes for them. No request reaches 4 GiB.
+    query_bytes: AtomicU32,
+    query_buffer_bytes: AtomicU32,
+    /// Bytes waiting to be sent.
+    pub output_bytes: AtomicUsize,
+    pub monitoring: AtomicBool,
+    pub no_evict: AtomicBool,
+    pub no_touch: AtomicBool,
+    /// Commands queued since MULTI; -1 when there was none.
+    pub queued: AtomicI32,
+    /// Bytes that these take, and bytes that names take which it has subscribed to or watches.
+    pub queued_bytes: AtomicUsize,
+    pub names_bytes: AtomicUsize,
+    /// Channels, patterns and shard channels subscribed to.
+    pub subscriptions: [AtomicU32; 3],
+    /// Keys watched.
+    pub watching: AtomicU32,
+    /// CLIENT PAUSE holds its next command back.
+    pub(crate) paused: AtomicBool,
+    killed: AtomicBool,
+    overflowed: AtomicBool,
+    /// A command of its own waits for something.
+    pub(crate) wait_state: WaitState,
+    outbox: Mutex<Outbox, { rank::CLIENT_OUTBOX }>,
+    outbox_filled: AtomicBool,
+    wake: Wake,
+}
+
+/// What others have sent to a client and its connection has not taken yet.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    /// The newest batch of the journal that it tells of.
+    depends_on: u64,
+}
+
+/// What a subscription or a watch takes beside its name, about: places in two tables and a list.
+const NAME_OVERHEAD_BYTES: usize = 112;
+
+/// The largest outbox that is kept for the next message.
+const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
+
+/// What a client calls itself; empty where it does not.
+#[derive(Default, Clone)]
+pub struct Labels {
+    pub name: Box<[u8]>,
+    pub library: Box<[u8]>,
+    pub library_version: Box<[u8]>,
+}
+
+impl Labels {
+    fn heap_bytes(&self) -> usize {
+        size_of::<Labels>() + self.name.len() + self.library.len() + self.library_version.len()
+    }
+}
+
+impl ClientHandle {
+    /// A handle that belongs to no registry yet; `now_ms` is unix time.
+    pub fn new(id: u64, address: String, local_address: String, fd: i32, now_ms: u64, wake: Wake) -> ClientHandle {
+        ClientHandle {
+            id,
+            address: address.into(),
+            local_address: local_address.into(),
+            fd,
+            created_ms: now_ms,
+            labels: Mutex::default(),
+            active_s: AtomicU32::new(0),
+            db: AtomicU8::new(0),
+            resp: AtomicU8::new(2),
+            last_command: AtomicU32::new(0),
+            query_bytes: AtomicU32::new(0),
+            query_buffer_bytes: AtomicU32::new(0),
+            output_bytes: AtomicUsize::new(0),
+            monitoring: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            queued: AtomicI32::new(-1),
+            queued_bytes: AtomicUsize::new(0),
+            names_bytes: AtomicUsize::new(0),
+            subscriptions: Default::default(),
+            watching: AtomicU32::new(0),
+            paused: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
+            overflowed: AtomicBool::new(false),
+            wait_state: WaitState::default(),
+            outbox: Mutex::default(),
+            outbox_filled: AtomicBool::new(false),
+            wake,
+        }
+    }
+
+    /// The client is active at this instant of the monotonic clock.
+    #[inline]
+    pub fn note_active(&self, monotonic_ns: u64) {
+        self.active_s.store((monotonic_ns / 1_000_000_000) as u32, Relaxed);
+    }
+
+    /// For how many seconds it has not been.
+    pub fn idle_s(&self, monotonic_ns: u64) -> u64 {
+        (monotonic_ns / 1_000_000_000).saturating_sub(self.active_s.load(Relaxed).into())
+    }
+
+    /// So many channels, patterns and shard channels are subscribed to.
+    pub fn note_subscriptions(&self, counts: [usize; 3]) {
+        self.subscriptions.iter().zip(counts).for_each(|(slot, count)| slot.store(count as u32, Relaxed));
+    }
+
+    /// True when the client has subscribed to anything.
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
+    }
+
+    /// So many commands are queued and take so many bytes, or there is no transaction.
+    pub fn note_queued(&self, queue: Option<(usize, usize)>) {
+        self.queued.store(queue.map_or(-1, |(count, _)| count as i32), Relaxed);
+        self.queued_bytes.store(queue.map_or(0, |(_, bytes)| bytes), Relaxed);
+    }
+
+    /// So many bytes wait to be parsed, in a buffer of that size.
+    #[inline]
+    pub fn note_input(&self, bytes: usize, buffer_bytes: usize) {
+        self.query_bytes.store(bytes.try_into().unwrap_or(u32::MAX), Relaxed);
+        self.query_buffer_bytes.store(buffer_bytes.try_into().unwrap_or(u32::MAX), Relaxed);
+    }
+
+    /// Bytes waiting to be parsed, and those that the client's own buffer takes for them.
+    pub fn input_bytes(&self) -> (usize, usize) {
+        (self.query_bytes.load(Relaxed) as usize, self.query_buffer_bytes.load(Relaxed) as usize)
+    }
+
+    /// The client has subscribed to a name of that length, or watches it.
+    pub(crate) fn add_name(&self, len: usize) {
+        self.names_bytes.fetch_add(len + NAME_OVERHEAD_BYTES, Relaxed);
+    }
+
+    /// So many names of that length altogether are given up.
+    pub(crate) fn remove_names(&self, count: usize, len: usize) {
+        self.names_bytes.fetch_sub(len + count * NAME_OVERHEAD_BYTES, Relaxed);
+    }
+
+    /// Tells the connection to close.
+    pub fn kill(&self) {
+        self.killed.store(true, Relaxed);
+        // Nobody serves it any more.
+        self.wait_state.end();
+        self.wake();
+    }
+
+    /// True when the connection is to be closed.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Relaxed)
+    }
+
+    /// True when it is to be closed because it did not read what was sent to it.
+    pub fn has_overflowed(&self) -> bool {
+        self.overflowed.load(Relaxed)
+    }
+
+    /// Makes the connection's task look at this handle.
+    pub fn wake(&self) {
+        (self.wake)();
+    }
+
+    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is cut
+    /// off; nobody waits for it.
+    pub fn send(&self, bytes: &[u8], bytes_max: u64) {
+        self.send_after(0, bytes, bytes_max);
+    }
+
+    /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
+    pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
+        if self.is_killed() {
+            return;
+        }
+        let mut outbox = self.outbox.lock();
+        let waiting = outbox.bytes.len() + self.output_bytes.load(Relaxed) + bytes.len();
+        if bytes_max > 0 && waiting as u64 > bytes_max {
+            self.overflowed.store(true, Relaxed);
+            outbox.bytes.clear();
+            drop(outbox);
+            return self.kill();
+        }
+        outbox.bytes.extend_from_slice(bytes);
+        outbox.depends_on = outbox.depends_on.max(sequence);
+        // Under the lock, as `drain_outbox` clears it: whoever finds it set knows that a wake is on its way.
+        let is_woken = self.outbox_filled.swap(true, Relaxed);
+        drop(outbox);
+        if !is_woken {
+            self.wake();
+        }
+    }
+
+    /// True when others have sent something.
+    #[inline]
+    pub fn has_mail(&self) -> bool {
+        self.outbox_filled.load(Relaxed)
+    }
+
+    /// Moves what others have sent to the end of `out`. Returns the newest batch of the journal that it tells of.
+    #[inline]
+    pub fn drain_outbox(&self, out: &mut Vec<u8>) -> u64 {
+        if !self.outbox_filled.load(Relaxed) {
+            return 0;
+        }
+        let mut outbox = self.outbox.lock();
+        match out.is_empty() {
+            true => std::mem::swap(out, &mut outbox.bytes),
+            false => out.append(&mut outbox.bytes),
+        }
+        if outbox.bytes.capacity() > OUTBOX_KEPT_BYTES {
+            outbox.bytes = Vec::new();
+        }
+        self.outbox_filled.store(false, Relaxed);
+        outbox.depends_on
+    }
+
+    /// True when a command of this client waits, for whatever reason.
+    pub fn is_waiting(&self) -> bool {
+        self.is_blocked() || self.paused.load(Relaxed)
+    }
+
+    /// True when a command of this client waits for something to happen.
+    pub fn is_blocked(&self) -> bool {
+        self.wait_state.is_waiting()
+    }
+
+    /// The client's wait of that number is about to be served. False when it has ended, or its connection is about to.
+    pub(crate) fn claim(&self, wait: u64) -> bool {
+        !self.is_killed() && self.wait_state.claim(wait)
+    }
+
+    /// The client waits no longer. False when it is being served, or has been and has yet to see it.
+    pub fn end_wait(&self) -> bool {
+        self.wait_state.end()
+    }
+
+    /// Ends a blocked client's waiting; false when it is not blocked.
+    pub fn unblock(&self, how: Unblock) -> bool {
+        let unblocked = self.wait_state.unblock(how);
+        if unblocked {
+            self.wake();
+        }
+        unblocked
+    }
+
+    /// How the client was unblocked since the last call.
+    pub(crate) fn take_unblock(&self) -> Unblock {
+        self.wait_state.take_unblock()
+    }
+
+    /// What the client calls itself.
+    pub fn labels(&self) -> Labels {
+        self.labels.lock().as_deref().cloned().unwrap_or_default()
+    }
+
+    /// The client's name; empty when it has none.
+    pub fn name(&self) -> Vec<u8> {
+        self.labels.lock().as_ref().map(|labels| labels.name.to_vec()).unwrap_or_default()
+    }
+
+    /// Changes what the client calls itself.
+    pub(crate) fn set_labels(&self, change: impl FnOnce(&mut Labels)) {
+        change(self.labels.lock().get_or_insert_default());
+    }
+
+    /// Bytes of replies and messages that the client has not taken yet, and how many buffers hold them.
+    pub fn unsent(&self) -> (usize, usize) {
+        let (output, outbox) = (self.output_bytes.load(Relaxed), self.outbox.lock().bytes.capacity());
+        (output + outbox, usize::from(output > 0) + usize::from(outbox > 0))
+    }
+
+    /// Bytes this client keeps in memory, as far as its handle knows.
+    pub fn memory_bytes(&self) -> usize {
+        let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
+        let own = size_of::<ClientHandle>() + CLIENT_BYTES;
+        let buffers = self.input_bytes().1 + self.unsent().0;
+        let kept = self.queued_bytes.load(Relaxed) + self.names_bytes.load(Relaxed);
+        own + self.address.len() + self.local_address.len() + labels + buffers + kept
+    }
+
+    /// As a new connection, but for the library's name and version: those do not change by RESET.
+    pub(crate) fn reset(&self) {
+        if let Some(labels) = self.labels.lock().as_mut() {
+            labels.name = Box::default();
+        }
+        self.db.store(0, Relaxed);
+        self.resp.store(2, Relaxed);
+        self.monitoring.store(false, Relaxed);
+        self.no_touch.store(false, Relaxed);
+        self.no_evict.store(false, Relaxed);
+    }
+}
+
+/// Every connected client by its number.
+#[derive(Default)]
+pub struct Clients {
+    by_id: RwLock<BTreeMap<u64, Arc<ClientHandle>>, { rank::CLIENTS }>,
+    last_id: AtomicU64,
+    accepted: AtomicU64,
+    rejected: AtomicU64,
+    closed_for_output: AtomicU64,
+    closed_for_query: AtomicU64,
+    evicted: AtomicU64,
+    /// Held by the thread that looks for clients to evict.
+    pub(crate) evicting: Mutex<(), { rank::EVICTION }>,
+}
+
+impl Clients {
+    /// A number for a new client.
+    pub fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Adds a client.
+    pub fn add(&self, handle: Arc<ClientHandle>) {
+        self.accepted.fetch_add(1, Relaxed);
+        self.by_id.write().insert(handle.id, handle);
+    }
+
+    /// Closes a client's connection. From now on nobody sees it, though its task may need a moment to end.
+    pub fn kill(&self, handle: &ClientHandle) {
+        self.by_id.write().remove(&handle.id);
+        handle.kill();
+    }
+
+    /// Removes a client whose connection has ended: nothing more is sent to it, though subscriptions of it may be left
+    /// for a moment.
+    pub fn remove(&self, handle: &ClientHandle) {
+        handle.killed.store(true, Relaxed);
+        if handle.has_overflowed() {
+            self.closed_for_output.fetch_add(1, Relaxed);
+        }
+        self.by_id.write().remove(&handle.id);
+    }
+
+    /// Counts a connection that was turned away.
+    pub fn count_rejected(&self) {
+        self.rejected.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed because it did not read its replies.
+    pub fn count_output_overflow(&self) {
+        self.closed_for_output.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed because its unfinished request was too large.
+    pub fn count_query_overflow(&self) {
+        self.closed_for_query.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a client that was closed to make room (`maxmemory-clients`).
+    pub fn count_evicted(&self) {
+        self.evicted.fetch_add(1, Relaxed);
+    }
+
+    /// Clients that were closed to make room.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Relaxed)
+    }
+
+    /// The client of that number.
+    pub fn get(&self, id: u64) -> Option<Arc<ClientHandle>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// All clients, oldest first.
+    pub fn all(&self) -> Vec<Arc<ClientHandle>> {
+        self.by_id.read().values().cloned().collect()
+    }
+
+    /// How many are connected.
+    pub fn len(&self) -> usize {
+        self.by_id.read().len()
+    }
+
+    /// True when nobody is connected.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Connections accepted, turned away, closed for unread output, closed for too large requests.
+    pub fn totals(&self) -> (u64, u64, u64, u64) {
+        (
+            self.accepted.load(Relaxed),
+            self.rejected.load(Relaxed),
+            self.closed_for_output.load(Relaxed),
+            self.closed_for_query.load(Relaxed),
+        )
+    }
+
+    /// Sets the totals back (CONFIG RESETSTAT).
+    pub fn reset_totals(&self) {
+        let totals = [&self.accepted, &self.rejected, &self.closed_for_output, &self.closed_for_query, &self.evicted];
+        totals.iter().for_each(|total| total.store(0, Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(id: u64) -> Arc<ClientHandle> {
+        Arc::new(ClientHandle::new(id, "1.2.3.4:5".into(), "6.7.8.9:10".into(), 1, 0, Box::new(|| {})))
+    }
+
+    #[test]
+    fn an_idle_client_is_small() {
+        assert!(size_of::<ClientHandle>() <= 208, "{}", size_of::<ClientHandle>());
+        let handle = handle(1);
+        let anonymous = handle.memory_bytes();
+        handle.set_labels(|labels| labels.name = b"jobs"[..].into());
+        assert!(handle.memory_bytes() > anonymous);
+    }
+
+    #[test]
+    fn a_killed_client_is_seen_by_nobody() {
+        let clients = Clients::default();
+        let (first, second) = (handle(1), handle(2));
+        clients.add(first.clone());
+        clients.add(second);
+        clients.kill(&first);
+        assert!(first.is_killed() && clients.get(1).is_none());
+        assert_eq!(clients.all().iter().map(|handle| handle.id).collect::<Vec<_>>(), [2]);
+        clients.remove(&first);
+        assert_eq!(clients.len(), 1);
+    }
+
+    #[test]
+    fn only_a_blocked_client_can_be_unblocked() {
+        let handle = handle(1);
+        assert!(!handle.unblock(Unblock::Error));
+        handle.wait_state.begin(0);
+        assert!(handle.is_blocked() && handle.unblock(Unblock::Error) && !handle.is_blocked());
+        assert_eq!((handle.take_unblock(), handle.take_unblock()), (Unblock::Error, Unblock::No));
+    }
+
+    #[test]
+    fn a_killed_client_is_served_by_nobody() {
+        let (before, after) = (handle(1), handle(2));
+        before.wait_state.begin(1);
+        before.kill();
+        after.kill();
+        after.wait_state.begin(2);
+        assert!(!before.claim(1) && !after.claim(2));
+    }
+
+    #[test]
+    fn who_does_not_read_is_cut_off() {
+        let handle = handle(1);
+        handle.send(b"12345", 8);
+        assert!(!handle.is_killed());
+        handle.send(b"6789", 8);
+        assert!(handle.is_killed() && handle.has_overflowed());
+    }
+}

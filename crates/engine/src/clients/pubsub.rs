@@ -1,0 +1,270 @@
+//! Who wants to hear what: channels, patterns and shard channels. Knows subscribers and how a message looks; refuses to
+//! know how it reaches them.
+
+use crate::algorithms::glob::Pattern;
+use crate::clients::ClientHandle;
+use locks::{RwLock, rank};
+use resp::{Protocol, Reply};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What a client can subscribe to. Shard channels are channels of their own: in a cluster they belong to one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    Channel,
+    Pattern,
+    Shard,
+}
+
+const TOPICS: [Topic; 3] = [Topic::Channel, Topic::Pattern, Topic::Shard];
+
+/// The clients of each name, in the order of their numbers, so that one among thousands is found quickly. The name is
+/// shared with the clients' own sets.
+type Subscribers = BTreeMap<Arc<[u8]>, Audience>;
+
+#[derive(Default)]
+struct Audience {
+    handles: Vec<Arc<ClientHandle>>,
+    /// The name as a pattern, if it is one.
+    pattern: Option<Box<Pattern>>,
+}
+
+/// All subscriptions.
+#[derive(Default)]
+pub struct PubSub {
+    channels: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
+    patterns: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
+    shards: RwLock<Subscribers, { rank::SUBSCRIBERS }>,
+    /// How many patterns have subscribers: most servers have none, and need not look.
+    pattern_count: AtomicUsize,
+}
+
+/// What one client has subscribed to: channels, patterns, shard channels. Sets, since a client may have very many. Most
+/// clients listen to nothing, and pay a pointer for it.
+#[derive(Default)]
+pub struct Subscriptions(Option<Box<[Names; 3]>>);
+
+type Names = BTreeSet<Arc<[u8]>>;
+
+impl Subscriptions {
+    fn of(&self, topic: Topic) -> Option<&Names> {
+        self.0.as_ref().map(|sets| &sets[topic as usize])
+    }
+
+    fn of_mut(&mut self, topic: Topic) -> &mut Names {
+        &mut self.0.get_or_insert_default()[topic as usize]
+    }
+
+    /// The names subscribed to, sorted.
+    pub fn names(&self, topic: Topic) -> Vec<Arc<[u8]>> {
+        self.of(topic).into_iter().flatten().cloned().collect()
+    }
+
+    /// Any one subscription that is left.
+    fn any(&self) -> Option<(Topic, Arc<[u8]>)> {
+        TOPICS.into_iter().find_map(|topic| Some((topic, self.of(topic)?.first()?.clone())))
+    }
+
+    /// How many there are, as the replies to SUBSCRIBE and its kin count: channels and patterns together, shard
+    /// channels by themselves.
+    pub fn count(&self, topic: Topic) -> usize {
+        let [channels, patterns, shards] = self.counts();
+        match topic {
+            Topic::Channel | Topic::Pattern => channels + patterns,
+            Topic::Shard => shards,
+        }
+    }
+
+    /// How many of each kind there are.
+    pub fn counts(&self) -> [usize; 3] {
+        TOPICS.map(|topic| self.of(topic).map_or(0, Names::len))
+    }
+
+    /// True when the client has subscribed to nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none() || self.counts() == [0; 3]
+    }
+}
+
+impl PubSub {
+    fn subscribers(&self, topic: Topic) -> &RwLock<Subscribers, { rank::SUBSCRIBERS }> {
+        match topic {
+            Topic::Channel => &self.channels,
+            Topic::Pattern => &self.patterns,
+            Topic::Shard => &self.shards,
+        }
+    }
+
+    /// Subscribes a client; nothing new when it has subscribed before.
+    pub fn subscribe(&self, topic: Topic, name: &[u8], own: &mut Subscriptions, handle: &Arc<ClientHandle>) {
+        if own.of(topic).is_some_and(|names| names.contains(name)) {
+            return;
+        }
+        // Before the lock: a long one takes a while.
+        let compiled = (topic == Topic::Pattern).then(|| Box::new(Pattern::new(name, false)));
+        let mut subscribers = self.subscribers(topic).write();
+        let name = match subscribers.get_key_value(name) {
+            Some((known, _)) => known.clone(),
+            None => name.into(),
+        };
+        let Audience { handles, pattern } = subscribers.entry(name.clone()).or_default();
+        if pattern.is_none() {
+            *pattern = compiled;
+        }
+        if let Err(place) = handles.binary_search_by_key(&handle.id, |known| known.id) {
+            handles.insert(place, handle.clone());
+        }
+        self.note_patterns(topic, &subscribers);
+        drop(subscribers);
+        handle.add_name(name.len());
+        own.of_mut(topic).insert(name);
+        handle.note_subscriptions(own.counts());
+    }
+
+    /// Ends a subscription, if there is one.
+    pub fn unsubscribe(&self, topic: Topic, name: &[u8], own: &mut Subscriptions, handle: &Arc<ClientHandle>) {
+        if !own.of_mut(topic).remove(name) {
+            return;
+        }
+        handle.remove_names(1, name.len());
+        handle.note_subscriptions(own.counts());
+        let mut subscribers = self.subscribers(topic).write();
+        let Some(Audience { handles, .. }) = subscribers.get_mut(name) else { return };
+        if let Ok(place) = handles.binary_search_by_key(&handle.id, |known| known.id) {
+            handles.remove(place);
+        }
+        if handles.is_empty() {
+            subscribers.remove(name);
+        }
+        self.note_patterns(topic, &subscribers);
+    }
+
+    /// Ends up to `count_max` subscriptions of a client. Returns how many that were.
+    pub fn unsubscribe_some(&self, own: &mut Subscriptions, handle: &Arc<ClientHandle>, count_max: usize) -> usize {
+        for count in 0..count_max {
+            let Some((topic, name)) = own.any() else { return count };
+            self.unsubscribe(topic, &name, own, handle);
+        }
+        count_max
+    }
+
+    fn note_patterns(&self, topic: Topic, subscribers: &Subscribers) {
+        if topic == Topic::Pattern {
+            self.pattern_count.store(subscribers.len(), Relaxed);
+        }
+    }
+
+    /// Sends a message to all who want to hear of the channel, and says how many they are. Beyond `bytes_max` a
+    /// subscriber that does not read is cut off. Nobody hears of it before the batch `sequence` of the journal is kept.
+    pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64, sequence: u64) -> usize {
+        let mut heard = 0;
+        if let Some(audience) = self.channels.read().get(channel) {
+            heard += deliver(&audience.handles, &[b"message", channel, message], bytes_max, sequence);
+        }
+        if self.pattern_count.load(Relaxed) > 0 {
+            for (name, Audience { handles, pattern }) in self.patterns.read().iter() {
+                if pattern.as_ref().is_some_and(|pattern| pattern.matches(channel)) {
+                    heard += deliver(handles, &[b"pmessage", name, channel, message], bytes_max, sequence);
+                }
+            }
+        }
+        heard
+    }
+
+    /// The same for a shard channel, which has no patterns.
+    pub fn publish_to_shard(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
+        let shards = self.shards.read();
+        shards
+            .get(channel)
+            .map_or(0, |audience| deliver(&audience.handles, &[b"smessage", channel, message], bytes_max, 0))
+    }
+
+    /// Names with subscribers that match a pattern, if one is given.
+    pub fn names(&self, topic: Topic, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        let subscribers = self.subscribers(topic).read();
+        let pattern = pattern.map(|pattern| Pattern::new(pattern, false));
+        let wanted = |name: &[u8]| pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
+        subscribers.keys().filter(|name| wanted(name)).cloned().collect()
+    }
+
+    /// How many clients have subscribed to a name.
+    pub fn subscriber_count(&self, topic: Topic, name: &[u8]) -> usize {
+        self.subscribers(topic).read().get(name).map_or(0, |audience| audience.handles.len())
+    }
+
+    /// How many names of a kind have subscribers.
+    pub fn len(&self, topic: Topic) -> usize {
+        self.subscribers(topic).read().len()
+    }
+
+    /// True when nobody has subscribed to anything.
+    pub fn is_empty(&self) -> bool {
+        TOPICS.iter().all(|topic| self.len(*topic) == 0)
+    }
+}
+
+/// Sends a message to each whose connection is open, and says how many they are; it is written once for each protocol in
+/// use.
+fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64, sequence: u64) -> usize {
+    let (mut resp2, mut resp3) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    for handle in handles.iter().filter(|handle| !handle.is_killed()) {
+        count += 1;
+        let (bytes, protocol) = match handle.resp.load(Relaxed) {
+            3 => (&mut resp3, Protocol::Resp3),
+            _ => (&mut resp2, Protocol::Resp2),
+        };
+        if bytes.is_empty() {
+            let mut message = Reply::new(bytes, protocol);
+            message.push(parts.len());
+            parts.iter().for_each(|part| message.bulk(part));
+        }
+        handle.send_after(sequence, bytes, bytes_max);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handle(id: u64) -> Arc<ClientHandle> {
+        Arc::new(ClientHandle::new(id, String::new(), String::new(), 1, 0, Box::new(|| {})))
+    }
+
+    #[test]
+    fn subscriptions_end_a_few_at_a_time() {
+        let pubsub = PubSub::default();
+        let (gone, stays) = (handle(7), handle(3));
+        let (mut of_gone, mut of_stays) = (Subscriptions::default(), Subscriptions::default());
+        for number in 0..10u8 {
+            for topic in TOPICS {
+                pubsub.subscribe(topic, &[number], &mut of_gone, &gone);
+                pubsub.subscribe(topic, &[number], &mut of_stays, &stays);
+            }
+        }
+        pubsub.subscribe(Topic::Channel, &[0], &mut of_gone, &gone);
+        assert_eq!((of_gone.counts(), pubsub.subscriber_count(Topic::Channel, &[0])), ([10; 3], 2));
+        assert_eq!(pubsub.unsubscribe_some(&mut of_gone, &gone, 12), 12);
+        assert_eq!(of_gone.counts(), [0, 8, 10]);
+        assert_eq!(pubsub.unsubscribe_some(&mut of_gone, &gone, 100), 18);
+        assert!(of_gone.is_empty() && of_stays.counts() == [10; 3]);
+        assert!((0..10u8).all(|number| pubsub.subscriber_count(Topic::Shard, &[number]) == 1));
+        assert_eq!(pubsub.unsubscribe_some(&mut of_stays, &stays, 100), 30);
+        assert!(pubsub.is_empty());
+    }
+
+    #[test]
+    fn a_closed_connection_hears_nothing_and_is_not_counted() {
+        let pubsub = PubSub::default();
+        let (closed, open) = (handle(1), handle(2));
+        for handle in [&closed, &open] {
+            pubsub.subscribe(Topic::Channel, b"news", &mut Subscriptions::default(), handle);
+        }
+        closed.kill();
+        assert_eq!(pubsub.publish(b"news", b"text", 0, 0), 1);
+        assert!(open.has_mail() && !closed.has_mail());
+    }
+}

@@ -1,0 +1,119 @@
+//! How a client's wait stands, so that exactly one of those who could end it does. Knows numbers and states; refuses to know
+//! what is waited for.
+
+use super::handle::Unblock;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// How a client's wait stands: the wait's number and one of the states below. Whoever ends a wait changes this first, in
+/// one step, so that exactly one does.
+#[derive(Default)]
+pub(crate) struct WaitState(AtomicU64);
+
+/// It does not wait.
+const IDLE: u64 = 0;
+const WAITING: u64 = 1;
+/// Somebody runs its command on its behalf, or has.
+const CLAIMED: u64 = 2;
+/// CLIENT UNBLOCK has ended the wait, as if the time were up or with an error; its connection has yet to see that.
+const UNBLOCKED: u64 = 3;
+const UNBLOCKED_BY_ERROR: u64 = 4;
+const STATE_BITS: u32 = 3;
+
+impl WaitState {
+    /// A wait begins. Its number is 0 when nobody can serve it.
+    pub(crate) fn begin(&self, number: u64) {
+        self.0.store(number << STATE_BITS | WAITING, SeqCst);
+    }
+
+    /// True while the client waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        state_of(self.0.load(SeqCst)) == WAITING
+    }
+
+    /// The wait of that number is about to be served. False when it has ended.
+    pub(crate) fn claim(&self, number: u64) -> bool {
+        self.step(number << STATE_BITS | WAITING, CLAIMED)
+    }
+
+    /// There was nothing for it after all.
+    pub(crate) fn give_back(&self, number: u64) {
+        self.step(number << STATE_BITS | CLAIMED, WAITING);
+    }
+
+    /// The wait is over. False when somebody serves it, or has.
+    pub(crate) fn end(&self) -> bool {
+        let mut now = self.0.load(SeqCst);
+        while state_of(now) != CLAIMED {
+            match self.0.compare_exchange(now, IDLE, SeqCst, SeqCst) {
+                Ok(_) => return true,
+                Err(other) => now = other,
+            }
+        }
+        false
+    }
+
+    /// The client has what it was served with.
+    pub(crate) fn acknowledge(&self) {
+        self.0.store(IDLE, SeqCst);
+    }
+
+    /// Ends a wait that nobody serves; false when there is none.
+    pub(crate) fn unblock(&self, how: Unblock) -> bool {
+        let state = if how == Unblock::Error { UNBLOCKED_BY_ERROR } else { UNBLOCKED };
+        let now = self.0.load(SeqCst);
+        // When it changes meanwhile, the wait has just ended.
+        state_of(now) == WAITING && self.step(now, state)
+    }
+
+    /// How the wait was ended since the last call.
+    pub(crate) fn take_unblock(&self) -> Unblock {
+        let now = self.0.load(SeqCst);
+        let how = match state_of(now) {
+            UNBLOCKED => Unblock::Timeout,
+            UNBLOCKED_BY_ERROR => Unblock::Error,
+            _ => return Unblock::No,
+        };
+        self.step(now, IDLE);
+        how
+    }
+
+    fn step(&self, from: u64, state: u64) -> bool {
+        let to = from >> STATE_BITS << STATE_BITS | state;
+        self.0.compare_exchange(from, to, SeqCst, SeqCst).is_ok()
+    }
+}
+
+fn state_of(word: u64) -> u64 {
+    word & ((1 << STATE_BITS) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_one_ends_a_wait() {
+        let state = WaitState::default();
+        assert!(!state.claim(1) && !state.unblock(Unblock::Timeout) && !state.is_waiting());
+        state.begin(1);
+        assert!(!state.claim(2), "that is another wait");
+        assert!(state.claim(1) && !state.is_waiting());
+        assert!(!state.claim(1) && !state.end() && !state.unblock(Unblock::Error));
+        state.give_back(1);
+        assert!(state.is_waiting() && state.end());
+        assert!(!state.claim(1));
+        state.begin(3);
+        assert!(state.unblock(Unblock::Error) && !state.claim(3) && !state.unblock(Unblock::Timeout));
+        assert_eq!((state.take_unblock(), state.take_unblock()), (Unblock::Error, Unblock::No));
+    }
+
+    #[test]
+    fn what_ended_one_wait_does_not_end_the_next() {
+        let state = WaitState::default();
+        state.begin(1);
+        assert!(state.unblock(Unblock::Timeout));
+        state.begin(2);
+        assert_eq!(state.take_unblock(), Unblock::No);
+        assert!(!state.claim(1) && state.claim(2));
+    }
+}

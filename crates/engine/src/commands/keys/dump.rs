@@ -1,0 +1,126 @@
+//! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
+
+use crate::args::{Args, is_word};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::restore;
+use crate::settings::events::Events;
+use formats::rdb::{self, BadPayload};
+use keyspace::storage::entry::{IDLE_MAX_S, used_at};
+use keyspace::types::sorted_set::{self, Direction};
+use keyspace::usage::counted;
+use keyspace::{Cause, Effect, Key, ValueType};
+use numbers::parse_i64;
+
+pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let found = payload(&cx.keys, key);
+    cx.keys.looked_up(key, found.is_some());
+    match found {
+        None => cx.reply.null(),
+        Some(payload) => cx.reply.bulk(&payload),
+    }
+    Ok(())
+}
+
+/// What DUMP says of a key.
+pub(crate) fn payload(keys: &View<'_>, key: Key<'_>) -> Option<Vec<u8>> {
+    if let Some(index) = keys.index_at(key) {
+        return Some(rdb::encode(&sorted_set::to_redis(index.members(0..index.len(), Direction::Ascending)), false));
+    }
+    let entry = keys.entry(key)?;
+    let value = keys.locked().db(keys.db(), key).to_redis(entry, keys.now_ms);
+    Some(rdb::encode(&value, ValueType::of(entry).is_packed(entry)))
+}
+
+pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, ttl, payload) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let options = Options::take(&mut cx.args)?;
+    cx.keys.expire_if_overdue(cx.keys.db(), key);
+    let exists = cx.keys.exists(key);
+    if exists && !options.replace {
+        return Err(CommandError::fixed("BUSYKEY Target key name already exists."));
+    }
+    let ttl = parse_i64(ttl).ok_or(CommandError::NotInteger)?;
+    let Ok(ttl_ms) = u64::try_from(ttl) else {
+        return Err(CommandError::fixed("ERR Invalid TTL value, must be >= 0"));
+    };
+    let now_ms = cx.keys.now_ms;
+    let deadline = match ttl_ms {
+        0 => None,
+        _ if options.absolute => Some(ttl_ms),
+        _ => Some(ttl_ms.saturating_add(now_ms).min(i64::MAX as u64)),
+    };
+    let value = decode(payload, cx.engine.settings.proto_max_bulk_len() as usize)?;
+    // Everything has been checked: from here on the command cannot fail.
+    if exists {
+        cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+    }
+    let kept = restore::record(&mut cx.keys, key, &value, deadline, now_ms).key;
+    match kept {
+        true => cx.keys.notify(Events::GENERIC, "restore", key),
+        false if exists => cx.keys.notify(Events::GENERIC, "del", key),
+        false => {}
+    }
+    if kept
+        && let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
+        && let Some(entry) = cx.keys.entry(key)
+    {
+        entry.touch(used);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn decode(payload: &[u8], bytes_max: usize) -> Result<formats::Value, CommandError> {
+    rdb::decode(payload, bytes_max).map_err(|why| match why {
+        BadPayload::Unsupported(kind) => {
+            CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported"))
+        }
+        BadPayload::Footer => CommandError::fixed("ERR DUMP payload version or checksum are wrong"),
+        BadPayload::Format | BadPayload::TooLarge => CommandError::fixed("ERR Bad data format"),
+    })
+}
+
+/// What may follow the payload of RESTORE.
+#[derive(Default)]
+struct Options {
+    replace: bool,
+    /// The time is an instant rather than a span.
+    absolute: bool,
+    /// How long ago the key was last used.
+    idle_s: Option<u32>,
+    /// How often it was used.
+    frequency: Option<u8>,
+}
+
+impl Options {
+    /// What the options say of the key's use, in the form that is kept now.
+    fn used(&self, by_frequency: bool, now_ms: u64) -> Option<u32> {
+        match by_frequency {
+            true => self.frequency.map(|frequency| counted(frequency, now_ms)),
+            false => self.idle_s.map(|idle_s| used_at(now_ms.saturating_sub(u64::from(idle_s) * 1000))),
+        }
+    }
+
+    fn take(args: &mut Args<'_>) -> Result<Options, CommandError> {
+        let mut options = Options::default();
+        while let Some(word) = args.try_next() {
+            if is_word(word, "REPLACE") {
+                options.replace = true;
+            } else if is_word(word, "ABSTTL") {
+                options.absolute = true;
+            } else if is_word(word, "IDLETIME") && options.frequency.is_none() {
+                let refusal = CommandError::fixed("ERR Invalid IDLETIME value, must be >= 0");
+                let idle_s = u64::try_from(args.int()?).map_err(|_| refusal)?;
+                options.idle_s = Some(idle_s.min(u64::from(IDLE_MAX_S)) as u32);
+            } else if is_word(word, "FREQ") && options.idle_s.is_none() {
+                let refusal = CommandError::fixed("ERR Invalid FREQ value, must be >= 0 and <= 255");
+                options.frequency = Some(u8::try_from(args.int()?).map_err(|_| refusal)?);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+}

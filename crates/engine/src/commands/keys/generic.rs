@@ -1,0 +1,217 @@
+//! Commands for keys of any type, one by one or a whole database at a time. Their names are walked over in `scan`,
+//! their deadlines are in `expire`.
+
+use crate::args::{Args, is_word};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::settings::events::Events;
+use keyspace::DATABASES;
+use keyspace::db::Db;
+use keyspace::{Cause, Effect, Key};
+use numbers::parse_i64;
+
+/// DEL and UNLINK. Nobody waits for the memory of large values to be free, whichever is said.
+pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
+    let mut deleted = 0;
+    while !cx.args.is_empty() {
+        let key = cx.args.key()?;
+        if cx.keys.exists(key) {
+            cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            cx.keys.notify(Events::GENERIC, "del", key);
+            deleted += 1;
+        }
+    }
+    cx.reply.integer(deleted);
+    Ok(())
+}
+
+pub(super) fn exists(cx: &mut ReadCx<'_>) -> CommandResult {
+    let mut found = 0;
+    while !cx.args.is_empty() {
+        let key = cx.args.key()?;
+        let there = cx.keys.exists(key);
+        cx.keys.looked_up(key, there);
+        found += i64::from(there);
+    }
+    cx.reply.integer(found);
+    Ok(())
+}
+
+pub(super) fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
+    let mut touched = 0;
+    while !cx.args.is_empty() {
+        let key = cx.args.key()?;
+        let entry = cx.keys.entry(key);
+        let found = entry.is_some() || cx.keys.index_at(key).is_some();
+        cx.keys.looked_up(key, found);
+        touched += i64::from(found);
+        if let Some(entry) = entry {
+            // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
+            cx.keys.use_entry(entry);
+        }
+    }
+    cx.reply.integer(touched);
+    Ok(())
+}
+
+pub(super) fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let found = cx.keys.get(key);
+    cx.keys.looked_up(key, found.is_some());
+    cx.reply.simple(found.map_or("none", |value| value.value_type().name));
+    Ok(())
+}
+
+/// How often RANDOMKEY tries its luck before it searches for a key whose time has not come.
+const RANDOM_TRIES: usize = 100;
+
+pub(super) fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
+    let now_ms = cx.keys.now_ms;
+    let parts: Vec<&Db> = cx.keys.locked().shards().map(|(_, shard)| shard.db(cx.keys.db())).collect();
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    let by_luck = (0..RANDOM_TRIES.min(total)).find_map(|_| {
+        let mut at = cx.random.usize(..total);
+        let part = parts.iter().find(|part| match at.checked_sub(part.len()) {
+            Some(behind) => {
+                at = behind;
+                false
+            }
+            None => true,
+        })?;
+        part.random(cx.random).filter(|entry| !Db::is_overdue(entry, now_ms))
+    });
+    match by_luck.or_else(|| parts.iter().find_map(|part| part.iter(now_ms).next())) {
+        Some(entry) => cx.reply.bulk(entry.name()),
+        None => cx.reply.null(),
+    }
+    Ok(())
+}
+
+pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    if !cx.keys.exists(from) {
+        return Err(CommandError::NoSuchKey);
+    }
+    if from.name != to.name {
+        rename_key(cx, from, to);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
+    cx.keys.record(&Effect::Rename { from, to });
+    cx.keys.notify(Events::GENERIC, "rename_from", from);
+    cx.keys.notify(Events::GENERIC, "rename_to", to);
+}
+
+pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    if !cx.keys.exists(from) {
+        return Err(CommandError::NoSuchKey);
+    }
+    // Also when both names are the same.
+    let free = !cx.keys.exists(to);
+    if free {
+        rename_key(cx, from, to);
+    }
+    cx.reply.integer(i64::from(free));
+    Ok(())
+}
+
+const SAME_OBJECT: CommandError = CommandError::fixed("ERR source and destination objects are the same");
+const NO_SUCH_DB: CommandError = CommandError::fixed("ERR DB index is out of range");
+
+/// The next argument as the number of a database.
+fn database(args: &mut Args<'_>) -> Result<usize, CommandError> {
+    let index = args.int()?;
+    if i32::try_from(index).is_err() {
+        return Err(CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647"));
+    }
+    known_database(index)
+}
+
+fn known_database(index: i64) -> Result<usize, CommandError> {
+    usize::try_from(index).ok().filter(|db| *db < DATABASES).ok_or(NO_SUCH_DB)
+}
+
+pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (from, to) = (cx.args.key()?, cx.args.key()?);
+    let (mut to_db, mut replace) = (cx.keys.db(), false);
+    while let Some(word) = cx.args.try_next() {
+        if is_word(word, "REPLACE") {
+            replace = true;
+        } else if is_word(word, "DB") {
+            to_db = database(&mut cx.args)?;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    if to_db == cx.keys.db() && from.name == to.name {
+        return Err(SAME_OBJECT);
+    }
+    let found = cx.keys.exists(from);
+    cx.keys.looked_up(from, found);
+    let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
+    if copied {
+        cx.keys.record(&Effect::Copy { from, to, to_db });
+        cx.keys.notify_in(to_db, Events::GENERIC, "copy_to", to);
+    }
+    cx.reply.integer(i64::from(copied));
+    Ok(())
+}
+
+pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let to_db = database(&mut cx.args)?;
+    if to_db == cx.keys.db() {
+        return Err(SAME_OBJECT);
+    }
+    let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
+    if moved {
+        cx.keys.record(&Effect::Move { key, to_db });
+        cx.keys.notify(Events::GENERIC, "move_from", key);
+        cx.keys.notify_in(to_db, Events::GENERIC, "move_to", key);
+    }
+    cx.reply.integer(i64::from(moved));
+    Ok(())
+}
+
+pub(super) fn dbsize(cx: &mut ReadCx<'_>) -> CommandResult {
+    let db = cx.keys.db();
+    let len: usize = cx.keys.locked().shards().map(|(_, shard)| shard.db(db).len()).sum();
+    cx.reply.integer(len as i64);
+    Ok(())
+}
+
+pub(super) fn flushdb(cx: &mut WriteCx<'_>) -> CommandResult {
+    flush(cx, &Effect::FlushDb)
+}
+
+pub(super) fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
+    flush(cx, &Effect::FlushAll)
+}
+
+/// SYNC and ASYNC are the same: nobody waits for the memory to be free.
+fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
+    let _ = cx.args.take_word("SYNC") || cx.args.take_word("ASYNC");
+    cx.args.finish()?;
+    // Recorded even if nothing is there: whoever follows the effects may hold what this server never had.
+    cx.keys.record(effect);
+    cx.reply.ok();
+    Ok(())
+}
+
+pub(super) fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
+    let mut index = |refusal| {
+        let index = parse_i64(cx.args.bytes()?).filter(|index| i32::try_from(*index).is_ok());
+        index.ok_or(CommandError::fixed(refusal))
+    };
+    let (a, b) = (index("ERR invalid first DB index")?, index("ERR invalid second DB index")?);
+    let (a, b) = (known_database(a)?, known_database(b)?);
+    if a != b {
+        cx.keys.record(&Effect::SwapDb { a, b });
+    }
+    cx.reply.ok();
+    Ok(())
+}

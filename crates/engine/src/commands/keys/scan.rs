@@ -1,0 +1,70 @@
+//! Walks over the names of a database: KEYS all at once, SCAN a few at a time. Refuses to change anything, even to
+//! remove what has expired.
+
+use crate::args::is_word;
+use crate::commands::shared::scanning::{Place, Selection, parse_cursor, step_size};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::ReadCx;
+use keyspace::ValueType;
+use resp::Reply;
+
+pub(super) fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
+    let selection = Selection::of(cx.args.bytes()?);
+    let open = cx.reply.open_array();
+    let mut len = 0;
+    for (_, shard) in cx.keys.locked().shards() {
+        let names = shard.db(cx.keys.db()).iter(cx.keys.now_ms).map(|entry| entry.name());
+        for name in names.filter(|name| selection.has(name)) {
+            cx.reply.bulk(name);
+            len += 1;
+        }
+    }
+    cx.reply.close(open, len);
+    Ok(())
+}
+
+/// How many keys a step of SCAN looks at unless it is told.
+const COUNT_DEFAULT: usize = 10;
+
+pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
+    let cursor = parse_cursor(cx.args.bytes()?).ok_or(CommandError::fixed("ERR invalid cursor"))?;
+    let mut place = Place::from_cursor(cursor);
+    let (mut selection, mut count, mut type_name) = (Selection::All, COUNT_DEFAULT, None);
+    while let Some(word) = cx.args.try_next() {
+        if is_word(word, "COUNT") {
+            count = step_size(cx.args.int()?)?;
+        } else if is_word(word, "MATCH") {
+            selection = Selection::of(cx.args.bytes()?);
+        } else if is_word(word, "TYPE") {
+            type_name = Some(cx.args.bytes()?);
+        } else if is_word(word, "NOVALUES") {
+            return Err(CommandError::fixed("ERR NOVALUES option can only be used in HSCAN"));
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    // The cursor comes before the names but is known after them.
+    let (mut names, mut len, mut seen) = (Vec::new(), 0, 0);
+    let shard_count = cx.engine.keyspace.shard_count();
+    while place.shard < shard_count && seen < count {
+        let next = cx.shard(place.shard, |db| {
+            db.scan(place.position, count - seen, cx.keys.now_ms, |entry| {
+                seen += 1;
+                if selection.has(entry.name()) && type_name.is_none_or(|name| is_word(name, ValueType::of(entry).name))
+                {
+                    Reply::new(&mut names, cx.reply.protocol()).bulk(entry.name());
+                    len += 1;
+                }
+            })
+        });
+        place = match next {
+            Some(position) => Place { position, ..place },
+            None => Place { shard: place.shard + 1, position: 0 },
+        };
+    }
+    cx.reply.array(2);
+    cx.reply.bulk_integer(if place.shard < shard_count { place.to_cursor() } else { 0 });
+    cx.reply.array(len);
+    cx.reply.raw(&names);
+    Ok(())
+}

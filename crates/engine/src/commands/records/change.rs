@@ -1,0 +1,213 @@
+//! Records: hashes whose changes depend on what they hold, in one step. `docs/jobs.md` shows what for.
+
+use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
+use crate::args::{Args, is_word};
+use crate::commands::hashes::notify_fields_deleted;
+use crate::commands::shared::deadline::TimeForm;
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{Recorder, WriteCx};
+use crate::settings::events::Events;
+use crate::value_reply::ValueReply;
+use keyspace::types::hash;
+use keyspace::{Cause, Effect, HashRef, Key};
+use numbers::parse_i64;
+use resp::Request;
+
+/// What is to become of a record's deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    Until(u64),
+    Forever,
+    Kept,
+}
+
+impl Lifetime {
+    /// What an option word asks for; `None` when it is about something else.
+    fn take(word: &[u8], args: &mut Args<'_>, now_ms: u64) -> Result<Option<Lifetime>, CommandError> {
+        let Some(form) = TimeForm::of_word(word) else { return Ok(None) };
+        let name = String::from_utf8_lossy(word).to_uppercase();
+        let time = argument(args, &format!("the time behind {name}"))?;
+        let instant = parse_i64(time).filter(|time| *time > 0).and_then(|time| form.instant(time, now_ms));
+        match instant {
+            Some(instant) => Ok(Some(Lifetime::Until(instant as u64))),
+            None => Err(error(format!("the time behind {name} must be a positive number that fits in 63 bits of ms"))),
+        }
+    }
+}
+
+/// `HCAS key field expected new`, or the long form with its options.
+pub(super) fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    if cx.args.left() == 3 {
+        return swap(cx, key);
+    }
+    let asked = Exchange::take(&mut cx.args, cx.keys.now_ms)?;
+    let holds = asked.holds(cx.keys.hash_to_change(key)?);
+    if holds {
+        change(&mut cx.keys, key, &asked.set, &asked.delete, asked.lifetime.unwrap_or(Lifetime::Kept));
+    }
+    if !asked.with_current {
+        cx.reply.integer(i64::from(holds));
+        return Ok(());
+    }
+    cx.reply.array(2);
+    cx.reply.integer(i64::from(holds));
+    let hash = cx.keys.hash(key)?;
+    cx.reply.array(asked.conditions.len());
+    for (field, _) in &asked.conditions {
+        match hash.and_then(|hash| hash.get(field)) {
+            Some(value) => value.reply(&mut cx.reply),
+            None => cx.reply.null(),
+        }
+    }
+    Ok(())
+}
+
+/// True for a request that sets no field.
+pub(super) fn only_removes(request: Request<'_>) -> bool {
+    let mut args = Args::new(request, 1, None);
+    let is_long = args.key().is_ok() && args.left() != 3;
+    is_long && Exchange::take(&mut args, 0).is_ok_and(|asked| asked.set.is_empty())
+}
+
+fn swap(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
+    let (field, expected, new) = (cx.args.bytes()?, cx.args.bytes()?, cx.args.bytes()?);
+    let current = cx.keys.hash_to_change(key)?.and_then(|hash| hash.get(field));
+    let holds = current.is_some_and(|current| current.with_bytes(|current| current == expected));
+    if holds {
+        cx.keys.record(&Effect::change(key, hash::Change::Set { fields: &[(field, new)], keep_deadlines: false }));
+        cx.keys.notify(Events::HASH, "hset", key);
+    }
+    cx.reply.integer(i64::from(holds));
+    Ok(())
+}
+
+/// The long form of HCAS.
+#[derive(Default)]
+struct Exchange<'a> {
+    conditions: Pairs<'a>,
+    absent: Names<'a>,
+    set: Pairs<'a>,
+    delete: Names<'a>,
+    lifetime: Option<Lifetime>,
+    with_current: bool,
+}
+
+impl<'a> Exchange<'a> {
+    fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Exchange<'a>, CommandError> {
+        let (mut conditions, mut absent, mut set, mut delete) = (None, None, None, None);
+        let (mut lifetime, mut with_current) = (None, None);
+        while let Some(word) = args.try_next() {
+            if is_word(word, "IF") {
+                once(&mut conditions, pairs(args, "IF")?, "IF")?;
+            } else if is_word(word, "ABSENT") {
+                once(&mut absent, names(args, "ABSENT")?, "ABSENT")?;
+            } else if is_word(word, "SET") {
+                once(&mut set, pairs(args, "SET")?, "SET")?;
+            } else if is_word(word, "DEL") {
+                once(&mut delete, names(args, "DEL")?, "DEL")?;
+            } else if is_word(word, "WITHCURRENT") {
+                once(&mut with_current, true, "WITHCURRENT")?;
+            } else if is_word(word, "PERSIST") {
+                once(&mut lifetime, Lifetime::Forever, "the lifetime")?;
+            } else if let Some(asked) = Lifetime::take(word, args, now_ms)? {
+                once(&mut lifetime, asked, "the lifetime")?;
+            } else {
+                return Err(unknown_option(word));
+            }
+        }
+        Ok(Exchange {
+            conditions: conditions.unwrap_or_default(),
+            absent: absent.unwrap_or_default(),
+            set: set.unwrap_or_default(),
+            delete: delete.unwrap_or_default(),
+            lifetime,
+            with_current: with_current.unwrap_or_default(),
+        })
+    }
+
+    fn holds(&self, hash: Option<HashRef<'_>>) -> bool {
+        let get = |field: &[u8]| hash.and_then(|hash| hash.get(field));
+        self.conditions.iter().all(|(field, value)| get(field).is_some_and(|it| it.with_bytes(|it| it == *value)))
+            && self.absent.iter().all(|field| get(field).is_none())
+    }
+}
+
+/// Changes fields and deadline of a record, and tells of it. Fields that are set and deleted are deleted.
+pub(super) fn change(
+    keys: &mut Recorder<'_>,
+    key: Key<'_>,
+    set: &[(&[u8], &[u8])],
+    delete: &[&[u8]],
+    lifetime: Lifetime,
+) -> usize {
+    let mut created = 0;
+    if !set.is_empty() {
+        created = keys.record(&Effect::change(key, hash::Change::Set { fields: set, keep_deadlines: false })).count;
+        keys.notify(Events::HASH, "hset", key);
+    }
+    let hash = keys.hash(key).ok().flatten();
+    if hash.is_some_and(|hash| delete.iter().any(|field| hash.get(field).is_some())) {
+        keys.record(&Effect::change(key, hash::Change::Delete { fields: delete, cause: Cause::Deleted }));
+        notify_fields_deleted(keys, key);
+    }
+    if let Some(current) = keys.deadline(key) {
+        match lifetime {
+            Lifetime::Until(deadline) if deadline <= keys.now_ms => {
+                keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+                keys.notify(Events::GENERIC, "del", key);
+            }
+            Lifetime::Until(deadline) => {
+                keys.record(&Effect::Deadline { key, deadline: Some(deadline) });
+                keys.notify(Events::GENERIC, "expire", key);
+            }
+            Lifetime::Forever if current.is_some() => {
+                keys.record(&Effect::Deadline { key, deadline: None });
+                keys.notify(Events::GENERIC, "persist", key);
+            }
+            Lifetime::Forever | Lifetime::Kept => {}
+        }
+    }
+    // What is replied tells of the record as it is after the command.
+    keys.stamp_written();
+    created
+}
+
+pub(super) fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let (mut replace, mut lifetime) = (None, None);
+    let fields = loop {
+        let word = argument(&mut cx.args, "FIELDS")?;
+        if is_word(word, "FIELDS") {
+            break pairs(&mut cx.args, "FIELDS")?;
+        } else if is_word(word, "REPLACE") {
+            once(&mut replace, true, "REPLACE")?;
+        } else if is_word(word, "KEEPTTL") {
+            once(&mut lifetime, Lifetime::Kept, "the lifetime")?;
+        } else if let Some(asked) = Lifetime::take(word, &mut cx.args, cx.keys.now_ms)? {
+            once(&mut lifetime, asked, "the lifetime")?;
+        } else {
+            return Err(unknown_option(word));
+        }
+    };
+    if let Some(more) = cx.args.peek() {
+        return Err(unknown_option(more));
+    }
+    if fields.is_empty() {
+        return Err(CommandError::fixed("ERR FIELDS must name at least one field: a record has some"));
+    }
+    let hash = cx.keys.hash_to_change(key)?;
+    let others: Vec<Vec<u8>> = match hash.filter(|_| replace.is_some()) {
+        None => Vec::new(),
+        Some(hash) => {
+            let mut named: Names<'_> = fields.iter().map(|(field, _)| *field).collect();
+            named.sort_unstable();
+            let all = hash.iter().map(|(field, _)| field.scalar().bytes().into_owned());
+            all.filter(|name| named.binary_search(&name.as_slice()).is_err()).collect()
+        }
+    };
+    let others: Names<'_> = others.iter().map(Vec::as_slice).collect();
+    let created = change(&mut cx.keys, key, &fields, &others, lifetime.unwrap_or(Lifetime::Kept));
+    cx.reply.integer(created as i64);
+    Ok(())
+}

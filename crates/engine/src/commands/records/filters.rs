@@ -1,0 +1,206 @@
+//! FILTER, FIELDS and KEYS: which records are wanted, and what of them. Knows how values are compared; refuses to know
+//! where records come from.
+
+use super::options::{Names, argument, error, names, once, shown};
+use crate::args::{Args, is_word};
+use crate::error::CommandError;
+use crate::value_reply::ValueReply;
+use keyspace::index::{Condition, Definition, number};
+use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
+use keyspace::{HashRef, Scalar};
+use resp::Reply;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+/// All filters of a request: a record passes when it passes each.
+pub(super) type Filters<'a> = SmallVec<[Filter<'a>; 4]>;
+
+/// `FILTER field op value`
+pub(super) struct Filter<'a> {
+    field: &'a [u8],
+    op: Op,
+    /// One, or for `in` and `notin` as many as there are.
+    operands: SmallVec<[Operand<'a>; 1]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    In,
+    NotIn,
+}
+
+/// A value to compare with: as bytes, and as a number if it is one.
+#[derive(Clone, Copy)]
+struct Operand<'a> {
+    bytes: &'a [u8],
+    whole: Option<i64>,
+    number: Option<f64>,
+}
+
+const OPS: [(&str, Op); 8] = [
+    ("eq", Op::Eq),
+    ("ne", Op::Ne),
+    ("lt", Op::Lt),
+    ("le", Op::Le),
+    ("gt", Op::Gt),
+    ("ge", Op::Ge),
+    ("in", Op::In),
+    ("notin", Op::NotIn),
+];
+
+impl<'a> Operand<'a> {
+    fn new(bytes: &'a [u8]) -> Operand<'a> {
+        let scalar = Scalar::of(bytes);
+        let whole = if let Scalar::Number(whole) = scalar { Some(whole) } else { None };
+        Operand { bytes, whole, number: number(scalar) }
+    }
+
+    /// How a record's value compares with it. Two numbers compare as numbers, anything else as bytes.
+    fn compare(&self, value: Scalar<'_>) -> Ordering {
+        if let (Scalar::Number(value), Some(whole)) = (value, self.whole) {
+            return value.cmp(&whole);
+        }
+        match (self.number, number(value)) {
+            (Some(operand), Some(value)) => value.total_cmp(&operand),
+            _ => value.with_bytes(|value| value.cmp(self.bytes)),
+        }
+    }
+}
+
+impl<'a> Filter<'a> {
+    /// Reads what follows the word FILTER.
+    pub(super) fn take(args: &mut Args<'a>) -> Result<Filter<'a>, CommandError> {
+        let field = argument(args, "the field behind FILTER")?;
+        let word = argument(args, "the operator behind FILTER and its field")?;
+        let Some((_, op)) = OPS.iter().find(|(name, _)| is_word(word, name)) else {
+            return Err(error(format!("the operator {} is none of eq ne lt le gt ge in notin", shown(word))));
+        };
+        let operands = match op {
+            Op::In | Op::NotIn => names(args, &shown(word))?.into_iter().map(Operand::new).collect(),
+            _ => {
+                SmallVec::from_iter([Operand::new(argument(args, "the value behind FILTER, its field and operator")?)])
+            }
+        };
+        Ok(Filter { field, op: *op, operands })
+    }
+
+    fn passes(&self, hash: HashRef<'_>) -> bool {
+        let Some(value) = hash.get(self.field) else { return matches!(self.op, Op::Ne | Op::NotIn) };
+        let any = |test: fn(Ordering) -> bool| self.operands.iter().any(|operand| test(operand.compare(value)));
+        match self.op {
+            Op::Eq | Op::In => any(Ordering::is_eq),
+            Op::Ne | Op::NotIn => !any(Ordering::is_eq),
+            Op::Lt => any(Ordering::is_lt),
+            Op::Le => any(Ordering::is_le),
+            Op::Gt => any(Ordering::is_gt),
+            Op::Ge => any(Ordering::is_ge),
+        }
+    }
+
+    /// The scores of records that may pass it, when the field is a number; `None` when it says nothing of them.
+    fn scores(&self) -> Option<ScoreRange> {
+        let [operand] = self.operands[..] else { return None };
+        let bound = || operand.number.map(|score| ScoreBound { score, excluded: false });
+        let (lowest, highest) = (f64::NEG_INFINITY, f64::INFINITY);
+        let open = |score| ScoreBound { score, excluded: false };
+        let (min, max) = match self.op {
+            Op::Eq => (bound()?, bound()?),
+            // Scores are doubles, and whole numbers may be finer: the filter itself says what is outside.
+            Op::Lt => (open(lowest), bound()?),
+            Op::Le => (open(lowest), bound()?),
+            Op::Gt => (bound()?, open(highest)),
+            Op::Ge => (bound()?, open(highest)),
+            Op::Ne | Op::In | Op::NotIn => return None,
+        };
+        Some(ScoreRange { min, max })
+    }
+
+    /// True when every record that passes it is one that the condition of an index admits.
+    fn implies(&self, condition: &Condition) -> bool {
+        let listed = |operand: &Operand<'_>| condition.values.iter().any(|value| value == operand.bytes);
+        // Numbers may be written in other ways than listed.
+        let exact = |operand: &Operand<'_>| operand.number.is_none();
+        self.field == condition.field
+            && matches!(self.op, Op::Eq | Op::In)
+            && self.operands.iter().all(|operand| exact(operand) && listed(operand) == condition.only)
+    }
+}
+
+/// True when a record passes all filters.
+pub(super) fn pass(filters: &[Filter<'_>], hash: HashRef<'_>) -> bool {
+    filters.iter().all(|filter| filter.passes(hash))
+}
+
+/// The scores between which an index has all records of a prefix that pass the filters; `None` when it need not have.
+pub(super) fn scores_in(definition: &Definition, prefix: &[u8], filters: &[Filter<'_>]) -> Option<ScoreRange> {
+    let covers = definition.prefixes.iter().any(|covered| prefix.starts_with(covered));
+    let admits = definition.condition.as_ref().is_none_or(|condition| filters.iter().any(|one| one.implies(condition)));
+    if !covers || !admits {
+        return None;
+    }
+    let ranges = filters.iter().filter(|filter| filter.field == definition.field).filter_map(Filter::scores);
+    ranges.reduce(|a, b| {
+        let tighter_min = |a: ScoreBound, b: ScoreBound| match a.score.total_cmp(&b.score) {
+            Ordering::Less => b,
+            Ordering::Greater => a,
+            Ordering::Equal => ScoreBound { excluded: a.excluded || b.excluded, ..a },
+        };
+        let tighter_max = |a: ScoreBound, b: ScoreBound| match a.score.total_cmp(&b.score) {
+            Ordering::Less => a,
+            Ordering::Greater => b,
+            Ordering::Equal => ScoreBound { excluded: a.excluded || b.excluded, ..a },
+        };
+        ScoreRange { min: tighter_min(a.min, b.min), max: tighter_max(a.max, b.max) }
+    })
+}
+
+/// What is told of a record.
+pub(super) enum Shown<'a> {
+    Everything,
+    Fields(Names<'a>),
+    /// Its name alone.
+    Keys,
+}
+
+impl<'a> Shown<'a> {
+    /// Reads FIELDS or KEYS; false when the word is another.
+    pub(super) fn take(slot: &mut Option<Shown<'a>>, word: &[u8], args: &mut Args<'a>) -> Result<bool, CommandError> {
+        let asked = if is_word(word, "FIELDS") {
+            Shown::Fields(names(args, "FIELDS")?)
+        } else if is_word(word, "KEYS") {
+            Shown::Keys
+        } else {
+            return Ok(false);
+        };
+        once(slot, asked, "FIELDS or KEYS")?;
+        Ok(true)
+    }
+
+    /// The fields of a record, as a map; those that it does not have are not there.
+    pub(super) fn reply(&self, hash: HashRef<'_>, reply: &mut Reply<'_>) {
+        match self {
+            Shown::Keys => reply.map(0),
+            Shown::Everything => {
+                reply.map(hash.len());
+                for (field, value) in hash.iter() {
+                    field.reply(reply);
+                    value.reply(reply);
+                }
+            }
+            Shown::Fields(names) => {
+                let found = || names.iter().filter_map(|name| hash.get(name).map(|value| (name, value)));
+                reply.map(found().count());
+                for (name, value) in found() {
+                    reply.bulk(name);
+                    value.reply(reply);
+                }
+            }
+        }
+    }
+}

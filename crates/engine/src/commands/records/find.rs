@@ -1,0 +1,197 @@
+//! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove what has
+//! expired.
+
+use super::filters::{Filter, Filters, Shown, pass, scores_in};
+use super::options::{argument, error, number, once, shown, unknown_option};
+use crate::args::is_word;
+use crate::commands::shared::scanning::{Place, parse_cursor};
+use crate::error::CommandResult;
+use crate::execution::context::ReadCx;
+use keyspace::Entry;
+use keyspace::db::Db;
+use keyspace::storage::table::NameHash;
+use keyspace::types::sorted_set::ScoreRange;
+use keyspace::{HashRef, Value};
+use resp::Reply;
+
+/// How many records a step finds unless it is told.
+const LIMIT_DEFAULT: usize = 1000;
+/// Keys that a step looks at, whether or not they are wanted.
+const LOOKS_MAX: usize = 10_000;
+/// Records of one shard that are looked up through an index under one lock.
+const INDEXED_MAX: usize = 20_000;
+
+pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
+    let prefix = argument(&mut cx.args, "the prefix")?;
+    let (mut cursor, mut limit, mut asked) = (None, None, None);
+    let mut filters = Filters::new();
+    while let Some(word) = cx.args.try_next() {
+        if is_word(word, "FILTER") {
+            filters.push(Filter::take(&mut cx.args)?);
+        } else if is_word(word, "CURSOR") {
+            let text = argument(&mut cx.args, "the cursor")?;
+            let parsed =
+                parse_cursor(text).ok_or_else(|| error(format!("the cursor {} is none of ours", shown(text))))?;
+            once(&mut cursor, parsed, "CURSOR")?;
+        } else if is_word(word, "LIMIT") {
+            once(&mut limit, number(&mut cx.args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
+        } else if !Shown::take(&mut asked, word, &mut cx.args)? {
+            return Err(unknown_option(word));
+        }
+    }
+    let search =
+        Search { prefix, filters, limit: limit.unwrap_or(LIMIT_DEFAULT), asked: asked.unwrap_or(Shown::Everything) };
+    let mut place = Place::from_cursor(cursor.unwrap_or(0));
+    // The cursor comes before the records but is known after them.
+    let mut found = Found { bytes: Vec::new(), count: 0, looks: 0 };
+    let shard_count = cx.engine.keyspace.shard_count();
+    let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
+    while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
+        let next = cx.settled_shard(place.shard, |db| {
+            let show = |found: &mut Found, entry: &Entry, hash: HashRef<'_>| {
+                let mut reply = Reply::new(&mut found.bytes, protocol);
+                found.count += 1;
+                if let Shown::Keys = search.asked {
+                    return reply.bulk(entry.name());
+                }
+                reply.array(2);
+                reply.bulk(entry.name());
+                search.asked.reply(hash, &mut reply);
+            };
+            match search.index_of(db) {
+                Some((index, scores)) => search.by_index(db, index, &scores, place.position, now_ms, &mut found, show),
+                None => search.by_walking(db, place.position, now_ms, &mut found, show),
+            }
+        });
+        place = match next {
+            Some(position) => Place { position, ..place },
+            None => Place { shard: place.shard + 1, position: 0 },
+        };
+    }
+    cx.reply.array(2);
+    cx.reply.bulk_integer(if place.shard < shard_count { place.to_cursor() } else { 0 });
+    cx.reply.array(found.count);
+    cx.reply.raw(&found.bytes);
+    Ok(())
+}
+
+/// What is looked for.
+struct Search<'a> {
+    prefix: &'a [u8],
+    filters: Filters<'a>,
+    limit: usize,
+    asked: Shown<'a>,
+}
+
+/// What has been found.
+struct Found {
+    bytes: Vec<u8>,
+    count: usize,
+    looks: usize,
+}
+
+impl Search<'_> {
+    /// An index that has every record of a database's part that is wanted, and between which scores.
+    fn index_of(&self, db: &Db) -> Option<(usize, ScoreRange)> {
+        let indexes = db.indexes().iter().enumerate().filter(|(_, index)| index.is_built());
+        let mut usable = indexes.filter_map(|(at, index)| {
+            let definition = &index.definition;
+            let scores = scores_in(definition, self.prefix, &self.filters)?;
+            // With fields that may be past their time, a record may belong to an index without being in it.
+            let exact = definition.condition.is_none() || db.with_field_deadlines() == 0;
+            let few = || {
+                let part = db.part(at)?;
+                let start = part.partition_point(|item| scores.is_above(item.0));
+                let end = part.partition_point(|item| scores.reaches(item.0));
+                Some(end.saturating_sub(start))
+            };
+            (exact && db.part_has_all(at) && few().unwrap_or(0) <= INDEXED_MAX).then_some((at, scores))
+        });
+        usable.next()
+    }
+
+    /// The hash of an entry that is wanted.
+    fn wanted<'e>(&self, db: &'e Db, entry: &'e Entry, now_ms: u64) -> Option<HashRef<'e>> {
+        if !entry.name().starts_with(self.prefix) || Db::is_overdue(entry, now_ms) {
+            return None;
+        }
+        match db.value(entry, now_ms) {
+            Value::Hash(hash) if pass(&self.filters, hash) => Some(hash),
+            _ => None,
+        }
+    }
+
+    /// Looks at every key from a position on. Where to go on; `None` at the end.
+    fn by_walking(
+        &self,
+        db: &Db,
+        position: u32,
+        now_ms: u64,
+        found: &mut Found,
+        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+    ) -> Option<u32> {
+        let mut from = position;
+        loop {
+            // One step of the table's, all of it: that may be more than wanted, and the rest is left for the next time.
+            let mut step: Vec<(u32, &Entry)> = Vec::new();
+            let end = db.range_end(from);
+            db.visit_range(from, end, |entry| step.push((NameHash::of(entry.name()).position(), entry)));
+            found.looks += step.len();
+            step.sort_unstable_by_key(|(position, _)| *position);
+            if let Some(stopped) = self.show_all(db, &step, now_ms, found, &show) {
+                return Some(stopped);
+            }
+            from = end.checked_add(1)?;
+            if found.count >= self.limit || found.looks >= LOOKS_MAX {
+                return Some(from);
+            }
+        }
+    }
+
+    /// Looks at the records that an index has between two scores, in the order of their positions.
+    #[allow(clippy::too_many_arguments, reason = "one look's whole context")]
+    fn by_index(
+        &self,
+        db: &Db,
+        index: usize,
+        scores: &ScoreRange,
+        position: u32,
+        now_ms: u64,
+        found: &mut Found,
+        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+    ) -> Option<u32> {
+        let part = db.part(index)?;
+        let start = part.partition_point(|item| scores.is_above(item.0));
+        let end = part.partition_point(|item| scores.reaches(item.0)).max(start);
+        let records = part.range(start..end).map(|item| (NameHash::from_raw(item.1).position(), item));
+        let mut records: Vec<_> = records.filter(|(at, _)| *at >= position).collect();
+        records.sort_unstable_by_key(|(at, _)| *at);
+        found.looks += records.len() / 8;
+        let entries: Vec<(u32, &Entry)> =
+            records.iter().filter_map(|(at, item)| db.indexed(*item).map(|entry| (*at, entry))).collect();
+        self.show_all(db, &entries, now_ms, found, &show)
+    }
+
+    /// Shows those that are wanted, as far as there is room. Where to go on if there was not; keys at one position go
+    /// together.
+    fn show_all(
+        &self,
+        db: &Db,
+        entries: &[(u32, &Entry)],
+        now_ms: u64,
+        found: &mut Found,
+        show: &impl Fn(&mut Found, &Entry, HashRef<'_>),
+    ) -> Option<u32> {
+        let mut last = None;
+        for (position, entry) in entries {
+            if found.count >= self.limit && last != Some(*position) {
+                return Some(*position);
+            }
+            if let Some(hash) = self.wanted(db, entry, now_ms) {
+                show(found, entry, hash);
+            }
+            last = Some(*position);
+        }
+        None
+    }
+}

@@ -1,0 +1,327 @@
+//! IDX.CREATE and its kin: indexes of records. Which there are is the business of `indexing`.
+
+use super::filters::{Filter, Filters, Shown, pass};
+use super::name_set::NameSet;
+use super::options::{argument, error, names, number, once, shown, unknown_option};
+use crate::args::{Args, is_word};
+use crate::clients::Ticket;
+use crate::commands::sorted_sets::{reply_score, score_bound};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::background_tasks::IndexBackfill;
+use crate::execution::context::{After, ScriptCx, ServerCx, View};
+use crate::execution::indexes::SLICE_NS;
+use crate::execution::waiting::{Blocked, Event};
+use keyspace::IndexRef;
+use keyspace::db::Db;
+use keyspace::index::{Condition, Definition};
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::{Definable, Effect, Locked, Value};
+use resp::Reply;
+use std::sync::Arc;
+
+pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let definition = take_definition(cx)?;
+    let engine = cx.engine;
+    if let Some(held) = &mut cx.held {
+        // As part of a transaction or script, which has everything locked: at once.
+        engine.pass_index_limits(held, name)?;
+        let usage = engine.usage(&mut cx.worker.random);
+        let view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.books.stats);
+        let mut keys = view.into_recorder(engine, &mut cx.worker.batch.effects);
+        keys.record(&Effect::Define { what: Definable::Index, name, definition: &definition.encode() });
+        keys.finish();
+        cx.reply.ok();
+        return Ok(());
+    }
+    let index = {
+        let mut locked = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
+        engine.begin_index(&mut locked, name, definition)?
+    };
+    if engine.background_tasks.is_served() {
+        let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
+        cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
+        engine.background_tasks.send(IndexBackfill { index, ticket, handle, protocol: cx.client.protocol });
+        return Ok(());
+    }
+    let sequence = engine.backfill_index(cx.worker, &index)?;
+    cx.client.last_batch = cx.client.last_batch.max(sequence);
+    cx.client.depends_on = cx.client.depends_on.max(sequence);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError> {
+    let args = &mut cx.args;
+    let owned = |names: super::options::Names<'_>| names.iter().map(|name| name.to_vec()).collect();
+    let (mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None);
+    while let Some(word) = args.try_next() {
+        if is_word(word, "PREFIX") {
+            once(&mut prefixes, names(args, "PREFIX")?, "PREFIX")?;
+        } else if is_word(word, "FIELD") {
+            once(&mut field, argument(args, "the field behind FIELD")?.to_vec(), "FIELD")?;
+        } else if is_word(word, "ONLY") || is_word(word, "EXCLUDE") {
+            let option = String::from_utf8_lossy(word).to_uppercase();
+            let field = argument(args, &format!("the field behind {option}"))?.to_vec();
+            let values = owned(names(args, &option)?);
+            once(&mut condition, Condition { field, values, only: option == "ONLY" }, "ONLY or EXCLUDE")?;
+        } else if is_word(word, "STAMP") {
+            once(&mut stamp, true, "STAMP")?;
+        } else {
+            return Err(unknown_option(word));
+        }
+    }
+    let prefixes = prefixes.ok_or(CommandError::fixed("ERR PREFIX is missing: which records are in the index"))?;
+    if prefixes.is_empty() {
+        return Err(CommandError::fixed("ERR PREFIX must name at least one prefix; the empty one is all names"));
+    }
+    let field = field.ok_or(CommandError::fixed("ERR FIELD is missing: which field is the score"))?;
+    Ok(Definition { prefixes: owned(prefixes), field, condition, stamp: stamp.unwrap_or_default() })
+}
+
+pub(super) fn drop_index(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let (engine, worker) = (cx.engine, &mut *cx.worker);
+    let mut own = match cx.held {
+        Some(_) => None,
+        None => Some(engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?),
+    };
+    let lent = cx.held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend));
+    let mut locked = lent.expect("one of them is there");
+    let usage = engine.usage(&mut worker.random);
+    let view = View::new(locked.lend(), cx.client.db, worker.now_ms, usage, &worker.books.stats);
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
+    let dropped = engine.drop_index(&mut keys, name);
+    let garbage = keys.finish().take_garbage();
+    engine.commit(worker, Some(cx.client), &mut locked);
+    drop(locked);
+    drop(own);
+    engine.free(garbage);
+    cx.reply.integer(i64::from(dropped));
+    Ok(())
+}
+
+pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
+    let indexes = cx.engine.indexes();
+    let complete = || indexes.iter().filter(|index| index.is_built());
+    cx.reply.array(complete().count());
+    complete().for_each(|index| cx.reply.bulk(&index.name));
+    Ok(())
+}
+
+/// Hands out an index while everything is locked and nothing in it has expired; `None` when others have to have their turn
+/// first.
+fn with_index<T>(
+    cx: &mut ScriptCx<'_, '_>,
+    name: &[u8],
+    look: impl FnOnce(IndexRef<'_>, &mut Reply<'_>) -> T,
+) -> Result<Option<T>, CommandError> {
+    let ScriptCx { engine, client, worker, reply, held, .. } = cx;
+    let mut own;
+    let mut locked = match held {
+        Some(held) => held.lend(),
+        None => match engine.lock_for_index(worker, client.db)? {
+            Some(all) => {
+                own = all;
+                own.lend()
+            }
+            None => return Ok(None),
+        },
+    };
+    engine.expire_for_index(worker, client.db, &mut locked);
+    client.depends_on = client.depends_on.max(locked.changed_by());
+    match IndexRef::find(&locked, client.db, name) {
+        Some(index) => Ok(Some(look(index, reply))),
+        None => Err(error(format!("there is no index {}", shown(name)))),
+    }
+}
+
+pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let name = argument(&mut cx.args, "the name of the index")?;
+    let told = with_index(cx, name, |index, reply| {
+        let definition = &index.index().definition;
+        reply.map(7);
+        reply.bulk(b"prefixes");
+        reply.array(definition.prefixes.len());
+        definition.prefixes.iter().for_each(|prefix| reply.bulk(prefix));
+        reply.bulk(b"field");
+        reply.bulk(&definition.field);
+        for (option, only) in [("only", true), ("exclude", false)] {
+            reply.bulk(option.as_bytes());
+            match definition.condition.as_ref().filter(|condition| condition.only == only) {
+                None => reply.null(),
+                Some(condition) => {
+                    reply.array(1 + condition.values.len());
+                    reply.bulk(&condition.field);
+                    condition.values.iter().for_each(|value| reply.bulk(value));
+                }
+            }
+        }
+        reply.bulk(b"stamp");
+        reply.integer(i64::from(definition.stamp));
+        reply.bulk(b"entries");
+        reply.integer(index.len() as i64);
+        reply.bulk(b"bytes");
+        reply.integer(index.heap_bytes() as i64);
+    })?;
+    if told.is_none() {
+        cx.after = After::Again;
+    }
+    Ok(())
+}
+
+/// Records looked at between two looks at the clock.
+pub(super) const RECORDS_PER_LOOK: usize = 32;
+
+/// `IDX.RANGE name min max …`
+struct Range<'a> {
+    name: &'a [u8],
+    wanted: ScoreRange,
+    direction: Direction,
+    filters: Filters<'a>,
+    limit: usize,
+    asked: Shown<'a>,
+}
+
+/// How far an IDX.RANGE has come.
+#[derive(Default)]
+struct RangeProgress {
+    found: usize,
+    /// What was found, as it is replied.
+    body: Vec<u8>,
+    /// The last record that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// Names of what was found in slices before: a record whose score changes meanwhile is told once.
+    told: NameSet,
+}
+
+impl<'a> Range<'a> {
+    fn take(args: &mut Args<'a>) -> Result<Range<'a>, CommandError> {
+        let name = argument(args, "the name of the index")?;
+        let mut bound = |what: &str| -> Result<ScoreBound, CommandError> {
+            let text = argument(args, what)?;
+            score_bound(text).ok_or_else(|| {
+                error(format!("{what} must be a score such as 5, (5, -inf or +inf, not {}", shown(text)))
+            })
+        };
+        let wanted = ScoreRange { min: bound("min")?, max: bound("max")? };
+        let (mut reversed, mut limit, mut asked) = (None, None, None);
+        let mut filters = Filters::new();
+        while let Some(word) = args.try_next() {
+            if is_word(word, "REV") {
+                once(&mut reversed, true, "REV")?;
+            } else if is_word(word, "FILTER") {
+                filters.push(Filter::take(args)?);
+            } else if is_word(word, "LIMIT") {
+                once(&mut limit, number(args, "the number behind LIMIT", 0, i64::MAX)? as usize, "LIMIT")?;
+            } else if !Shown::take(&mut asked, word, args)? {
+                return Err(unknown_option(word));
+            }
+        }
+        Ok(Range {
+            name,
+            wanted,
+            direction: if reversed.is_some() { Direction::Descending } else { Direction::Ascending },
+            filters,
+            limit: limit.unwrap_or(usize::MAX),
+            asked: asked.unwrap_or(Shown::Everything),
+        })
+    }
+
+    /// Looks at records until `until_ns`. True when there are no more.
+    fn look(
+        &self,
+        index: IndexRef<'_>,
+        progress: &mut RangeProgress,
+        now_ms: u64,
+        mut reply: Reply<'_>,
+        is_over: impl Fn() -> bool,
+    ) -> bool {
+        let mut members = remaining(index, &self.wanted, self.direction, progress.last.as_ref());
+        let (mut latest, mut found) = (None, Vec::new());
+        let mut looked_at = 0;
+        let ended = loop {
+            if progress.found == self.limit {
+                break true;
+            }
+            if looked_at % RECORDS_PER_LOOK == 0 && looked_at > 0 && is_over() {
+                break false;
+            }
+            let Some((db, entry, score)) = members.next_entry() else { break true };
+            looked_at += 1;
+            latest = Some((score, entry.name()));
+            // Nothing is removed while clients are paused, and then what has expired is still there.
+            let hash = match db.value(entry, now_ms) {
+                Value::Hash(hash) if !Db::is_overdue(entry, now_ms) => hash,
+                _ => continue,
+            };
+            if !pass(&self.filters, hash) || progress.told.contains(entry.name()) {
+                continue;
+            }
+            progress.found += 1;
+            found.push(entry.name());
+            if let Shown::Keys = self.asked {
+                reply.bulk(entry.name());
+                continue;
+            }
+            reply.array(3);
+            reply.bulk(entry.name());
+            reply_score(&mut reply, score);
+            self.asked.reply(hash, &mut reply);
+        };
+        if !ended {
+            found.into_iter().for_each(|name| progress.told.insert(name.to_vec()));
+            progress.last = latest.map(|(score, name)| (score, name.to_vec())).or(progress.last.take());
+        }
+        ended
+    }
+}
+
+pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let range = Range::take(&mut cx.args)?;
+    let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok());
+    let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
+    let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
+    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
+    // In a transaction or script others wait for its locks anyway.
+    let is_over = || !is_held && engine.clock.monotonic_ns() >= until_ns;
+    let (now_ms, protocol) = (cx.worker.now_ms, cx.reply.protocol());
+    let mut body = std::mem::take(&mut progress.body);
+    let ended = with_index(cx, range.name, |index, _| {
+        let reply = Reply::new(&mut body, protocol).limited(bytes_max);
+        range.look(index, &mut progress, now_ms, reply, is_over)
+    })?;
+    if ended != Some(true) && body.len() <= bytes_max {
+        progress.body = body;
+        cx.client.unfinished = Some(Box::new(progress));
+        cx.after = After::Again;
+        return Ok(());
+    }
+    cx.reply.array(progress.found);
+    cx.reply.raw(&body);
+    if !progress.told.is_empty() {
+        // Many names take long to free.
+        cx.engine.free(vec![Box::new(progress.told)]);
+    }
+    Ok(())
+}
+
+/// The records of a range that come behind the last one that was looked at.
+pub(super) fn remaining<'i>(
+    index: IndexRef<'i>,
+    range: &ScoreRange,
+    direction: Direction,
+    last: Option<&(f64, Vec<u8>)>,
+) -> keyspace::views::index_ref::IndexMembers<'i> {
+    let (mut start, mut end) = index.by_score(range);
+    if let Some((score, name)) = last {
+        match direction {
+            Direction::Ascending => start = index.up_to(*score, name),
+            Direction::Descending => end = index.before(*score, name),
+        }
+    }
+    for (start, end) in start.iter().zip(&mut end) {
+        *end = (*end).max(*start);
+    }
+    index.between(&start, &end, direction)
+}

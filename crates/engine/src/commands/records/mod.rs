@@ -1,0 +1,14 @@
+//! Records: hashes that are found, judged and changed in one step. Holdfast's own commands.
+
+mod change;
+mod filters;
+mod find;
+mod indexes;
+mod name_set;
+mod options;
+mod sweep;
+mod table;
+
+use crate::execution::command::Table;
+
+pub(super) const TABLES: &[Table] = &[Table { group: "hash", category: "hash", commands: table::COMMANDS }];

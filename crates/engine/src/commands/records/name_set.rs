@@ -1,0 +1,56 @@
+//! A set of very many names. It grows a part at a time: a single table of a million names takes tens of milliseconds to grow,
+//! in which nobody else is served. Knows nothing of what the names are for.
+
+use keyspace::storage::table::NameHash;
+use std::collections::HashSet;
+
+const PARTS: usize = 256;
+
+/// Names, each once.
+#[derive(Default)]
+pub(super) struct NameSet {
+    /// Empty until the first name comes.
+    parts: Vec<HashSet<Vec<u8>>>,
+    len: usize,
+}
+
+impl NameSet {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn contains(&self, name: &[u8]) -> bool {
+        self.len > 0 && self.parts[part_of(name)].contains(name)
+    }
+
+    pub(super) fn insert(&mut self, name: Vec<u8>) {
+        if self.parts.is_empty() {
+            self.parts.resize_with(PARTS, HashSet::default);
+        }
+        self.len += usize::from(self.parts[part_of(&name)].insert(name));
+    }
+}
+
+fn part_of(name: &[u8]) -> usize {
+    (NameHash::of(name).get() >> 8) as usize % PARTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_there_once() {
+        let mut names = NameSet::default();
+        assert!(names.is_empty() && !names.contains(b"a"));
+        for number in 0..3000 {
+            names.insert((number % 1000).to_string().into_bytes());
+        }
+        assert_eq!(names.len(), 1000);
+        assert!(names.contains(b"999") && !names.contains(b"1000"));
+    }
+}

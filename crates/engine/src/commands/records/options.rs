@@ -1,0 +1,74 @@
+//! Arguments of Holdfast's own commands: counted lists, options that are given once, numbers with a name. Errors say which
+//! argument is wrong and how. Redis's commands have Redis's words and do not come here.
+
+use crate::args::Args;
+use crate::error::CommandError;
+use numbers::parse_i64;
+use smallvec::SmallVec;
+
+/// Names or values.
+pub(super) type Names<'a> = SmallVec<[&'a [u8]; 8]>;
+/// Fields with their values.
+pub(super) type Pairs<'a> = SmallVec<[(&'a [u8], &'a [u8]); 8]>;
+
+pub(super) fn error(text: String) -> CommandError {
+    CommandError::said(format!("ERR {text}"))
+}
+
+/// An argument as it is shown in an error: not too long, and on one line.
+pub(super) fn shown(arg: &[u8]) -> String {
+    const BYTES_MAX: usize = 64;
+    format!("'{}{}'", arg[..arg.len().min(BYTES_MAX)].escape_ascii(), if arg.len() > BYTES_MAX { "…" } else { "" })
+}
+
+/// Something stands where an option should.
+pub(super) fn unknown_option(arg: &[u8]) -> CommandError {
+    error(format!("unknown option {}", shown(arg)))
+}
+
+/// The next argument, which an error calls `what`.
+pub(super) fn argument<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
+    args.try_next().ok_or_else(|| error(format!("{what} is missing")))
+}
+
+/// The next argument as a whole number within a range.
+pub(super) fn number(args: &mut Args<'_>, what: &str, least: i64, most: i64) -> Result<i64, CommandError> {
+    let arg = argument(args, what)?;
+    match parse_i64(arg).filter(|number| (least..=most).contains(number)) {
+        Some(number) => Ok(number),
+        None if most == i64::MAX => {
+            Err(error(format!("{what} must be a whole number not below {least}, not {}", shown(arg))))
+        }
+        None => Err(error(format!("{what} must be a whole number from {least} to {most}, not {}", shown(arg)))),
+    }
+}
+
+/// `n` behind an option, with `n` times `each` arguments to follow.
+fn count(args: &mut Args<'_>, option: &str, each: usize) -> Result<usize, CommandError> {
+    let n = number(args, &format!("the count behind {option}"), 0, i64::MAX)? as usize;
+    if n.checked_mul(each).is_none_or(|needed| needed > args.left()) {
+        let left = args.left();
+        return Err(error(format!("{option} counts {n} items of {each}, but {left} arguments follow")));
+    }
+    Ok(n)
+}
+
+/// `n item …`
+pub(super) fn names<'a>(args: &mut Args<'a>, option: &str) -> Result<Names<'a>, CommandError> {
+    let n = count(args, option, 1)?;
+    (0..n).map(|_| args.bytes()).collect()
+}
+
+/// `n field value …`
+pub(super) fn pairs<'a>(args: &mut Args<'a>, option: &str) -> Result<Pairs<'a>, CommandError> {
+    let n = count(args, option, 2)?;
+    (0..n).map(|_| Ok((args.bytes()?, args.bytes()?))).collect()
+}
+
+/// Notes an option that may be given once.
+pub(super) fn once<T>(slot: &mut Option<T>, value: T, option: &str) -> Result<(), CommandError> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(error(format!("{option} is given twice"))),
+    }
+}

@@ -1,0 +1,364 @@
+//! SWEEP: finds records that nobody has touched for long, and changes each in the same step in which it is judged.
+
+use super::change::{Lifetime, change};
+use super::indexes::{RECORDS_PER_LOOK, remaining};
+use super::name_set::NameSet;
+use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
+use crate::args::{Args, is_word};
+use crate::commands::pubsub::unread_bytes_max;
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{After, Recorder, ScriptCx, View};
+use crate::execution::indexes::SLICE_NS;
+use keyspace::IndexRef;
+use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::{HashRef, Key, Locked, Scalar, Value};
+use numbers::parse_i64;
+use resp::Reply;
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How many records one sweep changes unless it is told.
+const LIMIT_DEFAULT: usize = 1000;
+
+/// Fields to set, with times in place of `NOW`.
+type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
+
+/// `SWEEP index BEFORE ms …`
+struct Sweep<'a> {
+    index: &'a [u8],
+    before: i64,
+    condition: Option<(&'a [u8], Names<'a>)>,
+    retry: Option<Retry<'a>>,
+    set: Settings<'a>,
+    limit: usize,
+    channel: Option<&'a [u8]>,
+}
+
+/// How often a record may be tried again, and what becomes of it then.
+struct Retry<'a> {
+    field: &'a [u8],
+    max: i64,
+    otherwise: Settings<'a>,
+}
+
+impl<'a> Sweep<'a> {
+    fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Sweep<'a>, CommandError> {
+        let index = argument(args, "the name of the index")?;
+        let (mut before, mut condition, mut retry, mut otherwise) = (None, None, None, None);
+        let (mut set, mut limit, mut channel) = (None, None, None);
+        while let Some(word) = args.try_next() {
+            if is_word(word, "BEFORE") {
+                once(&mut before, number(args, "the time behind BEFORE", 0, i64::MAX)?, "BEFORE")?;
+            } else if is_word(word, "WHERE") {
+                let field = argument(args, "the field behind WHERE")?;
+                once(&mut condition, (field, names(args, "WHERE")?), "WHERE")?;
+            } else if is_word(word, "RETRY") {
+                let field = argument(args, "the field behind RETRY")?;
+                once(&mut retry, (field, number(args, "the maximum behind RETRY", 0, i64::MAX)?), "RETRY")?;
+            } else if is_word(word, "ELSE") {
+                once(&mut otherwise, at_times(pairs(args, "ELSE")?, now_ms)?, "ELSE")?;
+            } else if is_word(word, "SET") {
+                once(&mut set, at_times(pairs(args, "SET")?, now_ms)?, "SET")?;
+            } else if is_word(word, "LIMIT") {
+                once(&mut limit, number(args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
+            } else if is_word(word, "PUBLISH") {
+                once(&mut channel, argument(args, "the channel behind PUBLISH")?, "PUBLISH")?;
+            } else {
+                return Err(unknown_option(word));
+            }
+        }
+        let missing = |what: &str| error(format!("{what} is missing"));
+        let retry = match (retry, otherwise) {
+            (None, None) => None,
+            (Some((field, max)), Some(otherwise)) => Some(Retry { field, max, otherwise }),
+            (Some(_), None) => return Err(missing("ELSE, which says what becomes of a record after the last RETRY,")),
+            (None, Some(_)) => return Err(missing("RETRY, without which ELSE has no meaning,")),
+        };
+        let set =
+            set.filter(|set| !set.is_empty()).ok_or_else(|| missing("SET, which says what becomes of a record,"))?;
+        if retry.as_ref().is_some_and(|retry| retry.otherwise.is_empty()) {
+            return Err(error("ELSE must set at least one field, or the record would be found again and again".into()));
+        }
+        Ok(Sweep {
+            index,
+            before: before.ok_or_else(|| missing("BEFORE, which says which records are old,"))?,
+            condition,
+            retry,
+            set,
+            limit: limit.unwrap_or(LIMIT_DEFAULT),
+            channel,
+        })
+    }
+
+    /// Bytes that the change of one record records, at the most, but for its name.
+    fn set_bytes(&self) -> usize {
+        let bytes =
+            |fields: &Settings<'_>| fields.iter().map(|(field, value)| field.len() + value.len()).sum::<usize>();
+        bytes(&self.set).max(self.retry.as_ref().map_or(0, |retry| bytes(&retry.otherwise)))
+    }
+
+    fn concerns(&self, hash: HashRef<'_>) -> bool {
+        self.condition.as_ref().is_none_or(|(field, values)| {
+            hash.get(field).is_some_and(|value| value.with_bytes(|value| values.contains(&value)))
+        })
+    }
+
+    /// Changes one record; what became of it.
+    fn change(&self, keys: &mut Recorder<'_>, name: &[u8]) -> Option<Outcome> {
+        let key = Key::new(name);
+        let hash = keys.hash_to_change(key).ok().flatten()?;
+        let tries = self.retry.as_ref().map(|retry| match hash.get(retry.field) {
+            None => Some(0),
+            Some(Scalar::Number(tries)) => Some(tries),
+            Some(Scalar::Bytes(text)) => parse_i64(text),
+        });
+        let mut count = None;
+        let (fields, outcome) = match (&self.retry, tries) {
+            // A counter that is none has been spoiled: it does not count for ever.
+            (Some(retry), Some(tries)) => match tries.filter(|tries| *tries < retry.max) {
+                None => (&retry.otherwise, Outcome::Exhausted),
+                Some(tries) => {
+                    count = Some((retry.field, (tries + 1).to_string()));
+                    (&self.set, Outcome::Requeued)
+                }
+            },
+            _ => (&self.set, Outcome::Requeued),
+        };
+        // The counter first: SET may set it to something else.
+        let count = count.iter().map(|(field, count)| (*field, count.as_bytes()));
+        let fields: Pairs<'_> = count.chain(fields.iter().map(|(field, value)| (*field, &**value))).collect();
+        change(keys, key, &fields, &[], Lifetime::Kept);
+        Some(outcome)
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy)]
+enum Outcome {
+    Requeued,
+    Exhausted,
+}
+
+/// Fields and values with `NOW`, `NOW+ms` and `NOW-ms` replaced by the time.
+fn at_times<'a>(fields: Pairs<'a>, now_ms: u64) -> Result<Settings<'a>, CommandError> {
+    fields.into_iter().map(|(field, value)| Ok((field, at_time(value, now_ms)?))).collect()
+}
+
+fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
+    let offset = match value.strip_prefix(b"NOW") {
+        Some(b"") => Some(0),
+        Some([b'+', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0),
+        Some([b'-', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0).map(|ms| -ms),
+        _ => return Ok(Cow::Borrowed(value)),
+    };
+    let time = offset.and_then(|offset| i64::try_from(now_ms).ok()?.checked_add(offset)).filter(|time| *time >= 0);
+    match time {
+        Some(time) => Ok(Cow::Owned(time.to_string().into_bytes())),
+        None => Err(error(format!("{} must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1", shown(value)))),
+    }
+}
+
+/// How far a SWEEP has come.
+#[derive(Default)]
+struct SweepProgress {
+    /// What was changed, as it is replied.
+    body: Vec<u8>,
+    /// The last record that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// Names of what was changed: each record has one turn.
+    swept: NameSet,
+    has_begun: bool,
+    /// What `NOW` stands for.
+    began_ms: u64,
+    /// The batch takes no more.
+    is_full: bool,
+}
+
+pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let mut progress = match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok()) {
+        Some(progress) => *progress,
+        None => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
+    };
+    // All its slices set the same times: one that were refused in the middle would have changed something.
+    let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
+    let ended = loop {
+        match slice(cx, &sweep, &mut progress) {
+            // What has been swept has been swept, and is told: its index was dropped meanwhile, or the server is busy, or
+            // cannot keep more.
+            Err(_) if !progress.swept.is_empty() => break true,
+            // In a transaction or script others wait for its locks anyway.
+            Ok(false) if cx.held.is_some() => {}
+            outcome => break outcome?,
+        }
+    };
+    if !ended {
+        cx.client.unfinished = Some(Box::new(progress));
+        cx.after = After::Again;
+        return Ok(());
+    }
+    cx.reply.array(progress.swept.len());
+    cx.reply.raw(&progress.body);
+    // Many names take long to free.
+    cx.engine.free(vec![Box::new(progress.swept)]);
+    Ok(())
+}
+
+/// Sweeps some records, judging and changing each in one step, and all of them as one batch. True when there are no more.
+fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgress) -> Result<bool, CommandError> {
+    let engine = cx.engine;
+    let is_part = cx.held.is_some();
+    if progress.has_begun && !is_part {
+        engine.pass_write_restrictions()?;
+    }
+    let mut own;
+    let mut locked = match &mut cx.held {
+        Some(held) => held.lend(),
+        None => match engine.lock_for_index(cx.worker, cx.client.db)? {
+            Some(all) => {
+                own = all;
+                own.lend()
+            }
+            None => return Ok(false),
+        },
+    };
+    engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
+    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
+    let is_over = || !is_part && engine.clock.monotonic_ns() >= until_ns;
+    let stuck = find(sweep, &locked, cx.client.db, progress, cx.worker.now_ms, is_over)
+        .ok_or_else(|| error(format!("there is no index {}", shown(sweep.index))))?;
+    progress.has_begun = true;
+    let worker = &mut *cx.worker;
+    let mut view =
+        View::new(locked.lend(), cx.client.db, worker.now_ms, engine.usage(&mut worker.random), &worker.books.stats);
+    view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
+    let (mut changed, mut cut_short) = (Vec::new(), false);
+    for (score, name) in stuck.records {
+        if keys.recorded_bytes() + sweep.set_bytes() > engine.batch_bytes_max.load(Relaxed) {
+            if changed.is_empty() {
+                return Err(error("its changes would be larger than one batch of the journal can be".into()));
+            }
+            // In a transaction or script all is one batch; a sweep ends where that is full, as it would at its limit.
+            progress.is_full = is_part;
+            cut_short = true;
+            break;
+        }
+        let is_long = changed.len() >= CHANGES_MIN && is_over() || keys.recorded_bytes() >= SLICE_BYTES;
+        if !changed.is_empty() && !is_part && is_long {
+            cut_short = true;
+            break;
+        }
+        if let Some(outcome) = sweep.change(&mut keys, &name) {
+            changed.push((name.clone(), outcome));
+        }
+        progress.last = Some((score, name));
+    }
+    if !cut_short {
+        progress.last = stuck.last.or(progress.last.take());
+    }
+    let garbage = keys.finish().take_garbage();
+    let sequence = engine.commit(worker, Some(cx.client), &mut locked).unwrap_or(0);
+    engine.free(garbage);
+    cx.client.depends_on = cx.client.depends_on.max(engine.persistence.tail());
+    let mut reply = Reply::new(&mut progress.body, cx.reply.protocol()).limited(cx.client.output_bytes_max);
+    for (name, outcome) in changed {
+        if let Some(channel) = sweep.channel {
+            engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
+        }
+        reply.array(2);
+        reply.bulk(&name);
+        reply.bulk(match outcome {
+            Outcome::Requeued => b"requeued",
+            Outcome::Exhausted => b"exhausted",
+        });
+        progress.swept.insert(name);
+    }
+    Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
+}
+
+/// Effects that one slice of a sweep records, about: they are one batch of the journal.
+const SLICE_BYTES: usize = 1024 * 1024;
+/// Records that one slice changes, at the most, and as far as there are any at the least: to find where to go on takes as
+/// long as a few dozen changes.
+const CHANGES_MAX: usize = 256;
+const CHANGES_MIN: usize = 64;
+
+/// Records that are to be changed.
+struct Stuck {
+    records: Vec<(f64, Vec<u8>)>,
+    /// The last one that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// There are no more.
+    ended: bool,
+}
+
+/// Some of the records to be changed, behind the last one that was looked at; `None` when there is no such index.
+fn find(
+    sweep: &Sweep<'_>,
+    locked: &Locked<'_>,
+    db: usize,
+    progress: &SweepProgress,
+    now_ms: u64,
+    is_over: impl Fn() -> bool,
+) -> Option<Stuck> {
+    let range = ScoreRange {
+        min: ScoreBound { score: f64::NEG_INFINITY, excluded: false },
+        max: ScoreBound { score: sweep.before as f64, excluded: true },
+    };
+    let index = IndexRef::find(locked, db, sweep.index)?;
+    let mut records = remaining(index, &range, Direction::Ascending, progress.last.as_ref());
+    let mut stuck = Stuck { records: Vec::new(), last: None, ended: false };
+    for looked_at in 1.. {
+        if progress.swept.len() + stuck.records.len() >= sweep.limit {
+            stuck.ended = true;
+            break;
+        }
+        if stuck.records.len() == CHANGES_MAX || looked_at % RECORDS_PER_LOOK == 0 && is_over() {
+            break;
+        }
+        let Some((db, entry, score)) = records.next_entry() else {
+            stuck.ended = true;
+            break;
+        };
+        stuck.last = Some((score, entry.name().to_vec()));
+        // One that was changed and is still old, or old again, has had its turn.
+        if let Value::Hash(hash) = db.value(entry, now_ms)
+            && sweep.concerns(hash)
+            && !progress.swept.contains(entry.name())
+        {
+            stuck.records.push((score, entry.name().to_vec()));
+        }
+    }
+    Some(stuck)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn now_is_replaced_and_nothing_else() {
+        for (value, expected) in [
+            ("NOW", "1000"),
+            ("NOW+5", "1005"),
+            ("NOW+0", "1000"),
+            ("NOW-5", "995"),
+            ("NOW-1000", "0"),
+            ("NOW+9223372036854774807", "9223372036854775807"),
+            ("now", "now"),
+            ("NOWHERE", "NOWHERE"),
+            ("", ""),
+        ] {
+            assert_eq!(*at_time(value.as_bytes(), 1000).unwrap(), *expected.as_bytes(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_refused() {
+        for value in
+            ["NOW+", "NOW-", "NOW+-5", "NOW+x", "NOW-1001", "NOW+9223372036854774808", "NOW+9223372036854775807"]
+        {
+            assert!(at_time(value.as_bytes(), 1000).is_err(), "{value}");
+        }
+    }
+}

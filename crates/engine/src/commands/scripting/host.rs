@@ -1,0 +1,141 @@
+//! What a running script may ask for: commands, under the locks that it has. Knows Redis's rules for commands in
+//! scripts; refuses to know Lua.
+
+use crate::error::CommandError;
+use crate::execution::client::Client;
+use crate::execution::command::{CommandRow, Flags, Locks, registry};
+use crate::execution::engine::{Engine, Worker};
+use crate::execution::scripts::Program;
+use keyspace::Locked;
+use lua::Tick;
+use resp::{OwnedRequest, Protocol, Reply};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The server as one run of a script sees it.
+pub(super) struct ScriptHost<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) worker: &'a mut Worker,
+    pub(super) client: &'a mut Client,
+    pub(super) locked: Locked<'a>,
+    pub(super) program: &'a Program,
+    /// Everything is locked: the script may touch any key.
+    pub(super) has_all: bool,
+    pub(super) read_only: bool,
+    /// It may use memory beyond the limit.
+    pub(super) allow_oom: bool,
+    /// It runs on a thread of its own, where it can be stopped by SCRIPT KILL.
+    pub(super) on_script_thread: bool,
+    pub(super) has_written: bool,
+    pub(super) began_ns: u64,
+    pub(super) request: OwnedRequest,
+}
+
+impl lua::Host for ScriptHost<'_> {
+    fn call(&mut self, args: &[&[u8]], reply: &mut Vec<u8>) {
+        self.request.clear();
+        args.iter().for_each(|arg| self.request.push(arg));
+        let request = std::mem::take(&mut self.request);
+        let protocol = self.client.protocol;
+        let outcome = self.find(args).and_then(|row| self.check(row, &request).map(|()| row));
+        match outcome {
+            Err(error) => Reply::new(reply, protocol).error(&error.to_string()),
+            Ok(row) => {
+                if row.command.flags.has(Flags::WRITE)
+                    && !std::mem::replace(&mut self.has_written, true)
+                    && self.on_script_thread
+                {
+                    self.engine.script_thread.note_written();
+                }
+                let mut writer = Reply::new(reply, protocol);
+                let request = request.as_request();
+                self.engine.execute_under(self.worker, self.client, row, request, &mut writer, &mut self.locked);
+            }
+        }
+        self.request = request;
+    }
+
+    fn log(&mut self, level: i64, message: &[u8]) {
+        if level >= self.engine.settings.loglevel() as i64 {
+            self.engine.host.log(&String::from_utf8_lossy(message));
+        }
+    }
+
+    fn set_resp(&mut self, version: u8) {
+        self.client.protocol = if version == 3 { Protocol::Resp3 } else { Protocol::Resp2 };
+    }
+
+    fn acl_check(&mut self, args: &[&[u8]]) -> Result<bool, String> {
+        // There is one user, and it may do everything.
+        match self.find(args) {
+            Ok(_) => Ok(true),
+            Err(_) => Err("Invalid command passed to redis.acl_check_cmd()".into()),
+        }
+    }
+
+    // What a script changes is kept, whatever it says: there is no replica that could do without.
+    fn set_repl(&mut self, _: i64) {}
+
+    fn tick(&mut self) -> Tick {
+        let took_ms = self.engine.clock.monotonic_ns().saturating_sub(self.began_ns) / 1_000_000;
+        let limit_ms = self.engine.settings.busy_reply_threshold();
+        if self.on_script_thread {
+            if self.engine.script_thread.is_to_be_killed() {
+                return Tick::Kill("Script killed by user with SCRIPT KILL...".into());
+            }
+            if took_ms > limit_ms {
+                self.engine.set_busy(true);
+            }
+            return Tick::Continue;
+        }
+        // Nobody could stop it here, and nobody else is served meanwhile.
+        if took_ms > limit_ms.max(1) {
+            return Tick::Kill(format!(
+                "a script inside a transaction ran for more than {limit_ms} ms \
+                 (busy-reply-threshold)"
+            ));
+        }
+        Tick::Continue
+    }
+}
+
+impl ScriptHost<'_> {
+    fn find(&self, args: &[&[u8]]) -> Result<&'static CommandRow, CommandError> {
+        let unknown = CommandError::fixed("ERR Unknown Redis command called from script");
+        let Some(row) = registry().find(args[0]) else { return Err(unknown) };
+        let row = match row.subcommands.is_empty() || args.len() < 2 {
+            true => row,
+            false => row.subcommand(args[1]).ok_or(unknown)?,
+        };
+        match row.accepts(args.len()) {
+            true => Ok(row),
+            false => Err(CommandError::fixed("ERR Wrong number of args calling Redis command from script")),
+        }
+    }
+
+    /// Whether a script may call this command, here and now.
+    fn check(&self, row: &'static CommandRow, request: &OwnedRequest) -> Result<(), CommandError> {
+        let flags = row.command.flags;
+        if flags.has(Flags::NOSCRIPT) && !self.engine.scripts_call_anything.load(Relaxed) {
+            return Err(CommandError::fixed("ERR This Redis command is not allowed from script"));
+        }
+        if (flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)) && self.read_only {
+            return Err(CommandError::fixed("ERR Write commands are not allowed from read-only scripts."));
+        }
+        if flags.has(Flags::DENYOOM) && !self.allow_oom && !self.has_written {
+            let only_removes = || row.only_removes(request.as_request());
+            self.engine.pass_memory_limit().or_else(|error| if only_removes() { Ok(()) } else { Err(error) })?;
+        }
+        if flags.has(Flags::WRITE) {
+            self.engine.pass_write_restrictions()?;
+        }
+        let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
+        let locks = row.command.keys.locks;
+        let walks = matches!(locks, Locks::Everything | Locks::Walk);
+        let runs_others = locks == Locks::Declared;
+        if !held || walks && !self.has_all || runs_others {
+            let name = String::from_utf8_lossy(self.program.name()).into_owned();
+            return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));
+        }
+        Ok(())
+    }
+}

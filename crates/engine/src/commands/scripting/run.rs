@@ -1,0 +1,142 @@
+//! One run of a script: its locks, its host, its batch in the journal.
+
+use super::host::ScriptHost;
+use crate::error::{CommandError, CommandResult};
+use crate::execution::client::Client;
+use crate::execution::engine::{Engine, Worker};
+use crate::execution::scripts::{LuaState, Program, Script};
+use keyspace::{Key, Locked};
+use resp::{OwnedRequest, Protocol, Reply};
+
+impl Engine {
+    /// Runs a script or function and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
+    #[allow(clippy::too_many_arguments, reason = "one run's whole context, passed on once")]
+    pub(crate) fn run_program(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        program: &Program,
+        keys: &[&[u8]],
+        args: &[&[u8]],
+        read_only: bool,
+        reply: &mut Reply<'_>,
+        mut held: Option<Locked<'_>>,
+    ) -> CommandResult {
+        self.pass_script_gates(program, read_only, held.is_some())?;
+        let (flags, analysis) = (program.flags().unwrap_or_default(), program.reading());
+        let read_only = read_only || flags.no_writes;
+        // One that has grown large is not kept: it would never give back what small objects were cut from.
+        let kept = worker.lua.take().filter(|lua| lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT);
+        let mut lua = kept.unwrap_or_else(|| Box::new(LuaState::new()));
+        if let Err(error) = lua.prepare(&self.scripts, &self.functions, program) {
+            worker.lua = Some(lua);
+            return Err(error);
+        }
+        let is_part = held.is_some();
+        let has_all = is_part || !analysis.declares_all_keys || self.any_is_index(keys.iter().copied());
+        let mut own = match &held {
+            Some(_) => None,
+            None if has_all => self.keyspace.lock_all_unless_busy(),
+            None => self.keyspace.lock_keys_unless_busy(keys.iter().map(|key| Key::new(key))),
+        };
+        let Some(locked) = held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend)) else {
+            worker.lua = Some(lua);
+            return Err(self.busy());
+        };
+        // What it does to its connection ends with it.
+        let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
+        let was_atomic = std::mem::replace(&mut worker.batch.is_atomic, true);
+        let was_in_script = std::mem::replace(&mut worker.in_script, true);
+        let on_script_thread = !is_part && !analysis.is_bounded && self.script_thread.is_served();
+        let began_ns = worker.last_ns;
+        let allow_oom = flags.allow_oom || read_only;
+        let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
+        out.clear();
+        let (garbage, request) = {
+            let mut host = ScriptHost {
+                engine: self,
+                worker,
+                client,
+                locked,
+                program,
+                has_all,
+                read_only,
+                allow_oom,
+                on_script_thread,
+                has_written: false,
+                began_ns,
+                request,
+            };
+            match program {
+                Program::Script(script) => lua.state.run(&mut host, &script.sha, keys, args, protocol, &mut out),
+                Program::Function(library, at) => {
+                    let name = &library.functions[*at].info.name;
+                    lua.state.run_function(&mut host, &library.handle, name, keys, args, protocol, &mut out)
+                }
+            };
+            (host.locked.take_garbage(), host.request)
+        };
+        client.db = db;
+        client.protocol = protocol;
+        worker.batch.is_atomic = was_atomic;
+        worker.in_script = was_in_script;
+        if let Some(mut locked) = own {
+            client.depends_on = client.depends_on.max(locked.changed_by());
+            self.commit(worker, Some(client), &mut locked);
+            drop(locked);
+        }
+        self.free(garbage);
+        reply.raw(&out);
+        if out.first() == Some(&b'-') {
+            let text = String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned();
+            worker.books.stats.count_error(&text);
+        }
+        if out.capacity() > SCRIPT_REPLY_KEPT {
+            out = Vec::new();
+        }
+        worker.script_reply = out;
+        worker.script_request = if request.capacity() > SCRIPT_REPLY_KEPT { OwnedRequest::default() } else { request };
+        // As part of a transaction it goes when the next script comes: nobody waits for that with locks held.
+        worker.lua = (is_part || lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT).then_some(lua);
+        Ok(())
+    }
+
+    /// What a script that says what it does has to pass before it begins.
+    fn pass_script_gates(&self, program: &Program, read_only: bool, in_transaction: bool) -> CommandResult {
+        let Some(flags) = program.flags() else { return Ok(()) };
+        if !flags.no_writes {
+            self.pass_write_restrictions()?;
+            if !flags.allow_oom && !in_transaction {
+                self.pass_memory_limit()?;
+            }
+            if read_only {
+                return Err(CommandError::fixed("ERR Can not execute a script with write flag using *_ro command."));
+            }
+            // A transaction was let in before: then Redis says it in other words.
+            if !flags.allow_oom && self.pass_memory_limit().is_err() {
+                return Err(CommandError::fixed(
+                    "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// The worker's Lua state; made when it is first needed.
+    pub(crate) fn lua(&mut self) -> &mut LuaState {
+        self.lua.get_or_insert_with(|| Box::new(LuaState::new()))
+    }
+
+    /// Finds out whether a script compiles.
+    pub(crate) fn compile(&mut self, engine: &Engine, script: &Script) -> CommandResult {
+        self.lua().compile(&engine.scripts, script)
+    }
+}
+
+/// The largest Lua state that is kept for the next script.
+const LUA_STATE_BYTES_KEPT: usize = 32 * 1024 * 1024;
+
+/// The largest buffer for a reply or a request that is kept for the next.
+const SCRIPT_REPLY_KEPT: usize = 64 * 1024;

@@ -1,0 +1,116 @@
+//! Snapshots on demand, and waiting until writes are safe. What keeps them is behind `Persistence`.
+
+use crate::args::is_word;
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{After, ServerCx};
+use crate::execution::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
+use crate::persistence::{SnapshotBusy, SnapshotReason};
+use numbers::parse_i64;
+
+const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
+
+/// Unlike Redis's, it keeps nobody but its own client waiting.
+pub(super) fn save(cx: &mut ServerCx<'_>) -> CommandResult {
+    let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
+    cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });
+    Ok(())
+}
+
+pub(super) fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
+    let may_wait = match cx.args.try_next() {
+        None => false,
+        Some(word) if is_word(word, "SCHEDULE") && cx.args.is_empty() => true,
+        Some(_) => return Err(CommandError::Syntax),
+    };
+    match cx.engine.persistence.begin_snapshot(SnapshotReason::Save) {
+        Ok(_) => cx.reply.simple("Background saving started"),
+        Err(SnapshotBusy(SnapshotReason::Save)) => return Err(SAVE_IN_PROGRESS),
+        Err(SnapshotBusy(SnapshotReason::Compaction)) if may_wait => {
+            cx.engine.persistence.schedule_snapshot(SnapshotReason::Save);
+            cx.reply.simple("Background saving scheduled");
+        }
+        Err(SnapshotBusy(SnapshotReason::Compaction)) => {
+            return Err(CommandError::fixed(
+                "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to \
+                 schedule a BGSAVE whenever possible.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.reply.integer(cx.engine.persistence.report().last_save_s as i64);
+    Ok(())
+}
+
+/// A snapshot makes the journal before it superfluous: that is all there is to rewriting it.
+pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
+    match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
+        Ok(_) => cx.reply.simple("Background append only file rewriting started"),
+        Err(SnapshotBusy(SnapshotReason::Save)) => {
+            cx.engine.persistence.schedule_snapshot(SnapshotReason::Compaction);
+            cx.reply.simple("Background append only file rewriting scheduled");
+        }
+        Err(SnapshotBusy(SnapshotReason::Compaction)) => {
+            return Err(CommandError::fixed("ERR Background append only file rewriting already in progress"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
+    let replicas = cx.args.int()?;
+    let until_ms = deadline(cx)?;
+    if replicas <= 0 {
+        cx.reply.integer(0);
+    } else {
+        cx.after = After::Block(Blocked { until_ms, event: Event::Never(b":0\r\n"), silent: false });
+    }
+    Ok(())
+}
+
+pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
+    let here = cx.args.int()?;
+    if !(0..=1).contains(&here) {
+        return Err(CommandError::fixed("ERR value is out of range, value must between 0 and 1"));
+    }
+    let replicas = parse_i64(cx.args.bytes()?).filter(|replicas| *replicas >= 0);
+    let replicas = replicas.ok_or(CommandError::fixed("ERR value is out of range, must be positive"))?;
+    let until_ms = deadline(cx)?;
+    let persistence = &cx.engine.persistence;
+    let state = persistence.state();
+    let journaling = state.is_promising();
+    if here > 0 && !journaling {
+        return Err(CommandError::fixed(WAITAOF_WITHOUT_JOURNAL));
+    }
+    let sequence = if journaling { cx.client.last_batch } else { u64::MAX };
+    let durable = persistence.durable().is_some_and(|durable| durable >= sequence);
+    if durable as i64 >= here && replicas == 0 {
+        cx.reply.array(2);
+        cx.reply.integer(i64::from(durable));
+        cx.reply.integer(0);
+        return Ok(());
+    }
+    if here > 0 && state.hides_what_is_not_kept() {
+        cx.engine.pass_write_restrictions()?;
+    }
+    persistence.request_sync();
+    let event = Event::Durable { sequence, here: here > 0, on_replicas: replicas > 0 };
+    cx.after = After::Block(Blocked { until_ms, event, silent: false });
+    Ok(())
+}
+
+/// The next argument as a span in milliseconds from now; `None` for 0, which is for ever.
+fn deadline(cx: &mut ServerCx<'_>) -> Result<Option<u64>, CommandError> {
+    let timeout_ms =
+        parse_i64(cx.args.bytes()?).ok_or(CommandError::fixed("ERR timeout is not an integer or out of range"))?;
+    let Ok(timeout_ms) = u64::try_from(timeout_ms) else {
+        return Err(CommandError::fixed("ERR timeout is negative"));
+    };
+    let until_ms = cx.now_ms + timeout_ms;
+    if i64::try_from(until_ms).is_err() {
+        return Err(CommandError::fixed("ERR timeout is out of range"));
+    }
+    Ok((timeout_ms > 0).then_some(until_ms))
+}

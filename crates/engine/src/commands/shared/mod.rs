@@ -1,0 +1,8 @@
+//! What handlers of several families have in common. Knows no family.
+
+pub(crate) mod deadline;
+pub(crate) mod help;
+pub(crate) mod manual;
+pub(crate) mod random;
+pub(crate) mod scanning;
+pub(crate) mod version;

@@ -1,0 +1,337 @@
+//! Commands about several sorted sets together: union, intersection, difference.
+
+use super::gathered::{Gathered, GatheredByName};
+use super::members::{Answer, store};
+use crate::args::{Args, is_word};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, View, WriteCx};
+use keyspace::types::sorted_set::{Member, Name};
+use keyspace::views::Members;
+use keyspace::{Key, Scalar, SortedSetRef, Value};
+use numbers::{parse_f64, parse_i64};
+use smallvec::SmallVec;
+
+/// What is made of several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// What becomes of the scores of a member that is in several sets.
+#[derive(Clone, Copy)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    fn join(self, a: f64, b: f64) -> f64 {
+        match self {
+            // Infinity less infinity is nothing, by convention.
+            Aggregate::Sum => number_or_zero(a + b),
+            Aggregate::Min => {
+                if b < a {
+                    b
+                } else {
+                    a
+                }
+            }
+            Aggregate::Max => {
+                if b > a {
+                    b
+                } else {
+                    a
+                }
+            }
+        }
+    }
+}
+
+fn number_or_zero(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score }
+}
+
+/// A set that members come from. Anything whose members have scores, or could have them, can be one.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// There is no such key.
+    Nothing,
+    SortedSet(SortedSetRef<'a>),
+}
+
+impl<'a> Source<'a> {
+    fn of(value: Option<Value<'a>>) -> Result<Source<'a>, CommandError> {
+        match value {
+            None => Ok(Source::Nothing),
+            Some(Value::SortedSet(set)) => Ok(Source::SortedSet(set)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Source::Nothing => 0,
+            Source::SortedSet(set) => set.len(),
+        }
+    }
+
+    fn score(&self, name: &[u8]) -> Option<f64> {
+        match self {
+            Source::Nothing => None,
+            Source::SortedSet(set) => set.score(name),
+        }
+    }
+
+    fn members(&self) -> SourceMembers<'a> {
+        match self {
+            Source::Nothing => SourceMembers::Nothing,
+            Source::SortedSet(set) => SourceMembers::SortedSet(set.iter()),
+        }
+    }
+}
+
+enum SourceMembers<'a> {
+    Nothing,
+    SortedSet(Members<'a>),
+}
+
+impl<'a> Iterator for SourceMembers<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        match self {
+            SourceMembers::Nothing => None,
+            SourceMembers::SortedSet(members) => members.next(),
+        }
+    }
+}
+
+/// Sets with their weights.
+type Weighted<'a> = SmallVec<[(Source<'a>, f64); 4]>;
+
+/// A request, read as far as it does not depend on what sets there are.
+struct Request<'a> {
+    keys: SmallVec<[Key<'a>; 4]>,
+    options: Args<'a>,
+}
+
+impl<'a> Request<'a> {
+    /// Reads the number of keys and the keys.
+    fn take(mut args: Args<'a>, command: &str) -> Result<Request<'a>, CommandError> {
+        let number = parse_i64(args.bytes()?).ok_or(CommandError::NotInteger)?;
+        if number < 1 {
+            return Err(CommandError::said(format!("ERR at least 1 input key is needed for '{command}' command")));
+        }
+        if number as u64 > args.left() as u64 {
+            return Err(CommandError::Syntax);
+        }
+        let keys = (0..number).map(|_| args.key()).collect::<Result<_, _>>()?;
+        Ok(Request { keys, options: args })
+    }
+
+    /// The sets, each with weight 1.
+    fn sources<'v>(&self, keys: &'v View<'_>) -> Result<Weighted<'v>, CommandError> {
+        let source = |key: &Key<'_>| {
+            let found = keys.get(*key);
+            keys.looked_up(*key, found.is_some());
+            Ok((Source::of(found)?, 1.0))
+        };
+        self.keys.iter().map(source).collect()
+    }
+}
+
+/// Options behind the keys.
+struct Options {
+    aggregate: Aggregate,
+    scores: bool,
+}
+
+impl Options {
+    /// Reads them, and the weights of sets.
+    fn take(
+        args: &mut Args<'_>,
+        operation: Operation,
+        stores: bool,
+        sources: &mut Weighted<'_>,
+    ) -> Result<Options, CommandError> {
+        let mut options = Options { aggregate: Aggregate::Sum, scores: false };
+        let weighs = operation != Operation::Difference;
+        while let Some(word) = args.try_next() {
+            if weighs && is_word(word, "WEIGHTS") && args.left() >= sources.len() {
+                for (_, weight) in sources.iter_mut() {
+                    let refusal = CommandError::fixed("ERR weight value is not a float");
+                    *weight = parse_f64(args.bytes()?).ok_or(refusal)?;
+                }
+            } else if weighs && is_word(word, "AGGREGATE") && !args.is_empty() {
+                let way = args.bytes()?;
+                options.aggregate = if is_word(way, "SUM") {
+                    Aggregate::Sum
+                } else if is_word(way, "MIN") {
+                    Aggregate::Min
+                } else if is_word(way, "MAX") {
+                    Aggregate::Max
+                } else {
+                    return Err(CommandError::Syntax);
+                };
+            } else if !stores && is_word(word, "WITHSCORES") {
+                options.scores = true;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The members of the result, in no order.
+fn combine(operation: Operation, mut sources: Weighted<'_>, aggregate: Aggregate) -> Gathered {
+    if operation == Operation::Difference {
+        return difference(&sources);
+    }
+    // The smallest first, those of one size in the order in which they were named: sums of doubles depend on it.
+    sources.sort_by_key(|(source, _)| source.len());
+    match operation {
+        Operation::Union => union(&sources, aggregate),
+        _ => {
+            let mut members = Gathered::default();
+            intersect(&sources, aggregate, |score, name| {
+                members.push(score, name);
+                true
+            });
+            members
+        }
+    }
+}
+
+fn union(sources: &[(Source<'_>, f64)], aggregate: Aggregate) -> Gathered {
+    let mut joined = GatheredByName::default();
+    for (source, weight) in sources {
+        for member in source.members() {
+            let score = number_or_zero(weight * member.score);
+            member.name.with_bytes(|name| {
+                if let Some(known) = joined.known_or_add(score, name) {
+                    *known = aggregate.join(*known, score);
+                }
+            });
+        }
+    }
+    joined.members
+}
+
+/// Shows the members that all sets have, until `visit` has seen enough. The first set is the smallest.
+fn intersect(sources: &[(Source<'_>, f64)], aggregate: Aggregate, mut visit: impl FnMut(f64, &[u8]) -> bool) {
+    let [(smallest, weight), others @ ..] = sources else { return };
+    for member in smallest.members() {
+        let score = number_or_zero(weight * member.score);
+        let more = member.name.with_bytes(|name| {
+            let joined = others.iter().try_fold(score, |score, (source, weight)| {
+                source.score(name).map(|other| aggregate.join(score, other * weight))
+            });
+            joined.is_none_or(|score| visit(score, name))
+        });
+        if !more {
+            return;
+        }
+    }
+}
+
+/// The members of the first set that no other has.
+fn difference(sources: &[(Source<'_>, f64)]) -> Gathered {
+    let [(first, _), others @ ..] = sources else { return Gathered::default() };
+    // Every member is looked up in every set, unless it is less work to walk over all of those.
+    let by_look_ups = first.len().saturating_mul(others.len()) / 2;
+    let by_walks: usize = others.iter().map(|(source, _)| source.len()).sum();
+    let mut others_joined = GatheredByName::default();
+    if by_walks < by_look_ups {
+        for member in others.iter().flat_map(|(source, _)| source.members()) {
+            member.name.with_bytes(|name| {
+                others_joined.known_or_add(0.0, name);
+            });
+        }
+    }
+    let is_elsewhere = |name: &[u8]| match by_walks < by_look_ups {
+        true => others_joined.has(name),
+        false => others.iter().any(|(source, _)| source.score(name).is_some()),
+    };
+    let mut members = Gathered::default();
+    for member in first.members() {
+        member.name.with_bytes(|name| {
+            if !is_elsewhere(name) {
+                members.push(member.score, name);
+            }
+        });
+    }
+    members
+}
+
+pub(super) fn zunion(cx: &mut ReadCx<'_>) -> CommandResult {
+    show(cx, Operation::Union)
+}
+
+pub(super) fn zinter(cx: &mut ReadCx<'_>) -> CommandResult {
+    show(cx, Operation::Intersection)
+}
+
+pub(super) fn zdiff(cx: &mut ReadCx<'_>) -> CommandResult {
+    show(cx, Operation::Difference)
+}
+
+fn show(cx: &mut ReadCx<'_>, operation: Operation) -> CommandResult {
+    let mut request = Request::take(cx.args, cx.command.command.name)?;
+    let mut sources = request.sources(&cx.keys)?;
+    let options = Options::take(&mut request.options, operation, false, &mut sources)?;
+    let members = combine(operation, sources, options.aggregate);
+    let members = members.in_order();
+    let mut answer = Answer { reply: &mut cx.reply, scores: options.scores };
+    answer.begin(members.len());
+    for (score, name) in members {
+        answer.add(&Member { name: Name::kept(Scalar::Bytes(name)), score });
+    }
+    Ok(())
+}
+
+pub(super) fn zunionstore(cx: &mut WriteCx<'_>) -> CommandResult {
+    keep(cx, Operation::Union, "zunionstore")
+}
+
+pub(super) fn zinterstore(cx: &mut WriteCx<'_>) -> CommandResult {
+    keep(cx, Operation::Intersection, "zinterstore")
+}
+
+pub(super) fn zdiffstore(cx: &mut WriteCx<'_>) -> CommandResult {
+    keep(cx, Operation::Difference, "zdiffstore")
+}
+
+fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> CommandResult {
+    let to = cx.args.key()?;
+    let mut request = Request::take(cx.args, cx.command.command.name)?;
+    let mut sources = request.sources(&cx.keys)?;
+    let options = Options::take(&mut request.options, operation, true, &mut sources)?;
+    let members = combine(operation, sources, options.aggregate);
+    store(cx, to, &members.in_order(), event);
+    Ok(())
+}
+
+pub(super) fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
+    let mut request = Request::take(cx.args, cx.command.command.name)?;
+    let mut sources = request.sources(&cx.keys)?;
+    let mut limit = 0;
+    while let Some(word) = request.options.try_next() {
+        if !is_word(word, "LIMIT") || request.options.is_empty() {
+            return Err(CommandError::Syntax);
+        }
+        let given = parse_i64(request.options.bytes()?).and_then(|limit| usize::try_from(limit).ok());
+        limit = given.ok_or(CommandError::fixed("ERR LIMIT can't be negative"))?;
+    }
+    sources.sort_by_key(|(source, _)| source.len());
+    let mut count = 0;
+    intersect(&sources, Aggregate::Sum, |_, _| {
+        count += 1;
+        count != limit
+    });
+    cx.reply.integer(count as i64);
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! Sorted set commands about ranges: by rank, by score, or by name where all scores are the same.
+
+use super::gathered::Gathered;
+use super::members::{Answer, remove_ranks, store};
+use crate::args::{Args, is_word};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::{ReadCx, WriteCx};
+use keyspace::SortedSetRef;
+use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
+use numbers::{parse_f64_loosely, parse_i64};
+use std::ops::Range;
+
+/// What a range is a range of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Rank,
+    Score,
+    Name,
+}
+
+/// Which members are asked for.
+#[derive(Clone, Copy)]
+enum Span<'a> {
+    /// From one to the other, both included; negative ones are counted from the end.
+    Ranks(i64, i64),
+    Scores(ScoreRange),
+    Names(NameRange<'a>),
+}
+
+impl<'a> Span<'a> {
+    fn parse(by: By, min: &'a [u8], max: &'a [u8]) -> Result<Span<'a>, CommandError> {
+        match by {
+            By::Rank => {
+                let rank = |text| parse_i64(text).ok_or(CommandError::NotInteger);
+                Ok(Span::Ranks(rank(min)?, rank(max)?))
+            }
+            By::Score => {
+                let range = score_bound(min).zip(score_bound(max)).map(|(min, max)| ScoreRange { min, max });
+                range.map(Span::Scores).ok_or(CommandError::fixed("ERR min or max is not a float"))
+            }
+            By::Name => {
+                let range = name_bound(min).zip(name_bound(max)).map(|(min, max)| NameRange { min, max });
+                range.map(Span::Names).ok_or(CommandError::fixed("ERR min or max not valid string range item"))
+            }
+        }
+    }
+
+    /// The ranks of the members in a set; of those that are given by rank, counted from the end that comes first.
+    fn ranks(&self, set: &SortedSetRef<'_>, direction: Direction) -> Range<usize> {
+        let (start, end) = match self {
+            Span::Ranks(start, end) => (*start, *end),
+            Span::Scores(range) => return set.ranks_by_score(range),
+            Span::Names(range) => return set.ranks_by_name(range),
+        };
+        let len = set.len() as i64;
+        let start = if start < 0 { (len + start).max(0) } else { start };
+        let end = if end < 0 { len + end } else { end.min(len - 1) };
+        if start > end || start >= len {
+            return 0..0;
+        }
+        let (start, end) = (start as usize, end as usize + 1);
+        match direction {
+            Direction::Ascending => start..end,
+            Direction::Descending => set.len() - end..set.len() - start,
+        }
+    }
+}
+
+pub(crate) fn score_bound(text: &[u8]) -> Option<ScoreBound> {
+    let (excluded, text) = match text {
+        [b'(', rest @ ..] => (true, rest),
+        _ => (false, text),
+    };
+    parse_f64_loosely(text).map(|score| ScoreBound { score, excluded })
+}
+
+fn name_bound(text: &[u8]) -> Option<NameBound<'_>> {
+    match text {
+        // Redis looks no further than to the first zero byte here.
+        [b'-'] | [b'-', 0, ..] => Some(NameBound::Lowest),
+        [b'+'] | [b'+', 0, ..] => Some(NameBound::Highest),
+        [b'(', name @ ..] => Some(NameBound::Excluded(name)),
+        [b'[', name @ ..] => Some(NameBound::Included(name)),
+        _ => None,
+    }
+}
+
+/// What ZRANGE and its older forms are asked for.
+struct Query<'a> {
+    span: Span<'a>,
+    direction: Direction,
+    /// How many of the members are passed over, and how many wanted; a negative number wants all.
+    offset: i64,
+    limit: i64,
+    scores: bool,
+}
+
+/// What the name of a command says, where ZRANGE needs words.
+#[derive(Clone, Copy, Default)]
+struct Fixed {
+    by: Option<By>,
+    direction: Option<Direction>,
+    /// The members are kept, so nobody asks for their scores.
+    stores: bool,
+}
+
+impl<'a> Query<'a> {
+    /// Reads what follows the key.
+    fn take(args: &mut Args<'a>, fixed: Fixed) -> Result<Query<'a>, CommandError> {
+        let (first, second) = (args.bytes()?, args.bytes()?);
+        let (mut by, mut direction, mut scores) = (fixed.by, fixed.direction, false);
+        let (mut offset, mut limit) = (0, -1);
+        while let Some(word) = args.try_next() {
+            if !fixed.stores && is_word(word, "WITHSCORES") {
+                scores = true;
+            } else if is_word(word, "LIMIT") && args.left() >= 2 {
+                offset = args.int()?;
+                limit = args.int()?;
+            } else if fixed.direction.is_none() && direction.is_none() && is_word(word, "REV") {
+                direction = Some(Direction::Descending);
+            } else if by.is_none() && is_word(word, "BYLEX") {
+                by = Some(By::Name);
+            } else if by.is_none() && is_word(word, "BYSCORE") {
+                by = Some(By::Score);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        let (by, direction) = (by.unwrap_or(By::Rank), direction.unwrap_or(Direction::Ascending));
+        if limit != -1 && by == By::Rank {
+            return Err(CommandError::fixed(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ));
+        }
+        if scores && by == By::Name {
+            return Err(CommandError::fixed("ERR syntax error, WITHSCORES not supported in combination with BYLEX"));
+        }
+        // Walked over downwards, scores and names are given with the greatest first.
+        let (min, max) = match by != By::Rank && direction == Direction::Descending {
+            true => (second, first),
+            false => (first, second),
+        };
+        Ok(Query { span: Span::parse(by, min, max)?, direction, offset, limit, scores })
+    }
+
+    /// The ranks of the members that are asked for.
+    fn ranks(&self, set: &SortedSetRef<'_>) -> Range<usize> {
+        let ranks = self.span.ranks(set, self.direction);
+        if let Span::Ranks(..) = self.span {
+            return ranks;
+        }
+        let Some(offset) = usize::try_from(self.offset).ok().filter(|offset| *offset < ranks.len()) else {
+            return 0..0;
+        };
+        let wanted = usize::try_from(self.limit).unwrap_or(usize::MAX).min(ranks.len() - offset);
+        match self.direction {
+            Direction::Ascending => ranks.start + offset..ranks.start + offset + wanted,
+            Direction::Descending => ranks.end - offset - wanted..ranks.end - offset,
+        }
+    }
+}
+
+pub(super) fn zrange(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, Fixed::default())
+}
+
+pub(super) fn zrevrange(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, fixed(By::Rank, Direction::Descending))
+}
+
+pub(super) fn zrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, fixed(By::Score, Direction::Ascending))
+}
+
+pub(super) fn zrevrangebyscore(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, fixed(By::Score, Direction::Descending))
+}
+
+pub(super) fn zrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, fixed(By::Name, Direction::Ascending))
+}
+
+pub(super) fn zrevrangebylex(cx: &mut ReadCx<'_>) -> CommandResult {
+    range(cx, fixed(By::Name, Direction::Descending))
+}
+
+fn fixed(by: By, direction: Direction) -> Fixed {
+    Fixed { by: Some(by), direction: Some(direction), stores: false }
+}
+
+fn range(cx: &mut ReadCx<'_>, fixed: Fixed) -> CommandResult {
+    let key = cx.args.key()?;
+    let query = Query::take(&mut cx.args, fixed)?;
+    let set = cx.keys.sorted_set(key)?;
+    cx.keys.looked_up(key, set.is_some());
+    let Some(set) = set else {
+        cx.reply.array(0);
+        return Ok(());
+    };
+    let ranks = query.ranks(&set);
+    let mut answer = Answer { reply: &mut cx.reply, scores: query.scores };
+    answer.begin(ranks.len());
+    set.members(ranks, query.direction).for_each(|member| answer.add(&member));
+    Ok(())
+}
+
+pub(super) fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (to, from) = (cx.args.key()?, cx.args.key()?);
+    let query = Query::take(&mut cx.args, Fixed { stores: true, ..Fixed::default() })?;
+    let set = cx.keys.sorted_set(from)?;
+    cx.keys.looked_up(from, set.is_some());
+    let members: Gathered = match set {
+        Some(set) => set.members(query.ranks(&set), Direction::Ascending).collect(),
+        None => Gathered::default(),
+    };
+    let members: Vec<_> = members.iter().collect();
+    store(cx, to, &members, "zrangestore");
+    Ok(())
+}
+
+pub(super) fn zcount(cx: &mut ReadCx<'_>) -> CommandResult {
+    count(cx, By::Score)
+}
+
+pub(super) fn zlexcount(cx: &mut ReadCx<'_>) -> CommandResult {
+    count(cx, By::Name)
+}
+
+fn count(cx: &mut ReadCx<'_>, by: By) -> CommandResult {
+    let (key, min, max) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let span = Span::parse(by, min, max)?;
+    let set = cx.keys.sorted_set(key)?;
+    cx.keys.looked_up(key, set.is_some());
+    cx.reply.integer(set.map_or(0, |set| span.ranks(&set, Direction::Ascending).len()) as i64);
+    Ok(())
+}
+
+pub(super) fn zremrangebyrank(cx: &mut WriteCx<'_>) -> CommandResult {
+    remove(cx, By::Rank, "zremrangebyrank")
+}
+
+pub(super) fn zremrangebyscore(cx: &mut WriteCx<'_>) -> CommandResult {
+    remove(cx, By::Score, "zremrangebyscore")
+}
+
+pub(super) fn zremrangebylex(cx: &mut WriteCx<'_>) -> CommandResult {
+    remove(cx, By::Name, "zremrangebylex")
+}
+
+fn remove(cx: &mut WriteCx<'_>, by: By, event: &'static str) -> CommandResult {
+    let (key, min, max) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let span = Span::parse(by, min, max)?;
+    let set = cx.keys.sorted_set_to_change(key)?;
+    let ranks = set.map_or(0..0, |set| span.ranks(&set, Direction::Ascending));
+    if !ranks.is_empty() {
+        remove_ranks(&mut cx.keys, key, ranks.clone(), event);
+    }
+    cx.reply.integer(ranks.len() as i64);
+    Ok(())
+}

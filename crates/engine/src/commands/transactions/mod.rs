@@ -1,0 +1,9 @@
+//! MULTI and its kin.
+
+mod multi;
+mod table;
+
+use crate::execution::command::Table;
+
+pub(super) const TABLES: &[Table] =
+    &[Table { group: "transactions", category: "transaction", commands: table::COMMANDS }];

@@ -1,0 +1,109 @@
+//! How much one batch of the journal may hold, and what a command would add to it. Knows sizes; refuses to know what is in a
+//! batch.
+//!
+//! A frame of the journal has a length of 32 bits, so nobody may build a longer batch: the journal could only fail. Most
+//! commands record no more than they are sent; those that copy values record as much as these are long
+//! ([`Flags::COPIES_VALUES`]). Both are known before a handler runs, so what would be too much is refused with nothing
+//! changed: a command by itself, a transaction as a whole. Should commands of a transaction make each other's values longer
+//! than could be foreseen, the one that would be too much is refused alone.
+
+use crate::error::{CommandError, CommandResult};
+use crate::execution::command::{CommandRow, Flags};
+use crate::execution::engine::Engine;
+use crate::execution::transaction::Transaction;
+use keyspace::footprint;
+use keyspace::{Key, Locked};
+use resp::Request;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The longest batch, less what a command may record beyond what is reckoned here: a value that comes compressed, records
+/// that are stamped, keys that have expired.
+pub(crate) const BATCH_BYTES_MAX: usize = 3 << 30;
+
+/// A batch that is shorter than this takes any command that copies nothing: no request is so long that it would matter.
+const UNCHECKED_SHARE: usize = 4;
+
+/// Elements of a large value that are looked at to judge the size of the others.
+const SAMPLES: usize = 64;
+
+/// How much longer a record of an index is as a member of a sorted set, about: the index has no names.
+const INDEX_FACTOR: usize = 4;
+
+const TOO_LARGE: &str = "its changes would be larger than one batch of the journal can be";
+
+impl Engine {
+    /// Refuses a command whose changes would make a batch of `batch_bytes` too long. Its keys are locked.
+    #[inline]
+    pub(crate) fn pass_batch_limit(
+        &self,
+        batch_bytes: usize,
+        locked: &Locked<'_>,
+        db: usize,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+    ) -> CommandResult {
+        let copies = registered.command.flags.has(Flags::COPIES_VALUES);
+        let max = self.batch_bytes_max.load(Relaxed);
+        match copies || batch_bytes > max / UNCHECKED_SHARE {
+            true if self.persistence.is_recording() => {
+                self.pass_batch_limit_now(batch_bytes, max, locked, db, registered, request)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn pass_batch_limit_now(
+        &self,
+        batch_bytes: usize,
+        max: usize,
+        locked: &Locked<'_>,
+        db: usize,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+    ) -> CommandResult {
+        let bytes = batch_bytes.saturating_add(recorded_bytes(locked, db, registered, request));
+        if bytes > max { Err(CommandError::said(format!("ERR {TOO_LARGE}"))) } else { Ok(()) }
+    }
+
+    /// Refuses a transaction whose changes would be too long for one batch. All its keys are locked.
+    pub(crate) fn pass_batch_limit_together(
+        &self,
+        locked: &Locked<'_>,
+        db: usize,
+        transaction: &Transaction,
+    ) -> CommandResult {
+        let max = self.batch_bytes_max.load(Relaxed);
+        let copies = || transaction.commands().any(|(row, _)| row.command.flags.has(Flags::COPIES_VALUES));
+        if !self.persistence.is_recording() || transaction.bytes() <= max && !copies() {
+            return Ok(());
+        }
+        let sizes = transaction.commands().map(|(row, request)| recorded_bytes(locked, db, row, request));
+        match sizes.fold(0usize, usize::saturating_add) > max {
+            true => Err(CommandError::fixed(TOO_LARGE)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// About what a command will record.
+fn recorded_bytes(locked: &Locked<'_>, db: usize, registered: &'static CommandRow, request: Request<'_>) -> usize {
+    let sent: usize = request.iter().map(<[u8]>::len).sum();
+    if !registered.command.flags.has(Flags::COPIES_VALUES) {
+        return sent;
+    }
+    let bytes_of = |key: Key<'_>| match locked.db(db, key).entry(key) {
+        Some(entry) => footprint::bytes_of(entry, SAMPLES),
+        None => index_bytes(locked, db, key.name),
+    };
+    sent.saturating_add(registered.keys(request).map(bytes_of).fold(0, usize::saturating_add))
+}
+
+/// About how long an index is as a sorted set, as far as it is locked; 0 for other names.
+fn index_bytes(locked: &Locked<'_>, db: usize, name: &[u8]) -> usize {
+    let parts = locked.shards().filter_map(|(_, shard)| {
+        let part = shard.db(db);
+        part.indexes().position(name).map(|at| part.part_bytes(at))
+    });
+    parts.sum::<usize>().saturating_mul(INDEX_FACTOR)
+}

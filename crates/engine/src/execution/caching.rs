@@ -1,0 +1,129 @@
+//! Client-side caching: how clients are told that what they have read is no longer so. Which clients those are is the business
+//! of `clients::tracking`.
+
+use super::client::Client;
+use super::engine::Engine;
+use crate::clients::ClientHandle;
+use crate::clients::tracking::{Mode, Tracker};
+use crate::settings::ClientClass;
+use resp::{Protocol, Reply};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What clients are told of.
+enum Stale<'a> {
+    Keys(&'a [&'a [u8]]),
+    Everything,
+}
+
+impl Engine {
+    /// A client tracks nothing any more.
+    pub(crate) fn stop_tracking(&self, client: &mut Client) {
+        if let Some(tracker) = client.tracker.take() {
+            client.caching = false;
+            self.tracking.stop(&tracker);
+        }
+    }
+
+    /// Tells those who have read a key that it has changed. `by` is the client whose command is running, or 0.
+    pub(crate) fn tell_readers(&self, name: &[u8], readers: &[u64], by: u64) {
+        for id in readers {
+            // Who does not track any more, or tracks prefixes now, does not want to hear of it.
+            let Some(tracker) = self.tracking.of(*id).filter(|tracker| tracker.mode != Mode::Broadcast) else {
+                continue;
+            };
+            if !(tracker.no_loop && *id == by) {
+                self.tell_tracker(&tracker, &Stale::Keys(&[name]));
+            }
+        }
+    }
+
+    /// Tells all who track that everything has changed.
+    pub(crate) fn tell_all_trackers(&self) {
+        let trackers: Vec<Arc<Tracker>> = self.tracking.clients.read().values().cloned().collect();
+        for tracker in trackers {
+            self.tell_tracker(&tracker, &Stale::Everything);
+        }
+    }
+
+    /// Tells those who track prefixes of keys that have changed: a message for each prefix. Each key comes with whether
+    /// it was changed by the client `by`.
+    pub(crate) fn tell_below_prefixes(&self, changed: &BTreeMap<&[u8], bool>, by: u64) {
+        for (prefix, ids) in &self.tracking.prefixes.read().clients {
+            let below = || changed.iter().filter(|(name, _)| name.starts_with(prefix));
+            let all: Vec<&[u8]> = below().map(|(name, _)| *name).collect();
+            for tracker in ids.iter().filter_map(|id| self.tracking.of(*id)) {
+                let others: Vec<&[u8]>;
+                let keys = match tracker.no_loop && tracker.handle.id == by {
+                    true => {
+                        others = below().filter(|(_, own)| !**own).map(|(name, _)| *name).collect();
+                        &others
+                    }
+                    false => &all,
+                };
+                if !keys.is_empty() {
+                    self.tell_tracker(&tracker, &Stale::Keys(keys));
+                }
+            }
+        }
+    }
+
+    /// Sends a message to a client that tracks, or to the one it has named. A push where the protocol has such; in RESP2
+    /// a message on a channel, to a client that was named and listens.
+    fn tell_tracker(&self, tracker: &Tracker, stale: &Stale<'_>) {
+        let target = match tracker.redirect {
+            None => tracker.handle.clone(),
+            Some(id) => match self.clients.get(id) {
+                Some(target) => target,
+                None => return self.tell_of_broken_redirect(tracker, id),
+            },
+        };
+        let mut bytes = Vec::new();
+        let mut message = Reply::new(&mut bytes, protocol(&target));
+        if message.protocol() == Protocol::Resp3 {
+            message.push(2);
+            message.bulk(b"invalidate");
+        } else if tracker.redirect.is_some() && target.is_subscriber() {
+            message.push(3);
+            message.bulk(b"message");
+            message.bulk(b"__redis__:invalidate");
+        } else {
+            return;
+        }
+        match stale {
+            Stale::Keys(keys) => {
+                message.array(keys.len());
+                keys.iter().for_each(|key| message.bulk(key));
+            }
+            // As in Redis: the null of the client that tracks, whoever is told.
+            Stale::Everything => {
+                message.set_protocol(protocol(&tracker.handle));
+                message.null();
+            }
+        }
+        self.send_unasked(&target, &bytes);
+    }
+
+    fn tell_of_broken_redirect(&self, tracker: &Tracker, id: u64) {
+        tracker.redirect_broken.store(true, Relaxed);
+        if protocol(&tracker.handle) == Protocol::Resp3 {
+            let mut bytes = Vec::new();
+            let mut message = Reply::new(&mut bytes, Protocol::Resp3);
+            message.push(2);
+            message.bulk(b"tracking-redir-broken");
+            message.integer(id as i64);
+            self.send_unasked(&tracker.handle, &bytes);
+        }
+    }
+
+    fn send_unasked(&self, target: &ClientHandle, bytes: &[u8]) {
+        let class = if target.is_subscriber() { ClientClass::Pubsub } else { ClientClass::Normal };
+        // That something has changed may be told at once: whoever reads it again waits for what has changed to be kept.
+        target.send(bytes, self.settings.client_output_buffer_limit(class).hard_bytes);
+    }
+}
+
+fn protocol(handle: &ClientHandle) -> Protocol {
+    if handle.resp.load(Relaxed) == 3 { Protocol::Resp3 } else { Protocol::Resp2 }
+}

@@ -1,0 +1,90 @@
+//! What a row says of its command with yes or no. Some flags have a name in COMMAND INFO, the others are ours alone.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// Properties of a command.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct Flags: u32 {
+        const WRITE = 1;
+        const READONLY = 1 << 1;
+        /// May need more memory: refused when there is none.
+        const DENYOOM = 1 << 2;
+        const ADMIN = 1 << 3;
+        const NOSCRIPT = 1 << 4;
+        const LOADING = 1 << 5;
+        const STALE = 1 << 6;
+        const FAST = 1 << 7;
+        const NO_AUTH = 1 << 8;
+        const ALLOW_BUSY = 1 << 9;
+        const BLOCKING = 1 << 10;
+        const SKIP_MONITOR = 1 << 11;
+        const SKIP_SLOWLOG = 1 << 12;
+        const PUBSUB = 1 << 13;
+        const NO_MULTI = 1 << 14;
+        /// Where its keys are depends on what its arguments are. Follows from the key specs.
+        const MOVABLE_KEYS = 1 << 15;
+        const NO_ASYNC_LOADING = 1 << 16;
+        /// It may be given no key at all.
+        const NO_MANDATORY_KEYS = 1 << 17;
+
+        /// In the ACL category `@dangerous`, though no command of administrators.
+        const DANGEROUS = 1 << 18;
+        /// Looking at a key by this command is no use of it (OBJECT IDLETIME).
+        const NO_TOUCH = 1 << 19;
+        /// Executed at once between MULTI and EXEC, where others are queued.
+        const NOT_QUEUED = 1 << 20;
+        /// Executes what MULTI has queued. Refused, it ends the transaction.
+        const ENDS_QUEUE = 1 << 21;
+        /// A client that has subscribed may say it, in RESP2 too.
+        const WHILE_SUBSCRIBED = 1 << 22;
+        /// Answers with messages about subscriptions, which CLIENT REPLY OFF does not silence.
+        const SENDS_MESSAGES = 1 << 23;
+        /// Has effects outside the keyspace, or may have some in it: read-only scripts may not call it, and CLIENT PAUSE
+        /// WRITE holds it back.
+        const MAY_REPLICATE = 1 << 24;
+        /// Records values that it does not bring itself, but finds under its keys.
+        const COPIES_VALUES = 1 << 25;
+        /// CLIENT PAUSE does not hold it back, or no client could end the pause.
+        const PAUSE_EXEMPT = 1 << 26;
+        /// CLIENT CACHING YES or NO stands for the command after this one.
+        const KEEPS_CACHING = 1 << 27;
+        /// Though it writes, keys that it only reads may be indexes.
+        const READS_INDEXES = 1 << 28;
+    }
+}
+
+impl Flags {
+    /// In the order of COMMAND INFO.
+    pub const NAMES: &'static [(Flags, &'static str)] = &[
+        (Flags::WRITE, "write"),
+        (Flags::READONLY, "readonly"),
+        (Flags::DENYOOM, "denyoom"),
+        (Flags::ADMIN, "admin"),
+        (Flags::PUBSUB, "pubsub"),
+        (Flags::NOSCRIPT, "noscript"),
+        (Flags::BLOCKING, "blocking"),
+        (Flags::LOADING, "loading"),
+        (Flags::STALE, "stale"),
+        (Flags::SKIP_MONITOR, "skip_monitor"),
+        (Flags::SKIP_SLOWLOG, "skip_slowlog"),
+        (Flags::FAST, "fast"),
+        (Flags::NO_AUTH, "no_auth"),
+        (Flags::ALLOW_BUSY, "allow_busy"),
+        (Flags::NO_ASYNC_LOADING, "no_async_loading"),
+        (Flags::NO_MULTI, "no_multi"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+        (Flags::MOVABLE_KEYS, "movablekeys"),
+    ];
+
+    /// True when one of the others is set.
+    #[inline]
+    pub const fn has(self, any_of: Flags) -> bool {
+        self.intersects(any_of)
+    }
+
+    /// The names of those that COMMAND INFO tells.
+    pub fn names(self) -> Vec<&'static str> {
+        Flags::NAMES.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name).collect()
+    }
+}

@@ -1,0 +1,17 @@
+//! What is known of a command but for the code behind it: the shape of its row, where its keys are, and the table in
+//! which rows are found. COMMAND, locking, ACL categories, the gates and the documentation all read it here; no code
+//! asks for a command's name. Knows nothing of what any command does.
+
+mod flags;
+mod key_spec;
+mod registry;
+mod row;
+
+pub use flags::Flags;
+pub use key_spec::{Begin, Find, FoundKeys, KeyFlags, KeyRange, KeySpec, Keys, Locks, counted, key, keys, keys_after};
+pub(crate) use registry::list;
+pub use registry::{ACL_CATEGORIES, CommandRow, Registry, registry};
+pub use row::{
+    Arity, Command, Declared, Handler, Table, at_least, container, definition, exactly, overview, read, script, server,
+    write,
+};

@@ -1,0 +1,134 @@
+//! The end of every change: what was recorded under locks becomes one batch of the journal, is published, and serves those
+//! who waited for it. Plain commands, transactions, scripts, sweeps, index work, expiry and replay all end here; nothing
+//! does these steps by hand.
+
+use crate::execution::client::Client;
+use crate::execution::engine::{Engine, Worker};
+use crate::execution::notifications::PendingNotifications;
+use keyspace::{Applied, Definable, Effect, Locked, Thresholds};
+
+/// What a worker has recorded and not committed yet.
+#[derive(Default)]
+pub(crate) struct PendingBatch {
+    /// Effects as the journal wants them.
+    pub(crate) effects: Vec<u8>,
+    /// What has happened to keys meanwhile.
+    pub(crate) notifications: PendingNotifications,
+    /// Several commands make one batch: a transaction or a script.
+    pub(crate) is_atomic: bool,
+    /// Those who waited are being served: what serving one makes ready is served by the same loop.
+    pub(crate) is_serving: bool,
+}
+
+/// The largest buffer for effects that is kept for the next batch.
+const BATCH_BYTES_KEPT: usize = 256 * 1024;
+
+impl PendingBatch {
+    /// Appends the effects to the journal, if there are any. IMPORTANT: while what they have changed is locked, so that the
+    /// journal has the changes of every key in the order in which they were made.
+    #[inline]
+    fn append(&mut self, engine: &Engine, locked: &mut Locked<'_>) -> Option<u64> {
+        if self.effects.is_empty() {
+            return None;
+        }
+        let sequence = engine.persistence.append(&self.effects);
+        match self.effects.capacity() > BATCH_BYTES_KEPT {
+            true => self.effects = Vec::new(),
+            false => self.effects.clear(),
+        }
+        locked.set_changed_by(sequence);
+        Some(sequence)
+    }
+}
+
+impl Engine {
+    /// Makes an effect true: in the keyspace, and for those who use what it defines. The same way live, on replay and on a
+    /// server that follows another.
+    #[inline]
+    pub(crate) fn apply(
+        &self,
+        locked: &mut Locked<'_>,
+        db: usize,
+        effect: &Effect<'_>,
+        thresholds: &Thresholds,
+    ) -> Applied {
+        let applied = locked.apply(db, effect, thresholds);
+        match *effect {
+            Effect::Define { what, name, definition } => self.define(locked, what, name, Some(definition)),
+            Effect::Undefine { what, name } => self.define(locked, what, name, None),
+            Effect::Change { .. }
+            | Effect::Delete { .. }
+            | Effect::Deadline { .. }
+            | Effect::Rename { .. }
+            | Effect::Copy { .. }
+            | Effect::Move { .. }
+            | Effect::Put { .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. } => {}
+        }
+        applied
+    }
+
+    /// Makes the functions of all libraries that are kept callable: after a start, when they have just come back. What
+    /// cannot be understood any more stays kept, and is told of.
+    pub fn revive_functions(&self) -> Vec<String> {
+        let locked = self.keyspace.lock_shard(0);
+        let libraries = locked.definitions().libraries();
+        let kept = libraries.map(|(name, code)| (name.to_vec(), code.clone())).collect();
+        drop(locked);
+        self.functions.revive(kept)
+    }
+
+    #[cold]
+    fn define(&self, locked: &mut Locked<'_>, what: Definable, name: &[u8], definition: Option<&[u8]>) {
+        match what {
+            Definable::Index => self.define_index(locked, name, definition),
+            Definable::Library => {
+                if let Err(why) = self.functions.define(name, definition) {
+                    let name = name.escape_ascii();
+                    self.host.log(&format!("the library '{name}' is kept but cannot be called: {why}"));
+                }
+            }
+        }
+    }
+
+    /// Commits what the worker has recorded under `locked`, on behalf of a client or of the server itself: appends the
+    /// batch, publishes what has happened, serves those who waited for it, notes what the client's reply depends on. The
+    /// number of the batch, if there is one. Inside a transaction or script nothing is done: the commit of the whole does it.
+    #[inline]
+    pub(crate) fn commit(
+        &self,
+        worker: &mut Worker,
+        client: Option<&mut Client>,
+        locked: &mut Locked<'_>,
+    ) -> Option<u64> {
+        if worker.batch.is_atomic {
+            return None;
+        }
+        let sequence = worker.batch.append(self, locked);
+        let by = client.as_ref().map_or(0, |client| client.id());
+        self.publish_and_serve(worker, sequence.unwrap_or(0), by, locked);
+        if let (Some(client), Some(sequence)) = (client, sequence) {
+            client.last_batch = sequence;
+            client.depends_on = client.depends_on.max(sequence);
+        }
+        self.free(locked.take_garbage());
+        sequence
+    }
+
+    /// Commits a batch that is in the journal already, under its number.
+    pub(crate) fn commit_replayed(&self, worker: &mut Worker, sequence: u64, locked: &mut Locked<'_>) {
+        locked.set_changed_by(sequence);
+        self.publish_and_serve(worker, sequence, 0, locked);
+        self.free(locked.take_garbage());
+    }
+
+    #[inline]
+    fn publish_and_serve(&self, worker: &mut Worker, sequence: u64, by: u64, locked: &mut Locked<'_>) {
+        self.publish(&worker.batch.notifications, sequence, by);
+        if !worker.batch.is_serving {
+            self.serve_ready(worker, locked);
+        }
+    }
+}

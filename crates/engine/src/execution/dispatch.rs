@@ -1,0 +1,250 @@
+//! From a row to its handler: takes the locks that the command's keys need, gives the handler its context, and hands what
+//! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
+
+use crate::args::Args;
+use crate::error::CommandResult;
+use crate::execution::client::Client;
+use crate::execution::command::{CommandRow, Flags, Handler, Locks};
+use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx};
+use crate::execution::engine::{Ahead, Engine, Worker};
+use crate::execution::waiting::keys::WaitPhase;
+use crate::panics;
+use keyspace::{Key, Locked};
+use resp::{Reply, Request};
+
+impl Engine {
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    pub(crate) fn dispatch(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        after: &mut After,
+        ahead: &mut Ahead<'_>,
+    ) -> CommandResult {
+        let command = registered.command;
+        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+        if let Handler::Server(handler) = command.handler {
+            ahead.release();
+            return self.run_server(worker, client, registered, request, reply, after, handler);
+        }
+        if let Handler::Script(handler) = command.handler {
+            ahead.release();
+            return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
+        }
+        let (mut locked, first_key) = match command.keys.locks {
+            Locks::Key(at) => {
+                let at = usize::from(at);
+                let key = Key::new(request.arg(at));
+                (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
+            }
+            locks => {
+                ahead.release();
+                let locked = match locks {
+                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Locks::Everything => self.keyspace.lock_all_unless_busy(),
+                    Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
+                };
+                (locked.ok_or_else(|| self.busy())?, None)
+            }
+        };
+        if self.meets_index(&locked, client.db, registered, request, first_key) {
+            drop(locked);
+            ahead.release();
+            let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+            return self.run_on_index(worker, client, registered, request, reply, after);
+        }
+        let reply_at = out.len();
+        let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
+        let result = self.run_under(worker, client, registered, request, reply, &mut locked, first_key, false);
+        if command.flags.has(Flags::BLOCKING)
+            && let Some(blocked) = self.begin_wait(client, registered, request, out, reply_at, &mut locked)
+        {
+            *after = After::Block(blocked);
+        }
+        result
+    }
+
+    /// Runs the handler of a command that needs no locks of ours.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_server(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ServerCx<'_>) -> CommandResult,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let now_ms = worker.now_ms;
+        let mut cx =
+            ServerCx { engine: self, client, worker, args, reply, now_ms, command: registered, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
+    /// Runs the handler of a command that runs others.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    fn run_scripting(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+        handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+        held: Option<Locked<'_>>,
+    ) -> CommandResult {
+        let args = Args::new(request, registered.name_args, None);
+        let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
+        let result = handler(&mut cx);
+        *after = std::mem::take(&mut cx.after);
+        result
+    }
+
+    /// Executes one of several commands that share their locks, and appends its reply.
+    pub(crate) fn execute_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: &mut Reply<'_>,
+        locked: &mut Locked<'_>,
+    ) -> After {
+        let reply_at = reply.position();
+        let mut after = After::Continue;
+        let only_key = registered.only_key(request);
+        let result = match registered.command.handler {
+            Handler::Server(handler) => {
+                self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
+            }
+            Handler::Script(handler) => {
+                let held = Some(locked.lend());
+                self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
+            }
+            _ if self.meets_index(locked, client.db, registered, request, only_key) => {
+                self.run_on_index_under(worker, client, registered, request, reply.lend(), locked)
+            }
+            _ => {
+                let mut lent = match only_key {
+                    Some((_, key)) => locked.lend_key(key),
+                    None => locked.lend(),
+                };
+                self.run_under(worker, client, registered, request, reply.lend(), &mut lent, only_key, false)
+            }
+        };
+        // Nor does anybody wait for a key: the reply of one whose time is up stands.
+        client.wait_phase = WaitPhase::Idle;
+        self.keep_books(worker, client, registered, request);
+        if let Err(error) = result {
+            worker.books.stats.commands[registered.index].failed.add(1);
+            let text = error.to_string();
+            worker.books.stats.count_error(&text);
+            reply.truncate(reply_at);
+            reply.error(&text);
+        }
+        let after = match after {
+            // Nobody waits in the middle of a transaction.
+            After::Block(blocked) => {
+                reply.raw(&self.outcome(worker, client, &blocked.event, true).unwrap_or_default());
+                After::Continue
+            }
+            after => after,
+        };
+        if reply.position() == reply_at {
+            // By itself it has no reply (CLIENT REPLY SKIP). Here somebody counts.
+            reply.null();
+        }
+        after
+    }
+
+    /// Runs the handler of a command under locks, and commits what it has recorded.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    pub(crate) fn run_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        locked: &mut Locked<'_>,
+        first_key: Option<(usize, Key<'_>)>,
+        on_index: bool,
+    ) -> CommandResult {
+        let command = registered.command;
+        let now_ms = worker.now_ms;
+        let stats = &worker.books.stats;
+        let mut view = View::new(locked.lend(), client.db, now_ms, self.usage(&mut worker.random), stats);
+        view.notify_through(&worker.batch.notifications, self.events_told(command.handler));
+        if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
+            view = view.without_touching();
+        }
+        if on_index {
+            view = view.with_indexes();
+        }
+        if let Some(offer) = client.offer() {
+            view = view.offered(offer);
+        }
+        let random = &mut worker.random;
+        let args = Args::new(request, registered.name_args, first_key);
+        let (result, seen, garbage) = match command.handler {
+            Handler::Read(handler) => {
+                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
+                let mut result = panics::catch(|| handler(&mut cx));
+                if cx.keys.has_met_busy() {
+                    result = Err(self.busy());
+                }
+                let seen = match command.keys.locks {
+                    // What is about the server, such as INFO, tells of no change that somebody could miss.
+                    Locks::Walk if !command.flags.has(Flags::READONLY) => 0,
+                    _ => cx.keys.seen(),
+                };
+                let mut keys = cx.keys;
+                if keys.has_overdue() && self.may_expire() {
+                    let mut recorder = keys.into_recorder(self, &mut worker.batch.effects);
+                    recorder.expire_met();
+                    keys = recorder.into_view();
+                }
+                if let Some(tracker) = &cx.client.tracker
+                    && tracker.remembers(cx.client.caching)
+                    && command.flags.has(Flags::READONLY)
+                {
+                    match on_index {
+                        true => keys.tell_stale(registered.keys(request), cx.client.id()),
+                        false => keys.remember(self, registered.keys(request), cx.client.id()),
+                    }
+                }
+                (result, seen, keys.into_locked().take_garbage())
+            }
+            Handler::Write(handler) => {
+                let batch_bytes = worker.batch.effects.len();
+                self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request)?;
+                let keys = view.into_recorder(self, &mut worker.batch.effects);
+                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
+                let result = panics::catch(|| handler(&mut cx));
+                if result.is_ok() {
+                    cx.keys.stamp_written();
+                }
+                if cx.keys.has_overdue() {
+                    cx.keys.expire_met();
+                }
+                let mut locked = cx.keys.finish();
+                (result, locked.changed_by(), locked.take_garbage())
+            }
+            Handler::Server(_) | Handler::Script(_) | Handler::Container => return Ok(()),
+        };
+        client.depends_on = client.depends_on.max(seen);
+        self.commit(worker, Some(client), locked);
+        self.free(garbage);
+        result
+    }
+}

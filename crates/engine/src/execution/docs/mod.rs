@@ -1,0 +1,44 @@
+//! What COMMAND DOCS says of a command: what it is for and how it is written. It stands in the command's row. Knows
+//! nothing of how commands run.
+//!
+//! Facts (since, arguments, cost) are Redis's, so that tools that read them behave the same; the sentences are ours.
+
+pub mod argument;
+
+pub use argument::{Argument, ArgumentKind};
+
+/// The documentation of a command or subcommand.
+#[derive(Clone, Copy)]
+pub struct CommandDoc {
+    pub summary: &'static str,
+    /// The version of Redis that had it first.
+    pub since: &'static str,
+    /// Its group, where that is not the one of its table.
+    pub group: Option<&'static str>,
+    pub complexity: Option<&'static str>,
+    /// `deprecated` or `syscmd`.
+    pub doc_flags: &'static [&'static str],
+    pub deprecated_since: Option<&'static str>,
+    pub replaced_by: Option<&'static str>,
+    /// Version and what it changed, oldest first.
+    pub history: &'static [(&'static str, &'static str)],
+    pub arguments: &'static [Argument],
+}
+
+impl CommandDoc {
+    /// Nothing is said.
+    pub(crate) const EMPTY: CommandDoc = CommandDoc {
+        summary: "",
+        since: "",
+        group: None,
+        complexity: None,
+        doc_flags: &[],
+        deprecated_since: None,
+        replaced_by: None,
+        history: &[],
+        arguments: &[],
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The active expiry cycle: removes what is past its deadline a little at a time, so that a million keys that
+//! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
+//! to know when it is called.
+
+use crate::execution::context::View;
+use crate::execution::engine::{Engine, Worker};
+use keyspace::DATABASES;
+use keyspace::types::hash;
+use keyspace::{Cause, Effect, Key, Usage};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Keys removed under one lock: tens of microseconds.
+const KEYS_PER_LOCK: usize = 64;
+/// Fields removed from one hash under one lock.
+const FIELDS_PER_LOCK: usize = 256;
+
+impl Engine {
+    /// Removes overdue keys and fields from the shards that belong to worker `index` of `workers`, until none is left
+    /// or `budget_ns` is used up. True when there may be more.
+    pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
+        let now_us = self.clock.unix_us();
+        worker.now_ms = now_us / 1000;
+        // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
+        if !self.active_expiry.load(Relaxed) || !self.may_expire() {
+            return false;
+        }
+        if self.has_deferred() {
+            self.serve_deferred(worker);
+        }
+        let started_ns = self.clock.monotonic_ns();
+        let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);
+        let stats = &worker.books.stats;
+        stats.expiry_ns.add(self.clock.monotonic_ns() - started_ns);
+        stats.expiry_cut_short.add(u64::from(cut_short));
+        cut_short
+    }
+
+    fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {
+        for shard in (index..self.keyspace.shard_count()).step_by(workers) {
+            loop {
+                let removed = self.expire_some(shard, worker);
+                if self.clock.monotonic_ns() > until_ns {
+                    return true;
+                }
+                if !removed {
+                    break;
+                }
+            }
+        }
+        false
+    }
+
+    /// Removes a few overdue keys and fields of one shard; true when there was any.
+    pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
+        let stats = &worker.books.stats;
+        // Nothing is created or used here: what is remembered of use does not matter.
+        // Nobody waits here: whoever holds the shard for long (a snapshot of a huge value does) would keep all clients of this
+        // thread waiting.
+        let Some(mut locked) = self.keyspace.try_lock_shard(shard) else { return false };
+        let mut view = View::new(locked.lend(), 0, worker.now_ms, Usage::Time, stats).without_touching();
+        view.notify_through(&worker.batch.notifications, self.settings.notify_keyspace_events().published());
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
+        let mut any = false;
+        for db in 0..DATABASES {
+            let (overdue, fields) = {
+                let Some((_, shard)) = keys.locked().shards().next() else { return false };
+                let shard = shard.db(db);
+                if shard.with_deadline() == 0 && shard.with_field_deadlines() == 0 {
+                    continue;
+                }
+                let fields = shard.overdue_fields(worker.now_ms, FIELDS_PER_LOCK);
+                (shard.overdue_keys(worker.now_ms, KEYS_PER_LOCK), fields)
+            };
+            any |= !overdue.is_empty() || fields.is_some();
+            for name in &overdue {
+                keys.record_in(db, &Effect::Delete { key: Key::new(name), cause: Cause::Expired });
+            }
+            stats.expired_keys.add(overdue.len() as u64);
+            if let Some((name, fields)) = fields
+                && !overdue.contains(&name)
+            {
+                let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+                let cause = Cause::Expired;
+                keys.record_in(db, &Effect::change(Key::new(&name), hash::Change::Delete { fields: &fields, cause }));
+                stats.expired_fields.add(fields.len() as u64);
+            }
+        }
+        any |= keys.forget_readers(KEYS_PER_LOCK);
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, &mut locked);
+        self.free(garbage);
+        any
+    }
+}

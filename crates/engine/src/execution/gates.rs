@@ -1,0 +1,167 @@
+//! The gates: what every command has to pass before it may run, and what makes them narrower than usual. Knows reasons to
+//! refuse; refuses to know what a command does.
+
+use crate::error::{CommandError, CommandResult};
+use crate::execution::client::Client;
+use crate::execution::command::{Command, CommandRow, Flags};
+use crate::execution::engine::Engine;
+use crate::execution::scripts::ProgramKind;
+use bitflags::bitflags;
+use resp::Request;
+use std::sync::atomic::Ordering::Relaxed;
+
+bitflags! {
+    /// Reasons for which the gates are narrower than usual.
+    #[derive(Clone, Copy)]
+    struct Restrictions: u8 {
+        /// The data is being read: only commands that do not need it are let through.
+        const LOADING = 1;
+        /// What would be changed could not be kept.
+        const NO_WRITES = 1 << 1;
+        /// A script has been running for long.
+        const BUSY = 1 << 2;
+    }
+}
+
+impl Engine {
+    /// Lets only those commands through that do not need the data, while it is being read.
+    pub fn set_loading(&self, loading: bool) {
+        self.restrict(Restrictions::LOADING, loading);
+    }
+
+    /// Refuses writes with this sentence, or lets them through again.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        let is_refused = reason.is_some();
+        if let Some(reason) = reason {
+            *self.refusal.lock() = reason;
+        }
+        self.restrict(Restrictions::NO_WRITES, is_refused);
+    }
+
+    /// True while writes are refused.
+    pub fn refuses_writes(&self) -> bool {
+        self.restrictions().contains(Restrictions::NO_WRITES)
+    }
+
+    /// Says whether a script has been running for long: others are told so, instead of waiting.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        self.restrict(Restrictions::BUSY, busy);
+        self.keyspace.set_busy(busy);
+    }
+
+    /// Adds or takes away a reason.
+    fn restrict(&self, restriction: Restrictions, is_on: bool) {
+        match is_on {
+            true => self.restrictions.fetch_or(restriction.bits(), Relaxed),
+            false => self.restrictions.fetch_and(!restriction.bits(), Relaxed),
+        };
+    }
+
+    fn restrictions(&self) -> Restrictions {
+        Restrictions::from_bits_retain(self.restrictions.load(Relaxed))
+    }
+
+    /// What is said to those who cannot be served while a script or function runs.
+    #[cold]
+    pub(crate) fn busy(&self) -> CommandError {
+        match self.script_thread.running() {
+            Some(ProgramKind::Function) => CommandError::BusyFunction,
+            _ => CommandError::Busy,
+        }
+    }
+
+    /// Refuses what changes something, when that could not be kept.
+    pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
+        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
+    }
+
+    /// True while the data is being read or writes are refused.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.restrictions.load(Relaxed) != 0
+    }
+
+    /// The gates: what every command has to pass before it may run.
+    #[inline]
+    pub(crate) fn gates(
+        &self,
+        client: &Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+    ) -> CommandResult {
+        let flags = registered.command.flags;
+        if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
+            return Err(CommandError::NoAuth);
+        }
+        if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
+            return Err(CommandError::said(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+                 context",
+                registered.full_name
+            )));
+        }
+        if self.is_restricted() {
+            self.pass_restrictions(flags)?;
+        }
+        if flags.has(Flags::DENYOOM) {
+            self.pass_memory_limit()
+                .or_else(|error| if registered.only_removes(request) { Ok(()) } else { Err(error) })?;
+        }
+        Ok(())
+    }
+
+    /// True when what has expired may be removed. While writes are refused or clients are paused it is absent for
+    /// readers, and stays where it is.
+    #[inline]
+    pub(crate) fn may_expire(&self) -> bool {
+        let is_paused = || self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms());
+        !self.is_restricted() && !is_paused()
+    }
+
+    /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.
+    #[cold]
+    pub(crate) fn may_write(&self, client: &Client, registered: &'static CommandRow, request: Request<'_>) -> bool {
+        match &client.transaction {
+            Some(transaction) if registered.command.flags.has(Flags::ENDS_QUEUE) => {
+                transaction.commands().any(|(row, request)| self.may_write_alone(row, request))
+            }
+            _ => self.may_write_alone(registered, request),
+        }
+    }
+
+    fn may_write_alone(&self, registered: &'static CommandRow, request: Request<'_>) -> bool {
+        let Command { flags, declared, .. } = registered.command;
+        let promises_not_to = || declared.and_then(|of| of(self, request.arg(1))).is_some_and(|flags| flags.no_writes);
+        flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
+    }
+
+    /// Refuses what needs more memory when more than `maxmemory` is in use.
+    #[inline]
+    pub(crate) fn pass_memory_limit(&self) -> CommandResult {
+        let limit = self.settings.maxmemory();
+        if limit == 0 || self.host.used_memory() <= limit {
+            return Ok(());
+        }
+        // As in Redis, what scripts use is not data: one that takes much does not keep others from writing.
+        let of_scripts = lua::total_bytes() as u64;
+        if self.host.used_memory().saturating_sub(of_scripts) > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn pass_restrictions(&self, flags: Flags) -> CommandResult {
+        let restrictions = self.restrictions();
+        if restrictions.contains(Restrictions::LOADING) && !flags.has(Flags::LOADING) {
+            return Err(CommandError::Loading);
+        }
+        if restrictions.contains(Restrictions::BUSY) && !flags.has(Flags::ALLOW_BUSY) {
+            return Err(self.busy());
+        }
+        if restrictions.contains(Restrictions::NO_WRITES) && flags.has(Flags::WRITE) {
+            return Err(self.refusal());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn refusal(&self) -> CommandError {
+        CommandError::said(format!("MISCONF {}", self.refusal.lock()))
+    }
+}

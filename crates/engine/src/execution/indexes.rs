@@ -1,0 +1,384 @@
+//! Indexes of records: how they come and go, and what commands may do with one as a key. Knows when an index is complete;
+//! refuses to know how records are found in it (`keyspace::views::index_ref`).
+//!
+//! A new index is kept in step by every write from the moment it is known, and is filled a few records at a time while
+//! commands go on; since a record is put in by whoever meets it first, none is missed and none is there twice. It can be
+//! read, and is in the journal, when it is full.
+
+use crate::error::{CommandError, CommandResult};
+use crate::execution::client::Client;
+use crate::execution::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
+use crate::execution::context::{After, Recorder, View};
+use crate::execution::engine::{Engine, Worker};
+use keyspace::DATABASES;
+use keyspace::db::Db;
+use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
+use keyspace::{Definable, Effect, Key, Locked, Usage};
+use resp::{Reply, Request};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Records looked at under one lock while an index is filled: a hundred microseconds or so.
+const RECORDS_PER_LOCK: usize = 256;
+
+/// Changes of indexes that are made while everything is locked: half a millisecond or so.
+const SETTLED_AT_ONCE: usize = 2048;
+/// Expired keys and hashes with expired fields that are removed while everything is locked: as long.
+const EXPIRED_AT_ONCE: usize = 256;
+/// How long a command that works in slices keeps its thread, and the locks, at a time.
+pub(crate) const SLICE_NS: u64 = 500_000;
+
+/// What a start has to tell of indexes.
+#[derive(Debug, Default)]
+pub struct RevivedIndexes {
+    /// Indexes of the configuration that a client has dropped.
+    pub notes: Vec<String>,
+    /// Indexes that the configuration defines in another way than a client has.
+    pub conflicts: Vec<String>,
+    /// Which cannot be made.
+    pub failures: Vec<String>,
+}
+
+impl Engine {
+    /// All indexes that there are now.
+    pub fn indexes(&self) -> Indexes {
+        self.indexes.read().clone()
+    }
+
+    /// True when one of these names is an index.
+    pub(crate) fn any_is_index<'n>(&self, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
+        let indexes = self.indexes.read();
+        !indexes.is_empty() && names.any(|name| indexes.position(name).is_some())
+    }
+
+    /// After a start: the indexes that clients have made, and those of the configuration about whose names no client has
+    /// decided, made from the records that are there.
+    ///
+    /// What was acknowledged holds: a client's definition wins over the configuration, and so does a drop.
+    pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> RevivedIndexes {
+        let mut locked = self.keyspace.lock_all();
+        let mut revived = RevivedIndexes::default();
+        let decided: BTreeMap<Vec<u8>, Option<Vec<u8>>> = locked
+            .definitions()
+            .indexes()
+            .map(|(name, definition)| (name.to_vec(), definition.map(<[u8]>::to_vec)))
+            .collect();
+        let mut made: Vec<(Vec<u8>, Definition)> = Vec::new();
+        for (name, definition) in &decided {
+            let Some(bytes) = definition else { continue };
+            match Definition::decode(bytes) {
+                Some(definition) => made.push((name.clone(), definition)),
+                None => revived
+                    .failures
+                    .push(format!("the definition of the index '{}' is of another version", name.escape_ascii())),
+            }
+        }
+        let decided_count = made.len();
+        for (name, definition) in configured {
+            let said = name.escape_ascii();
+            match decided.get(name) {
+                Some(None) => revived.notes.push(format!(
+                    "the index '{said}' of the configuration is not made: a client has dropped it with IDX.DROP"
+                )),
+                Some(Some(_)) => {
+                    let kept = made.iter().find(|(other, kept)| other == name && kept != definition);
+                    revived.conflicts.extend(kept.map(|(_, kept)| {
+                        format!(
+                            "the index '{said}' has two definitions: a client has made it with {kept}, which holds; the \
+                             configuration says {definition}. To have the latter, drop the index, or change the \
+                             configuration"
+                        )
+                    }));
+                }
+                None if self.any_has(&locked, Key::new(name)) => revived.failures.push(format!(
+                    "the index '{said}' of the configuration cannot be made: there is a key of that name"
+                )),
+                None if made.len() >= INDEXES_MAX => revived.failures.push(format!(
+                    "the index '{said}' of the configuration cannot be made: there are {INDEXES_MAX} others"
+                )),
+                None => made.push((name.clone(), definition.clone())),
+            }
+        }
+        // Those of the configuration are listed first.
+        made.rotate_left(decided_count);
+        let indexes = made.into_iter().fold(Indexes::default(), |indexes, (name, definition)| {
+            indexes.with(Arc::new(Index::new(&name, definition)))
+        });
+        locked.set_indexes(&indexes);
+        for (at, index) in indexes.iter().enumerate() {
+            locked.build_index(at);
+            index.set_built();
+        }
+        *self.indexes.write() = indexes;
+        *self.configured_indexes.write() = configured.iter().map(|(name, _)| name.clone()).collect();
+        self.note_stamping();
+        revived
+    }
+
+    /// True when a key is there in any database.
+    fn any_has(&self, locked: &Locked<'_>, key: Key<'_>) -> bool {
+        let now_ms = self.clock.unix_us() / 1000;
+        (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some_and(|entry| !Db::is_overdue(entry, now_ms)))
+    }
+
+    /// Notes whether writes have to look for records to stamp.
+    fn note_stamping(&self) {
+        let stamps = self.indexes.read().iter().any(|index| index.definition.stamp);
+        self.stamps.store(stamps, Relaxed);
+    }
+
+    /// True when an index of that name can be made: the error says why not. Everything is locked.
+    pub(crate) fn pass_index_limits(&self, locked: &Locked<'_>, name: &[u8]) -> CommandResult {
+        let indexes = self.indexes();
+        let taken = match indexes.position(name).is_some() {
+            true => Some("an index"),
+            false => self.any_has(locked, Key::new(name)).then_some("a key"),
+        };
+        if let Some(taken) = taken {
+            let name = name.escape_ascii();
+            return Err(CommandError::said(format!("ERR the name '{name}' is taken by {taken}")));
+        }
+        if indexes.iter().len() >= INDEXES_MAX {
+            let text = format!("ERR there are {INDEXES_MAX} indexes, and every write looks at each: drop one first");
+            return Err(CommandError::said(text));
+        }
+        Ok(())
+    }
+
+    /// Makes a new index known, to be filled. Everything is locked.
+    pub(crate) fn begin_index(
+        &self,
+        locked: &mut Locked<'_>,
+        name: &[u8],
+        definition: Definition,
+    ) -> Result<Arc<Index>, CommandError> {
+        self.pass_index_limits(locked, name)?;
+        let index = Arc::new(Index::new(name, definition));
+        self.set_indexes(locked, self.indexes().with(index.clone()));
+        Ok(index)
+    }
+
+    /// From here on these are the indexes. Everything is locked.
+    fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
+        locked.set_indexes(&indexes);
+        *self.indexes.write() = indexes;
+        self.note_stamping();
+    }
+
+    /// Makes the definition of an index true for its users: there is one that is defined so, or none of that name.
+    /// Everything is locked. On the server that made it, the index is full already; elsewhere it is built here.
+    pub(crate) fn define_index(&self, locked: &mut Locked<'_>, name: &[u8], definition: Option<&[u8]>) {
+        let (indexes, key) = (self.indexes(), Key::new(name));
+        let Some(definition) = definition.and_then(Definition::decode) else {
+            if indexes.position(name).is_some() {
+                self.set_indexes(locked, indexes.without(name));
+            }
+            return;
+        };
+        let index = match indexes.find(name) {
+            Some(known) if known.definition == definition => known.clone(),
+            _ => {
+                let index = Arc::new(Index::new(name, definition));
+                let indexes = indexes.without(name).with(index.clone());
+                let at = indexes.position(name).expect("it was just added");
+                self.set_indexes(locked, indexes);
+                locked.build_index(at);
+                index
+            }
+        };
+        index.set_built();
+        // For those who watch the name, a key has come.
+        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
+    }
+
+    /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
+    pub(crate) fn backfill_index(&self, worker: &mut Worker, index: &Arc<Index>) -> Result<u64, CommandError> {
+        // IMPORTANT: from the last shard to the first. Whoever locks everything begins at the first, and would otherwise
+        // follow us from shard to shard, holding all those behind.
+        for shard in (0..self.keyspace.shard_count()).rev() {
+            let mut from = Some(0);
+            while let Some(position) = from {
+                let mut locked = self.keyspace.lock_shard(shard);
+                from = locked.index_some(position, RECORDS_PER_LOCK);
+                // Those who wait come first.
+                locked.release_fairly();
+            }
+        }
+        let mut locked = self.keyspace.lock_all();
+        if !self.indexes().iter().any(|known| Arc::ptr_eq(known, index)) {
+            return Err(CommandError::fixed("ERR the index was dropped before it was complete"));
+        }
+        let usage = Usage::Time;
+        let view = View::new(locked.lend(), 0, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
+        self.finish_index(&mut keys, index);
+        keys.finish();
+        Ok(self.commit(worker, None, &mut locked).unwrap_or(0))
+    }
+
+    /// An index is full. Everything is locked.
+    pub(crate) fn finish_index(&self, keys: &mut Recorder<'_>, index: &Arc<Index>) {
+        keys.record(&Effect::Define {
+            what: Definable::Index,
+            name: &index.name,
+            definition: &index.definition.encode(),
+        });
+    }
+
+    /// There is no index of that name any more. Everything is locked. False when there was none.
+    pub(crate) fn drop_index(&self, keys: &mut Recorder<'_>, name: &[u8]) -> bool {
+        let indexes = self.indexes();
+        if indexes.position(name).is_none() {
+            return false;
+        }
+        // Asked for before the effect is applied, which takes locks of its own.
+        let is_configured = self.configured_indexes.read().contains(name);
+        match is_configured {
+            // Or the next start would make it again.
+            true => keys.record(&Effect::Define { what: Definable::Index, name, definition: b"" }),
+            false => keys.record(&Effect::Undefine { what: Definable::Index, name }),
+        };
+        true
+    }
+
+    /// True when one of a request's keys, whose shards are locked, is the name of an index.
+    #[inline]
+    pub(crate) fn meets_index(
+        &self,
+        locked: &Locked<'_>,
+        db: usize,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        first_key: Option<(usize, Key<'_>)>,
+    ) -> bool {
+        if let Some((_, key)) = first_key {
+            return locked.db(db, key).indexes().position(key.name).is_some();
+        }
+        if registered.command.keys.locks != Locks::Keys {
+            return false;
+        }
+        let Some((_, shard)) = locked.shards().next() else { return false };
+        let indexes = shard.db(db).indexes();
+        !indexes.is_empty() && registered.key_positions(request).any(|at| indexes.position(request.arg(at)).is_some())
+    }
+
+    /// Runs a command one of whose keys is an index, with everything locked.
+    #[cold]
+    pub(crate) fn run_on_index(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        after: &mut After,
+    ) -> CommandResult {
+        let Some(mut locked) = self.lock_for_index(worker, client.db)? else {
+            *after = After::Again;
+            return Ok(());
+        };
+        self.run_on_index_under(worker, client, registered, request, reply, &mut locked)
+    }
+
+    /// The same under locks that there are.
+    #[cold]
+    pub(crate) fn run_on_index_under(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+        reply: Reply<'_>,
+        locked: &mut Locked<'_>,
+    ) -> CommandResult {
+        let indexes = self.indexes();
+        let found = registered.found_keys(request);
+        let keys = || found.ranges.iter().flat_map(|range| range.positions().map(|at| (request.arg(at), range.flags)));
+        let met = || keys().filter_map(|(name, flags)| indexes.find(name).map(|index| (index, flags)));
+        if let Some((index, _)) = met().find(|(_, flags)| registered.refuses_index(*flags)) {
+            return Err(is_index(&index.name));
+        }
+        if let Some((index, _)) = met().find(|(index, _)| !index.is_built()) {
+            let name = index.name.escape_ascii();
+            return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
+        }
+        if !locked.holds_all() {
+            return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
+        }
+        self.expire_for_index(worker, client.db, locked);
+        self.run_under(worker, client, registered, request, reply, locked, None, true)
+    }
+
+    /// Locks everything, to read an index of a database. If much has expired or been written since one was read, some of
+    /// that is made up for instead, a shard at a time, and the answer is `None`: try again when others have had their
+    /// turn.
+    pub(crate) fn lock_for_index(&self, worker: &mut Worker, db: usize) -> Result<Option<Locked<'_>>, CommandError> {
+        let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
+        let now_ms = worker.now_ms;
+        let overdue = if self.may_expire() { locked.overdue_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
+        if locked.unsettled(db) <= SETTLED_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
+            return Ok(Some(locked));
+        }
+        drop(locked);
+        let until_ns = self.clock.monotonic_ns() + SLICE_NS;
+        // From the last to the first, for the same reason as in `backfill_index`.
+        for shard in (0..self.keyspace.shard_count()).rev() {
+            let mut is_over = false;
+            while overdue > 0 && !is_over && self.expire_some(shard, worker) {
+                is_over = self.clock.monotonic_ns() >= until_ns;
+            }
+            let mut locked = self.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| self.busy())?;
+            // IMPORTANT: only what was worth something takes from the slice, or a slice could end before it gets to where there
+            // is something to do.
+            if locked.unsettled(db) > 0 {
+                locked.settle(db);
+                locked.release_fairly();
+                is_over |= self.clock.monotonic_ns() >= until_ns;
+            }
+            if is_over {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// True when a command of several that share their locks, such as those of a transaction, may read indexes of a database
+    /// without a long wait for others: see [`Engine::lock_for_index`].
+    pub(crate) fn is_ready_for_index(&self, worker: &mut Worker, db: usize) -> Result<bool, CommandError> {
+        Ok(self.lock_for_index(worker, db)?.is_some())
+    }
+
+    /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
+    pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
+        if !self.may_expire() {
+            return locked.settle(db);
+        }
+        let events = self.events_told(Handler::Container);
+        let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
+        view.notify_through(&worker.batch.notifications, events);
+        let mut keys = view.into_recorder(self, &mut worker.batch.effects);
+        keys.expire_everything();
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, locked);
+        self.free(garbage);
+        locked.settle(db);
+    }
+}
+
+/// Said to those who would change an index.
+pub(crate) fn is_index(name: &[u8]) -> CommandError {
+    let name = name.escape_ascii();
+    CommandError::said(format!(
+        "ERR '{name}' is an index: it changes with its records, and no command changes or watches it"
+    ))
+}
+
+impl CommandRow {
+    /// True when a key with which the command does this may not be an index. WATCH is among those that take none: no
+    /// effect tells of an index.
+    fn refuses_index(&self, flags: KeyFlags) -> bool {
+        let may_be = !flags.writes() && self.command.flags.has(Flags::READS_INDEXES);
+        matches!(self.command.handler, Handler::Write(_)) && !may_be
+    }
+}

@@ -1,0 +1,24 @@
+//! From a request to its end: finds the row, passes the gates, takes the locks, gives the handler its context, commits what it
+//! has recorded. MULTI, waiting, indexes, replay and snapshots' walk are here too. Refuses to know what any command does.
+
+pub(crate) mod background_tasks;
+pub(crate) mod batch_limit;
+mod caching;
+pub mod client;
+mod client_eviction;
+pub mod command;
+pub(crate) mod commit;
+pub mod context;
+mod dispatch;
+pub mod docs;
+pub mod engine;
+mod expiry;
+pub(crate) mod gates;
+pub mod indexes;
+pub(crate) mod notifications;
+pub mod replay;
+pub mod restore;
+pub mod scripts;
+pub mod transaction;
+pub mod waiting;
+pub mod walk;

@@ -1,0 +1,192 @@
+//! What has happened to keys, for those who want to hear of it: pending while a command runs, told when it is done, with
+//! its locks still held, so that everybody hears of the changes of a key in the order in which they were made. Knows
+//! channels and how events are called; refuses to know who listens.
+
+use crate::clients::tracking::Reason;
+use crate::execution::engine::Engine;
+use crate::settings::ClientClass;
+use crate::settings::events::Events;
+use keyspace::interest::readers::Readers;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// What a worker has yet to tell.
+#[derive(Default)]
+pub(crate) struct PendingNotifications(RefCell<Pending>);
+
+#[derive(Default)]
+struct Pending {
+    notifications: Vec<Notification>,
+    /// The names of their keys, one behind the other.
+    names: Vec<u8>,
+    /// Keys that have got a value for which somebody waits, and the order in which they did.
+    ready: BTreeMap<(usize, Box<[u8]>), usize>,
+}
+
+struct Notification {
+    what: What,
+    /// Where the key's name ends; it begins where that of the one before ends.
+    name_end: usize,
+}
+
+enum What {
+    /// An event of `notify-keyspace-events` in this database.
+    Event { event: &'static str, db: usize },
+    /// What these clients have read is no longer so.
+    Stale { readers: Readers, reason: Reason },
+    /// Nothing is what it was.
+    AllStale,
+}
+
+impl PendingNotifications {
+    /// True when nothing has happened that anybody wants to hear of.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().notifications.is_empty()
+    }
+
+    /// Notes that this has happened to a key of a database.
+    pub(crate) fn event(&self, event: &'static str, db: usize, name: &[u8]) {
+        self.add(What::Event { event, db }, name);
+    }
+
+    /// Notes that a key is no longer what these clients have read.
+    pub(crate) fn stale(&self, name: &[u8], readers: Readers, reason: Reason) {
+        self.add(What::Stale { readers, reason }, name);
+    }
+
+    /// Notes that nothing is what it was.
+    pub(crate) fn all_stale(&self) {
+        self.add(What::AllStale, b"");
+    }
+
+    /// Notes that a key has got a value for which somebody waits.
+    pub(crate) fn ready(&self, db: usize, name: &[u8]) {
+        let ready = &mut self.0.borrow_mut().ready;
+        let order = ready.len();
+        ready.entry((db, name.into())).or_insert(order);
+    }
+
+    /// True when there is such a key.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.0.borrow().ready.is_empty()
+    }
+
+    /// Takes those keys, each once, in the order in which they got a value.
+    pub(crate) fn take_ready(&self) -> Vec<(usize, Box<[u8]>)> {
+        let ready = std::mem::take(&mut self.0.borrow_mut().ready);
+        let mut in_order: Vec<_> = ready.into_iter().collect();
+        in_order.sort_unstable_by_key(|(_, order)| *order);
+        in_order.into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn add(&self, what: What, name: &[u8]) {
+        let Pending { notifications, names, .. } = &mut *self.0.borrow_mut();
+        names.extend_from_slice(name);
+        notifications.push(Notification { what, name_end: names.len() });
+    }
+}
+
+impl Pending {
+    /// Forgets everything, but keeps a little memory for the next command.
+    fn clear(&mut self) {
+        self.notifications.clear();
+        self.notifications.shrink_to(NOTIFICATIONS_KEPT);
+        self.names.clear();
+        self.names.shrink_to(NAME_BYTES_KEPT);
+    }
+}
+
+const NOTIFICATIONS_KEPT: usize = 64;
+const NAME_BYTES_KEPT: usize = 4096;
+
+impl Engine {
+    /// Tells what was pending while a command of the client `by` ran, or 0. Nobody hears of an event before the batch of
+    /// that number is kept. IMPORTANT: called while what has changed is locked, or two changes of one key could be heard
+    /// of in the wrong order.
+    #[inline]
+    pub(crate) fn publish(&self, pending: &PendingNotifications, sequence: u64, by: u64) {
+        if !pending.is_empty() {
+            self.publish_all(&mut pending.0.borrow_mut(), sequence, by);
+        }
+    }
+
+    #[inline(never)]
+    fn publish_all(&self, pending: &mut Pending, sequence: u64, by: u64) {
+        let channels = self.settings.notify_keyspace_events();
+        let bytes_max = self.settings.client_output_buffer_limit(ClientClass::Pubsub).hard_bytes;
+        let (mut channel, mut name_at) = (Vec::new(), 0);
+        let mut changed = BTreeMap::new();
+        for Notification { what, name_end } in &pending.notifications {
+            let name = &pending.names[name_at..*name_end];
+            name_at = *name_end;
+            let (event, db) = match what {
+                What::Event { event, db } => (event, db),
+                What::AllStale => {
+                    self.tell_all_trackers();
+                    continue;
+                }
+                What::Stale { readers, reason } => {
+                    self.tell_readers(name, readers, by);
+                    if *reason != Reason::Forgotten {
+                        changed.entry(name).or_insert(*reason == Reason::Changed);
+                    }
+                    continue;
+                }
+            };
+            if channels.contains(Events::KEYSPACE) {
+                channel.clear();
+                let _ = write!(channel, "__keyspace@{db}__:");
+                channel.extend_from_slice(name);
+                self.pubsub.publish(&channel, event.as_bytes(), bytes_max, sequence);
+            }
+            if channels.contains(Events::KEYEVENT) {
+                channel.clear();
+                let _ = write!(channel, "__keyevent@{db}__:{event}");
+                self.pubsub.publish(&channel, name, bytes_max, sequence);
+            }
+        }
+        if !changed.is_empty() && self.tracking.has_prefixes() {
+            self.tell_below_prefixes(&changed, by);
+        }
+        pending.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_forgotten() {
+        let pending = PendingNotifications::default();
+        assert!(pending.is_empty());
+        pending.event("set", 0, b"a");
+        pending.stale(b"b", Readers::new(), Reason::Changed);
+        assert!(!pending.is_empty());
+        pending.0.borrow_mut().clear();
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn keys_are_ready_in_the_order_in_which_they_got_a_value() {
+        let pending = PendingNotifications::default();
+        for (db, name) in [(0, "b"), (1, "a"), (0, "a"), (0, "b")] {
+            pending.ready(db, name.as_bytes());
+        }
+        let ready: Vec<_> = pending.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect();
+        assert_eq!(ready, [(0, b'b'), (1, b'a'), (0, b'a')]);
+        assert!(!pending.has_ready() && pending.take_ready().is_empty());
+    }
+
+    #[test]
+    fn a_long_command_leaves_little_memory_behind() {
+        let pending = PendingNotifications::default();
+        (0..10_000).for_each(|_| pending.event("set", 0, &[0; 100]));
+        let mut pending = pending.0.borrow_mut();
+        pending.clear();
+        assert!(pending.notifications.capacity() <= NOTIFICATIONS_KEPT && pending.names.capacity() <= NAME_BYTES_KEPT);
+    }
+}

@@ -1,0 +1,176 @@
+//! Applies what another run of the server, or another server, has recorded: decode, then apply. No handlers, no clock, no
+//! chance. Knows which part of a snapshot is older than a batch; refuses to know files.
+//!
+//! A batch is applied whole, under all its locks, and published as if its commands had run here: to those who watch keys,
+//! cache them, wait for them or have asked for notifications. So a server that does nothing but apply batches can answer
+//! reads meanwhile, and each reply is of a state between two batches. A start is the same with nobody there yet; only
+//! what is defined is made ready once, at the end, instead of at every step on the way.
+
+use crate::execution::context::{Recorder, View};
+use crate::execution::engine::{Engine, Worker};
+use crate::execution::walk::{Part, Placement};
+use keyspace::effects::codec::Decoder;
+use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
+use smallvec::SmallVec;
+
+/// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
+pub struct Replay<'e> {
+    engine: &'e Engine,
+    worker: Worker,
+    stamps: Stamps,
+    /// When keys count as used that come back, and in what form that is kept: no part of the state.
+    used: (u64, Usage),
+    /// Clients read meanwhile: what is defined has to be ready at once.
+    is_live: bool,
+}
+
+/// Which shards a batch needs.
+enum Need {
+    Some(SmallVec<[usize; 16]>),
+    All,
+}
+
+impl<'e> Replay<'e> {
+    /// A replay into an engine whose keyspace is empty, of a snapshot whose keys were placed so, or of no snapshot. What is
+    /// defined is made ready by [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards.
+    pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
+        let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
+        Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
+    }
+
+    /// The same from now on with clients that read.
+    pub fn go_live(mut self) -> Replay<'e> {
+        self.is_live = true;
+        self
+    }
+
+    /// Applies a part of the snapshot. Parts of a shard come in their order.
+    pub fn part(&mut self, part: Part, keys: &[u8]) -> Result<(), BadEffect> {
+        self.stamps.add(part)?;
+        let thresholds = self.engine.thresholds();
+        let mut effects = Decoder::new(keys);
+        while let Some((db, effect)) = effects.next()? {
+            let keyspace = &self.engine.keyspace;
+            let locked = match effect {
+                Effect::Put { key, .. } => keyspace.lock_key(key),
+                Effect::Define { .. } => keyspace.lock_all(),
+                _ => return Err(BadEffect::OutOfRange),
+            };
+            self.used_now(locked).apply(db, &effect, &thresholds);
+        }
+        Ok(())
+    }
+
+    /// Applies a batch, as far as the snapshot does not have it.
+    pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
+        if self.is_live {
+            self.engine.begin(&mut self.worker);
+        }
+        let engine = self.engine;
+        let mut locked = match self.need(batch)? {
+            Need::Some(shards) => engine.keyspace.lock_shards(shards),
+            Need::All => engine.keyspace.lock_all(),
+        };
+        let stats = &self.worker.books.stats;
+        let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
+        view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+        let mut keys = view.into_follower(engine);
+        let mut effects = Decoder::new(batch);
+        while let Some((db, effect)) = effects.next()? {
+            self.apply(&mut keys, sequence, db, &effect)?;
+        }
+        let garbage = keys.finish().take_garbage();
+        engine.commit_replayed(&mut self.worker, sequence, &mut locked);
+        engine.free(garbage);
+        Ok(())
+    }
+
+    /// The shards that a batch touches.
+    fn need(&self, batch: &[u8]) -> Result<Need, BadEffect> {
+        let (mut effects, mut shards) = (Decoder::new(batch), SmallVec::new());
+        while let Some((db, effect)) = effects.next()? {
+            match effect.touches(db) {
+                Touches::Keys(touches) => {
+                    shards.extend(touches.iter().map(|touch| self.engine.keyspace.shard_of_key(touch.key)));
+                }
+                Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => return Ok(Need::All),
+            }
+        }
+        Ok(Need::Some(shards))
+    }
+
+    /// Applies an effect to those keys that the snapshot has from before it.
+    fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
+        if !keys.locked().fits(db, effect) {
+            return Err(BadEffect::WrongType);
+        }
+        if sequence > self.stamps.newest {
+            keys.replay(db, effect, self.is_live);
+            return Ok(());
+        }
+        let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
+        match effect.touches(db) {
+            Touches::Keys(touches) => {
+                let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
+                if newer > 0 && newer < touches.len() {
+                    // While a snapshot was written, no batch referred from one key to another: it has both or none.
+                    return Err(BadEffect::OutOfRange);
+                }
+                if newer > 0 {
+                    keys.replay(db, effect, self.is_live);
+                }
+            }
+            Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
+            Touches::Definition => {
+                if sequence > self.stamps.of_definitions() {
+                    keys.replay(db, effect, self.is_live);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn used_now<'l>(&self, locked: Locked<'l>) -> Locked<'l> {
+        let (now_ms, usage) = self.used;
+        locked.at(now_ms, usage)
+    }
+}
+
+/// Which batch each part of a snapshot is complete up to.
+struct Stamps {
+    hasher: NameHasher,
+    /// By shard of the process that wrote it: the last position of each part, and its sequence number.
+    shards: Vec<Vec<(u32, u64)>>,
+    /// The newest sequence number of any part.
+    newest: u64,
+}
+
+impl Stamps {
+    fn new(placement: Option<Placement>) -> Stamps {
+        let (seed, shards) = placement.map_or((0, 1), |placement| (placement.seed, placement.shards as usize));
+        Stamps { hasher: NameHasher::with_seed(seed), shards: vec![Vec::new(); shards], newest: 0 }
+    }
+
+    fn add(&mut self, part: Part) -> Result<(), BadEffect> {
+        let shard = self.shards.get_mut(part.shard as usize).ok_or(BadEffect::OutOfRange)?;
+        if shard.last().is_some_and(|(end, _)| *end >= part.end) {
+            return Err(BadEffect::OutOfRange);
+        }
+        shard.push((part.end, part.sequence));
+        self.newest = self.newest.max(part.sequence);
+        Ok(())
+    }
+
+    /// The number of the batch up to which the snapshot has what is no key: that of its first part.
+    fn of_definitions(&self) -> u64 {
+        self.shards[0].first().map_or(0, |(_, sequence)| *sequence)
+    }
+
+    /// The number of the batch up to which the snapshot has a key, if it has it.
+    fn of(&self, name: &[u8]) -> u64 {
+        let key = Key::hashed_by(&self.hasher, name);
+        let shard = &self.shards[key.shard(self.shards.len())];
+        let part = shard.partition_point(|(end, _)| *end < key.hash.position());
+        shard.get(part).map_or(0, |(_, sequence)| *sequence)
+    }
+}

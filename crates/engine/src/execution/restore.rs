@@ -1,0 +1,95 @@
+//! Values that come whole, with their deadlines: out of a RESTORE, or out of another server's file. Knows which effects
+//! say so; refuses to know how such values are spelled.
+
+use crate::execution::context::{Recorder, View};
+use crate::execution::engine::{Engine, Worker};
+use formats::Value;
+use keyspace::types::{self, Restored};
+use keyspace::{Cause, DATABASES, Effect, Image, Key};
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RestoredKey {
+    /// False when all of it had expired.
+    pub key: bool,
+    /// Elements that had.
+    pub elements_expired: usize,
+}
+
+/// There is no such database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchDatabase;
+
+impl Engine {
+    /// Gives a key a value, in place of whatever it had. What is past its time at `now_ms` is left out; at zero
+    /// nothing is, for values whose history goes on and may yet give them more time.
+    pub fn restore(
+        &self,
+        worker: &mut Worker,
+        db: u64,
+        key: &[u8],
+        value: &Value,
+        deadline: Option<u64>,
+        now_ms: u64,
+    ) -> Result<RestoredKey, NoSuchDatabase> {
+        let db = usize::try_from(db).ok().filter(|db| *db < self.settings.databases().min(DATABASES));
+        let db = db.ok_or(NoSuchDatabase)?;
+        let key = Key::new(key);
+        let usage = self.usage(&mut worker.random);
+        let mut locked = self.keyspace.lock_key(key);
+        let view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.books.stats);
+        let mut keys = view.without_touching().into_recorder(self, &mut worker.batch.effects);
+        // Whether it is past its time does not matter: it goes.
+        if keys.locked().db(db, key).entry(key).is_some() {
+            keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+        }
+        let restored = record(&mut keys, key, value, deadline, now_ms);
+        let garbage = keys.finish().take_garbage();
+        self.commit(worker, None, &mut locked);
+        self.free(garbage);
+        Ok(restored)
+    }
+
+    /// After values and commands from a time that has passed were let in as if it had not: removes everything that is
+    /// past its time now, and notes what is left as used now. How many keys and fields were removed.
+    pub fn settle(&self, worker: &mut Worker) -> (u64, u64) {
+        const LONG_NS: u64 = 1 << 60;
+        self.begin(worker);
+        let removed = |worker: &Worker| {
+            let stats = &worker.books.stats;
+            (stats.expired_keys.get(), stats.expired_fields.get())
+        };
+        let before = removed(worker);
+        while self.expire_cycle(worker, 0, 1, LONG_NS) {}
+        let after = removed(worker);
+        for shard in 0..self.keyspace.shard_count() {
+            let usage = self.usage(&mut worker.random);
+            let locked = self.keyspace.lock_shard(shard);
+            for db in locked.shards().flat_map(|(_, shard)| (0..DATABASES).map(|db| shard.db(db))) {
+                db.iter(worker.now_ms).for_each(|entry| entry.touch(usage.fresh(worker.now_ms)));
+            }
+        }
+        (after.0 - before.0, after.1 - before.1)
+    }
+}
+
+/// Records a value under a name that is free. What has expired at `now_ms` is left out.
+pub(crate) fn record(
+    keys: &mut Recorder<'_>,
+    key: Key<'_>,
+    value: &Value,
+    deadline: Option<u64>,
+    now_ms: u64,
+) -> RestoredKey {
+    if deadline.is_some_and(|deadline| deadline <= now_ms) {
+        return RestoredKey::default();
+    }
+    let Some((value_type, Restored { image, elements_expired })) = types::image_of(value, now_ms, keys.thresholds())
+    else {
+        return RestoredKey::default();
+    };
+    if !image.is_empty() {
+        keys.record(&Effect::Put { key, value: Image { value_type, bytes: &image }, deadline });
+    }
+    RestoredKey { key: !image.is_empty(), elements_expired }
+}

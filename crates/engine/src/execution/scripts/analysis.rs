@@ -1,0 +1,699 @@
+//! Reads a script's source, conservatively: can it run long, and can it touch a key that it did not declare? A script
+//! of which neither can be shown to be impossible runs apart and alone, so when in doubt the answer is yes. Knows Lua's
+//! words; refuses to know what a command does, only where its keys are.
+
+use crate::execution::command::{Locks, registry};
+use std::collections::HashMap;
+
+/// What is certain about a script.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptAnalysis {
+    /// It has no loop, no function of its own, and calls only what takes little time.
+    pub is_bounded: bool,
+    /// Every key it touches is one of `KEYS`.
+    pub declares_all_keys: bool,
+}
+
+/// Functions that a brief script may call. None of them calls back, or works longer than its arguments are long.
+const BRIEF: &[(&str, &[&str])] = &[
+    ("redis", &["call", "pcall", "error_reply", "status_reply", "sha1hex", "setresp", "log"]),
+    ("tonumber", &[]),
+    ("tostring", &[]),
+    ("type", &[]),
+    ("error", &[]),
+    ("assert", &[]),
+    ("cjson", &["encode", "decode"]),
+    ("cmsgpack", &["pack", "unpack"]),
+    ("string", &["sub", "len", "lower", "upper", "byte", "char", "reverse"]),
+    ("math", &["floor", "ceil", "abs", "min", "max", "fmod", "sqrt"]),
+    ("bit", &["tobit", "bnot", "band", "bor", "bxor", "lshift", "rshift"]),
+    ("table", &["insert"]),
+];
+/// Words that make repetition possible.
+const REPEATING: &[&str] = &["while", "for", "repeat", "function"];
+/// Words behind which a parenthesis is no call.
+const KEYWORDS: &[&str] = &[
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
+    "repeat", "return", "then", "true", "until", "while",
+];
+
+impl ScriptAnalysis {
+    /// Reads a script for EVAL.
+    pub fn of(source: &[u8]) -> ScriptAnalysis {
+        let Some(tokens) = tokens(source) else { return ScriptAnalysis::default() };
+        let declares_all_keys = declares_all_keys(&tokens);
+        ScriptAnalysis { is_bounded: is_bounded(&tokens), declares_all_keys }
+    }
+
+    /// Reads a library: what is certain about each of its functions, by name. Those of a library that does more than
+    /// declare functions and register them are not there.
+    pub fn of_library(source: &[u8]) -> HashMap<&str, ScriptAnalysis> {
+        tokens(source).and_then(|tokens| library(&tokens)).unwrap_or_default()
+    }
+
+    /// The body of a function is read as a script whose `KEYS` is the function's first parameter.
+    fn of_body<'a>(parameters: &[&'a str], body: &[Token<'a>]) -> ScriptAnalysis {
+        let misleads = |name: &str| name == "KEYS" || BRIEF.iter().any(|(known, _)| *known == name);
+        if parameters.iter().any(|name| misleads(name)) || body.iter().any(|token| token.is_word("KEYS")) {
+            return ScriptAnalysis::default();
+        }
+        let keys = parameters.first().copied();
+        let as_script = |token: &Token<'a>| match token {
+            Token::Name(name) if Some(*name) == keys => Token::Name("KEYS"),
+            token => *token,
+        };
+        let body: Vec<Token<'_>> = body.iter().map(as_script).collect();
+        ScriptAnalysis { is_bounded: is_bounded(&body), declares_all_keys: declares_all_keys(&body) }
+    }
+}
+
+/// The functions that a library registers; `None` when it does anything else beside.
+fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, ScriptAnalysis>> {
+    let mut reader = LibraryReader { tokens, at: 0, declared: HashMap::new() };
+    let mut registered = HashMap::new();
+    while reader.at < tokens.len() {
+        if reader.takes(&[Token::Symbol(b";")]) {
+            continue;
+        }
+        if reader.takes(&[Token::Name("local"), Token::Name("function")]) {
+            let name = reader.name()?;
+            let analysis = reader.function()?;
+            // A name that stands for something else from here on, or for two functions.
+            if BRIEF.iter().any(|(known, _)| *known == name) || reader.declared.insert(name, analysis).is_some() {
+                return None;
+            }
+            continue;
+        }
+        let (name, analysis) = reader.registration()?;
+        registered.insert(name, analysis);
+    }
+    Some(registered)
+}
+
+/// Where reading a library has come to.
+struct LibraryReader<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    at: usize,
+    /// What is certain about functions that have names of their own.
+    declared: HashMap<&'a str, ScriptAnalysis>,
+}
+
+impl<'a> LibraryReader<'_, 'a> {
+    /// Goes on behind these tokens, if they are what comes next.
+    fn takes(&mut self, expected: &[Token<'_>]) -> bool {
+        let is_next = self.tokens[self.at..].starts_with(expected);
+        self.at += if is_next { expected.len() } else { 0 };
+        is_next
+    }
+
+    fn symbol(&mut self, symbol: &[u8]) -> Option<()> {
+        self.takes(&[Token::Symbol(symbol)]).then_some(())
+    }
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        let token = *self.tokens.get(self.at)?;
+        self.at += 1;
+        Some(token)
+    }
+
+    fn name(&mut self) -> Option<&'a str> {
+        match self.next()? {
+            Token::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        match self.next()? {
+            Token::Text(Some(text)) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    /// `redis.register_function('name', function)`, or with one table of named arguments.
+    fn registration(&mut self) -> Option<(&'a str, ScriptAnalysis)> {
+        let head = [Token::Name("redis"), Token::Symbol(b"."), Token::Name("register_function")];
+        if !self.takes(&head) {
+            return None;
+        }
+        let in_parentheses = self.takes(&[Token::Symbol(b"(")]);
+        let registered = match self.takes(&[Token::Symbol(b"{")]) {
+            true => self.named_arguments()?,
+            false if in_parentheses => {
+                let name = self.text()?;
+                self.symbol(b",")?;
+                (name, self.callback()?)
+            }
+            false => return None,
+        };
+        if in_parentheses {
+            self.symbol(b")")?;
+        }
+        Some(registered)
+    }
+
+    /// `function_name = 'name', callback = function, flags = {'no-writes'}, description = 'text' }`
+    fn named_arguments(&mut self) -> Option<(&'a str, ScriptAnalysis)> {
+        let (mut name, mut analysis) = (None, None);
+        loop {
+            if self.takes(&[Token::Symbol(b"}")]) {
+                return Some((name?, analysis?));
+            }
+            let argument = self.name()?;
+            self.symbol(b"=")?;
+            match argument {
+                "function_name" => name = Some(self.text()?),
+                "callback" => analysis = Some(self.callback()?),
+                "description" => match self.next()? {
+                    Token::Text(_) => {}
+                    _ => return None,
+                },
+                "flags" => {
+                    self.symbol(b"{")?;
+                    while !self.takes(&[Token::Symbol(b"}")]) {
+                        match self.next()? {
+                            Token::Text(_) | Token::Symbol(b"," | b";") => {}
+                            _ => return None,
+                        }
+                    }
+                }
+                _ => return None,
+            }
+            let _ = self.takes(&[Token::Symbol(b",")]) || self.takes(&[Token::Symbol(b";")]);
+        }
+    }
+
+    /// A function, or the name of one that was declared.
+    fn callback(&mut self) -> Option<ScriptAnalysis> {
+        match self.takes(&[Token::Name("function")]) {
+            true => self.function(),
+            false => {
+                let name = self.name()?;
+                self.declared.get(name).copied()
+            }
+        }
+    }
+
+    /// `(parameters) body end`
+    fn function(&mut self) -> Option<ScriptAnalysis> {
+        self.symbol(b"(")?;
+        let mut parameters = Vec::new();
+        while !self.takes(&[Token::Symbol(b")")]) {
+            match self.next()? {
+                Token::Name(name) => parameters.push(name),
+                Token::Symbol(b",") => {}
+                // `...`: keys under another name.
+                _ => return None,
+            }
+        }
+        let (start, mut depth) = (self.at, 1);
+        while depth > 0 {
+            match self.next()? {
+                Token::Name("function" | "if" | "do") => depth += 1,
+                Token::Name("end") => depth -= 1,
+                _ => {}
+            }
+        }
+        let body = &self.tokens[start..self.at - 1];
+        // What a function does that it calls is not written here.
+        let leaves = body.iter().any(|token| matches!(token, Token::Name(name) if self.declared.contains_key(name)));
+        Some(if leaves { ScriptAnalysis::default() } else { ScriptAnalysis::of_body(&parameters, body) })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Name(&'a str),
+    /// Without its quotes; `None` when it has escapes.
+    Text(Option<&'a [u8]>),
+    Number(&'a [u8]),
+    Symbol(&'a [u8]),
+}
+
+impl Token<'_> {
+    fn is(self, symbol: &[u8]) -> bool {
+        self == Token::Symbol(symbol)
+    }
+
+    fn is_word(self, word: &str) -> bool {
+        self == Token::Name(word)
+    }
+
+    fn is_keyword(self) -> bool {
+        matches!(self, Token::Name(name) if KEYWORDS.contains(&name))
+    }
+}
+
+/// Cuts a source into tokens; `None` when it is not understood.
+fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
+    let (mut tokens, mut at) = (Vec::new(), 0);
+    // The line that says what kind of script it is (`#!lua flags=…`) is none of it.
+    if source.starts_with(b"#!") {
+        at = memchr::memchr(b'\n', source)?;
+    }
+    while let Some(&byte) = source.get(at) {
+        let rest = &source[at..];
+        let len = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => 1,
+            b'-' if rest.starts_with(b"--") => comment_len(rest)?,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+                tokens.push(Token::Name(std::str::from_utf8(&rest[..len]).ok()?));
+                len
+            }
+            b'0'..=b'9' => {
+                let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'.').count();
+                tokens.push(Token::Number(&rest[..len]));
+                len
+            }
+            b'"' | b'\'' => {
+                let len = quoted_len(rest)?;
+                let inner = &rest[1..len - 1];
+                tokens.push(Token::Text((!inner.contains(&b'\\')).then_some(inner)));
+                len
+            }
+            b'[' if long_bracket(rest).is_some() => {
+                let (_, len) = long_bracket(rest)?;
+                tokens.push(Token::Text(None));
+                len
+            }
+            _ => {
+                let len = [&b"..."[..], b"..", b"==", b"~=", b"<=", b">="]
+                    .iter()
+                    .find(|symbol| rest.starts_with(symbol))
+                    .map_or(1, |symbol| symbol.len());
+                tokens.push(Token::Symbol(&rest[..len]));
+                len
+            }
+        };
+        at += len;
+    }
+    Some(tokens)
+}
+
+/// The length of a comment, its dashes included.
+fn comment_len(rest: &[u8]) -> Option<usize> {
+    let behind = &rest[2..];
+    let level = behind.iter().skip(1).take_while(|byte| **byte == b'=').count();
+    let is_long = behind.first() == Some(&b'[') && behind.get(1 + level) == Some(&b'[');
+    match is_long {
+        true => long_bracket(behind).map(|(_, len)| 2 + len),
+        false => Some(memchr::memchr(b'\n', rest).unwrap_or(rest.len())),
+    }
+}
+
+/// `[[…]]`, `[=[…]=]` and so on: where its text begins, and its whole length.
+fn long_bracket(rest: &[u8]) -> Option<(usize, usize)> {
+    let level = rest.get(1..)?.iter().take_while(|byte| **byte == b'=').count();
+    if rest.first() != Some(&b'[') || rest.get(1 + level) != Some(&b'[') {
+        return None;
+    }
+    let close = [&b"]"[..], &b"=".repeat(level), b"]"].concat();
+    let start = level + 2;
+    let end = memchr::memmem::find(&rest[start..], &close)?;
+    Some((start, start + end + close.len()))
+}
+
+fn quoted_len(rest: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match rest.get(at)? {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            byte if *byte == rest[0] => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// True when nothing in the script can run long.
+fn is_bounded(tokens: &[Token<'_>]) -> bool {
+    let token = |at: usize| tokens.get(at).copied().unwrap_or(Token::Symbol(b""));
+    for (at, current) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).map(token);
+        match current {
+            Token::Name(name) if REPEATING.contains(name) => return false,
+            // A known table or function appears only to be called, so that no other name can stand for it.
+            Token::Name(name) if before.is_none_or(|before| !before.is(b".") && !before.is(b":")) => {
+                let Some((_, members)) = BRIEF.iter().find(|(known, _)| known == name) else { continue };
+                let called = match members {
+                    [] => token(at + 1).is(b"("),
+                    members => {
+                        let member = matches!(token(at + 2), Token::Name(member) if members.contains(&member));
+                        token(at + 1).is(b".") && member && token(at + 3).is(b"(")
+                    }
+                };
+                if !called {
+                    return false;
+                }
+            }
+            Token::Symbol(b"(") => {
+                let is_call = match before {
+                    Some(Token::Name(_)) => !token(at - 1).is_keyword(),
+                    Some(before) => before.is(b")") || before.is(b"]") || matches!(before, Token::Text(_)),
+                    None => false,
+                };
+                if is_call && !is_known_call(tokens, at) {
+                    return false;
+                }
+            }
+            // `f"text"` and `f{…}` are calls too.
+            Token::Text(_) | Token::Symbol(b"{") => {
+                let called = match before {
+                    Some(Token::Name(_)) => !token(at - 1).is_keyword(),
+                    Some(before) => before.is(b")") || before.is(b"]"),
+                    None => false,
+                };
+                if called {
+                    return false;
+                }
+            }
+            // Methods: of a string, or of something that cannot be known.
+            Token::Symbol(b":") => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// True when what stands before the parenthesis at `at` is a function of [`BRIEF`].
+fn is_known_call(tokens: &[Token<'_>], at: usize) -> bool {
+    let name = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
+        Some(Token::Name(name)) => Some(*name),
+        _ => None,
+    };
+    let dotted = at >= 2 && tokens[at - 2].is(b".");
+    let (root_at, member) = match dotted {
+        true => (at.checked_sub(3), name(at.checked_sub(1))),
+        false => (at.checked_sub(1), None),
+    };
+    let is_root = root_at.is_some_and(|root| root == 0 || !tokens[root - 1].is(b".") && !tokens[root - 1].is(b":"));
+    let Some((_, members)) = BRIEF.iter().find(|(known, _)| Some(*known) == name(root_at)) else { return false };
+    is_root && member.map_or(members.is_empty(), |member| members.contains(&member))
+}
+
+/// True when every key that the script can touch is an element of `KEYS`.
+fn declares_all_keys(tokens: &[Token<'_>]) -> bool {
+    let token = |at: usize| tokens.get(at).copied().unwrap_or(Token::Symbol(b""));
+    let aliases = key_aliases(tokens);
+    for (at, current) in tokens.iter().enumerate() {
+        match current {
+            Token::Name("KEYS") => {
+                let counted = at > 0 && token(at - 1).is(b"#");
+                if !counted && (!is_key(tokens, at, &[]) || token(at + 4).is(b"=")) {
+                    return false;
+                }
+            }
+            Token::Name("redis") => {
+                let Token::Name(member) = token(at + 2) else { return false };
+                if !token(at + 1).is(b".") || !token(at + 3).is(b"(") {
+                    return false;
+                }
+                let touches = matches!(member, "call" | "pcall");
+                if touches && !call_declares_its_keys(tokens, at + 4, &aliases) {
+                    return false;
+                }
+            }
+            // Ways around what is written.
+            Token::Name(
+                "_G" | "loadstring" | "load" | "setfenv" | "getfenv" | "rawset" | "setmetatable" | "server",
+            ) => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// True when `KEYS[n]`, or a name that stands for it, is at `at`.
+fn is_key(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool {
+    match tokens.get(at..) {
+        Some([Token::Name("KEYS"), open, Token::Number(_), close, ..]) => open.is(b"[") && close.is(b"]"),
+        Some([Token::Name(name), ..]) => aliases.contains(name),
+        _ => false,
+    }
+}
+
+/// Names that are given a value once, by `local name = KEYS[n]`, and keep it.
+fn key_aliases<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
+    let mut aliases = Vec::new();
+    for at in 0..tokens.len() {
+        let [local, Token::Name(name), equals] = tokens[at..].iter().take(3).copied().collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let ends = tokens
+            .get(at + 7)
+            .is_none_or(|next| matches!(next, Token::Name(word) if !matches!(*word, "and" | "or")) || next.is(b";"));
+        if !local.is_word("local") || !equals.is(b"=") || !is_key(tokens, at + 3, &[]) || !ends {
+            continue;
+        }
+        // Declared or assigned anywhere else, or a parameter: it may stand for something else.
+        let uses: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].is_word(name)).collect();
+        let is_only_read = uses.iter().filter(|use_at| **use_at != at + 1).all(|use_at| {
+            let before = use_at.checked_sub(1).map(|at| tokens[at]);
+            let after = tokens.get(use_at + 1).copied();
+            let declared = before.is_some_and(|before| before.is_word("local") || before.is_word("for"));
+            let assigned = after.is_some_and(|after| after.is(b"="));
+            !declared && !assigned
+        });
+        let in_lists = tokens.iter().any(|token| token.is_word("function") || token.is_word("for"));
+        if is_only_read && !in_lists && !is_in_assignment_list(tokens, name) {
+            aliases.push(name);
+        }
+    }
+    aliases
+}
+
+/// True when a name is one of several that are declared or assigned together (`local a, name = …`).
+fn is_in_assignment_list(tokens: &[Token<'_>], name: &str) -> bool {
+    (0..tokens.len()).filter(|at| tokens[*at].is_word(name)).any(|at| {
+        // Forward over `, name` to a `=`.
+        let mut next = at + 1;
+        while tokens.get(next).is_some_and(|token| token.is(b","))
+            && matches!(tokens.get(next + 1), Some(Token::Name(_)))
+        {
+            next += 2;
+        }
+        next > at + 1 && tokens.get(next).is_some_and(|token| token.is(b"="))
+            || at > 0 && tokens[at - 1].is(b",") && tokens.get(at + 1).is_some_and(|token| token.is(b"="))
+    })
+}
+
+/// True when the call whose arguments begin at `at` names a known command and has `KEYS[n]` wherever that has keys.
+fn call_declares_its_keys(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool {
+    let Some(starts) = arguments(tokens, at) else { return false };
+    let Some(Token::Text(Some(name))) = starts.first().and_then(|first| tokens.get(*first)) else { return false };
+    let is_alone = tokens.get(starts[0] + 1).is_some_and(|next| next.is(b",") || next.is(b")"));
+    let Some(row) = registry().find(name) else { return false };
+    if !is_alone || !row.subcommands.is_empty() {
+        return false;
+    }
+    let count = starts.len();
+    let found = match row.command.keys.locks {
+        Locks::None => return true,
+        Locks::Key(_) | Locks::Keys => row.command.keys.find_in_any(count),
+        Locks::Everything | Locks::Walk | Locks::Declared => return false,
+    };
+    let Some(found) = found else { return false };
+    found.ranges.iter().flat_map(|range| range.positions()).all(|position| {
+        let start = starts[position];
+        let len = if tokens[start].is_word("KEYS") { 4 } else { 1 };
+        let ends = tokens.get(start + len).is_some_and(|next| next.is(b",") || next.is(b")"));
+        is_key(tokens, start, aliases) && ends
+    }) && !tokens[starts[count - 1]..].first().is_some_and(|token| token.is(b"..."))
+        && !starts.iter().any(|start| tokens[*start].is_word("unpack"))
+}
+
+/// Where each argument of a call begins; `None` when the call has no end.
+fn arguments(tokens: &[Token<'_>], at: usize) -> Option<Vec<usize>> {
+    let (mut starts, mut depth, mut next) = (vec![at], 0usize, at);
+    loop {
+        match tokens.get(next)? {
+            Token::Symbol(b"(" | b"[" | b"{") => depth += 1,
+            Token::Symbol(b")") if depth == 0 => return Some(starts),
+            Token::Symbol(b")" | b"]" | b"}") => depth = depth.checked_sub(1)?,
+            Token::Symbol(b",") if depth == 0 => starts.push(next + 1),
+            _ => {}
+        }
+        next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(source: &str) -> (bool, bool) {
+        let ScriptAnalysis { is_bounded, declares_all_keys } = ScriptAnalysis::of(source.as_bytes());
+        (is_bounded, declares_all_keys)
+    }
+
+    #[test]
+    fn a_compare_and_swap_is_brief_and_keeps_to_its_keys() {
+        let source = "-- compare_and_swap.lua
+            local current = redis.call('HGET', KEYS[1], ARGV[1])
+            if current == ARGV[2] then
+                redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+                return 1
+            else
+                return 0
+            end";
+        assert_eq!(reading(source), (true, true));
+    }
+
+    #[test]
+    fn names_for_keys_are_followed() {
+        assert_eq!(reading("local k = KEYS[1] return redis.call('get', k)"), (true, true));
+        assert_eq!(reading("local k = KEYS[1]; redis.call('mset', k, 1, KEYS[2], 2)"), (true, true));
+        for source in [
+            "local k = KEYS[1] .. 'x' return redis.call('get', k)",
+            "local k = KEYS[1] k = 'x' return redis.call('get', k)",
+            "local k = KEYS[1] local k = 'x' return redis.call('get', k)",
+            "local k = KEYS[1] local a, k = 1, 'x' return redis.call('get', k)",
+            "local k = KEYS[1] k, a = 'x', 1 return redis.call('get', k)",
+            "local k = KEYS[1] or 'x' return redis.call('get', k)",
+            "local k = KEYS[1] for i, k in pairs(ARGV) do redis.call('get', k) end",
+            "local k = KEYS[1] local f = function(k) redis.call('get', k) end f('x')",
+        ] {
+            assert!(!ScriptAnalysis::of(source.as_bytes()).declares_all_keys, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_may_touch_other_keys() {
+        for source in [
+            "return redis.call('get', 'x')",
+            "return redis.call('get', KEYS[1] .. 'x')",
+            "return redis.call('get', ARGV[1])",
+            "return redis.call(ARGV[1], KEYS[1])",
+            "return redis.call('get' .. '', KEYS[1])",
+            "return redis.call('mget', KEYS[1], 'x')",
+            "return redis.call('mget', unpack(KEYS))",
+            "return redis.call('keys', '*')",
+            "return redis.call('flushall')",
+            "return redis.call('nosuch', KEYS[1])",
+            "return redis.call('rename', KEYS[1], 'x')",
+            "return redis.call('object', 'encoding', KEYS[1])",
+            "return redis.call('eval', 'x', 0)",
+            "KEYS[1] = 'x' return redis.call('get', KEYS[1])",
+            "KEYS = {'x'} return redis.call('get', KEYS[1])",
+            "local r = redis return r.call('get', 'x')",
+            "local f = redis.call return f('get', 'x')",
+            "return redis['call']('get', 'x')",
+            "return pcall(redis.call, 'get', 'x')",
+            "loadstring('return 1')() return redis.call('get', KEYS[1])",
+            "table.insert(KEYS, 'x') return redis.call('get', KEYS[1])",
+            "local t = {KEYS} t[1][1] = 'x' return redis.call('get', KEYS[1])",
+        ] {
+            assert!(!ScriptAnalysis::of(source.as_bytes()).declares_all_keys, "{source}");
+        }
+        for source in [
+            "return redis.call('get', KEYS[1])",
+            "return redis.call('mget', KEYS[1], KEYS[2])",
+            "return redis.call(\"SET\", KEYS[1], ARGV[1], 'EX', ARGV[2])",
+            "for i = 1, 10 do redis.call('incr', KEYS[1]) end return #KEYS",
+            "return {redis.call('get', KEYS[1]), redis.pcall('del', KEYS[2])}",
+            "return redis.call('ping')",
+        ] {
+            assert!(ScriptAnalysis::of(source.as_bytes()).declares_all_keys, "{source}");
+        }
+    }
+
+    #[test]
+    fn functions_of_a_library_are_read_one_by_one() {
+        let analyses = ScriptAnalysis::of_library(
+            b"#!lua name=mine
+            local function claim(keys, args)
+                if redis.call('HGET', keys[1], 'state') == args[1] then return redis.call('HSET', keys[1], 'state', args[2]) end
+                return 0
+            end
+            local function sweep(keys, args)
+                for i = 1, 10 do redis.call('DEL', 'job:' .. i) end
+            end;
+            redis.register_function('claim', claim)
+            redis.register_function{function_name = 'sweep', callback = sweep, flags = {'allow-oom', \"no-cluster\"}, description = 'x'}
+            redis.register_function({callback = function(k) return redis.call('GET', k[1]) end, function_name = 'get'})
+            redis.register_function('other', function(k, a) return redis.call('GET', a[1]) end)
+            redis.register_function('both', function(k) return claim(k, {}) end)
+            redis.register_function('hidden', function(k) return sweep() end)",
+        );
+        let certain = |is_bounded, declares_all_keys| Some(ScriptAnalysis { is_bounded, declares_all_keys });
+        for (name, expected) in [
+            ("claim", certain(true, true)),
+            ("sweep", certain(false, false)),
+            ("get", certain(true, true)),
+            ("other", certain(true, false)),
+            ("both", certain(false, false)),
+            ("hidden", certain(false, false)),
+            ("nothing", None),
+        ] {
+            assert_eq!(analyses.get(name).copied(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_library_that_does_more_than_register_is_not_understood() {
+        for source in [
+            "local t = {} redis.register_function('f', function(keys) return 1 end)",
+            "redis.register_function('f', g)",
+            "redis.register_function('f' .. 'g', function(keys) return 1 end)",
+            "redis.register_function('f', function(keys) return 1 end)()",
+            "local function redis(keys) end redis.register_function('f', redis)",
+            "local function f(keys) end local function f(keys) end redis.register_function('f', f)",
+            "local function f(...) return redis.call('get', KEYS[1]) end redis.register_function('f', f)",
+            "if true then redis.register_function('f', function(keys) return 1 end) end",
+            "redis.register_function('f', function(keys) return 1",
+        ] {
+            assert_eq!(ScriptAnalysis::of_library(source.as_bytes()), HashMap::new(), "{source}");
+        }
+        for source in [
+            "redis.register_function('f', function(KEYS) return redis.call('get', KEYS[1]) end)",
+            "redis.register_function('f', function(redis) return redis.call('get', KEYS[1]) end)",
+            "redis.register_function('f', function(a, keys) return redis.call('get', KEYS[1]) end)",
+        ] {
+            assert_eq!(
+                ScriptAnalysis::of_library(source.as_bytes()).get("f"),
+                Some(&ScriptAnalysis::default()),
+                "{source}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_may_run_long() {
+        for source in [
+            "while true do end",
+            "for i = 1, 1e9 do end",
+            "repeat until false",
+            "local function f() return f() end return f()",
+            "local s = string.rep('a', 1e9)",
+            "return ('a'):rep(1e9)",
+            "local f = string.rep return f('a', 1e9)",
+            "return string.find(ARGV[1], ARGV[2])",
+            "return ARGV[1]:find(ARGV[2])",
+            "return select('#', 1)",
+            "local t = string return t.rep('a', 10)",
+            "tostring = string.rep return tostring('a', 10)",
+            "local tostring = string.rep return tostring('a', 10)",
+            "return unpack(ARGV)",
+            "return (string.rep)('a', 10)",
+            "return dofile'x'",
+            "return x{1}",
+            "return \"",
+            "--[[ no end",
+        ] {
+            assert!(!ScriptAnalysis::of(source.as_bytes()).is_bounded, "{source}");
+        }
+        for source in [
+            "return 1",
+            "return {1, 2, {ok = 'x'}}",
+            "if tonumber(ARGV[1]) > (1 + 2) then return redis.status_reply('for while') end -- while",
+            "local x = redis.call('get', KEYS[1]) or (false) return x",
+            "return cjson.encode({a = 1})",
+            "#!lua flags=no-writes\nreturn [[while]] .. [=[ for ]=]",
+        ] {
+            assert!(ScriptAnalysis::of(source.as_bytes()).is_bounded, "{source}");
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! Commands that wait until a key is what they want: which client is queued for which key, and how it is served. Knows
+//! queues, conditions and outcomes; refuses to know what a command takes and how time passes.
+//!
+//! A handler that finds nothing writes the reply of a timeout and asks to wait ([`Client::wait`]). While the locks under
+//! which it has looked are still held, its client is queued for its keys (`keyspace::interest::waiters`), so that no value can slip in
+//! between. Inside a transaction or a script nothing waits: the reply stands.
+//!
+//! Whatever changes a key that a client waits for notes it ([`note_ready`]). The commit of that command, transaction or
+//! script serves the waiters, with its locks still held: *readers* first, which take nothing and are all served, then
+//! *takers*, first come, first served, as long as their conditions hold. Each one's command is run on its behalf, as its
+//! own batch of the journal, and what it replies is put where its connection finds it.
+//!
+//! A command that is served is offered the key that has changed, and keys that it did not wait for (the destination of a
+//! move). To its handler all other keys are absent: they may lie in shards that are not locked here, and had one of them
+//! become what it wants, the commit that made it so would have served it. When the shard of a key that it did not wait
+//! for is held by another thread, the waiter is served right after the locks are released ([`Engine::serve_deferred`]).
+//!
+//! Of those who end a wait (a commit that serves it, the timeout, CLIENT UNBLOCK, CLIENT KILL, the end of the connection)
+//! exactly one wins: see `WaitState`. Places in queues of other shards are left behind by a client that is served, and
+//! given up by its own connection.
+
+use super::{Blocked, Event};
+use crate::clients::ClientHandle;
+use crate::clients::ticket::Ticket;
+use crate::execution::client::Client;
+use crate::execution::command::CommandRow;
+use crate::execution::engine::{Engine, Worker};
+use crate::execution::notifications::PendingNotifications;
+use keyspace::db::Db;
+use keyspace::interest::waiters::Waiting;
+use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
+use locks::{Mutex, rank};
+use resp::{OwnedRequest, Protocol, Reply, Request};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// What is known of all clients that wait for keys.
+#[derive(Default)]
+pub(crate) struct KeyWaiters {
+    /// How many are queued, even if they have stopped waiting.
+    count: AtomicUsize,
+    last_number: AtomicU64,
+    /// How many keys they wait for.
+    keys: AtomicUsize,
+    /// Those that could not leave their queues yet.
+    left: Mutex<Vec<Arc<Waiter>>, { rank::LEFT_WAITERS }>,
+    /// Keys whose waiters could not be served under the locks that there were.
+    deferred: Mutex<Vec<(usize, Box<[u8]>)>, { rank::DEFERRED_KEYS }>,
+    deferred_count: AtomicUsize,
+}
+
+impl KeyWaiters {
+    /// True when a client waits for a key. Exact for whoever holds the lock of that key's shard: one that is queued for it
+    /// was counted before that lock was released, and is until it has left every queue.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Relaxed) > 0
+    }
+
+    /// How many keys clients wait for.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.load(Relaxed)
+    }
+
+    fn enqueue(&self, locked: &mut Locked<'_>, key: Key<'_>, waiter: &Arc<Waiter>) {
+        let queues = locked.awaited_mut(key);
+        let before = queues.len();
+        let is_new = queues.enqueue(waiter.db, key.name, waiter.number, waiter.clone());
+        waiter.places.fetch_add(usize::from(is_new), Relaxed);
+        self.keys.fetch_add(queues.len() - before, Relaxed);
+    }
+
+    /// Takes a client out of a key's queue, if it is there.
+    fn leave(&self, locked: &mut Locked<'_>, key: Key<'_>, waiter: &Waiter) {
+        let queues = locked.awaited_mut(key);
+        let before = queues.len();
+        let was_queued = queues.leave(waiter.db, key.name, waiter.number);
+        waiter.places.fetch_sub(usize::from(was_queued), Relaxed);
+        self.keys.fetch_sub(before - queues.len(), Relaxed);
+    }
+
+    /// The waiters of a key will be served once the locks that are held now are released.
+    fn defer(&self, db: usize, key: Key<'_>) {
+        let mut deferred = self.deferred.lock();
+        deferred.push((db, key.name.into()));
+        self.deferred_count.store(deferred.len(), Relaxed);
+    }
+
+    fn take_deferred(&self) -> Vec<(usize, Box<[u8]>)> {
+        let mut deferred = self.deferred.lock();
+        self.deferred_count.store(0, Relaxed);
+        std::mem::take(&mut deferred)
+    }
+}
+
+/// A client that waits for keys, with all that is needed to run its command on its behalf.
+pub(crate) struct Waiter {
+    /// Its place in every queue: who came later has a higher one.
+    number: u64,
+    handle: Arc<ClientHandle>,
+    command: &'static CommandRow,
+    request: OwnedRequest,
+    db: usize,
+    protocol: Protocol,
+    no_touch: bool,
+    output_bytes_max: usize,
+    keys: WaitKeys,
+    condition: Condition,
+    role: WaitRole,
+    /// The reply of a timeout.
+    nothing: Vec<u8>,
+    /// In how many queues it is.
+    places: AtomicUsize,
+    ticket: Ticket,
+}
+
+impl Waiter {
+    /// The keys that it waits for.
+    fn awaited_keys(&self) -> impl Iterator<Item = Key<'_>> {
+        self.keys.of(self.command, self.request.as_request())
+    }
+
+    /// The keys of its command that it does not wait for: it may touch them whenever it is served.
+    fn other_keys(&self) -> impl Iterator<Item = Key<'_>> {
+        let request = self.request.as_request();
+        let positions = self.command.key_positions(request);
+        positions.filter(|at| !self.keys.has(*at)).map(move |at| Key::new(request.arg(at)))
+    }
+}
+
+/// True for a value of a key, or `None` where there is none, that may have something for a command. It captures what was
+/// asked for, such as the last entry that is known.
+pub(crate) type Condition = Box<dyn Fn(Option<&Value<'_>>) -> bool + Send + Sync>;
+
+/// What a handler asks for that has found nothing.
+pub(crate) struct Wait {
+    /// Unix milliseconds; `None` = for ever.
+    pub(crate) until_ms: Option<u64>,
+    pub(crate) keys: WaitKeys,
+    pub(crate) condition: Condition,
+    pub(crate) role: WaitRole,
+}
+
+/// Which keys of its command a client waits for.
+pub(crate) enum WaitKeys {
+    All,
+    /// Those at these positions of the request. The others are touched when it is served.
+    #[cfg_attr(
+        not(test),
+        allow(dead_code, reason = "for commands that move from a key they wait for to one they do not")
+    )]
+    At(SmallVec<[usize; 2]>),
+}
+
+impl WaitKeys {
+    fn has(&self, position: usize) -> bool {
+        match self {
+            WaitKeys::All => true,
+            WaitKeys::At(positions) => positions.contains(&position),
+        }
+    }
+
+    fn of<'a>(&'a self, command: &'static CommandRow, request: Request<'a>) -> impl Iterator<Item = Key<'a>> {
+        command.key_positions(request).filter(|at| self.has(*at)).map(move |at| Key::new(request.arg(at)))
+    }
+}
+
+/// What a command does with what it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitRole {
+    /// It takes: first come, first served.
+    Taker,
+    /// It takes nothing: all are served, before the takers.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for commands that follow a value without changing it"))]
+    Reader,
+}
+
+/// How a client is about waiting.
+#[derive(Default)]
+pub(crate) enum WaitPhase {
+    #[default]
+    Idle,
+    /// Its command has found nothing and asks to wait.
+    Requested(Wait),
+    /// It is queued.
+    Queued(Arc<Waiter>),
+    /// Its command is run because a key has become what it wants.
+    Serving(Arc<Offer>),
+}
+
+/// The keys that a command which is served may touch.
+pub(crate) struct Offer(SmallVec<[Box<[u8]>; 2]>);
+
+impl Offer {
+    /// True when the command may touch the key.
+    pub(crate) fn has(&self, key: Key<'_>) -> bool {
+        self.0.iter().any(|name| **name == *key.name)
+    }
+}
+
+impl Client {
+    /// Asks to wait until one of the command's keys has something for it. What has been replied is the reply of a timeout,
+    /// and of a command that cannot wait.
+    pub(crate) fn wait(&mut self, wait: Wait) {
+        self.wait_phase = WaitPhase::Requested(wait);
+    }
+
+    /// The keys that its command may touch, if it is served.
+    #[inline]
+    pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
+        match &self.wait_phase {
+            WaitPhase::Serving(offer) => Some(offer.clone()),
+            WaitPhase::Idle | WaitPhase::Requested(_) | WaitPhase::Queued(_) => None,
+        }
+    }
+}
+
+/// Notes which keys an effect has just changed, as far as clients wait for them.
+#[inline(never)]
+pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
+    let all_of = |db: usize| {
+        for (_, shard) in locked.shards() {
+            shard.awaited.names(db).for_each(|name| pending.ready(db, name));
+        }
+    };
+    match effect.touches(db) {
+        Touches::Keys(touches) => {
+            for Touch { db, key, fate } in touches {
+                match fate {
+                    Fate::Gains { .. } | Fate::Loses(_) | Fate::Gone(_) => {
+                        if locked.shard(key).awaited.has(db, key.name) {
+                            pending.ready(db, key.name);
+                        }
+                    }
+                    Fate::Deadline | Fate::Read => {}
+                }
+            }
+        }
+        Touches::Emptied(dbs) => dbs.for_each(all_of),
+        Touches::Swapped(a, b) => [a, b].into_iter().for_each(all_of),
+        Touches::Definition => {}
+    }
+}
+
+impl Engine {
+    /// Lets a client wait if its command, which has just run, asks for it. What was replied is the reply of a timeout.
+    /// IMPORTANT: under the locks under which it has found nothing.
+    pub(crate) fn begin_wait(
+        &self,
+        client: &mut Client,
+        command: &'static CommandRow,
+        request: Request<'_>,
+        out: &mut Vec<u8>,
+        reply_at: usize,
+        locked: &mut Locked<'_>,
+    ) -> Option<Blocked> {
+        let WaitPhase::Requested(wait) = std::mem::take(&mut client.wait_phase) else { return None };
+        let until_ms = wait.until_ms;
+        let waiter = Arc::new(Waiter {
+            // Taken under the locks: in every queue, who came later has a higher one.
+            number: self.waiters.last_number.fetch_add(1, Relaxed) + 1,
+            handle: client.handle.clone(),
+            command,
+            request: request.iter().collect(),
+            db: client.db,
+            protocol: client.protocol,
+            no_touch: client.no_touch,
+            output_bytes_max: client.output_bytes_max,
+            keys: wait.keys,
+            condition: wait.condition,
+            role: wait.role,
+            nothing: out.split_off(reply_at),
+            places: AtomicUsize::new(0),
+            ticket: Ticket::default(),
+        });
+        for key in waiter.awaited_keys() {
+            self.waiters.enqueue(locked, key, &waiter);
+        }
+        self.waiters.count.fetch_add(1, Relaxed);
+        client.handle.wait_state.begin(waiter.number);
+        client.wait_phase = WaitPhase::Queued(waiter);
+        Some(Blocked { until_ms, event: Event::Value, silent: false })
+    }
+
+    /// Serves the waiters of keys that have changed, the keys in the order in which they did. Part of a commit.
+    #[inline]
+    pub(crate) fn serve_ready(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
+        if worker.batch.notifications.has_ready() {
+            self.serve_all(worker, locked);
+        }
+    }
+
+    #[inline(never)]
+    fn serve_all(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
+        let began_ns = self.clock.monotonic_ns();
+        worker.batch.is_serving = true;
+        loop {
+            // Serving one may change another key.
+            let ready = worker.batch.notifications.take_ready();
+            if ready.is_empty() {
+                break;
+            }
+            for (db, name) in ready {
+                let key = Key::new(&name);
+                match locked.holds(key) {
+                    true => self.serve_key(worker, locked, db, key),
+                    // A waiter that was served has changed a key that it did not wait for.
+                    false => self.waiters.defer(db, key),
+                }
+            }
+        }
+        worker.batch.is_serving = false;
+        // It is not the time of the command that has changed the keys.
+        worker.last_ns += self.clock.monotonic_ns().saturating_sub(began_ns);
+    }
+
+    /// Serves the waiters of a key as long as their conditions hold, readers first.
+    fn serve_key(&self, worker: &mut Worker, locked: &mut Locked<'_>, db: usize, key: Key<'_>) {
+        for role in [WaitRole::Reader, WaitRole::Taker] {
+            let mut passed_over = 0;
+            while let Some(waiter) = next_in_queue(locked, db, key, role, passed_over, worker.now_ms) {
+                if waiter.handle.claim(waiter.number) {
+                    let served = self.serve(worker, locked, &waiter, key);
+                    if served != Served::Yes {
+                        waiter.handle.wait_state.give_back(waiter.number);
+                        // Its time may be up meanwhile.
+                        waiter.handle.wake();
+                    }
+                    match served {
+                        Served::Yes => {}
+                        Served::NothingForIt => {
+                            passed_over = waiter.number;
+                            continue;
+                        }
+                        // Those behind it wait for their turn.
+                        Served::Later => return self.waiters.defer(db, key),
+                    }
+                }
+                self.waiters.leave(locked, key, &waiter);
+            }
+        }
+    }
+
+    /// Runs a client's command on its behalf, now that a key may have something for it.
+    fn serve(&self, worker: &mut Worker, locked: &mut Locked<'_>, waiter: &Waiter, key: Key<'_>) -> Served {
+        let began_ns = self.clock.monotonic_ns();
+        let keys: SmallVec<[Key<'_>; 2]> = [key].into_iter().chain(waiter.other_keys()).collect();
+        let Some(mut lent) = locked.lend_or_try(&self.keyspace, &keys) else { return Served::Later };
+        let mut client = Client::new(waiter.handle.clone(), true);
+        client.db = waiter.db;
+        client.protocol = waiter.protocol;
+        client.no_touch = waiter.no_touch;
+        client.wait_phase = WaitPhase::Serving(Arc::new(Offer(keys.iter().map(|key| key.name.into()).collect())));
+        let mut out = Vec::new();
+        let reply = Reply::new(&mut out, waiter.protocol).limited(waiter.output_bytes_max);
+        let request = waiter.request.as_request();
+        let result = self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, false);
+        drop(lent);
+        if matches!(client.wait_phase, WaitPhase::Requested(_)) {
+            return Served::NothingForIt;
+        }
+        let stats = &worker.books.stats;
+        let counters = &stats.commands[waiter.command.index];
+        // It was counted as a call when it began to wait.
+        counters.ns.add(self.clock.monotonic_ns().saturating_sub(began_ns));
+        if let Err(error) = result {
+            let text = error.to_string();
+            counters.failed.add(1);
+            stats.count_error(&text);
+            out.clear();
+            Reply::new(&mut out, waiter.protocol).error(&text);
+        }
+        waiter.handle.note_active(worker.last_ns);
+        waiter.ticket.put(out, client.depends_on, client.last_batch);
+        waiter.handle.wake();
+        Served::Yes
+    }
+
+    /// True when waiters have to be served by whoever holds no locks.
+    #[inline]
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.waiters.deferred_count.load(Relaxed) > 0
+    }
+
+    /// Serves waiters that could not be served under the locks that there were. The caller holds no locks.
+    #[cold]
+    pub(crate) fn serve_deferred(&self, worker: &mut Worker) {
+        for (db, name) in self.waiters.take_deferred() {
+            let key = Key::new(&name);
+            let mut shards: SmallVec<[usize; 16]> = SmallVec::from_slice(&[self.keyspace.shard_of_key(key)]);
+            if let Some(locked) = self.keyspace.lock_key_unless_busy(key) {
+                let first = next_in_queue(&locked, db, key, WaitRole::Taker, 0, worker.now_ms);
+                let others = first.iter().flat_map(|waiter| waiter.other_keys());
+                shards.extend(others.map(|key| self.keyspace.shard_of_key(key)));
+            }
+            // A long script may hold the locks: then it is tried again later.
+            let Some(mut locked) = self.keyspace.lock_shards_unless_busy(shards) else {
+                self.waiters.defer(db, key);
+                continue;
+            };
+            worker.batch.notifications.ready(db, &name);
+            self.serve_all(worker, &mut locked);
+        }
+    }
+
+    /// The reply to a client that is queued: what it was served with, or that of a timeout.
+    pub(crate) fn value_outcome(&self, client: &mut Client, time_is_up: bool) -> Option<Vec<u8>> {
+        let WaitPhase::Queued(waiter) = &client.wait_phase else { panic!("a client that waits for a value is queued") };
+        let waiter = waiter.clone();
+        match client.take_outcome(&waiter.ticket) {
+            // A commit that has claimed it is about to write the reply, and wakes the client then.
+            None => (time_is_up && client.handle.wait_state.end()).then(|| waiter.nothing.clone()),
+            reply => reply,
+        }
+    }
+
+    /// A client waits no longer: it has its reply, or its connection ends.
+    pub fn stop_waiting(&self, client: &mut Client) {
+        client.handle.wait_state.end();
+        if let WaitPhase::Queued(waiter) = std::mem::take(&mut client.wait_phase) {
+            self.leave_queues(&waiter);
+        }
+    }
+
+    /// Takes clients out of their queues that could not leave while a script held the locks.
+    pub(crate) fn leave_left_queues(&self) {
+        let left = std::mem::take(&mut *self.waiters.left.lock());
+        left.iter().for_each(|waiter| self.leave_queues(waiter));
+    }
+
+    /// Takes a client out of its queues; later, when that would take long. Never block on a shard lock here: a long script
+    /// may hold it, and the client that could SCRIPT KILL it may be on this thread.
+    fn leave_queues(&self, waiter: &Arc<Waiter>) {
+        for key in waiter.awaited_keys() {
+            if waiter.places.load(Relaxed) == 0 {
+                break;
+            }
+            let Some(mut locked) = self.keyspace.lock_key_unless_busy(key) else {
+                return self.waiters.left.lock().push(waiter.clone());
+            };
+            self.waiters.leave(&mut locked, key, waiter);
+        }
+        // IMPORTANT: not before. A command that finds no waiter counted serves none.
+        self.waiters.count.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What became of a waiter whose condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    Yes,
+    /// Its command has looked closer than its condition.
+    NothingForIt,
+    /// A shard that it needs is held by another thread.
+    Later,
+}
+
+/// The first in a key's queue of that role, behind the one of that number, whose condition holds.
+fn next_in_queue(
+    locked: &Locked<'_>,
+    db: usize,
+    key: Key<'_>,
+    role: WaitRole,
+    behind: u64,
+    now_ms: u64,
+) -> Option<Arc<Waiter>> {
+    let within = locked.db(db, key);
+    let entry = within.entry(key).filter(|entry| !Db::is_overdue(entry, now_ms));
+    let value = entry.map(|entry| within.value(entry, now_ms));
+    let queue = locked.shard(key).awaited.after(db, key.name, behind);
+    let waiter = |waiting: &Waiting| waiting.clone().downcast::<Waiter>().ok();
+    queue.filter_map(waiter).find(|waiter| waiter.role == role && (waiter.condition)(value.as_ref()))
+}

@@ -1,0 +1,6 @@
+//! What the server tells of itself: counters, latencies, slow commands, MONITOR. Refuses to know how commands run.
+
+pub mod latency;
+pub mod monitor;
+pub mod slowlog;
+pub mod stats;

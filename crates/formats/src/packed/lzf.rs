@@ -1,0 +1,170 @@
+//! LZF, the compression inside RDB strings. Knows nothing of RDB.
+//!
+//! Written by hand because a decoder for hostile bytes should be short enough to check by eye, and allocate what it was
+//! told to and no more. A stream is a row of runs: a byte below 32 says how many literal bytes follow (less one);
+//! any other byte holds three bits of length and the high five bits of how far back to copy from.
+
+/// The furthest a copy can reach back, and the longest it can be.
+const DISTANCE_MAX: usize = 1 << 13;
+const COPY_MAX: usize = 7 + 255 + 2;
+/// Copies of three bytes and more pay for themselves.
+const COPY_MIN: usize = 3;
+const LITERALS_MAX: usize = 32;
+
+/// What three bytes of input can become at most: nothing that claims to be larger needs to be tried.
+pub(crate) const EXPANSION_MAX: usize = COPY_MAX / 3;
+
+/// Decompresses to exactly `len` bytes, or not at all.
+pub(crate) fn decompress(mut input: &[u8], len: usize) -> Option<Vec<u8>> {
+    if len > input.len().saturating_mul(EXPANSION_MAX) {
+        return None;
+    }
+    let mut output = Vec::with_capacity(len);
+    while let Some(&control) = input.split_off_first() {
+        let control = usize::from(control);
+        if control < LITERALS_MAX {
+            let literals = input.split_off(..control + 1)?;
+            if output.len() + literals.len() > len {
+                return None;
+            }
+            output.extend_from_slice(literals);
+            continue;
+        }
+        let mut copy = control >> 5;
+        if copy == 7 {
+            copy += usize::from(*input.split_off_first()?);
+        }
+        copy += 2;
+        let distance = (control & 0x1f) << 8 | usize::from(*input.split_off_first()?);
+        let from = output.len().checked_sub(distance + 1)?;
+        if output.len() + copy > len {
+            return None;
+        }
+        if from + copy <= output.len() {
+            output.extend_from_within(from..from + copy);
+        } else {
+            // The copy overlaps what it writes: that is how a run of one byte is spelled.
+            for at in from..from + copy {
+                output.push(output[at]);
+            }
+        }
+    }
+    (output.len() == len).then_some(output)
+}
+
+/// Compresses to at most `bytes_max` bytes, or answers None: not worth it.
+pub(crate) fn compress(input: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+    // Where three bytes with this hash were last seen, plus one. As small as the input allows: most are short, and
+    // clearing the table would take longer than compressing them.
+    let bits = (usize::BITS - input.len().leading_zeros()).clamp(6, 14);
+    let mut seen = vec![0_u32; 1 << bits];
+    let slot = |at: usize| {
+        let word = u32::from_le_bytes([input[at], input[at + 1], input[at + 2], 0]);
+        (word.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize
+    };
+    u32::try_from(input.len()).ok()?;
+
+    let mut output = Vec::with_capacity(bytes_max);
+    let (mut at, mut written) = (0, 0);
+    while at + COPY_MIN <= input.len() {
+        let entry = &mut seen[slot(at)];
+        let candidate = std::mem::replace(entry, at as u32 + 1) as usize;
+        let usable = candidate != 0
+            && at - (candidate - 1) <= DISTANCE_MAX
+            && input[candidate - 1..][..COPY_MIN] == input[at..][..COPY_MIN];
+        if !usable {
+            at += 1;
+            continue;
+        }
+        let from = candidate - 1;
+        let tail = &input[at..input.len().min(at + COPY_MAX)];
+        let copy = tail.iter().zip(&input[from..]).take_while(|(a, b)| a == b).count();
+
+        push_literals(&input[written..at], &mut output);
+        let (distance, length) = (at - from - 1, copy - 2);
+        let high = (distance >> 8) as u8;
+        if length < 7 {
+            output.push((length as u8) << 5 | high);
+        } else {
+            output.push(7 << 5 | high);
+            output.push((length - 7) as u8);
+        }
+        output.push(distance as u8);
+        if output.len() > bytes_max {
+            return None;
+        }
+        // Note the last position of the copy as well, so that what repeats with a period is found again.
+        at += copy;
+        written = at;
+        if at + 2 <= input.len() {
+            seen[slot(at - 1)] = at as u32;
+        }
+    }
+    push_literals(&input[written..], &mut output);
+    (output.len() <= bytes_max).then_some(output)
+}
+
+fn push_literals(literals: &[u8], output: &mut Vec<u8>) {
+    for run in literals.chunks(LITERALS_MAX) {
+        output.push(run.len() as u8 - 1);
+        output.extend_from_slice(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_random::Random;
+
+    /// From a DUMP of Redis 8.0.2: "abcdefghij" ten times.
+    #[test]
+    fn redis_s_own_streams_are_read() {
+        let stream = b"\x0aabcdefghija\xe0\x4e\x09\x01ij";
+        assert_eq!(decompress(stream, 100), Some(b"abcdefghij".repeat(10)));
+        assert_eq!(decompress(stream, 99), None);
+        assert_eq!(decompress(stream, 101), None);
+    }
+
+    #[test]
+    fn what_is_compressed_reads_back() {
+        let mut random = Random::new();
+        for _ in 0..1_000 {
+            let limit = *random.pick(&[4, 40, 300, 20_000]);
+            let alphabet = *random.pick(&[&b"a"[..], b"ab", b"abcdefgh", b"\"state\":running,0123456789"]);
+            let mut input = random.bytes(limit, alphabet);
+            if random.below(2) == 0 {
+                input = input.repeat(3);
+            }
+            if let Some(packed) = compress(&input, input.len() + input.len() / 32 + 1) {
+                assert_eq!(decompress(&packed, input.len()), Some(input));
+            } else {
+                panic!("even literals alone would have fitted");
+            }
+        }
+    }
+
+    #[test]
+    fn long_runs_shrink_and_noise_is_refused() {
+        assert!(compress(&[b'a'; 10_000], 200).is_some());
+        assert!(compress(&b"state=running;".repeat(50), 100).is_some());
+        let mut random = Random::new();
+        let noise: Vec<u8> = (0..1_000).map(|_| random.next() as u8).collect();
+        assert_eq!(compress(&noise, noise.len() - 4), None);
+    }
+
+    #[test]
+    fn hostile_streams_are_refused() {
+        assert_eq!(decompress(b"", 0), Some(vec![]));
+        assert_eq!(decompress(b"", 1), None);
+        assert_eq!(decompress(b"\x00", 1), None, "literals missing");
+        assert_eq!(decompress(b"\x20\x00", 3), None, "nothing to copy from yet");
+        assert_eq!(decompress(b"\xe0", 9), None, "length missing");
+        assert_eq!(decompress(b"\x00a\x20", 4), None, "distance missing");
+        assert_eq!(decompress(b"\x00a", usize::MAX), None);
+        let mut random = Random::new();
+        for _ in 0..50_000 {
+            let bytes = random.bytes(30, &[0, 1, 2, 31, 32, 33, 64, 96, 0xe0, 0xff]);
+            decompress(&bytes, random.below(400));
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Redis's RDB files, read from front to back one key at a time. Knows the format; refuses to know paths, the clock
+//! and what becomes of the keys. Values themselves are the business of `rdb`, which reads them out of DUMP as well.
+//!
+//! ```text
+//! "REDIS" | version: 4 digits | part ... | 0xff | from version 5: CRC-64 of all before it, or zero: u64
+//! part = opcode (243 to 254) | what belongs to it
+//!      | type of value (below 243) | key: string | value
+//! ```
+//!
+//! Read are versions 1 to 13. Up to 12, Redis 8.0's, there is a file of Redis or one that Redis reads for every part.
+//! Of 13, Redis 8.6's, what modules keep beside a key is passed over as Redis's source describes it; its own form of
+//! streams (type 26) is refused, for want of anything to try it on.
+//!
+//! Values of types that we do not keep are passed over exactly (`skip`). How often or how long ago a key was used (FREQ,
+//! IDLE) is passed over too: whoever brings keys here uses them now. A file is not trusted: whatever it says, memory is
+//! taken for bytes that are there, and for what they decompress to within the caller's limit.
+
+mod skip;
+#[cfg(test)]
+mod tests;
+
+pub use crate::input::{FileError, Trouble};
+
+use crate::input::Input;
+use crate::rdb::reader::{Reader, Source};
+use crate::rdb::type_name;
+use crate::value::{Kind, Value};
+use std::io::Read;
+
+/// Something that a file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    Key(Box<KeyItem>),
+    /// The code of a library of functions.
+    Library(Vec<u8>),
+    /// Something that is no key and that we do not keep: what a module keeps for itself, an early kind of library.
+    Aside(Kind),
+}
+
+/// A key and what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyItem {
+    pub db: u64,
+    pub key: Vec<u8>,
+    /// Unix milliseconds; whether they have passed is for the caller to say.
+    pub deadline: Option<u64>,
+    /// Perhaps a collection without elements: see [`Value::has_no_elements`].
+    pub value: Value,
+}
+
+/// The first bytes of every RDB file.
+pub const MAGIC: &[u8; 5] = b"REDIS";
+
+const VERSION_MAX: u32 = 13;
+/// The first one with a checksum at the end.
+const VERSION_CHECKSUM: u32 = 5;
+
+mod opcode {
+    /// What modules keep beside a key (Redis 8.6).
+    pub(super) const KEY_META: u8 = 243;
+    pub(super) const SLOT_INFO: u8 = 244;
+    pub(super) use crate::rdb::{FUNCTION, FUNCTION_CANDIDATE};
+    pub(super) const MODULE_AUX: u8 = 247;
+    pub(super) const IDLE: u8 = 248;
+    pub(super) const FREQ: u8 = 249;
+    pub(super) const AUX: u8 = 250;
+    pub(super) const RESIZE_DB: u8 = 251;
+    pub(super) const DEADLINE_MS: u8 = 252;
+    pub(super) const DEADLINE_S: u8 = 253;
+    pub(super) const SELECT_DB: u8 = 254;
+    pub(super) const END: u8 = 255;
+}
+
+/// A file being read: an iterator over what it holds, which ends after the first error.
+pub struct RdbFile<R> {
+    reader: Reader<Input<R>>,
+    /// What the compressed parts of one value may decompress to.
+    bytes_max: usize,
+    /// Zero before the beginning has been read.
+    version: u32,
+    db: u64,
+    /// Of the key to come.
+    deadline: Option<u64>,
+    ended: bool,
+}
+
+impl<R: Read> RdbFile<R> {
+    /// A file to be read. `bytes_max` limits what the compressed parts of one value together may decompress to.
+    pub fn new(read: R, bytes_max: usize) -> RdbFile<R> {
+        RdbFile::from_input(Input::new(read), bytes_max)
+    }
+
+    pub(super) fn from_input(input: Input<R>, bytes_max: usize) -> RdbFile<R> {
+        let reader = Reader { source: input, bytes_left: bytes_max };
+        RdbFile { reader, bytes_max, version: 0, db: 0, deadline: None, ended: false }
+    }
+
+    /// How many bytes have been read.
+    pub fn offset(&self) -> u64 {
+        self.reader.source.offset()
+    }
+
+    /// What comes after the end.
+    pub(super) fn into_input(self) -> Input<R> {
+        self.reader.source
+    }
+
+    fn read(&mut self) -> Result<Option<Item>, FileError> {
+        if self.version == 0 {
+            self.header()?;
+        }
+        loop {
+            self.reader.source.begin("what comes next");
+            let [byte] = self.reader.source.array()?;
+            if byte == opcode::END {
+                self.checksum()?;
+                return Ok(None);
+            }
+            let item = match byte {
+                opcode::KEY_META..=opcode::SELECT_DB => self.part(byte)?,
+                kind => Some(self.key(kind)?),
+            };
+            if item.is_some() {
+                return Ok(item);
+            }
+        }
+    }
+
+    fn header(&mut self) -> Result<(), FileError> {
+        let input = &mut self.reader.source;
+        input.begin("the first bytes");
+        input.start_sum();
+        if !input.want(MAGIC.len())? || !input.unread().starts_with(MAGIC) {
+            return Err(input.error(Trouble::NotRedis));
+        }
+        let [_, _, _, _, _, digits @ ..] = input.array::<9>()?;
+        let digit = |byte: u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
+        let version = digits.iter().try_fold(0, |sum, byte| Some(sum * 10 + digit(*byte)?));
+        match version {
+            None => return Err(input.error(Trouble::NotRedis)),
+            Some(version @ 1..=VERSION_MAX) => self.version = version,
+            Some(version) => return Err(input.error(Trouble::Version(version))),
+        }
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<(), FileError> {
+        let input = &mut self.reader.source;
+        input.now_reading("the checksum");
+        let computed = input.end_sum();
+        if self.version < VERSION_CHECKSUM {
+            return Ok(());
+        }
+        let stated = u64::from_le_bytes(input.array()?);
+        // Zero where Redis was told not to compute any (`rdbchecksum no`).
+        if stated != 0 && stated != computed {
+            return Err(input.error(Trouble::Checksum { stated, computed }));
+        }
+        Ok(())
+    }
+
+    /// A part that is no key; `None` when there is nothing to tell of it.
+    fn part(&mut self, byte: u8) -> Result<Option<Item>, FileError> {
+        let reader = &mut self.reader;
+        match byte {
+            opcode::SELECT_DB => {
+                reader.source.now_reading("the number of a database");
+                self.db = reader.length()?;
+            }
+            opcode::DEADLINE_MS => {
+                reader.source.now_reading("a deadline");
+                self.deadline = deadline(i64::from_le_bytes(reader.source.array()?));
+            }
+            opcode::DEADLINE_S => {
+                reader.source.now_reading("a deadline");
+                let seconds = i32::from_le_bytes(reader.source.array()?);
+                self.deadline = deadline(i64::from(seconds) * 1000);
+            }
+            opcode::FREQ => {
+                reader.source.now_reading("how often a key was used");
+                reader.source.array::<1>()?;
+            }
+            opcode::IDLE => {
+                reader.source.now_reading("when a key was last used");
+                reader.length()?;
+            }
+            opcode::RESIZE_DB => {
+                reader.source.now_reading("the size of a database");
+                reader.skip_lengths(2)?;
+            }
+            opcode::SLOT_INFO => {
+                reader.source.now_reading("the size of a slot");
+                reader.skip_lengths(3)?;
+            }
+            opcode::AUX => {
+                reader.source.now_reading("a note about the file");
+                reader.skip_strings(2)?;
+            }
+            opcode::KEY_META => {
+                reader.source.now_reading("what modules keep beside a key");
+                reader.skip_key_meta()?;
+            }
+            opcode::MODULE_AUX => {
+                reader.source.now_reading("what a module keeps for itself");
+                return Ok(Some(Item::Aside(Kind::ModuleData(reader.skip_module_aux()?))));
+            }
+            opcode::FUNCTION => {
+                reader.source.now_reading("a library of functions");
+                reader.bytes_left = self.bytes_max;
+                return Ok(Some(Item::Library(reader.string()?.into_owned())));
+            }
+            opcode::FUNCTION_CANDIDATE => {
+                reader.source.now_reading("a library of functions");
+                reader.skip_function_candidate()?;
+                return Ok(Some(Item::Aside(Kind::FunctionLibrary)));
+            }
+            _ => unreachable!("the caller has told parts from keys"),
+        }
+        Ok(None)
+    }
+
+    fn key(&mut self, kind: u8) -> Result<Item, FileError> {
+        let reader = &mut self.reader;
+        let Some(name) = value_name(kind) else {
+            return Err(reader.source.error(Trouble::Type(kind)));
+        };
+        // A key is a string like any other, and may be compressed.
+        reader.bytes_left = self.bytes_max;
+        reader.source.now_reading("the name of a key");
+        let key = reader.string()?.into_owned();
+        reader.source.now_reading(name);
+        reader.source.now_key(&key);
+        let value = match reader.value(kind)? {
+            Some(value) => value,
+            None => Value::Unsupported(reader.skip_value(kind)?),
+        };
+        Ok(Item::Key(Box::new(KeyItem { db: self.db, key, deadline: self.deadline.take(), value })))
+    }
+}
+
+/// What errors call a value of that type byte.
+fn value_name(kind: u8) -> Option<&'static str> {
+    Some(match type_name(kind)? {
+        "string" => "the string",
+        "list" => "the list",
+        "set" => "the set",
+        "sorted set" => "the sorted set",
+        "hash" => "the hash",
+        "stream" => "the stream",
+        _ => "the module's value",
+    })
+}
+
+/// Redis's spelling of "never" is -1; any other instant before 1970 has passed.
+fn deadline(ms: i64) -> Option<u64> {
+    match ms {
+        -1 => None,
+        ms => Some(u64::try_from(ms).unwrap_or(0)),
+    }
+}
+
+impl<R: Read> Iterator for RdbFile<R> {
+    type Item = Result<Item, FileError>;
+
+    fn next(&mut self) -> Option<Result<Item, FileError>> {
+        if self.ended {
+            return None;
+        }
+        let item = self.read();
+        self.ended = !matches!(item, Ok(Some(_)));
+        item.transpose()
+    }
+}

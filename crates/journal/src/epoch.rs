@@ -1,0 +1,26 @@
+//! The number of a term of writing. Knows only how to count.
+
+use std::fmt;
+
+/// The number of a term of writing: one writer has the log from the moment it is opened for writing until it is
+/// closed, lost or taken over. The next writer has a higher number, so the epochs of batches never go back, and a
+/// batch is known by its epoch and its sequence even if a torn tail has given the sequence out twice.
+///
+/// The first epoch is 1; [`Epoch::NONE`] stands before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Epoch(pub u32);
+
+impl Epoch {
+    /// Before the first epoch: no batch has it.
+    pub const NONE: Epoch = Epoch(0);
+
+    pub fn next(self) -> Epoch {
+        Epoch(self.0.checked_add(1).expect("a directory is not opened four billion times"))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,379 @@
+//! A [`Log`] in one directory of a [`Storage`]. Knows how tail, writer and sync thread work together; refuses to know
+//! what a batch means.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use locks::{Condvar, Mutex, rank};
+
+use super::core::{Core, StoredSegment};
+use super::follower::FileFollower;
+use super::maintenance::LogFiles;
+use super::options::FileLogOptions;
+use super::progress::{Phase, Progress};
+use super::sync_thread;
+use super::tail::Tail;
+use super::writer::{Beginning, SegmentWriter};
+use crate::epoch::Epoch;
+use crate::failure::{Failure, Operation};
+use crate::files::DirectoryId;
+use crate::files::marks::{self, MarksFile};
+use crate::files::{frame, segment};
+use crate::log::{Follow, FollowUpTo, Log};
+use crate::sequence::Sequence;
+use crate::snapshot::SnapshotStore;
+use crate::storage::Storage;
+
+/// Where a log goes on that was read before.
+pub(crate) struct Resumed {
+    pub(crate) id: DirectoryId,
+    /// The one to begin.
+    pub(crate) epoch: Epoch,
+    /// The last batch.
+    pub(crate) reached: Sequence,
+    /// That batch is in the snapshot and not in a segment.
+    pub(crate) follows_gap: bool,
+    pub(crate) segments: Vec<StoredSegment>,
+}
+
+/// A [`Log`] in segment files. Comes out of [`crate::Recovery::into_log`].
+pub struct FileLog {
+    core: Arc<Core>,
+    sync_thread: Mutex<Option<JoinHandle<()>>, { rank::JOURNAL_THREAD }>,
+}
+
+impl FileLog {
+    /// What all files of this log carry.
+    pub fn directory_id(&self) -> DirectoryId {
+        self.core.id
+    }
+
+    /// The snapshots that belong to this log: those of the same directory.
+    pub fn snapshots(&self) -> SnapshotStore {
+        SnapshotStore::new(self.core.storage.clone(), self.core.id, self.core.epoch)
+    }
+
+    /// Begins an epoch, and with it a segment, after `reached`, which is durable, beside the segments that are there.
+    pub(crate) fn begin(
+        storage: Arc<dyn Storage>,
+        options: FileLogOptions,
+        found: &marks::Found,
+        resumed: Resumed,
+    ) -> Result<FileLog, Failure> {
+        let Resumed { id, epoch, reached, follows_gap, mut segments } = resumed;
+        let mut writer = SegmentWriter::new(storage.clone(), &options, id, epoch);
+        let beginning = if follows_gap { Beginning::Restart } else { Beginning::Start };
+        let current = writer.begin_segment(reached.next(), reached, beginning)?;
+        let has_room = writer.has_reserve();
+        // Nothing would be lost if this were left to the first sync, but a disk that cannot sync is better found now.
+        current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
+        let marks = MarksFile::begin(&*storage, found, id, epoch, reached, current.first)?;
+        storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &current.name, &error))?;
+        let replayed_bytes = segments.iter().map(|segment| segment.bytes).sum();
+        segments.push(StoredSegment { first: reached.next(), bytes: segment::HEADER_LEN });
+        let core = Arc::new(Core {
+            storage,
+            writer: Mutex::new(writer),
+            tail: Mutex::new(Tail::new(epoch, reached)),
+            progress: Mutex::new(Progress::new(reached, current, options.sync_every)),
+            wake: Condvar::new(),
+            advanced: Condvar::new(),
+            id,
+            epoch,
+            marks: Mutex::new(marks),
+            segments: Mutex::new(segments),
+            awaits_snapshot: Mutex::new(None),
+            watchers: Mutex::new(Vec::new()),
+            written_waiters: AtomicUsize::new(0),
+            tail_mark: AtomicU64::new(reached.0),
+            written_mark: AtomicU64::new(reached.0),
+            durable_mark: AtomicU64::new(reached.0),
+            has_failed: AtomicBool::new(false),
+            has_room: AtomicBool::new(has_room),
+            bytes_since_forget: AtomicU64::new(replayed_bytes),
+        });
+        let for_thread = core.clone();
+        let sync_thread = std::thread::Builder::new()
+            .name("journal-sync".to_owned())
+            .spawn(move || sync_thread::run(&for_thread))
+            .map_err(|error| Failure::io(Operation::Sync, "thread", &error))?;
+        Ok(FileLog { core, sync_thread: Mutex::new(Some(sync_thread)) })
+    }
+
+    /// Ends the sync thread after the sync it is at, if any.
+    fn stop(&self) {
+        let Some(thread) = self.sync_thread.lock().take() else { return };
+        self.core.progress.lock().stop = true;
+        self.core.wake.notify_all();
+        // Readers have nothing more to wait for.
+        self.core.advanced.notify_all();
+        // A watcher may own the last handle to the log, and then this is the very thread.
+        if thread.thread().id() != std::thread::current().id() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for FileLog {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Log for FileLog {
+    fn epoch(&self) -> Epoch {
+        self.core.epoch
+    }
+
+    fn append(&self, batch: &[u8]) -> Sequence {
+        let core = &*self.core;
+        if batch.len() > frame::BATCH_BYTES_MAX {
+            // It cannot be stored, and what follows may depend on it.
+            core.fail(None, Failure::TooLong { bytes: batch.len() });
+        }
+        let payload_crc = crc32c::crc32c(batch);
+        let durable = core.durable();
+        let mut tail = core.tail.lock();
+        let sequence = tail.push(batch, payload_crc, durable);
+        core.tail_mark.store(sequence.0, Ordering::Release);
+        sequence
+    }
+
+    fn tail(&self) -> Sequence {
+        self.core.tail()
+    }
+
+    fn written(&self) -> Sequence {
+        self.core.written()
+    }
+
+    fn durable(&self) -> Sequence {
+        self.core.durable()
+    }
+
+    fn write(&self, upto: Sequence) -> Result<(), Failure> {
+        let core = &*self.core;
+        if core.written() >= upto {
+            return Ok(());
+        }
+        let mut writer = core.writer.lock();
+        // While we waited for it, another thread may have written ours together with its own.
+        if core.written() >= upto {
+            return Ok(());
+        }
+        core.write_tail(&mut writer)?;
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    fn request_sync(&self) {
+        let mut progress = self.core.progress.lock();
+        if progress.has_unsynced() {
+            progress.is_requested = true;
+            self.core.wake.notify_one();
+        }
+    }
+
+    fn wait_durable(&self, upto: Sequence) -> Result<(), Failure> {
+        assert!(upto <= self.tail(), "nothing will ever make {upto} durable: the tail is {}", self.tail());
+        if self.durable() >= upto {
+            return Ok(());
+        }
+        self.write(upto)?;
+        self.core.wait_synced(upto, |progress| match progress.phase {
+            Phase::Restarted => Some(Failure::AwaitingSnapshot),
+            Phase::Sound | Phase::Failed(_) => None,
+        })
+    }
+
+    fn wait_durable_for_snapshot(&self, min: Sequence, max: Sequence) -> Result<(), Failure> {
+        assert!(max <= self.tail(), "nothing will ever make {max} durable: the tail is {}", self.tail());
+        {
+            let mut writer = self.core.writer.lock();
+            if writer.handed < max && self.core.progress.lock().synced < max {
+                self.core.write_tail(&mut writer)?;
+            }
+        }
+        // Checked again after every wait: a restart in the middle makes the parts read before it worthless.
+        self.core.wait_synced(max, |progress| progress.refuses(min))
+    }
+
+    fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        self.core.watchers.lock().push(notify.into());
+    }
+
+    fn follow(&self, from: Sequence, upto: FollowUpTo) -> Box<dyn Follow> {
+        Box::new(FileFollower::new(self.core.clone(), from.max(Sequence::NONE.next()), upto))
+    }
+
+    fn has_failed(&self) -> bool {
+        self.core.has_failed.load(Ordering::Acquire)
+    }
+
+    fn has_room(&self) -> bool {
+        self.core.has_room()
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        if !self.has_failed() {
+            return None;
+        }
+        match &self.core.progress.lock().phase {
+            Phase::Sound => None,
+            Phase::Failed(failure) => Some(failure.clone()),
+            Phase::Restarted => Some(Failure::AwaitingSnapshot),
+        }
+    }
+
+    fn close(&self) -> Result<(), Failure> {
+        let closed = self.write_closing_mark();
+        self.core.fail(None, Failure::Closed);
+        self.stop();
+        closed
+    }
+}
+
+impl LogFiles for FileLog {
+    fn set_sync_every(&self, every: Option<Duration>) {
+        self.core.progress.lock().sync_every = every;
+        self.core.wake.notify_one();
+    }
+
+    fn set_zero_ahead(&self, on: bool) {
+        self.core.writer.lock().zero_ahead = on;
+    }
+
+    fn restart(&self) -> Result<(), Failure> {
+        let core = &*self.core;
+        let fenced_by = core.marks.lock().fenced_by();
+        if let Some(by) = fenced_by {
+            return Err(core.fail(None, Failure::Fenced { own: core.epoch, by }));
+        }
+        let mut writer = core.writer.lock();
+        let (first, durable) = {
+            let mut tail = core.tail.lock();
+            let mut progress = core.progress.lock();
+            if progress.stop {
+                return Err(Failure::Closed);
+            }
+            if let Phase::Failed(failure @ Failure::Fenced { .. }) = &progress.phase {
+                return Err(failure.clone());
+            }
+            let first = tail.restart();
+            core.tail_mark.store(first.previous().0, Ordering::Release);
+            core.has_failed.store(true, Ordering::Release);
+            progress.restart(first);
+            core.advanced.notify_all();
+            (first, core.durable())
+        };
+        writer.handed = first.previous();
+        core.remove_abandoned();
+        let current =
+            writer.begin_segment(first, durable, Beginning::Restart).map_err(|failure| core.fail(None, failure))?;
+        core.note_segment(first);
+        *core.awaits_snapshot.lock() = Some(first);
+        core.progress.lock().begin(current);
+        core.set_room(writer.has_reserve());
+        Ok(())
+    }
+
+    fn accept(&self, snapshot_min: Sequence) -> Result<(), Failure> {
+        let core = &*self.core;
+        let mut progress = core.progress.lock();
+        if let Some(failure) = progress.refuses(snapshot_min) {
+            return Err(failure);
+        }
+        match &progress.phase {
+            Phase::Sound => return Ok(()),
+            Phase::Failed(failure) => return Err(failure.clone()),
+            Phase::Restarted => {}
+        }
+        // The snapshot is durable, so this is true. Until now a mark for what came after the restart was not. If it
+        // fails, the next sync makes a newer one, and is fenced if it must be.
+        let _ = core.marks.lock().record(progress.synced, progress.current.first);
+        progress.phase = Phase::Sound;
+        progress.notifies = true;
+        *core.awaits_snapshot.lock() = None;
+        core.written_mark.store(progress.handed.0, Ordering::Release);
+        core.durable_mark.store(progress.synced.0, Ordering::Release);
+        core.has_failed.store(false, Ordering::Release);
+        core.advanced.notify_all();
+        core.wake.notify_one();
+        Ok(())
+    }
+
+    fn rotate(&self) -> Result<(), Failure> {
+        let core = &*self.core;
+        let mut writer = core.writer.lock();
+        core.write_tail(&mut writer)?;
+        if !writer.is_empty() {
+            core.begin_next(&mut writer, core.durable());
+        }
+        Ok(())
+    }
+
+    fn forget(&self, upto: Sequence) -> Result<(), Failure> {
+        let core = &*self.core;
+        let firsts: Vec<Sequence> = core.segments.lock().iter().map(|segment| segment.first).collect();
+        // A segment's last batch is the one before the next segment's first; the current segment has no next.
+        let gone: Vec<Sequence> =
+            firsts.windows(2).take_while(|pair| pair[1].previous() <= upto).map(|pair| pair[0]).collect();
+        // Oldest first, so that what remains is always without a gap.
+        for first in &gone {
+            let name = segment::file_name(*first);
+            match core.storage.remove(&name) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::io(Operation::Remove, &name, &error));
+                }
+                _ => core.segments.lock().retain(|segment| segment.first != *first),
+            }
+        }
+        if let Some(last) = gone.last() {
+            let name = segment::file_name(*last);
+            core.storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &name, &error))?;
+        }
+        core.bytes_since_forget.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.core.segments.lock().iter().map(|segment| segment.bytes).sum()
+    }
+
+    fn bytes_since_forget(&self) -> u64 {
+        self.core.bytes_since_forget.load(Ordering::Relaxed)
+    }
+}
+
+impl FileLog {
+    fn write_closing_mark(&self) -> Result<(), Failure> {
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let core = &*self.core;
+        self.wait_durable(self.tail())?;
+        let mut writer = core.writer.lock();
+        core.write_tail(&mut writer)?;
+        let end = {
+            let mut tail = core.tail.lock();
+            if !writer.is_empty() {
+                // This frame says that what was just synced is durable, which no frame before it can.
+                let mark = tail.push(&[], crc32c::crc32c(&[]), core.durable());
+                core.tail_mark.store(mark.0, Ordering::Release);
+            }
+            // IMPORTANT: nothing that comes later is written, so no reply may depend on it.
+            tail.end()
+        };
+        core.write_tail(&mut writer)?;
+        drop(writer);
+        core.wait_synced(end, |_| None)?;
+        core.writer.lock().trim()?;
+        let segment = core.progress.lock().current.first;
+        let closed = core.marks.lock().close(end, segment);
+        closed.map_err(|failure| match failure {
+            Failure::Fenced { .. } => core.fail(None, failure),
+            failure => failure,
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! The log in segment files: a tail in memory, a writer, a thread that syncs, and readers that follow.
+
+mod core;
+mod follower;
+mod log;
+mod maintenance;
+mod options;
+mod progress;
+mod sync_thread;
+mod tail;
+mod writer;
+
+pub(crate) use core::StoredSegment;
+pub use log::FileLog;
+pub(crate) use log::Resumed;
+pub use maintenance::LogFiles;
+pub use options::FileLogOptions;

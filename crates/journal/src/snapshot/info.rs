@@ -1,0 +1,40 @@
+//! What a finished snapshot holds, and why one was not finished. Decides nothing.
+
+use std::io;
+
+use thiserror::Error;
+
+use crate::epoch::Epoch;
+use crate::failure::{Failure, Operation};
+use crate::sequence::Sequence;
+
+/// What a finished snapshot holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotInfo {
+    pub file: String,
+    pub created_ms: u64,
+    pub parts: u64,
+    pub entries: u64,
+    /// The lowest sequence a part is stamped with: the journal is needed from the next one on.
+    pub min: Sequence,
+    /// The highest sequence a part is stamped with: the journal is needed at least up to here.
+    pub max: Sequence,
+    /// The epoch of the writer that made it.
+    pub epoch: Epoch,
+    pub bytes: u64,
+}
+
+/// Why a snapshot was not written.
+#[derive(Debug, Error)]
+pub enum SnapshotError {
+    #[error("{operation} {file} failed: {source}")]
+    Io { operation: Operation, file: String, source: io::Error },
+    #[error("a snapshot needs at least one part")]
+    Empty,
+    #[error("a part of {bytes} bytes is larger than a snapshot can hold in one part")]
+    TooLarge { bytes: usize },
+    #[error("the snapshot was given up after an earlier error")]
+    GivenUp,
+    #[error("the snapshot is of no use without the journal: {0}")]
+    Journal(#[from] Failure),
+}

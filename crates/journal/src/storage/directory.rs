@@ -1,0 +1,291 @@
+//! A directory on a disk, and the lock that keeps a second process out of it. Knows nothing of what the files hold.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::file_system::{Storage, StorageFile};
+
+/// A [`Storage`] on a disk.
+pub struct Directory {
+    path: PathBuf,
+    /// Kept open, so that a sync needs no descriptor when there are none left.
+    directory: File,
+}
+
+impl Directory {
+    /// Opens a directory that exists.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Directory> {
+        let path = path.into();
+        let directory = File::open(&path)?;
+        match directory.metadata()?.is_dir() {
+            true => Ok(Directory { path, directory }),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    }
+
+    /// Opens a directory and makes it, with its parents, if it does not exist.
+    pub fn create(path: impl Into<PathBuf>) -> io::Result<Directory> {
+        let path = path.into();
+        if !path.is_dir() {
+            fs::create_dir_all(&path)?;
+            // Without this a power failure could take the directory away together with what is synced inside it.
+            if let Some(parent) = path.canonicalize()?.parent() {
+                File::open(parent)?.sync_all()?;
+            }
+        }
+        Directory::open(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Storage for Directory {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.path.join(name))?;
+        Ok(Box::new(DiskFile { file }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let path = self.path.join(name);
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            // To look at a journal one may read but not write is fine; a later write then says what is wrong.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+            {
+                File::open(&path)?
+            }
+            opened => opened?,
+        };
+        Ok(Box::new(DiskFile { file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        let space = statvfs(&self.path).ok()?;
+        Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|bytes| *bytes > 0)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.directory.sync_all()
+    }
+}
+
+struct DiskFile {
+    file: File,
+}
+
+impl StorageFile for DiskFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
+        // Asked first, because some file systems take what there is before they find that it is not enough.
+        let space = fstatvfs(&self.file)?;
+        // A file system that does not tell its size says that it has none.
+        if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < len {
+            return Err(Errno::NOSPC.into());
+        }
+        loop {
+            match fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len) {
+                Err(Errno::INTR) => {}
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Held for as long as a process uses a data directory: a lock (`flock`) on the directory itself, which no file in it
+/// can be deleted to get around. The operating system gives it up when the process dies.
+pub struct DirectoryLock {
+    _directory: File,
+}
+
+/// Tells who holds the lock; nothing depends on it.
+const HOLDER_FILE: &str = "LOCK";
+
+#[derive(Debug, Error)]
+pub enum LockError {
+    #[error("the data directory {} is in use by process {holder}", path.display())]
+    InUse { path: PathBuf, holder: String },
+    #[error("the data directory {} is being read by another process (check or export)", path.display())]
+    BeingRead { path: PathBuf },
+    #[error("the data directory {} cannot be locked: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl DirectoryLock {
+    /// Keeps every other process out, and leaves this one's id in the file `LOCK`.
+    pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
+        let directory = open_to_lock(path)?;
+        match directory.try_lock() {
+            Ok(()) => {
+                // Without it, or on a disk that is full, a second process only cannot tell who was first.
+                let _ = fs::write(path.join(HOLDER_FILE), format!("{}\n", std::process::id()));
+                Ok(DirectoryLock { _directory: directory })
+            }
+            // Readers share the lock and leave no id: that of the last server would be the wrong one.
+            Err(TryLockError::WouldBlock) => match directory.try_lock_shared() {
+                Ok(()) => Err(LockError::BeingRead { path: path.to_owned() }),
+                Err(_) => Err(in_use(path)),
+            },
+            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
+        }
+    }
+
+    /// Keeps out processes that write, but not those that read. Writes nothing.
+    pub fn acquire_shared(path: &Path) -> Result<DirectoryLock, LockError> {
+        let directory = open_to_lock(path)?;
+        match directory.try_lock_shared() {
+            Ok(()) => Ok(DirectoryLock { _directory: directory }),
+            Err(TryLockError::WouldBlock) => Err(in_use(path)),
+            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
+        }
+    }
+}
+
+fn open_to_lock(path: &Path) -> Result<File, LockError> {
+    File::open(path).map_err(|source| LockError::Io { path: path.to_owned(), source })
+}
+
+fn in_use(path: &Path) -> LockError {
+    let holder = fs::read_to_string(path.join(HOLDER_FILE)).unwrap_or_default();
+    let holder = if holder.trim().is_empty() { "(unknown)" } else { holder.trim() };
+    LockError::InUse { path: path.to_owned(), holder: holder.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{read_full_at, write_all_at};
+
+    #[test]
+    fn files_are_made_named_and_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path().join("a/b")).unwrap();
+        let file = directory.create("one").unwrap();
+        write_all_at(&*file, b"hello", 3).unwrap();
+        file.sync().unwrap();
+        assert_eq!(directory.create("one").err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        directory.rename("one", "two").unwrap();
+        directory.sync_directory().unwrap();
+        assert_eq!(directory.list().unwrap(), ["two"]);
+        let file = directory.open("two").unwrap();
+        let mut bytes = [9; 10];
+        assert_eq!(read_full_at(&*file, &mut bytes, 0).unwrap(), 8);
+        assert_eq!(&bytes[..8], b"\0\0\0hello");
+        file.set_len(4).unwrap();
+        assert_eq!(file.len().unwrap(), 4);
+        directory.remove("two").unwrap();
+        assert_eq!(directory.open("two").err().unwrap().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_reserve_takes_space_without_a_length_and_is_given_back() {
+        use std::os::unix::fs::MetadataExt;
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path()).unwrap();
+        let file = directory.create("f").unwrap();
+        write_all_at(&*file, &[1; 5000], 0).unwrap();
+        let used = || fs::metadata(scratch.path().join("f")).unwrap().blocks() * 512;
+        file.reserve(5000, 1 << 20).unwrap();
+        assert_eq!(file.len().unwrap(), 5000);
+        if used() < 1 << 20 {
+            return println!("left out: this file system cannot reserve");
+        }
+        file.set_len(5000).unwrap();
+        assert!(used() <= 8192, "{} bytes", used());
+        let error = file.reserve(5000, 1 << 62).unwrap_err();
+        assert_eq!((error.kind(), used() <= 8192), (io::ErrorKind::StorageFull, true), "nothing is taken in vain");
+    }
+
+    /// Where it lies no longer matters, so nothing is opened for it.
+    #[test]
+    fn a_sync_opens_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = Directory::create(scratch.path().join("a")).unwrap();
+        fs::rename(scratch.path().join("a"), scratch.path().join("b")).unwrap();
+        directory.sync_directory().unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_in_use_names_the_process() {
+        let scratch = tempfile::tempdir().unwrap();
+        let held = DirectoryLock::acquire(scratch.path()).unwrap();
+        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap().to_string();
+        let expected =
+            format!("the data directory {} is in use by process {}", scratch.path().display(), std::process::id());
+        assert_eq!(refused, expected);
+        drop(held);
+        DirectoryLock::acquire(scratch.path()).unwrap();
+    }
+
+    #[test]
+    fn the_lock_does_not_depend_on_its_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        let _held = DirectoryLock::acquire(scratch.path()).unwrap();
+        fs::remove_file(scratch.path().join(HOLDER_FILE)).unwrap();
+        for refused in [DirectoryLock::acquire(scratch.path()), DirectoryLock::acquire_shared(scratch.path())] {
+            let refused = refused.err().unwrap().to_string();
+            assert!(refused.ends_with("is in use by process (unknown)"), "{refused}");
+        }
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "one that is refused writes nothing");
+    }
+
+    #[test]
+    fn readers_share_and_keep_writers_out() {
+        let scratch = tempfile::tempdir().unwrap();
+        drop(DirectoryLock::acquire(scratch.path()).unwrap());
+        let before = fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap();
+        let reader = DirectoryLock::acquire_shared(scratch.path()).unwrap();
+        let _another = DirectoryLock::acquire_shared(scratch.path()).unwrap();
+        assert_eq!(fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap(), before);
+        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap();
+        assert!(matches!(refused, LockError::BeingRead { .. }), "{refused}");
+        drop((reader, _another));
+        DirectoryLock::acquire(scratch.path()).unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! The facts that change state. Knows what can change; refuses to know why, when or who asked.
+//!
+//! An effect says what is true afterwards, not what was asked for: deadlines are absolute, random choices and sums are
+//! results. Applying the same effects to the same state gives the same state, today and on replay.
+//!
+//! There are two levels. An [`Effect`] is about keys, databases and definitions; what a type of values can do to itself is
+//! that type's [`Change`].
+
+use crate::storage::Key;
+use crate::types::{Cause, Change, Fate, ValueType};
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
+
+/// How many databases there are, as in Redis.
+pub const DATABASES: usize = 16;
+
+/// One change of the state. Borrowed, so that recording it costs nothing.
+#[derive(Clone, Copy)]
+pub enum Effect<'a> {
+    /// The value of the key has changed so.
+    Change { key: Key<'a>, change: Change<'a> },
+    /// The key is gone.
+    Delete { key: Key<'a>, cause: Cause },
+    /// The key expires then, or never.
+    Deadline { key: Key<'a>, deadline: Option<u64> },
+    /// The value and deadline of `from` are now those of `to`, and `from` is gone.
+    Rename { from: Key<'a>, to: Key<'a> },
+    /// `to` in database `to_db` has a copy of the value and deadline of `from`.
+    Copy { from: Key<'a>, to: Key<'a>, to_db: usize },
+    /// The key with its deadline is in database `to_db` and no longer in this one.
+    Move { key: Key<'a>, to_db: usize },
+    /// The key holds this value and expires then; whatever it held before is gone. How snapshots say what a key is, and
+    /// how a value that comes whole is stored.
+    Put { key: Key<'a>, value: Image<'a>, deadline: Option<u64> },
+    /// The database is empty.
+    FlushDb,
+    /// All databases are empty.
+    FlushAll,
+    /// The two databases have changed places.
+    SwapDb { a: usize, b: usize },
+    /// There is something of that name, defined so.
+    Define { what: Definable, name: &'a [u8], definition: &'a [u8] },
+    /// There is nothing of that name.
+    Undefine { what: Definable, name: &'a [u8] },
+}
+
+/// A whole value: its type, and the bytes that [`ValueType::read_image`] reads.
+#[derive(Clone, Copy)]
+pub struct Image<'a> {
+    pub value_type: &'static ValueType,
+    pub bytes: &'a [u8],
+}
+
+/// What can be defined beside the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Definable {
+    /// A library of functions; the definition is its code.
+    Library,
+    /// An index of records (see [`Definition`](crate::index::Definition)); with an empty definition there is none, whatever
+    /// the configuration says.
+    Index,
+}
+
+/// What an effect touches.
+#[derive(Clone, Debug)]
+pub enum Touches<'a> {
+    /// These keys.
+    Keys(SmallVec<[Touch<'a>; 2]>),
+    /// All keys of these databases are gone.
+    Emptied(Range<usize>),
+    /// All keys of these two databases are in the other one.
+    Swapped(usize, usize),
+    /// Something beside the keys.
+    Definition,
+}
+
+impl Touches<'_> {
+    /// True for what is beside the keys.
+    pub fn is_definition(&self) -> bool {
+        matches!(self, Touches::Definition)
+    }
+}
+
+/// A key that an effect touches.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch<'a> {
+    pub db: usize,
+    pub key: Key<'a>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+impl<'a> Effect<'a> {
+    /// What the effect touches when it is made in database `db`. Watchers, client-side caching, waiting clients,
+    /// notifications and replay look at effects through this function alone. IMPORTANT: no wildcard arm: a new effect has to
+    /// say what it touches.
+    pub fn touches(&self, db: usize) -> Touches<'a> {
+        let touch = |db: usize, key: Key<'a>, fate: Fate| Touch { db, key, fate };
+        let replaced = Fate::Gains { replaces: true };
+        Touches::Keys(match *self {
+            Effect::Change { key, change } => smallvec![touch(db, key, change.fate())],
+            Effect::Delete { key, cause } => smallvec![touch(db, key, Fate::Gone(cause))],
+            Effect::Deadline { key, deadline: _ } => smallvec![touch(db, key, Fate::Deadline)],
+            Effect::Rename { from, to } => {
+                smallvec![touch(db, from, Fate::Gone(Cause::Deleted)), touch(db, to, replaced)]
+            }
+            Effect::Copy { from, to, to_db } => smallvec![touch(db, from, Fate::Read), touch(to_db, to, replaced)],
+            Effect::Move { key, to_db } => {
+                smallvec![touch(db, key, Fate::Gone(Cause::Deleted)), touch(to_db, key, replaced)]
+            }
+            Effect::Put { key, value: _, deadline: _ } => {
+                smallvec![touch(db, key, Fate::Gains { replaces: false })]
+            }
+            Effect::FlushDb => return Touches::Emptied(db..db + 1),
+            Effect::FlushAll => return Touches::Emptied(0..DATABASES),
+            Effect::SwapDb { a, b } => return Touches::Swapped(a, b),
+            Effect::Define { .. } | Effect::Undefine { .. } => return Touches::Definition,
+        })
+    }
+
+    /// A change of a key's value.
+    #[inline]
+    pub fn change(key: Key<'a>, change: impl Into<Change<'a>>) -> Effect<'a> {
+        Effect::Change { key, change: change.into() }
+    }
+}

@@ -1,0 +1,6 @@
+//! The facts that change state, and their bytes. Knows types and keys; refuses to know where values are kept.
+
+pub mod codec;
+pub mod effect;
+
+pub use effect::{DATABASES, Definable, Effect, Image, Touch, Touches};

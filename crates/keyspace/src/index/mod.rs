@@ -1,0 +1,7 @@
+//! Indexes of records by a field: what they are, and their records in one database of one shard. Knows hashes; refuses to
+//! know databases, shards and commands.
+
+pub mod definition;
+pub(crate) mod parts;
+
+pub use definition::{Condition, Definition, INDEXES_MAX, Index, Indexes, number};

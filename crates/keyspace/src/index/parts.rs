@@ -1,0 +1,435 @@
+//! The records of indexes, kept in the same step as the records themselves. Knows which are in an index and in which
+//! order; refuses to know commands.
+//!
+//! An index is spread over the shards as the records are: each database of each shard has a part with its own records, so
+//! that a write changes the index under the lock it has anyway. A part holds a score and the id of a name for each
+//! record, 16 bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
+
+use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
+use crate::storage::prefetch::{prefetch, prefetch_at};
+use crate::storage::ranked::{Change, Ranked};
+use crate::storage::{NameHash, NameId, Scalar};
+use crate::types::hash::Pair;
+use crate::types::{Entry, Shapes, Table};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A record in a part: its score, and the id of its name in the table of keys.
+pub(crate) type Item = (f64, NameId);
+
+/// Some of the indexes: a bit for the place of each.
+#[derive(Clone, Copy)]
+pub(crate) struct IndexMask(u64);
+
+/// What one record is to some indexes. Filled where it stays, and with plain numbers: an `Option` that is written in halves
+/// and moved as a whole makes the CPU wait for whatever it is doing.
+pub(crate) type IndexScores = SmallVec<[IndexScore; 4]>;
+
+impl IndexMask {
+    pub(crate) const EMPTY: IndexMask = IndexMask(0);
+
+    #[inline]
+    fn of(mask: impl Iterator<Item = usize>) -> IndexMask {
+        IndexMask(mask.fold(0, |bits, at| bits | 1 << at))
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    fn iter(self) -> impl Iterator<Item = usize> {
+        let mut bits = self.0;
+        std::iter::from_fn(move || {
+            let at = bits.trailing_zeros() as usize;
+            bits &= bits.wrapping_sub(1);
+            (at < INDEXES_MAX).then_some(at)
+        })
+    }
+}
+
+/// The parts of all indexes in one database of one shard.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Parts {
+    /// In the order of `indexes`. Empty until the first record comes. There is an index by default, and often no other: what
+    /// every write to it looks at is at hand then.
+    parts: SmallVec<[Part; 1]>,
+    indexes: Indexes,
+}
+
+/// The records of one index in one database of one shard.
+///
+/// A change is noted first and made later, together with others: each leaf of the tree is then fetched once for all that
+/// changes in it, instead of once for each change. IMPORTANT: whoever reads settles first, and so does a record that
+/// goes: what is noted, and what is in the tree, has its name in the table.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Part {
+    /// What has changed since the tree was settled, in the order in which it did.
+    noted: Vec<Move>,
+    items: Ranked<Item>,
+    /// Ids of the records that would be in it if their field were a number.
+    not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
+}
+
+/// A record that is something else to an index than before.
+struct Move {
+    before: IndexScore,
+    after: IndexScore,
+    id: NameId,
+}
+
+/// Parts that are fetched for every request that a connection looks ahead to: with many indexes, few of them are about
+/// one record.
+const FETCHED_AHEAD: usize = 2;
+
+impl Parts {
+    pub(crate) fn indexes(&self) -> &Indexes {
+        &self.indexes
+    }
+
+    /// Has the CPU fetch what is first looked at when a record changes, without waiting for it.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.parts[..self.parts.len().min(FETCHED_AHEAD)]);
+    }
+
+    /// The same for where the next changes are noted; the parts themselves have been fetched.
+    #[inline]
+    pub(crate) fn prefetch_notes(&self) {
+        for part in self.parts.iter().take(FETCHED_AHEAD) {
+            let spare = part.noted.capacity() - part.noted.len();
+            prefetch_at(part.noted.as_ptr().wrapping_add(part.noted.len()), spare.min(2));
+        }
+    }
+
+    /// The indexes that a record of that name can be in.
+    #[inline]
+    pub(crate) fn covering(&self, name: &[u8]) -> IndexMask {
+        let indexes = self.indexes.0.iter().enumerate();
+        IndexMask::of(indexes.filter(|(_, index)| index.definition.covers(name)).map(|(at, _)| at))
+    }
+
+    /// Of those, the ones in which a change of these fields can change its score.
+    #[inline]
+    pub(crate) fn concerned<'f>(&self, name: &[u8], fields: impl Iterator<Item = &'f [u8]> + Clone) -> IndexMask {
+        let indexes = self.indexes.0.iter().enumerate();
+        let is_concerned = |index: &Index| index.definition.concerns(fields.clone()) && index.definition.covers(name);
+        IndexMask::of(indexes.filter(|(_, index)| is_concerned(index)).map(|(at, _)| at))
+    }
+
+    /// From here on these are the indexes; those that were there before keep their records. What is left of those that are
+    /// gone is for the caller to free.
+    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
+        if self.indexes.is_same(indexes) {
+            return Vec::new();
+        }
+        let mut left = Vec::new();
+        if !self.parts.is_empty() {
+            let mut before: Vec<Option<Part>> = std::mem::take(&mut self.parts).into_iter().map(Some).collect();
+            let parts = indexes.iter().map(|index| {
+                let at = self.indexes.0.iter().position(|known| Arc::ptr_eq(known, index));
+                at.and_then(|at| before[at].take()).unwrap_or_default()
+            });
+            self.parts = parts.collect();
+            left = before.into_iter().flatten().collect();
+        }
+        self.indexes = indexes.clone();
+        left
+    }
+
+    /// Empty parts of the same indexes.
+    pub(crate) fn emptied(&self) -> Parts {
+        Parts { indexes: self.indexes.clone(), parts: SmallVec::new() }
+    }
+
+    /// Brings the trees up to date.
+    pub(crate) fn settle(&mut self, table: &Table) {
+        for part in self.parts.iter_mut() {
+            part.settle(table);
+        }
+    }
+
+    /// How many changes the trees have not been told of.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.parts.iter().map(|part| part.noted.len()).sum()
+    }
+
+    /// The part of one index.
+    pub(crate) fn part(&self, index: usize) -> Option<&Ranked<Item>> {
+        debug_assert!(self.parts.get(index).is_none_or(|part| part.noted.is_empty()), "whoever reads settles first");
+        self.parts.get(index).map(|part| &part.items)
+    }
+
+    /// Heap bytes of the part of one index.
+    pub(crate) fn part_bytes(&self, index: usize) -> usize {
+        self.parts.get(index).map_or(0, Part::heap_bytes)
+    }
+
+    /// True when every record that it covers and that has the field is in it.
+    pub(crate) fn has_all(&self, index: usize) -> bool {
+        self.parts.get(index).is_none_or(|part| part.not_numeric.is_empty())
+    }
+
+    /// What an entry is to indexes that cover it.
+    #[inline]
+    pub(crate) fn scores(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
+        for at in mask.iter() {
+            out.push(self.indexes.0[at].definition.score_of_entry(entry, shapes));
+        }
+    }
+
+    /// The same when these fields have just been set, which by themselves tell most of it.
+    #[inline]
+    pub(crate) fn scores_after_set(
+        &self,
+        mask: IndexMask,
+        fields: &[Pair<'_>],
+        entry: &Entry,
+        shapes: &Shapes,
+        out: &mut IndexScores,
+    ) {
+        for at in mask.iter() {
+            let definition = &self.indexes.0[at].definition;
+            let set = match definition.condition {
+                None => fields.iter().rev().find(|(field, _)| *field == definition.field),
+                Some(_) => None,
+            };
+            out.push(match set {
+                Some((_, value)) => IndexScore::of_field(Scalar::of(value)),
+                None => definition.score_of_entry(entry, shapes),
+            });
+        }
+    }
+
+    /// Puts a record into the indexes that are being filled, if it is not there yet.
+    pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes) {
+        let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
+        let mut scores = IndexScores::new();
+        self.scores(mask, entry, shapes, &mut scores);
+        let id = table.id_of(NameHash::of(entry.name()), entry.name());
+        self.add_record(table, entry.name(), id, mask, &scores);
+    }
+
+    /// A record has come. It is in the table.
+    #[inline]
+    pub(crate) fn add_record(&mut self, table: &Table, name: &[u8], id: NameId, mask: IndexMask, scores: &IndexScores) {
+        let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
+        self.move_record(table, name, id, mask, (&absent, scores));
+    }
+
+    /// A record goes. It is still in the table.
+    #[inline]
+    pub(crate) fn remove_record(
+        &mut self,
+        table: &Table,
+        name: &[u8],
+        id: NameId,
+        mask: IndexMask,
+        scores: &IndexScores,
+    ) {
+        let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
+        self.move_record(table, name, id, mask, (scores, &absent));
+        // It may have left an index before, whose tree has not been told yet.
+        for at in mask.iter() {
+            if let Some(part) = self.parts.get_mut(at) {
+                part.settle(table);
+            }
+        }
+    }
+
+    /// A record is something else to indexes than it was. It is in the table.
+    #[inline]
+    pub(crate) fn move_record(
+        &mut self,
+        table: &Table,
+        name: &[u8],
+        id: NameId,
+        mask: IndexMask,
+        scores: (&IndexScores, &IndexScores),
+    ) {
+        for (at, (before, after)) in mask.iter().zip(scores.0.iter().zip(scores.1)) {
+            if before.is_same(*after) {
+                continue;
+            }
+            if self.parts.is_empty() {
+                self.parts.resize_with(self.indexes.0.len(), Part::default);
+            }
+            let part = &mut self.parts[at];
+            if after.is_not_numeric() {
+                part.not_numeric.insert(id);
+            } else if before.is_not_numeric() {
+                part.not_numeric.remove(&id);
+            }
+            match self.indexes.0[at].is_built() {
+                true => part.note(table, id, *before, *after),
+                false => part.move_while_filled(table, name, id, before.score(), after.score()),
+            }
+        }
+    }
+
+    /// Makes the part of one index anew from everything in the table.
+    pub(crate) fn build(&mut self, index: usize, table: &Table, shapes: &Shapes) {
+        let definition = &self.indexes.0[index].definition;
+        let mut items: Vec<(f64, &[u8], NameId)> = Vec::new();
+        let mut not_numeric = HashSet::default();
+        for entry in table.iter().filter(|entry| definition.covers(entry.name())) {
+            let id = table.id_of(NameHash::of(entry.name()), entry.name());
+            let index_score = definition.score_of_entry(entry, shapes);
+            if index_score.is_not_numeric() {
+                not_numeric.insert(id);
+            } else if let Some(score) = index_score.score() {
+                items.push((score, entry.name(), id));
+            }
+        }
+        if items.is_empty() && not_numeric.is_empty() && self.parts.is_empty() {
+            return;
+        }
+        items.sort_unstable_by(|a, b| by_score(a.0, b.0).then_with(|| a.1.cmp(b.1)));
+        self.parts.resize_with(self.indexes.0.len(), Part::default);
+        let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
+        self.parts[index] = Part { items, not_numeric, noted: Vec::new() };
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.parts.iter().map(Part::heap_bytes).sum()
+    }
+}
+
+/// Most changes that wait to be made together. Fewer, and leaves are fetched more often; more, and others wait longer for
+/// the shard than that saves: this is a fifth of a millisecond's worth.
+const NOTED_MAX: usize = 768;
+/// So many wait in any part. In between, it is about one for each eight records: a few bytes a record.
+const NOTED_MIN: usize = 16;
+
+impl Part {
+    #[inline]
+    fn note(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
+        self.noted.push(Move { before, after, id });
+        if self.noted.len() == self.noted.capacity() {
+            self.settle(table);
+            let wait = (self.items.len() / 8).next_power_of_two().clamp(NOTED_MIN, NOTED_MAX);
+            if self.noted.capacity() != wait {
+                self.noted = Vec::with_capacity(wait);
+            }
+        }
+    }
+
+    /// Makes the changes that were noted.
+    fn settle(&mut self, table: &Table) {
+        if self.noted.is_empty() {
+            return;
+        }
+        // Apart from each other: as time passes, what comes is in order already.
+        let (mut gone, mut come): (Items, Items) = (SmallVec::new(), SmallVec::new());
+        gone.reserve(self.noted.len());
+        come.reserve(self.noted.len());
+        for Move { before, after, id } in self.noted.drain(..) {
+            if let Some(score) = before.score() {
+                gone.push((score, id));
+            }
+            if let Some(score) = after.score() {
+                come.push((score, id));
+            }
+        }
+        put_in_order(&mut gone, table);
+        put_in_order(&mut come, table);
+        let changes = merged(&gone, &come, |one, other| in_order(table, one, other));
+        let is_before = |one: &Item, other: &Item| in_order(table, one, other) == Ordering::Less;
+        match &changes[..] {
+            [Change { item, comes: true }] => self.items.insert(*item, |other| is_before(other, item)),
+            [Change { item, comes: false }] => {
+                self.items.remove_if(|other| is_before(other, item), |found| found == item);
+            }
+            changes => self.items.change_all(changes, is_before),
+        }
+    }
+
+    /// Moves a record while the index is being filled: it may have been met by the filling, or not yet.
+    fn move_while_filled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
+        if let Some(score) = before {
+            let place = |item: &Item| is_before(table, item, score, name);
+            self.items.remove_if(place, |item| *item == (score, id));
+        }
+        if let Some(score) = after {
+            let place = |item: &Item| is_before(table, item, score, name);
+            if self.items.find(place) != Some((score, id)) {
+                self.items.insert((score, id), place);
+            }
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.items.heap_bytes() + self.not_numeric.capacity() * 9 + self.noted.capacity() * size_of::<Move>()
+    }
+}
+
+type Items = SmallVec<[Item; 4]>;
+
+fn put_in_order(items: &mut Items, table: &Table) {
+    // By scores first: looking names up in between would slow every comparison down.
+    items.sort_unstable_by(|one, other| by_score(one.0, other.0));
+    for equal in items.chunk_by_mut(|one, other| one.0 == other.0).filter(|equal| equal.len() > 1) {
+        equal.sort_unstable_by(|one, other| in_order(table, one, other));
+    }
+}
+
+/// One change for each item: one that has come as often as it has gone has not moved at all.
+fn merged(gone: &[Item], come: &[Item], order: impl Fn(&Item, &Item) -> Ordering) -> SmallVec<[Change<Item>; 8]> {
+    let mut changes = SmallVec::with_capacity(gone.len() + come.len());
+    let (mut gone, mut come) = (gone, come);
+    while let ([one, gone_later @ ..], [other, come_later @ ..]) = (gone, come) {
+        let next = order(one, other);
+        if next.is_le() {
+            gone = gone_later;
+        }
+        if next.is_ge() {
+            come = come_later;
+        }
+        match next {
+            Ordering::Less => changes.push(Change { item: *one, comes: false }),
+            Ordering::Greater => changes.push(Change { item: *other, comes: true }),
+            Ordering::Equal => {}
+        }
+    }
+    changes.extend(gone.iter().map(|item| Change { item: *item, comes: false }));
+    changes.extend(come.iter().map(|item| Change { item: *item, comes: true }));
+    changes
+}
+
+/// The order of scores, which are numbers and never minus zero.
+#[inline]
+pub(crate) fn by_score(one: f64, other: f64) -> Ordering {
+    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+}
+
+/// The order of records in a part. Names are looked up where scores are equal, and only there: each is a place in memory
+/// that is cold by now.
+#[inline]
+fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
+    by_score(one.0, other.0).then_with(|| match one.1 == other.1 {
+        true => Ordering::Equal,
+        false => name_of(table, one.1).cmp(&name_of(table, other.1)),
+    })
+}
+
+/// True when an item of a part comes before a record of that score and name, which may be of another part: ids are compared
+/// within one table only.
+#[inline]
+pub(crate) fn is_before(table: &Table, item: &Item, score: f64, name: &[u8]) -> bool {
+    match by_score(item.0, score) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal => name_of(table, item.1).is_some_and(|other| other < name),
+    }
+}
+
+/// The name of a record in a part.
+#[inline]
+fn name_of(table: &Table, id: NameId) -> Option<&[u8]> {
+    table.by_id(id).map(Entry::name)
+}

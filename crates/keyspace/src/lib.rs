@@ -1,0 +1,36 @@
+//! The state of the server: names to values, with deadlines. Knows nothing of commands, clients, RESP or disks; an instant
+//! is passed in.
+//!
+//! The way through, from the ground up:
+//! - `storage`: entries, tables and ordered sequences, which know nothing of types;
+//! - `types`: one folder for each type of values, and the table that lists them ([`types::TYPES`]);
+//! - `index`: indexes of records by a field;
+//! - `effects`: the facts that change state ([`Effect`]), and their bytes;
+//! - `interest`: who wants to know what happens to a key;
+//! - `shards`: a [`Keyspace`] is a row of locked shards, a shard has a [`db::Db`] for each database; `apply` is the only
+//!   way to change any of it;
+//! - `views`: what readers see.
+
+#![deny(unsafe_code)]
+
+pub mod digest;
+pub mod effects;
+pub mod encoding;
+pub mod footprint;
+pub mod index;
+pub mod interest;
+pub mod shards;
+pub mod storage;
+pub mod types;
+pub mod usage;
+pub mod views;
+
+pub use effects::{DATABASES, Definable, Effect, Image, Touch, Touches};
+pub use encoding::BadEffect;
+pub use shards::locked::{Keyspace, Locked};
+pub use shards::{db, definitions, locked, shard, snapshot};
+pub use storage::{Key, NameHash, NameHasher, Scalar};
+pub use types::hash::HashRef;
+pub use types::{Applied, Cause, Change, Entry, Fate, Shapes, Thresholds, ValueType};
+pub use usage::Usage;
+pub use views::{IndexRef, SortedSetRef, Value};

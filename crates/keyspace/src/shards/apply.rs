@@ -1,0 +1,184 @@
+//! Applies effects: the only code that changes the keyspace, live and on replay.
+
+use super::db::Db;
+use super::detached::DetachedValue;
+use super::locked::Locked;
+use crate::effects::codec::Decoder;
+use crate::effects::{DATABASES, Definable, Effect, Image};
+use crate::encoding::{BadEffect, Reader};
+use crate::storage::Key;
+use crate::types::{Applied, Entry, Thresholds, ValueType};
+
+impl Locked<'_> {
+    /// Makes `effect` true in database `db`. The shards it touches are locked.
+    #[inline]
+    pub fn apply(&mut self, db: usize, effect: &Effect<'_>, thresholds: &Thresholds) -> Applied {
+        match *effect {
+            Effect::Change { key, ref change } => {
+                let mut discarded = None;
+                let applied = self.db_mut(db, key).change(key, change, thresholds, |entry| discarded = Some(entry));
+                if let Some(entry) = discarded {
+                    self.discard(entry);
+                }
+                applied
+            }
+            _ => Applied::counted(self.apply_to_keys(db, effect)),
+        }
+    }
+
+    /// Makes an effect true that is not about the inside of a value.
+    fn apply_to_keys(&mut self, db: usize, effect: &Effect<'_>) -> usize {
+        match *effect {
+            Effect::Change { .. } => unreachable!("the caller has told changes from the rest"),
+            Effect::Delete { key, cause: _ } => self.delete(db, key),
+            Effect::Deadline { key, deadline } => {
+                let changed = self.db_mut(db, key).change_entry(key, |entry, _| entry.set_deadline(deadline));
+                usize::from(changed.is_some())
+            }
+            Effect::Rename { from, to } => match self.db_mut(db, from).take_detached(from) {
+                Some((value, deadline)) => self.put(db, to, value, deadline),
+                None => 0,
+            },
+            Effect::Copy { from, to, to_db } => {
+                let source = self.db(db, from);
+                let copy =
+                    source.entry(from).map(|entry| (DetachedValue::copy_of(entry, &source.shapes), entry.deadline()));
+                match copy {
+                    Some((value, deadline)) => self.put(to_db, to, value, deadline),
+                    None => 0,
+                }
+            }
+            Effect::Move { key, to_db } => match self.db_mut(db, key).take_detached(key) {
+                Some((value, deadline)) => self.put(to_db, key, value, deadline),
+                None => 0,
+            },
+            Effect::Put { key, value: Image { value_type, bytes }, deadline } => {
+                self.delete(db, key);
+                let db = self.db_mut(db, key);
+                let entry = (value_type.read_image)(key.name, Reader::new(bytes), &mut db.shapes, deadline);
+                db.insert(key, entry);
+                1
+            }
+            Effect::FlushDb => self.empty(db..db + 1),
+            Effect::FlushAll => self.empty(0..DATABASES),
+            Effect::SwapDb { a, b } => {
+                self.shards_mut().for_each(|shard| shard.dbs.swap(a, b));
+                0
+            }
+            Effect::Define { what, name, definition } => {
+                self.definitions_mut().define(what, name, definition);
+                1
+            }
+            Effect::Undefine { what, name } => usize::from(self.definitions_mut().undefine(what, name)),
+        }
+    }
+
+    /// True when the effect can be applied to what its key holds. Recorded effects always can; bytes from a disk that
+    /// only look like them must not end the server.
+    pub fn fits(&self, db: usize, effect: &Effect<'_>) -> bool {
+        match effect {
+            Effect::Change { key, change } => {
+                let holds_its_type = |entry: &Entry| ValueType::of(entry).is(change.value_type());
+                change.replaces_other_types() || self.db(db, *key).entry(*key).is_none_or(holds_its_type)
+            }
+            Effect::Define { what: Definable::Library | Definable::Index, .. }
+            | Effect::Undefine { .. }
+            | Effect::Delete { .. }
+            | Effect::Deadline { .. }
+            | Effect::Rename { .. }
+            | Effect::Copy { .. }
+            | Effect::Move { .. }
+            | Effect::Put { .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. } => true,
+        }
+    }
+
+    /// Makes every key anew from its own image. Nothing is lost when that cannot be done.
+    pub fn remake(&mut self, thresholds: &Thresholds) -> Result<(), BadEffect> {
+        let mut images = Vec::new();
+        for (_, shard) in self.shards() {
+            let mut image = Vec::new();
+            shard.image_from(0, u32::MAX, usize::MAX, &mut image);
+            let mut effects = Decoder::new(&image);
+            while effects.next()?.is_some() {}
+            images.push(image);
+        }
+        self.empty(0..DATABASES);
+        for image in &images {
+            let mut effects = Decoder::new(image);
+            while let Some((db, effect)) = effects.next()? {
+                self.apply(db, &effect, thresholds);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an effect that is about whole databases true for those keys alone for which `counts` holds. All shards
+    /// are locked.
+    pub fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
+        let names = |locked: &Locked<'_>, db: usize| -> Vec<Vec<u8>> {
+            let entries = locked.shards().flat_map(|(_, shard)| shard.db(db).table.iter());
+            entries.map(Entry::name).filter(|name| counts(name)).map(<[u8]>::to_vec).collect()
+        };
+        let flushed = match effect {
+            Effect::FlushDb => db..db + 1,
+            Effect::FlushAll => 0..DATABASES,
+            Effect::SwapDb { a, b } => {
+                let take = |locked: &mut Locked<'_>, db: usize| -> Vec<_> {
+                    let taken = names(locked, db).into_iter().map(|name| {
+                        let value = locked.db_mut(db, Key::new(&name)).take_detached(Key::new(&name));
+                        (name, value)
+                    });
+                    taken.collect()
+                };
+                let (from_a, from_b) = (take(self, *a), take(self, *b));
+                for (to, taken) in [(*b, from_a), (*a, from_b)] {
+                    for (name, value) in taken {
+                        let Some((value, deadline)) = value else { continue };
+                        self.put(to, Key::new(&name), value, deadline);
+                    }
+                }
+                return;
+            }
+            _ => panic!("only effects on whole databases are made true in part"),
+        };
+        for db in flushed {
+            for name in names(self, db) {
+                self.delete(db, Key::new(&name));
+            }
+        }
+    }
+
+    /// Removes a key. A large value is freed after the locks are released.
+    fn delete(&mut self, db: usize, key: Key<'_>) -> usize {
+        let Some(entry) = self.db_mut(db, key).remove(key) else { return 0 };
+        self.discard(entry);
+        1
+    }
+
+    /// Frees what a key was, after the locks are released if that takes long.
+    fn discard(&mut self, entry: Entry) {
+        if entry.object().is_some_and(|object| (ValueType::of(&entry).is_freed_later)(object)) {
+            self.garbage.push(Box::new(entry));
+        }
+    }
+
+    /// Empties databases. What they held is freed after the locks are released.
+    fn empty(&mut self, dbs: std::ops::Range<usize>) -> usize {
+        let emptied = self.shards_mut().flat_map(|shard| shard.dbs[dbs.clone()].iter_mut());
+        let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(Db::take_all).collect();
+        let count = emptied.iter().map(Db::len).sum();
+        if count > 0 {
+            self.garbage.push(Box::new(emptied));
+        }
+        count
+    }
+
+    fn put(&mut self, db: usize, key: Key<'_>, value: DetachedValue, deadline: Option<u64>) -> usize {
+        self.delete(db, key);
+        self.db_mut(db, key).put_detached(key, value, deadline);
+        1
+    }
+}

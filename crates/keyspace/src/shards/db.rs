@@ -1,0 +1,425 @@
+//! One database of one shard: entries and what is kept beside them. Knows expiry; refuses to know commands.
+
+use super::detached::DetachedValue;
+use crate::digest::Digest;
+use crate::index::Indexes;
+use crate::index::parts::{IndexMask, IndexScores, Item, Part, Parts};
+use crate::storage::ranked::Ranked;
+use crate::storage::size_class::DEADLINE_BYTES;
+use crate::storage::{Key, NameHash, NameId};
+use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
+use std::collections::BTreeSet;
+
+/// Entries by name, with an index of deadlines that `apply` keeps in step.
+#[derive(Default)]
+#[repr(C)]
+pub struct Db {
+    /// This database's part of every index; first, as [`Shard`](super::shard::Shard) says.
+    parts: Parts,
+    pub(crate) table: Table,
+    pub(crate) shapes: Shapes,
+    /// Deadline and id of each key that has one, soonest first.
+    deadlines: BTreeSet<(u64, NameId)>,
+    /// The sum of all deadlines.
+    deadline_sum: u128,
+    /// The soonest field deadline, and the id, of each hash that has any.
+    field_deadlines: BTreeSet<(u64, NameId)>,
+    /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
+    pub(super) used_at: u32,
+}
+
+impl Db {
+    /// How many keys there are, those past their deadline included until they are removed.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True when there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// How many keys have a deadline.
+    pub fn with_deadline(&self) -> usize {
+        self.deadlines.len()
+    }
+
+    /// How many hashes have fields with deadlines.
+    pub fn with_field_deadlines(&self) -> usize {
+        self.field_deadlines.len()
+    }
+
+    /// The sum of the times that all keys with a deadline have left, for an average.
+    pub fn time_left_sum(&self, now_ms: u64) -> u128 {
+        self.deadline_sum.saturating_sub(u128::from(now_ms) * self.deadlines.len() as u128)
+    }
+
+    /// The entry of a key, whether or not its time has come.
+    #[inline]
+    pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
+        self.table.get(key.hash, key.name)
+    }
+
+    /// Has the CPU fetch the entry of a record in an index, without waiting for it.
+    #[inline]
+    pub fn prefetch_indexed(&self, item: Item) {
+        self.table.prefetch(NameHash::from_raw(item.1));
+    }
+
+    /// Has the CPU fetch the entry of a key, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, key: Key<'_>) {
+        self.table.prefetch(key.hash);
+        self.parts.prefetch_notes();
+    }
+
+    /// Has the CPU fetch what [`Db::prefetch`] looks at.
+    #[inline]
+    pub(super) fn prefetch_self(&self) {
+        self.parts.prefetch();
+    }
+
+    /// What an entry of this database holds, as Redis's formats have it.
+    pub fn to_redis(&self, entry: &Entry, now_ms: u64) -> formats::Value {
+        (ValueType::of(entry).to_redis)(entry, &self.shapes, now_ms)
+    }
+
+    /// How many elements an entry of this database has, expired ones included.
+    pub fn elements(&self, entry: &Entry) -> usize {
+        (ValueType::of(entry).elements)(entry, &self.shapes)
+    }
+
+    /// Takes what an entry of this database holds, and that it has a deadline, into a signature.
+    pub fn digest(&self, entry: &Entry, now_ms: u64, digest: &mut Digest) {
+        let value_type = ValueType::of(entry);
+        digest.mix(&value_type.redis_number.to_be_bytes());
+        (value_type.digest)(entry, &self.shapes, now_ms, digest);
+        if entry.deadline().is_some() {
+            digest.add(b"!!expire!!");
+        }
+    }
+
+    /// True when the entry's time, or that of its last field, has come.
+    #[inline]
+    pub fn is_overdue(entry: &Entry, now_ms: u64) -> bool {
+        if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
+            return true;
+        }
+        match entry.object() {
+            Some(Object::Hash(table)) => table.all_overdue(now_ms),
+            _ => false,
+        }
+    }
+
+    /// Visits entries that have not expired, from `cursor` on. See [`Table::scan`].
+    pub fn scan(&self, cursor: u32, count: usize, now_ms: u64, mut visit: impl FnMut(&Entry)) -> Option<u32> {
+        self.table.scan(cursor, count, |entry| {
+            if !Db::is_overdue(entry, now_ms) {
+                visit(entry);
+            }
+        })
+    }
+
+    /// All entries whose time has not come.
+    pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = &Entry> {
+        self.table.iter().filter(move |entry| !Db::is_overdue(entry, now_ms))
+    }
+
+    /// A random entry, perhaps one whose time has come.
+    pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
+        self.table.random(random)
+    }
+
+    /// How many keys have expired, or have fields that have; no more than `max`.
+    pub(super) fn overdue_up_to(&self, now_ms: u64, max: usize) -> usize {
+        let due = |index: &BTreeSet<(u64, NameId)>, max: usize| index.range(..=(now_ms, NameId::MAX)).take(max).count();
+        let keys = due(&self.deadlines, max);
+        keys + due(&self.field_deadlines, max - keys)
+    }
+
+    /// Names of keys whose time has come, soonest first, `count` at the most.
+    pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+        let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
+        due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
+    }
+
+    /// A hash some of whose fields are past their deadline, and those fields' names, `count` at the most.
+    pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+        let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
+        let entry = self.table.by_id(*id)?;
+        match entry.object() {
+            Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.overdue_names(now_ms, count))),
+            _ => None,
+        }
+    }
+
+    /// Heap bytes of the table and indexes, without the entries.
+    pub fn overhead_bytes(&self) -> usize {
+        self.table.heap_bytes()
+            + self.shapes.heap_bytes()
+            + (self.deadlines.len() + self.field_deadlines.len()) * DEADLINE_BYTES
+            + self.parts.heap_bytes()
+    }
+
+    /// The indexes that its records are in.
+    #[inline]
+    pub fn indexes(&self) -> &Indexes {
+        self.parts.indexes()
+    }
+
+    pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
+        self.parts.set_indexes(indexes)
+    }
+
+    /// Brings its parts of the indexes up to date, to be read.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        self.parts.settle(&self.table);
+    }
+
+    /// How much there is to bring up to date.
+    pub(super) fn unsettled(&self) -> usize {
+        self.parts.unsettled()
+    }
+
+    /// Its records in one of the indexes, in their order. They have been brought up to date.
+    pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
+        self.parts.part(index)
+    }
+
+    /// Heap bytes of its part of one of the indexes.
+    pub fn part_bytes(&self, index: usize) -> usize {
+        self.parts.part_bytes(index)
+    }
+
+    /// True when every record here that an index covers and that has its field is in the index.
+    pub fn part_has_all(&self, index: usize) -> bool {
+        self.parts.has_all(index)
+    }
+
+    /// The entry of a record in an index.
+    #[inline]
+    pub fn indexed(&self, item: Item) -> Option<&Entry> {
+        self.table.by_id(item.1)
+    }
+
+    /// Makes its part of an index anew.
+    pub(super) fn build_part(&mut self, index: usize) {
+        self.parts.build(index, &self.table, &self.shapes);
+    }
+
+    /// Puts records into the indexes that are not in them yet, those at positions from `from` to `to`.
+    pub(super) fn index_range(&mut self, from: u32, to: u32) -> usize {
+        let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
+        let mut seen = 0;
+        table.visit_range(from, to, |entry| {
+            parts.add_to_unfilled(table, entry, shapes);
+            seen += 1;
+        });
+        seen
+    }
+
+    /// The last position of the range that one at `position` is visited with.
+    pub fn range_end(&self, position: u32) -> u32 {
+        self.table.range_end(position)
+    }
+
+    /// Visits the entries at positions from `from` to `to`.
+    pub fn visit_range<'t>(&'t self, from: u32, to: u32, visit: impl FnMut(&'t Entry)) {
+        self.table.visit_range(from, to, visit);
+    }
+
+    /// Takes everything out; the indexes stay, with nothing in them.
+    pub(super) fn take_all(&mut self) -> Db {
+        let empty = Db { parts: self.parts.emptied(), ..Db::default() };
+        std::mem::replace(self, empty)
+    }
+
+    /// Makes a change of a key's value, and keeps deadlines and indexes in step. What is replaced and takes long to free
+    /// is handed to `discard`.
+    #[inline]
+    pub(super) fn change(
+        &mut self,
+        key: Key<'_>,
+        change: &Change<'_>,
+        thresholds: &Thresholds,
+        discard: impl FnOnce(Entry),
+    ) -> Applied {
+        let mut replaced_deadline = None;
+        let fields = change.record_fields();
+        let mask = match fields {
+            RecordFields::None => IndexMask::EMPTY,
+            RecordFields::Set(fields) => self.parts.concerned(key.name, fields.iter().map(|(field, _)| *field)),
+            RecordFields::Named(fields) => self.parts.concerned(key.name, fields.iter().copied()),
+            RecordFields::Any => self.parts.covering(key.name),
+        };
+        if change.replaces_other_types()
+            && let Some(entry) = self.table.get(key.hash, key.name)
+            && !is_replaced_in_place(entry, change)
+        {
+            replaced_deadline = entry.deadline();
+            discard(self.remove(key).expect("the entry was just found"));
+        }
+        let applied = match mask.is_empty() {
+            true => self.change_entry(key, |entry, shapes| change.apply(entry, shapes, thresholds)),
+            false => self.change_record(key, mask, fields, |entry, shapes| change.apply(entry, shapes, thresholds)),
+        };
+        match applied {
+            Some(applied) => {
+                if applied.emptied {
+                    self.remove(key);
+                }
+                applied
+            }
+            None => match change.create(key.name, &mut self.shapes, thresholds) {
+                Some((entry, applied)) => {
+                    self.insert(key, entry);
+                    Applied { replaced_deadline, ..applied }
+                }
+                None => Applied::default(),
+            },
+        }
+    }
+
+    /// Changes an entry in a way that makes no other record of it for any index. `None` when there is no such key.
+    #[inline]
+    pub(super) fn change_entry<T>(
+        &mut self,
+        key: Key<'_>,
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+    ) -> Option<T> {
+        let entry = self.table.get_mut(key.hash, key.name)?;
+        let before = (entry.deadline(), field_deadline(entry));
+        let result = change(entry, &mut self.shapes);
+        let after = (entry.deadline(), field_deadline(entry));
+        if before != after {
+            self.move_deadlines(key, before, after);
+        }
+        Some(result)
+    }
+
+    /// Changes an entry after which a record can be something else to some indexes.
+    #[inline]
+    fn change_record<T>(
+        &mut self,
+        key: Key<'_>,
+        mask: IndexMask,
+        fields: RecordFields<'_>,
+        change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
+    ) -> Option<T> {
+        let entry = self.table.get_mut(key.hash, key.name)?;
+        let before = (entry.deadline(), field_deadline(entry));
+        let (mut was, mut is) = (IndexScores::new(), IndexScores::new());
+        self.parts.scores(mask, entry, &self.shapes, &mut was);
+        let result = change(entry, &mut self.shapes);
+        match fields {
+            RecordFields::Set(fields) => self.parts.scores_after_set(mask, fields, entry, &self.shapes, &mut is),
+            _ => self.parts.scores(mask, entry, &self.shapes, &mut is),
+        }
+        let after = (entry.deadline(), field_deadline(entry));
+        let id = self.table.id_of(key.hash, key.name);
+        self.parts.move_record(&self.table, key.name, id, mask, (&was, &is));
+        if before != after {
+            self.move_deadlines(key, before, after);
+        }
+        Some(result)
+    }
+
+    /// Notes that the deadlines of a key, or of its fields, have changed.
+    fn move_deadlines(&mut self, key: Key<'_>, before: Deadlines, after: Deadlines) {
+        let id = self.table.id_of(key.hash, key.name);
+        self.move_deadline(id, before.0, after.0);
+        reindex(&mut self.field_deadlines, id, before.1, after.1);
+    }
+
+    /// Notes that a key's deadline has changed.
+    fn move_deadline(&mut self, id: NameId, before: Option<u64>, after: Option<u64>) {
+        self.deadline_sum += u128::from(after.unwrap_or(0));
+        self.deadline_sum -= u128::from(before.unwrap_or(0));
+        reindex(&mut self.deadlines, id, before, after);
+    }
+
+    /// Adds an entry; the caller has removed what was there.
+    pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
+        let (deadline, field_deadline) = (entry.deadline(), field_deadline(&entry));
+        entry.touch(self.used_at);
+        let entry = &*self.table.insert(key.hash, entry);
+        let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
+        if !mask.is_empty() {
+            self.parts.scores(mask, entry, &self.shapes, &mut scores);
+        }
+        let id = self.table.id_of(key.hash, key.name);
+        if !mask.is_empty() {
+            self.parts.add_record(&self.table, key.name, id, mask, &scores);
+        }
+        self.move_deadline(id, None, deadline);
+        reindex(&mut self.field_deadlines, id, None, field_deadline);
+    }
+
+    /// Takes an entry out; its body may still name a shape, which the caller gives back.
+    fn take(&mut self, key: Key<'_>) -> Option<Entry> {
+        let id = self.table.id_of(key.hash, key.name);
+        let mask = self.parts.covering(key.name);
+        if !mask.is_empty() {
+            let mut scores = IndexScores::new();
+            self.parts.scores(mask, self.table.get(key.hash, key.name)?, &self.shapes, &mut scores);
+            self.parts.remove_record(&self.table, key.name, id, mask, &scores);
+        }
+        let entry = self.table.remove(key.hash, key.name)?;
+        self.move_deadline(id, entry.deadline(), None);
+        reindex(&mut self.field_deadlines, id, field_deadline(&entry), None);
+        Some(entry)
+    }
+
+    /// Removes a key and hands out what it was, to be dropped. Only its name and its object are still good: what else its
+    /// body refers to has been given back.
+    pub(super) fn remove(&mut self, key: Key<'_>) -> Option<Entry> {
+        let entry = self.take(key)?;
+        (ValueType::of(&entry).release)(&entry, &mut self.shapes);
+        Some(entry)
+    }
+
+    /// Takes a value out, with its deadline.
+    pub(super) fn take_detached(&mut self, key: Key<'_>) -> Option<(DetachedValue, Option<u64>)> {
+        let entry = self.take(key)?;
+        let deadline = entry.deadline();
+        Some((DetachedValue::taken_from(entry, &mut self.shapes), deadline))
+    }
+
+    /// Puts a value under a name that is free.
+    pub(super) fn put_detached(&mut self, key: Key<'_>, value: DetachedValue, deadline: Option<u64>) {
+        let entry = value.into_entry(key.name, &mut self.shapes, deadline);
+        self.insert(key, entry);
+    }
+}
+
+/// True when a change that takes any type can be made in the entry: it holds one of its own type, and what it holds is
+/// freed at once.
+#[inline]
+fn is_replaced_in_place(entry: &Entry, change: &Change<'_>) -> bool {
+    let value_type = ValueType::of(entry);
+    value_type.is(change.value_type()) && !entry.object().is_some_and(|object| (value_type.is_freed_later)(object))
+}
+
+/// Of a key, and the soonest of its fields.
+type Deadlines = (Option<u64>, Option<u64>);
+
+/// The soonest field deadline of a hash.
+fn field_deadline(entry: &Entry) -> Option<u64> {
+    match entry.object() {
+        Some(Object::Hash(table)) => table.soonest(),
+        _ => None,
+    }
+}
+
+fn reindex(index: &mut BTreeSet<(u64, NameId)>, id: NameId, before: Option<u64>, after: Option<u64>) {
+    if before == after {
+        return;
+    }
+    if let Some(before) = before {
+        index.remove(&(before, id));
+    }
+    if let Some(after) = after {
+        index.insert((after, id));
+    }
+}

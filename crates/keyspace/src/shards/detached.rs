@@ -1,0 +1,44 @@
+//! A value out of any database, on its way to another key. Knows images and objects; refuses to know types.
+
+use crate::encoding::Reader;
+use crate::types::{Entry, Object, Shapes, ValueType};
+
+/// A value that no key holds.
+pub(super) enum DetachedValue {
+    /// A small one, as its image: what its body refers to belongs to the database that it came from.
+    Small(&'static ValueType, Vec<u8>),
+    /// A large one, moved as it is.
+    Large(Box<Object>),
+}
+
+impl DetachedValue {
+    pub(super) fn copy_of(entry: &Entry, shapes: &Shapes) -> DetachedValue {
+        match entry.object() {
+            Some(object) => DetachedValue::Large(Box::new(object.clone())),
+            None => {
+                let (value_type, mut image) = (ValueType::of(entry), Vec::new());
+                (value_type.write_image)(entry, shapes, &mut image);
+                DetachedValue::Small(value_type, image)
+            }
+        }
+    }
+
+    /// Takes the value out of an entry that is no longer in any table.
+    pub(super) fn taken_from(entry: Entry, shapes: &mut Shapes) -> DetachedValue {
+        if entry.object().is_some() {
+            return DetachedValue::Large(entry.into_object().expect("an object entry has an object"));
+        }
+        let value = DetachedValue::copy_of(&entry, shapes);
+        (ValueType::of(&entry).release)(&entry, shapes);
+        value
+    }
+
+    pub(super) fn into_entry(self, name: &[u8], shapes: &mut Shapes, deadline: Option<u64>) -> Entry {
+        match self {
+            DetachedValue::Small(value_type, image) => {
+                (value_type.read_image)(name, Reader::new(&image), shapes, deadline)
+            }
+            DetachedValue::Large(object) => Entry::with_object(name, object, deadline),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! That a thread holds locks of shards. Debug builds check that it takes none while it holds one, or a lock that comes later in
+//! the order of all locks (`locks::rank`); release builds compile to nothing.
+//!
+//! All shards that a command needs are locked in one call. Taking one more while holding some could wait for the thread
+//! itself, or for another thread that holds it and waits for one of ours.
+
+use locks::rank;
+
+/// Lives as long as the lock of one shard.
+pub(super) struct Held(#[allow(dead_code, reason = "kept for its drop")] locks::Held);
+
+impl Held {
+    #[inline]
+    pub(super) fn new() -> Held {
+        Held(locks::Held::unchecked(rank::SHARDS))
+    }
+
+    /// Called before locks of shards are taken.
+    #[inline]
+    #[track_caller]
+    pub(super) fn assert_none() {
+        locks::Held::check(rank::SHARDS);
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use crate::{Key, Keyspace};
+
+    #[test]
+    #[should_panic(expected = "must not take SHARDS")]
+    fn a_thread_that_holds_a_shard_cannot_lock_another() {
+        let keyspace = Keyspace::new(4);
+        let _held = keyspace.lock_shard(1);
+        let _ = keyspace.lock_key_unless_busy(Key::new(b"k"));
+    }
+
+    #[test]
+    fn locks_that_were_given_back_are_not_held() {
+        let keyspace = Keyspace::new(4);
+        drop(keyspace.lock_all());
+        keyspace.lock_shard(2).release_fairly();
+        drop(keyspace.lock_batch(0, &[Key::new(b"a"), Key::new(b"b")]));
+        drop(keyspace.lock_all());
+    }
+}

@@ -1,0 +1,13 @@
+//! All state, in shards behind locks: databases, their keys, and what is defined beside them. Knows how effects are
+//! applied; refuses to know commands and clients.
+
+pub mod apply;
+pub mod db;
+pub mod definitions;
+mod detached;
+mod held;
+pub mod locked;
+#[cfg(test)]
+mod same_hash_tests;
+pub mod shard;
+pub mod snapshot;

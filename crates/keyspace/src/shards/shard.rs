@@ -1,0 +1,109 @@
+//! One shard of the keyspace: the part of every database that one lock guards.
+
+use super::db::Db;
+use super::definitions::Definitions;
+use crate::effects::{DATABASES, codec};
+use crate::interest::readers::Tracked;
+use crate::interest::waiters::Awaited;
+use crate::interest::watchers::Watched;
+use crate::storage::NameHash;
+
+/// The databases of one shard.
+///
+/// In this order: what every write changes is next to the lock, in one line that goes from core to core with it.
+#[repr(C)]
+pub struct Shard {
+    /// Number of the last batch of effects that changed it; no part of the state.
+    pub(super) changed_by: u64,
+    pub(super) dbs: [Db; DATABASES],
+    /// What is no key; in the first shard only.
+    pub(super) definitions: Definitions,
+    /// Keys that clients watch; no part of the state either.
+    pub watched: Watched,
+    /// Keys that clients have read and want to hear of.
+    pub tracked: Tracked,
+    /// Keys that clients wait for.
+    pub awaited: Awaited,
+}
+
+impl Default for Shard {
+    fn default() -> Shard {
+        Shard {
+            dbs: std::array::from_fn(|_| Db::default()),
+            definitions: Definitions::default(),
+            changed_by: 0,
+            watched: Watched::default(),
+            tracked: Tracked::default(),
+            awaited: Awaited::default(),
+        }
+    }
+}
+
+impl Shard {
+    /// Appends every key of all databases whose position is `from` or behind it, as effects that make them, until
+    /// there are about `count` of them. Returns the last position that is done with, and how many keys there were.
+    ///
+    /// Databases go together: what SWAPDB and MOVE exchange is in the same part of a snapshot. What is no key goes
+    /// with the first keys.
+    pub fn image_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
+        let (mut from, mut done, began_at) = (from, 0, out.len());
+        if from == 0 {
+            self.definitions.encode(out);
+        }
+        let used = || self.dbs.iter().enumerate().filter(|(_, db)| !db.is_empty());
+        loop {
+            let end = used().map(|(_, db)| db.table.range_end(from)).min().unwrap_or(u32::MAX);
+            let (done_before, out_before, mut too_much) = (done, out.len(), false);
+            for (number, db) in used() {
+                db.table.visit_range(from, end, |entry| {
+                    // Once there is enough, one more is too much.
+                    too_much |= out.len() - began_at >= bytes_max;
+                    if !too_much {
+                        codec::encode_entry(number, entry, &db.shapes, out);
+                        done += 1;
+                    }
+                });
+            }
+            if too_much {
+                out.truncate(out_before);
+                let (end, keys) = self.image_in_order(from, end, began_at, bytes_max, out);
+                return (end, done_before + keys);
+            }
+            match end.checked_add(1) {
+                Some(next) if done < count && out.len() - began_at < bytes_max => from = next,
+                _ => return (end, done),
+            }
+        }
+    }
+
+    /// The same for large values: in the order of their positions, so that it can end anywhere within the range. Keys
+    /// at one position go together, as those of one name do.
+    fn image_in_order(&self, from: u32, to: u32, began_at: usize, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
+        let mut entries = Vec::new();
+        for (number, db) in self.dbs.iter().enumerate() {
+            db.table.visit_range(from, to, |entry| {
+                entries.push((NameHash::of(entry.name()).position(), number, entry));
+            });
+        }
+        entries.sort_unstable_by_key(|(position, number, _)| (*position, *number));
+        let (mut keys, mut last) = (0, None);
+        for (position, number, entry) in entries {
+            if let Some(last) = last
+                && last != position
+                && out.len() - began_at >= bytes_max
+            {
+                return (last, keys);
+            }
+            codec::encode_entry(number, entry, &self.dbs[number].shapes, out);
+            keys += 1;
+            last = Some(position);
+        }
+        (to, keys)
+    }
+
+    /// The database of that number.
+    #[inline]
+    pub fn db(&self, index: usize) -> &Db {
+        &self.dbs[index]
+    }
+}

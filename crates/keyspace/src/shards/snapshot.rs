@@ -1,0 +1,44 @@
+//! What a snapshot has to say of its parts: which keys they hold, as of which batch, and where those keys were in the
+//! process that wrote them. Knows positions and sequence numbers; refuses to know files.
+
+use crate::storage::NameHasher;
+
+/// What one part of a snapshot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub shard: u32,
+    /// The last position of its range; the first one follows that of the part before it in the same shard.
+    pub end: u32,
+    /// The batch it is complete up to.
+    pub sequence: u64,
+    pub keys: u32,
+}
+
+/// Where keys are in some process: its hash function and the number of its shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    pub family: u8,
+    pub seed: u64,
+    pub shards: u32,
+}
+
+impl Placement {
+    const BYTES: usize = 13;
+
+    /// As bytes, for the head of a snapshot.
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = vec![self.family];
+        bytes.extend_from_slice(&self.seed.to_le_bytes());
+        bytes.extend_from_slice(&self.shards.to_le_bytes());
+        bytes
+    }
+
+    /// From bytes; `None` when they are no placement that this version knows.
+    pub fn decode(bytes: &[u8]) -> Option<Placement> {
+        let bytes: &[u8; Placement::BYTES] = bytes.try_into().ok()?;
+        let seed = u64::from_le_bytes(bytes[1..9].try_into().ok()?);
+        let shards = u32::from_le_bytes(bytes[9..].try_into().ok()?);
+        let known = bytes[0] == NameHasher::FAMILY && shards.is_power_of_two() && shards <= 512;
+        known.then_some(Placement { family: bytes[0], seed, shards })
+    }
+}

@@ -1,0 +1,118 @@
+//! A scalar among others in one run of bytes, as small values are packed. Knows the layout; refuses to know what the
+//! scalars are to each other.
+//!
+//! An *item* is a byte that says what follows, then the bytes: `0..=239` that many bytes; `240..=247` a number in 1 to 8
+//! little-endian bytes; `248` a u16 length and bytes; `249` a u32 length and bytes. Numbers stand for their decimal
+//! form: a 13-digit timestamp takes 7 bytes.
+
+use super::entry::Entry;
+use super::scalar::Scalar;
+
+const SHORT_MAX: usize = 239;
+const NUMBER: u8 = 240;
+const LEN16: u8 = 248;
+const LEN32: u8 = 249;
+
+/// Writes `value` over the item of `old_len` bytes at `start` of the body.
+pub(crate) fn replace_item<O>(entry: &mut Entry<O>, start: usize, old_len: usize, value: Scalar<'_>) {
+    let item = Item::of(value);
+    item.write(entry.open_gap(start..start + old_len, item.len()));
+}
+
+/// A scalar in the form it is packed in: a head, and bytes copied as they are.
+pub(crate) struct Item<'a> {
+    head: [u8; 9],
+    head_len: usize,
+    tail: &'a [u8],
+}
+
+impl<'a> Item<'a> {
+    #[inline]
+    pub(crate) fn of(value: Scalar<'a>) -> Item<'a> {
+        let mut head = [0; 9];
+        match value {
+            Scalar::Number(number) => {
+                // As few bytes as keep the sign.
+                let bits = 65 - if number < 0 { number.leading_ones() } else { number.leading_zeros() };
+                let len = bits.div_ceil(8).min(8) as usize;
+                head[0] = NUMBER + len as u8 - 1;
+                head[1..].copy_from_slice(&number.to_le_bytes());
+                Item { head, head_len: 1 + len, tail: &[] }
+            }
+            Scalar::Bytes(bytes) => {
+                let head_len = match bytes.len() {
+                    len @ 0..=SHORT_MAX => {
+                        head[0] = len as u8;
+                        1
+                    }
+                    len if len <= usize::from(u16::MAX) => {
+                        head[0] = LEN16;
+                        head[1..3].copy_from_slice(&(len as u16).to_le_bytes());
+                        3
+                    }
+                    len => {
+                        head[0] = LEN32;
+                        head[1..5].copy_from_slice(&(len as u32).to_le_bytes());
+                        5
+                    }
+                };
+                Item { head, head_len, tail: bytes }
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.head_len + self.tail.len()
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, to: &mut [u8]) {
+        to[..self.head_len].copy_from_slice(&self.head[..self.head_len]);
+        to[self.head_len..].copy_from_slice(self.tail);
+    }
+}
+
+#[inline]
+pub(crate) fn write_item(out: &mut Vec<u8>, value: Scalar<'_>) {
+    let item = Item::of(value);
+    out.extend_from_slice(&item.head[..item.head_len]);
+    out.extend_from_slice(item.tail);
+}
+
+/// The item at the start of `items` and how many bytes it takes.
+#[inline]
+pub(crate) fn read_item(items: &[u8]) -> (Scalar<'_>, usize) {
+    let (head, len) = item_frame(items);
+    let content = &items[head..head + len];
+    if (NUMBER..LEN16).contains(&items[0]) {
+        let mut bytes = if content[len - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
+        bytes[..len].copy_from_slice(content);
+        (Scalar::Number(i64::from_le_bytes(bytes)), head + len)
+    } else {
+        (Scalar::Bytes(content), head + len)
+    }
+}
+
+#[inline]
+pub(crate) fn item_len(items: &[u8]) -> usize {
+    let (head, len) = item_frame(items);
+    head + len
+}
+
+/// How long the head of the item is, and its content.
+#[inline]
+fn item_frame(items: &[u8]) -> (usize, usize) {
+    match items[0] {
+        short @ 0..=239 => (1, usize::from(short)),
+        LEN16 => (3, usize::from(u16::from_le_bytes([items[1], items[2]]))),
+        LEN32 => (5, u32::from_le_bytes([items[1], items[2], items[3], items[4]]) as usize),
+        number => (1, usize::from(number - NUMBER) + 1),
+    }
+}
+
+pub(crate) fn item_is(items: &[u8], name: &[u8]) -> bool {
+    match read_item(items).0 {
+        Scalar::Bytes(bytes) => bytes == name,
+        number => number.with_bytes(|bytes| bytes == name),
+    }
+}

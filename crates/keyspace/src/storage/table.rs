@@ -1,0 +1,328 @@
+//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. How it grows and is walked
+//! over is the business of `segmented`.
+
+use super::entry::Entry;
+use super::ids::{NameId, NameIds};
+use super::segmented::Segmented;
+use std::hash::{BuildHasher, Hasher};
+
+/// The hash of a name, the same in every table of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameHash(u64);
+
+impl NameHash {
+    /// Hashes `name` with the seed of this process, so that nobody outside can aim at one segment.
+    #[inline]
+    pub fn of(name: &[u8]) -> NameHash {
+        NameHasher::of_process().hash(name)
+    }
+
+    /// The whole hash, for indexes beside the table.
+    #[inline]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    /// A hash that was kept as a number.
+    pub fn from_raw(raw: u64) -> NameHash {
+        NameHash(raw)
+    }
+
+    /// Where the entry stands in the order of iteration. These bits are neither those that `hashbrown` picks
+    /// the slot with (low) nor its tag (high), nor those that pick the shard.
+    #[inline]
+    pub fn position(self) -> u32 {
+        (self.0 >> 16) as u32
+    }
+
+    /// Bits to pick a shard with.
+    #[inline]
+    pub fn shard_bits(self) -> usize {
+        (self.0 >> 48) as usize & 0x1ff
+    }
+}
+
+/// A hash function for names: one of a family that a seed picks from.
+#[derive(Clone)]
+pub struct NameHasher {
+    state: foldhash::fast::FixedState,
+    seed: u64,
+}
+
+impl NameHasher {
+    /// Which family of functions this is. Snapshots tell it beside the seed: what reads one has to find keys where
+    /// its writer found them. IMPORTANT: another function gets another number, and this one stays readable; a test
+    /// pins what it makes of known names.
+    pub const FAMILY: u8 = 1;
+
+    /// The function of that seed.
+    pub fn with_seed(seed: u64) -> NameHasher {
+        NameHasher { state: foldhash::fast::FixedState::with_seed(seed), seed }
+    }
+
+    /// The function that this process uses.
+    #[inline]
+    pub fn of_process() -> &'static NameHasher {
+        static HASHER: std::sync::OnceLock<NameHasher> = std::sync::OnceLock::new();
+        HASHER.get_or_init(|| NameHasher::with_seed(foldhash::fast::RandomState::default().hash_one(0u64)))
+    }
+
+    /// What picks the function from its family.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[inline]
+    pub fn hash(&self, name: &[u8]) -> NameHash {
+        #[cfg(test)]
+        let name = if name.starts_with(SAME_HASH) { SAME_HASH } else { name };
+        let mut hasher = self.state.build_hasher();
+        hasher.write(name);
+        NameHash(hasher.finish())
+    }
+}
+
+/// In tests, names that begin so have one hash.
+#[cfg(test)]
+pub(crate) const SAME_HASH: &[u8] = b"\0same-hash";
+
+/// Entries by name, and a number that stands for each: see [`Segmented`] and [`ids`](super::ids).
+pub struct Table<O> {
+    pub(super) entries: Segmented<Entry<O>>,
+    pub(super) ids: NameIds,
+}
+
+impl<O> Default for Table<O> {
+    fn default() -> Table<O> {
+        Table { entries: Segmented::default(), ids: NameIds::default() }
+    }
+}
+
+impl<O: Clone> Clone for Table<O> {
+    fn clone(&self) -> Table<O> {
+        Table { entries: self.entries.clone(), ids: self.ids.clone() }
+    }
+}
+
+pub(super) fn hash_of<O>(entry: &Entry<O>) -> NameHash {
+    NameHash::of(entry.name())
+}
+
+impl<O> Table<O> {
+    /// How many entries there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entry of that name.
+    #[inline]
+    pub fn get(&self, hash: NameHash, name: &[u8]) -> Option<&Entry<O>> {
+        self.entries.find(hash, |entry| entry.name() == name)
+    }
+
+    /// The entry of that name, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, hash: NameHash, name: &[u8]) -> Option<&mut Entry<O>> {
+        self.entries.find_mut(hash, |entry| entry.name() == name)
+    }
+
+    /// What stands for a name that is in the table, until it is removed.
+    #[inline]
+    pub fn id_of(&self, hash: NameHash, name: &[u8]) -> NameId {
+        self.ids.of(hash, name)
+    }
+
+    /// The entry that an id stands for.
+    #[inline]
+    pub fn by_id(&self, id: NameId) -> Option<&Entry<O>> {
+        self.ids.entry(&self.entries, id)
+    }
+
+    /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, hash: NameHash) {
+        // Whatever has the same tag is fetched; looking at names would wait for them.
+        self.entries.find(hash, |entry| {
+            entry.prefetch();
+            false
+        });
+    }
+
+    /// Adds an entry whose name is not in the table yet.
+    pub fn insert(&mut self, hash: NameHash, entry: Entry<O>) -> &mut Entry<O> {
+        debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");
+        self.ids.assign(&self.entries, hash, entry.name());
+        self.entries.insert(hash, entry, hash_of)
+    }
+
+    /// Takes the entry of that name out.
+    pub fn remove(&mut self, hash: NameHash, name: &[u8]) -> Option<Entry<O>> {
+        let removed = self.entries.remove(hash, |entry| entry.name() == name, hash_of)?;
+        self.ids.release(name);
+        Some(removed)
+    }
+
+    /// All entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry<O>> {
+        self.entries.iter()
+    }
+
+    /// Visits entries from `cursor` on: see [`Segmented::scan`].
+    pub fn scan(&self, cursor: u32, count: usize, visit: impl FnMut(&Entry<O>)) -> Option<u32> {
+        self.entries.scan(cursor, count, hash_of, visit)
+    }
+
+    /// The last position of the range of positions that is kept together with `position`: the smallest step that
+    /// [`Table::visit_range`] takes without looking at hashes.
+    pub fn range_end(&self, position: u32) -> u32 {
+        self.entries.range_end(position)
+    }
+
+    /// Visits the entries whose positions are `from` to `to`, both included, in no order.
+    pub fn visit_range<'t>(&'t self, from: u32, to: u32, visit: impl FnMut(&'t Entry<O>)) {
+        self.entries.visit_range(from, to, hash_of, visit);
+    }
+
+    /// A random entry. Fair among the entries of a segment; segments are met in proportion to their range.
+    pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry<O>> {
+        self.entries.random(random)
+    }
+
+    /// Heap bytes of the table itself, without its entries.
+    pub fn heap_bytes(&self) -> usize {
+        self.entries.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Snapshots on disk depend on it: should a new version of the crate make something else of these names, it is
+    /// another family and needs another number.
+    #[test]
+    fn the_hash_function_is_what_it_always_was() {
+        let hasher = NameHasher::with_seed(42);
+        let names: [&[u8]; 5] = [b"", b"a", b"job:1234567", b"a name of more than sixteen bytes", &[0xff; 100]];
+        let made = names.map(|name| hasher.hash(name).get());
+        let ever = [
+            8_457_901_266_710_262_221,
+            634_688_044_347_179_469,
+            3_760_531_872_047_137_988,
+            2_570_470_136_454_680_783,
+            1_864_659_930_143_030_463,
+        ];
+        assert_eq!(made, ever, "family {}", NameHasher::FAMILY);
+    }
+
+    #[test]
+    fn ranges_together_hold_every_entry_once() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for count in [0, 1, 5, 150, 3_000] {
+            let mut table = Table::default();
+            (0..count).for_each(|name: u32| put(&mut table, name.to_string().as_bytes()));
+            let (mut found, mut from) = (Vec::new(), 0u32);
+            loop {
+                // Whole segments, or any piece of the range.
+                let to = if random.bool() { table.range_end(from) } else { from.saturating_add(random.u32(..1 << 28)) };
+                table.visit_range(from, to, |entry| {
+                    assert!((from..=to).contains(&NameHash::of(entry.name()).position()));
+                    found.push(entry.name().to_vec());
+                });
+                let Some(next) = to.checked_add(1) else { break };
+                from = next;
+            }
+            found.sort();
+            let mut expected: Vec<_> = (0..count).map(|name| name.to_string().into_bytes()).collect();
+            expected.sort();
+            assert_eq!(found, expected);
+        }
+    }
+
+    use super::super::entry::Kind;
+    use super::*;
+
+    type Table = super::Table<()>;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn put(table: &mut Table, name: &[u8]) {
+        let hash = NameHash::of(name);
+        if table.get(hash, name).is_none() {
+            table.insert(hash, Entry::new(name, Kind::inline(0), b"v", None));
+        }
+    }
+
+    fn names(table: &Table, count: usize) -> Vec<Vec<u8>> {
+        let (mut found, mut cursor) = (Vec::new(), Some(0));
+        while let Some(at) = cursor {
+            cursor = table.scan(at, count, |entry| found.push(entry.name().to_vec()));
+        }
+        found
+    }
+
+    #[test]
+    fn random_changes_agree_with_a_map() {
+        let seed = 11;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut table, mut model) = (Table::default(), BTreeMap::new());
+        let mut range = 10;
+        for step in 0..60_000 {
+            if step % 5_000 == 0 {
+                range = [10, 5_000, 40, 20_000, 300][random.usize(..5)];
+            }
+            let name = random.u32(..range).to_string().into_bytes();
+            if random.u8(..10) < if range > 1_000 { 7 } else { 4 } {
+                put(&mut table, &name);
+                model.insert(name, ());
+            } else {
+                assert_eq!(table.remove(NameHash::of(&name), &name).is_some(), model.remove(&name).is_some());
+            }
+            assert_eq!(table.len(), model.len(), "seed {seed}");
+        }
+        let mut found = names(&table, 7);
+        found.sort();
+        assert_eq!(found, model.keys().cloned().collect::<Vec<_>>());
+        for name in model.keys() {
+            assert!(table.get(NameHash::of(name), name).is_some());
+            table.remove(NameHash::of(name), name);
+        }
+        assert!(table.is_empty() && table.heap_bytes() == 0);
+    }
+
+    #[test]
+    fn a_scan_meets_what_stays_exactly_once_while_others_come_and_go() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut table = Table::default();
+        let stay: BTreeSet<Vec<u8>> = (0..3_000).map(|i| format!("stay:{i}").into_bytes()).collect();
+        stay.iter().for_each(|name| put(&mut table, name));
+        let (mut met, mut cursor, mut passing) = (Vec::new(), Some(0), 0);
+        while let Some(at) = cursor {
+            cursor = table.scan(at, 60, |entry| met.push(entry.name().to_vec()));
+            for _ in 0..40 {
+                put(&mut table, format!("pass:{passing}").as_bytes());
+                passing += 1;
+            }
+            for _ in 0..random.usize(..60) {
+                let name = format!("pass:{}", random.usize(..passing)).into_bytes();
+                table.remove(NameHash::of(&name), &name);
+            }
+        }
+        let mut met: Vec<_> = met.into_iter().filter(|name| name.starts_with(b"stay")).collect();
+        met.sort();
+        assert_eq!(met, stay.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_random_entry_may_be_any() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut table = Table::default();
+        assert!(table.random(&mut random).is_none());
+        (0..500).for_each(|i| put(&mut table, format!("{i}").as_bytes()));
+        let met: BTreeSet<Vec<u8>> = (0..20_000).map(|_| table.random(&mut random).unwrap().name().to_vec()).collect();
+        assert!(met.len() > 490, "{}", met.len());
+    }
+}

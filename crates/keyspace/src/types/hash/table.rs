@@ -1,0 +1,152 @@
+//! A large hash: a table of fields, with an order of their deadlines. Knows fields; refuses to know commands.
+
+use super::Form;
+use super::packed::Pair;
+use crate::storage::entry::Entry;
+use crate::storage::scalar::{NUMBER, TEXT};
+use crate::storage::size_class::{DEADLINE_BYTES, size_class};
+use crate::storage::table::Table;
+use crate::storage::{NameHash, NameId, Scalar};
+use std::collections::BTreeSet;
+
+/// A field is an entry whose value is always inline.
+pub(crate) type Field = Entry<NoObject>;
+
+/// There is none.
+#[derive(Clone)]
+pub enum NoObject {}
+
+/// A large hash, or one some of whose fields have deadlines.
+#[derive(Default, Clone)]
+pub struct FieldTable {
+    fields: Table<NoObject>,
+    /// Deadline and id of each field that has one, soonest first.
+    deadlines: BTreeSet<(u64, NameId)>,
+    pub form: Form,
+}
+
+impl FieldTable {
+    /// How many fields there are, those past their deadline included.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// True when there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// How many fields are past their deadline but not removed yet.
+    pub fn overdue(&self, now_ms: u64) -> usize {
+        self.deadlines.range(..=(now_ms, NameId::MAX)).count()
+    }
+
+    /// The soonest deadline of any field.
+    pub fn soonest(&self) -> Option<u64> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// True when every field is past its deadline.
+    pub fn all_overdue(&self, now_ms: u64) -> bool {
+        self.deadlines.len() == self.fields.len()
+            && self.deadlines.last().is_none_or(|(deadline, _)| *deadline <= now_ms)
+    }
+
+    /// Names of fields that are past their deadline, `count` at the most, soonest first.
+    pub fn overdue_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+        let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
+        due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
+    }
+
+    /// All fields as they are kept, those past their deadline included.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter()
+    }
+
+    pub(super) fn get(&self, field: &[u8]) -> Option<&Field> {
+        self.fields.get(NameHash::of(field), field)
+    }
+
+    /// Sets a field; true when it is new. A deadline the field had goes unless it is to be kept.
+    pub fn set(&mut self, field: &[u8], value: &[u8], keep_deadline: bool) -> bool {
+        let hash = NameHash::of(field);
+        let number;
+        let (kind, body) = match Scalar::of(value) {
+            Scalar::Number(value) => {
+                number = value.to_le_bytes();
+                (NUMBER, number.as_slice())
+            }
+            Scalar::Bytes(bytes) => (TEXT, bytes),
+        };
+        match self.fields.get_mut(hash, field) {
+            Some(entry) => {
+                entry.set_body(kind, body);
+                if let Some(deadline) = entry.deadline()
+                    && !keep_deadline
+                {
+                    entry.set_deadline(None);
+                    self.deadlines.remove(&(deadline, self.fields.id_of(hash, field)));
+                }
+                false
+            }
+            None => {
+                self.fields.insert(hash, Field::new(field, kind, body, None));
+                true
+            }
+        }
+    }
+
+    pub fn remove(&mut self, field: &[u8]) -> bool {
+        let hash = NameHash::of(field);
+        let id = self.fields.id_of(hash, field);
+        let Some(entry) = self.fields.remove(hash, field) else { return false };
+        if let Some(deadline) = entry.deadline() {
+            self.deadlines.remove(&(deadline, id));
+        }
+        true
+    }
+
+    pub fn set_deadline(&mut self, field: &[u8], deadline: Option<u64>) {
+        let hash = NameHash::of(field);
+        let id = self.fields.id_of(hash, field);
+        let Some(entry) = self.fields.get_mut(hash, field) else { return };
+        if let Some(old) = entry.deadline() {
+            self.deadlines.remove(&(old, id));
+        }
+        entry.set_deadline(deadline);
+        if let Some(deadline) = deadline {
+            self.form = self.form.max(Form::SmallWithDeadlines);
+            self.deadlines.insert((deadline, id));
+        }
+    }
+
+    pub fn from_pairs<'a>(pairs: impl Iterator<Item = Pair<'a>>, form: Form) -> FieldTable {
+        let mut table = FieldTable { form, ..FieldTable::default() };
+        for (field, value) in pairs {
+            table.set(field, value, false);
+        }
+        table
+    }
+
+    /// Visits fields from `cursor` on, expired ones included: see [`Table::scan`].
+    pub(super) fn scan(&self, cursor: u32, count: usize, visit: impl FnMut(&Field)) -> Option<u32> {
+        self.fields.scan(cursor, count, visit)
+    }
+
+    /// A random field, perhaps an expired one.
+    pub(super) fn random(&self, random: &mut fastrand::Rng) -> Option<&Field> {
+        self.fields.random(random)
+    }
+
+    /// Heap bytes of the table and all it holds, judged by the first `samples` fields.
+    pub fn heap_bytes(&self, samples: usize) -> usize {
+        let taken = samples.clamp(1, self.len().max(1));
+        let sampled: usize = self.fields.iter().take(taken).map(|field| size_class(field.heap_bytes())).sum();
+        sampled * self.len() / taken + self.fields.heap_bytes() + self.deadlines.len() * DEADLINE_BYTES
+    }
+}
+
+/// True when a field has not expired.
+pub(super) fn is_alive(field: &Field, now_ms: u64) -> bool {
+    field.deadline().is_none_or(|deadline| deadline > now_ms)
+}

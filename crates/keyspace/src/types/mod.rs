@@ -1,0 +1,357 @@
+//! The types of values, one folder each, and the one table that lists them. Knows what a value is; refuses to know names,
+//! databases, shards and commands.
+//!
+//! A type is a folder: how its values lie in memory, its changes and how they are made, how both are written. What the
+//! rest of the server needs to know of a type is in its row, a [`ValueType`]. docs/adding-a-type.md says what a new one
+//! takes.
+
+pub mod hash;
+pub mod sorted_set;
+pub mod string;
+
+use crate::digest::Digest;
+use crate::encoding::{BadEffect, Reader};
+use crate::storage;
+use hash::FieldTable;
+use sorted_set::SortedSet;
+
+pub use crate::storage::shapes::Shapes;
+
+/// A key and its value.
+pub type Entry = storage::entry::Entry<Object>;
+/// Keys and their values.
+pub type Table = storage::table::Table<Object>;
+
+/// A value too large or too rich to lie inline in its entry.
+#[derive(Clone)]
+pub enum Object {
+    /// A long string, with room to grow.
+    Bytes(Vec<u8>),
+    /// A large hash, or one with field deadlines.
+    Hash(FieldTable),
+    /// A large sorted set.
+    SortedSet(SortedSet),
+}
+
+/// Every type, in the order of the tags.
+pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE];
+
+/// What the rest of the server needs to know of a type.
+pub struct ValueType {
+    /// Stands for it in effects. IMPORTANT: given out once; journals on disk hold it.
+    pub tag: u8,
+    /// What TYPE says.
+    pub name: &'static str,
+    /// Redis's number for it, which DEBUG DIGEST takes in.
+    pub redis_number: u32,
+    /// Its letter in `notify-keyspace-events`.
+    pub event_letter: char,
+    /// What OBJECT ENCODING says: Redis's name for the form that it would keep such a value in.
+    pub encoding: fn(&Entry) -> &'static str,
+    /// How many elements a value has, expired ones included.
+    pub elements: fn(&Entry, &Shapes) -> usize,
+    /// Heap bytes of an object, judged by so many of its elements.
+    pub heap_bytes: fn(&Object, usize) -> usize,
+    /// True when freeing an object takes long enough that it is done after the locks are released.
+    pub is_freed_later: fn(&Object) -> bool,
+    /// Appends a value's image: all that makes it what it is.
+    pub write_image: fn(&Entry, &Shapes, &mut Vec<u8>),
+    /// Takes an image off the front of bytes that are not trusted.
+    pub check_image: fn(&mut Reader<'_>) -> Result<(), BadEffect>,
+    /// An entry of that name, with that deadline, made from an image that was checked.
+    pub read_image: fn(&[u8], Reader<'_>, &mut Shapes, Option<u64>) -> Entry,
+    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced.
+    pub release: fn(&Entry, &mut Shapes),
+    /// The value as Redis's formats have it, at an instant.
+    pub to_redis: fn(&Entry, &Shapes, u64) -> formats::Value,
+    /// Takes a value into a signature, as Redis does.
+    pub digest: fn(&Entry, &Shapes, u64, &mut Digest),
+}
+
+impl ValueType {
+    /// The type of an entry's value.
+    #[inline]
+    pub fn of(entry: &Entry) -> &'static ValueType {
+        match entry.kind() {
+            string::TEXT | string::NUMBER => &string::TYPE,
+            hash::PACKED => &hash::TYPE,
+            sorted_set::PACKED => &sorted_set::TYPE,
+            _ => match entry.object().expect("an object entry has an object") {
+                Object::Bytes(_) => &string::TYPE,
+                Object::Hash(_) => &hash::TYPE,
+                Object::SortedSet(_) => &sorted_set::TYPE,
+            },
+        }
+    }
+
+    /// The type of that tag.
+    pub fn with_tag(tag: u8) -> Result<&'static ValueType, BadEffect> {
+        let found = TYPES.iter().find(|value_type| value_type.tag == tag);
+        found.copied().ok_or(BadEffect::UnknownChange(tag, 0))
+    }
+
+    /// True for a value in the compact form of small ones, which DUMP keeps.
+    pub fn is_packed(&self, entry: &Entry) -> bool {
+        !matches!((self.encoding)(entry), "hashtable" | "skiplist")
+    }
+
+    /// True when both are the same type.
+    #[inline]
+    pub fn is(&self, other: &ValueType) -> bool {
+        self.tag == other.tag
+    }
+}
+
+/// When a small value becomes a large one. Never visible but through OBJECT ENCODING and memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Thresholds {
+    pub hash: hash::Thresholds,
+    pub sorted_set: sorted_set::Thresholds,
+}
+
+/// A change of one value, of any type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    String(string::Change<'a>),
+    Hash(hash::Change<'a>),
+    SortedSet(sorted_set::Change<'a>),
+}
+
+impl<'a> From<string::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: string::Change<'a>) -> Change<'a> {
+        Change::String(change)
+    }
+}
+
+impl<'a> From<hash::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: hash::Change<'a>) -> Change<'a> {
+        Change::Hash(change)
+    }
+}
+
+impl<'a> From<sorted_set::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: sorted_set::Change<'a>) -> Change<'a> {
+        Change::SortedSet(change)
+    }
+}
+
+/// What applying a change came to, where the state alone can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Elements created or removed, keys removed, or the length of the string written.
+    pub count: usize,
+    /// The last element is gone, and the key with it.
+    pub emptied: bool,
+    /// The deadline of the value that a string replaced: it may have passed unnoticed.
+    pub replaced_deadline: Option<u64>,
+}
+
+impl Applied {
+    /// So many, and nothing else to say.
+    #[inline]
+    pub fn counted(count: usize) -> Applied {
+        Applied { count, ..Applied::default() }
+    }
+}
+
+/// Why something is gone. It makes no difference to the state, but to those who are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Deleted,
+    Expired,
+}
+
+/// What becomes of the value of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is read, and stays as it is.
+    Read,
+    /// It has a value afterwards, which may be its first; with `replaces`, whatever it held is gone.
+    Gains { replaces: bool },
+    /// Its value loses something, and may be gone.
+    Loses(Cause),
+    /// Its value stays as it is; when it expires changes.
+    Deadline,
+    /// It is gone.
+    Gone(Cause),
+}
+
+/// Which fields of a record a change is about: indexes look no further.
+#[derive(Clone, Copy)]
+pub enum RecordFields<'a> {
+    /// The value is no record before and none after.
+    None,
+    /// These fields get these values.
+    Set(&'a [hash::Pair<'a>]),
+    /// These fields.
+    Named(&'a [&'a [u8]]),
+    /// Perhaps any.
+    Any,
+}
+
+impl<'a> Change<'a> {
+    /// The type that it is a change of.
+    #[inline]
+    pub fn value_type(&self) -> &'static ValueType {
+        match self {
+            Change::String(_) => &string::TYPE,
+            Change::Hash(_) => &hash::TYPE,
+            Change::SortedSet(_) => &sorted_set::TYPE,
+        }
+    }
+
+    /// What becomes of the key.
+    #[inline]
+    pub fn fate(&self) -> Fate {
+        match self {
+            Change::String(string::Change::Set { .. } | string::Change::Write { .. }) => {
+                Fate::Gains { replaces: false }
+            }
+            Change::Hash(change) => change.fate(),
+            Change::SortedSet(change) => change.fate(),
+        }
+    }
+
+    /// The keyspace event of the plainest command that makes this change.
+    pub fn event(&self) -> &'static str {
+        match self {
+            Change::String(change) => change.event(),
+            Change::Hash(change) => change.event(),
+            Change::SortedSet(change) => change.event(),
+        }
+    }
+
+    /// True when it can be made whatever type of value the key holds: that goes.
+    #[inline]
+    pub fn replaces_other_types(&self) -> bool {
+        matches!(self, Change::String(string::Change::Set { .. }))
+    }
+
+    /// The fields of a record that it is about.
+    #[inline]
+    pub fn record_fields(&self) -> RecordFields<'a> {
+        match self {
+            Change::Hash(change) => change.record_fields(),
+            Change::String(_) | Change::SortedSet(_) => RecordFields::None,
+        }
+    }
+
+    /// Makes the change in an entry that holds a value of its type.
+    #[inline]
+    pub fn apply(&self, entry: &mut Entry, shapes: &mut Shapes, thresholds: &Thresholds) -> Applied {
+        match self {
+            Change::String(change) => change.apply(entry),
+            Change::Hash(change) => change.apply(entry, shapes, &thresholds.hash),
+            Change::SortedSet(change) => change.apply(entry, &thresholds.sorted_set),
+        }
+    }
+
+    /// A new entry that the change makes of a key that was missing; `None` when there is nothing to make.
+    #[inline]
+    pub fn create(&self, name: &[u8], shapes: &mut Shapes, thresholds: &Thresholds) -> Option<(Entry, Applied)> {
+        match self {
+            Change::String(change) => Some(change.create(name)),
+            Change::Hash(change) => change.create(name, shapes, &thresholds.hash),
+            Change::SortedSet(change) => change.create(name, &thresholds.sorted_set),
+        }
+    }
+
+    /// Appends the change: the tag of its type, its own tag, and what belongs to it.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.value_type().tag);
+        match self {
+            Change::String(change) => change.encode(out),
+            Change::Hash(change) => change.encode(out),
+            Change::SortedSet(change) => change.encode(out),
+        }
+    }
+
+    /// Reads a change. The lists that it refers to are kept in `lists`.
+    pub(crate) fn decode<'l>(reader: &mut Reader<'l>, lists: &'a mut Lists<'l>) -> Result<Change<'a>, BadEffect>
+    where
+        'l: 'a,
+    {
+        match reader.byte()? {
+            tag if tag == string::TYPE.tag => string::Change::decode(reader).map(Change::String),
+            tag if tag == hash::TYPE.tag => hash::Change::decode(reader, lists).map(Change::Hash),
+            tag if tag == sorted_set::TYPE.tag => sorted_set::Change::decode(reader, lists).map(Change::SortedSet),
+            unknown => Err(BadEffect::UnknownChange(unknown, 0)),
+        }
+    }
+}
+
+/// Lists that changes are read into, kept for their memory.
+#[derive(Default)]
+pub(crate) struct Lists<'l> {
+    pub(crate) pairs: Vec<hash::Pair<'l>>,
+    pub(crate) names: Vec<&'l [u8]>,
+    pub(crate) members: Vec<sorted_set::Scored<'l>>,
+}
+
+/// A value that came from Redis, as an image. `None` when it is of a type that is not kept here, or nothing is left of it
+/// at that instant.
+pub fn image_of(
+    value: &formats::Value,
+    now_ms: u64,
+    thresholds: &Thresholds,
+) -> Option<(&'static ValueType, Restored)> {
+    let mut restored = Restored::default();
+    let value_type = match value {
+        formats::Value::String(bytes) => {
+            string::image_of(bytes, &mut restored.image);
+            &string::TYPE
+        }
+        formats::Value::Hash(fields) => {
+            restored.elements_expired = hash::image_of(fields, now_ms, &thresholds.hash, &mut restored.image);
+            &hash::TYPE
+        }
+        formats::Value::SortedSet(members) => {
+            sorted_set::image_of(members, &thresholds.sorted_set, &mut restored.image);
+            &sorted_set::TYPE
+        }
+        formats::Value::Unsupported(_) => return None,
+    };
+    Some((value_type, restored))
+}
+
+/// A value that came from Redis.
+#[derive(Clone, Debug, Default)]
+pub struct Restored {
+    /// Empty when nothing is left.
+    pub image: Vec<u8>,
+    /// Elements that had expired.
+    pub elements_expired: usize,
+}
+
+/// A packed value has no more elements than this, none longer than that, whatever the settings say: every look-up walks over
+/// them.
+pub(crate) const PACKED_ELEMENTS_MAX: usize = 1024;
+pub(crate) const PACKED_BYTES_MAX: usize = 4096;
+/// Values with more elements than this are not freed while locks are held.
+pub(crate) const FREED_AT_ONCE_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Kind;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn tags_and_names_are_given_out_once() {
+        let tags: BTreeSet<u8> = TYPES.iter().map(|value_type| value_type.tag).collect();
+        let names: BTreeSet<&str> = TYPES.iter().map(|value_type| value_type.name).collect();
+        assert_eq!((tags.len(), names.len()), (TYPES.len(), TYPES.len()));
+        assert!(TYPES.iter().all(|value_type| ValueType::with_tag(value_type.tag).unwrap().is(value_type)));
+    }
+
+    #[test]
+    fn kinds_of_inline_bodies_are_given_out_once() {
+        let kinds = [string::TEXT, string::NUMBER, hash::PACKED, sorted_set::PACKED, Kind::OBJECT];
+        let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
+        assert_eq!(distinct.len(), kinds.len());
+    }
+}

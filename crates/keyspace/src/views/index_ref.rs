@@ -1,0 +1,341 @@
+//! An index as one sorted set, though its records are spread over the shards. Knows how parts are merged; refuses to know
+//! what an index is for. Everything is locked while it is read.
+
+use super::value::Value;
+use crate::db::Db;
+use crate::index::Index;
+use crate::index::parts::{Item, by_score, is_before};
+use crate::locked::Locked;
+use crate::shard::Shard;
+use crate::storage::ranked::Ranked;
+use crate::storage::{Key, Scalar};
+use crate::types::Entry;
+use crate::types::sorted_set::{Direction, Member, Name, NameRange, ScoreRange};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// An index to be read.
+#[derive(Clone, Copy)]
+pub struct IndexRef<'a> {
+    shards: &'a (dyn AllShards + 'a),
+    db: usize,
+    /// Its place among the indexes.
+    at: usize,
+}
+
+/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the look at the locks, and not
+/// as long as the locks themselves.
+trait AllShards {
+    fn count(&self) -> usize;
+    fn shard(&self, number: usize) -> &Shard;
+    fn of_key(&self, key: Key<'_>) -> &Shard;
+}
+
+impl AllShards for Locked<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn shard(&self, number: usize) -> &Shard {
+        self.nth(number)
+    }
+
+    fn of_key(&self, key: Key<'_>) -> &Shard {
+        Locked::shard(self, key)
+    }
+}
+
+/// Where a merged walk is: a rank in each part.
+pub type Positions = Vec<usize>;
+
+impl<'a> IndexRef<'a> {
+    /// The index of that name in a database, if there is one that can be read. Everything is locked.
+    pub fn find(locked: &'a Locked<'_>, db: usize, name: &[u8]) -> Option<IndexRef<'a>> {
+        let indexes = locked.nth(0).db(db).indexes();
+        let at = indexes.position(name).filter(|at| indexes.iter().nth(*at).is_some_and(|index| index.is_built()))?;
+        Some(IndexRef { shards: locked, db, at })
+    }
+
+    /// What it is an index of.
+    pub fn index(&self) -> &'a Index {
+        self.shards.shard(0).db(self.db).indexes().iter().nth(self.at).expect("it was found")
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (&'a Db, &'a Ranked<Item>)> + use<'a> {
+        let IndexRef { shards, db, at } = *self;
+        let dbs = (0..shards.count()).map(move |number| shards.shard(number).db(db));
+        dbs.filter_map(move |db| db.part(at).map(|part| (db, part)))
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.parts().map(|(_, part)| part.len()).sum()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Heap bytes of all parts.
+    pub fn heap_bytes(&self) -> usize {
+        self.parts().map(|(db, _)| db.part_bytes(self.at)).sum()
+    }
+
+    /// The score of a record.
+    pub fn score(&self, name: &[u8]) -> Option<f64> {
+        let (key, definition) = (Key::new(name), &self.index().definition);
+        let db = self.shards.of_key(key).db(self.db);
+        match db.entry(key).map(|entry| db.value(entry, 0)) {
+            Some(Value::Hash(hash)) if definition.covers(name) => definition.score(hash),
+            _ => None,
+        }
+    }
+
+    /// The rank of a record and its score.
+    pub fn rank(&self, name: &[u8]) -> Option<(usize, f64)> {
+        let score = self.score(name)?;
+        let before =
+            |(db, part): (&Db, &Ranked<Item>)| part.partition_point(|item| is_before(&db.table, item, score, name));
+        Some((self.parts().map(before).sum(), score))
+    }
+
+    /// In each part, how many records `before` knows.
+    fn positions(&self, before: impl Fn(&Db, &Item) -> bool) -> Positions {
+        self.parts().map(|(db, part)| part.partition_point(|item| before(db, item))).collect()
+    }
+
+    /// Where a range of scores begins and ends in each part.
+    pub fn by_score(&self, range: &ScoreRange) -> (Positions, Positions) {
+        let start = self.positions(|_, item| range.is_above(item.0));
+        let end = self.positions(|_, item| range.reaches(item.0));
+        (start, end)
+    }
+
+    /// In each part, how many records come before one of that score and name or are that one.
+    pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
+        self.positions(|db, item| match by_score(item.0, score) {
+            Ordering::Equal => db.indexed(*item).is_some_and(|entry| entry.name() <= name),
+            order => order == Ordering::Less,
+        })
+    }
+
+    /// In each part, how many records come before one of that score and name.
+    pub fn before(&self, score: f64, name: &[u8]) -> Positions {
+        self.positions(|db, item| is_before(&db.table, item, score, name))
+    }
+
+    /// The ranks of records whose scores are within a range.
+    pub fn ranks_by_score(&self, range: &ScoreRange) -> (usize, usize) {
+        let (start, end) = self.by_score(range);
+        (start.iter().sum(), end.iter().sum())
+    }
+
+    /// The ranks of records whose names are within a range: see `SortedSetRef::ranks_by_name`.
+    pub fn ranks_by_name(&self, range: &NameRange<'_>) -> (usize, usize) {
+        let count = |before: &dyn Fn(&[u8]) -> bool| -> usize {
+            self.positions(|db, item| db.indexed(*item).is_some_and(|entry| before(entry.name()))).iter().sum()
+        };
+        (count(&|name| range.is_above(name)), count(&|name| range.reaches(name)))
+    }
+
+    /// Records of these ranks.
+    pub fn members(&self, ranks: Range<usize>, direction: Direction) -> IndexMembers<'a> {
+        IndexMembers::new(*self, &self.split(ranks.start), &self.split(ranks.end), direction)
+    }
+
+    /// Records between two places.
+    pub fn between(&self, start: &Positions, end: &Positions, direction: Direction) -> IndexMembers<'a> {
+        IndexMembers::new(*self, start, end, direction)
+    }
+
+    /// How many records of each part are among the first `rank` of all. Narrows down by records in the middle of what is
+    /// left of the largest part.
+    fn split(&self, rank: usize) -> Positions {
+        let parts: Vec<(&Db, &Ranked<Item>)> = self.parts().collect();
+        let (mut low, mut high): (Positions, Positions) = (vec![0; parts.len()], Vec::new());
+        high.extend(parts.iter().map(|(_, part)| part.len()));
+        if rank == 0 {
+            return low;
+        }
+        loop {
+            let widest = (0..parts.len()).max_by_key(|at| high[*at] - low[*at]).filter(|at| high[*at] > low[*at]);
+            let Some(widest) = widest else { return low };
+            let middle = low[widest] + (high[widest] - low[widest]) / 2;
+            let (db, part) = parts[widest];
+            let Some(pivot) = part.get(middle) else { return low };
+            let name = db.indexed(pivot).map_or(&[][..], Entry::name);
+            let before = |(db, part): &(&Db, &Ranked<Item>)| {
+                part.partition_point(|item| is_before(&db.table, item, pivot.0, name))
+            };
+            let before: Positions = parts.iter().map(before).collect();
+            match before.iter().sum::<usize>().cmp(&rank) {
+                Ordering::Equal => return before,
+                Ordering::Greater => high = before,
+                Ordering::Less => {
+                    low = before;
+                    // The record in the middle is among the first ones itself.
+                    low[widest] = middle + 1;
+                }
+            }
+        }
+    }
+
+    /// Visits the records of one part after the other; `None` after the last.
+    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u32> {
+        let (mut seen, mut next) = (0, cursor as usize);
+        for (db, part) in self.parts().skip(next) {
+            if seen >= count {
+                return Some(next as u32);
+            }
+            for item in part.iter() {
+                if let Some(entry) = db.indexed(item) {
+                    visit(member(entry, item));
+                }
+            }
+            seen += part.len();
+            next += 1;
+        }
+        None
+    }
+}
+
+fn member(entry: &Entry, item: Item) -> Member<'_> {
+    Member { name: Name::kept(Scalar::Bytes(entry.name())), score: item.0 }
+}
+
+/// Records of an index in order.
+///
+/// They are gathered by the window: all up to a record that is some places ahead in its part, and no other part is there
+/// sooner. To put a window in order costs each of its records less than a heap of all parts' next ones would.
+pub struct IndexMembers<'a> {
+    parts: Vec<Rest<'a>>,
+    /// The next ones, in reverse order.
+    window: Vec<Place<'a>>,
+    /// So many of them have been fetched: one after the other, each would be waited for.
+    fetched: usize,
+    /// How far ahead the next window looks.
+    width: usize,
+    direction: Direction,
+}
+
+/// Where a record is.
+type Place<'a> = (&'a Db, Item);
+
+/// What is left of a part.
+struct Rest<'a> {
+    db: &'a Db,
+    part: &'a Ranked<Item>,
+    ranks: Range<usize>,
+}
+
+/// Records that are fetched together.
+const FETCHED: usize = 32;
+/// Who wants few gets by with a small window.
+const WIDTH_MIN: usize = 4;
+const WIDTH_MAX: usize = 32;
+
+impl<'a> IndexMembers<'a> {
+    fn new(index: IndexRef<'a>, start: &[usize], end: &[usize], direction: Direction) -> IndexMembers<'a> {
+        let ranges = start.iter().zip(end);
+        let parts = index.parts().zip(ranges).map(|((db, part), (start, end))| Rest { db, part, ranks: *start..*end });
+        let parts = parts.filter(|rest| !rest.ranks.is_empty()).collect();
+        IndexMembers { parts, window: Vec::new(), fetched: 0, width: WIDTH_MIN, direction }
+    }
+
+    fn fill_window(&mut self) {
+        let (width, direction) = (self.width, self.direction);
+        let ends = self.parts.iter().filter_map(|rest| rest.ahead(width, direction).map(|item| (rest.db, item)));
+        let end = ends.min_by(|one, other| in_order(*one, *other, direction));
+        for rest in &mut self.parts {
+            rest.take_up_to(end, direction, &mut self.window);
+        }
+        self.parts.retain(|rest| !rest.ranks.is_empty());
+        // By scores first: looking names up in between would slow every comparison down.
+        self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
+        let is_tie = |one: &Place<'_>, other: &Place<'_>| one.1.0 == other.1.0;
+        self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
+        for ties in self.window.chunk_by_mut(is_tie).filter(|ties| ties.len() > 1) {
+            ties.sort_unstable_by(|one, other| in_order(*one, *other, Direction::Ascending));
+        }
+        if direction == Direction::Ascending {
+            self.window.reverse();
+        }
+        self.width = (width * 2).min(WIDTH_MAX);
+    }
+
+    /// The next record: where it is kept, and what it holds.
+    pub fn next_entry(&mut self) -> Option<(&'a Db, &'a Entry, f64)> {
+        loop {
+            if self.window.is_empty() {
+                self.fill_window();
+            }
+            if self.fetched == 0 {
+                self.fetched = self.window.len().min(FETCHED);
+                fetch(&self.window[self.window.len() - self.fetched..]);
+            }
+            let (db, item) = self.window.pop()?;
+            self.fetched -= 1;
+            if let Some(entry) = db.indexed(item) {
+                return Some((db, entry, item.0));
+            }
+        }
+    }
+}
+
+/// Has the CPU fetch records, the last first, without waiting for them.
+fn fetch(records: &[Place<'_>]) {
+    records.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
+}
+
+impl<'a> Rest<'a> {
+    /// The item that is so many places ahead.
+    fn ahead(&self, width: usize, direction: Direction) -> Option<Item> {
+        let rank = match direction {
+            Direction::Ascending => self.ranks.start + width - 1,
+            Direction::Descending => self.ranks.end.checked_sub(width)?,
+        };
+        self.ranks.contains(&rank).then(|| self.part.get(rank)).flatten()
+    }
+
+    /// Takes the items up to a record of any part, or all.
+    fn take_up_to(&mut self, end: Option<Place<'_>>, direction: Direction, out: &mut Vec<Place<'a>>) {
+        let (db, taken_before) = (self.db, out.len());
+        let is_within = |item: &Item| end.is_none_or(|end| in_order((db, *item), end, direction).is_le());
+        let items = self.part.range(self.ranks.clone());
+        match direction {
+            Direction::Ascending => {
+                out.extend(items.take_while(is_within).map(|item| (db, item)));
+                self.ranks.start += out.len() - taken_before;
+            }
+            Direction::Descending => {
+                out.extend(items.rev().take_while(is_within).map(|item| (db, item)));
+                self.ranks.end -= out.len() - taken_before;
+            }
+        }
+    }
+}
+
+/// Which of two records comes first, in that direction.
+fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
+    let ((db, item), (other_db, other_item)) = (one, other);
+    // An id stands for a name within one database of one shard.
+    let is_same = std::ptr::eq(db, other_db) && item.1 == other_item.1;
+    let ascending = by_score(item.0, other_item.0).then_with(|| match is_same {
+        true => Ordering::Equal,
+        false => db.indexed(item).map(Entry::name).cmp(&other_db.indexed(other_item).map(Entry::name)),
+    });
+    match direction {
+        Direction::Ascending => ascending,
+        Direction::Descending => ascending.reverse(),
+    }
+}
+
+impl<'a> Iterator for IndexMembers<'a> {
+    type Item = Member<'a>;
+
+    fn next(&mut self) -> Option<Member<'a>> {
+        let (_, entry, score) = self.next_entry()?;
+        Some(member(entry, (score, 0)))
+    }
+}

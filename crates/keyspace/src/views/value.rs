@@ -1,0 +1,43 @@
+//! What a key holds, as a reader sees it. Knows the types; refuses to know how they are stored.
+
+use super::sorted_set_ref::SortedSetRef;
+use crate::db::Db;
+use crate::storage::Scalar;
+use crate::types::hash::{self, HashRef};
+use crate::types::{Entry, Object, ValueType, sorted_set, string};
+
+/// The value of a key, to be read.
+#[derive(Clone, Copy)]
+pub enum Value<'a> {
+    String(Scalar<'a>),
+    Hash(HashRef<'a>),
+    SortedSet(SortedSetRef<'a>),
+}
+
+impl Value<'_> {
+    /// Its type.
+    pub fn value_type(&self) -> &'static ValueType {
+        match self {
+            Value::String(_) => &string::TYPE,
+            Value::Hash(_) => &hash::TYPE,
+            Value::SortedSet(_) => &sorted_set::TYPE,
+        }
+    }
+}
+
+impl Db {
+    /// What an entry of this database holds, at an instant.
+    #[inline]
+    pub fn value<'a>(&'a self, entry: &'a Entry, now_ms: u64) -> Value<'a> {
+        match entry.kind() {
+            string::TEXT | string::NUMBER => Value::String(string::scalar(entry)),
+            hash::PACKED => Value::Hash(hash::hash(entry, &self.shapes, now_ms)),
+            sorted_set::PACKED => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
+            _ => match entry.object().expect("an object entry has an object") {
+                Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
+                Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
+                Object::SortedSet(_) => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
+            },
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Pins what journals and snapshots on disk hold: every tag and the bytes of every effect. A row that fails says that this
+//! version could not read what another one has written; the cure is a new tag, not a new row. docs/effect-format.md
+//! shows the layout.
+
+use keyspace::effects::codec::{Decoder, encode, tag};
+use keyspace::snapshot::Placement;
+use keyspace::types::{hash, sorted_set, string};
+use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A moment in 2025, in unix milliseconds.
+const THEN: Option<u64> = Some(1_763_172_000_000);
+
+type Row = (usize, Effect<'static>, &'static str);
+
+/// Every effect with its bytes, in the order of the tags. IMPORTANT: rows are added, never changed.
+fn pinned() -> Vec<Row> {
+    [changes_of_strings(), changes_of_hashes(), changes_of_sorted_sets(), images(), effects_on_keys()].concat()
+}
+
+fn changes_of_strings() -> Vec<Row> {
+    use string::Change::{Set, Write};
+    let text = |bytes| Scalar::Bytes(bytes);
+    let change = |name, change: string::Change<'static>| Effect::change(Key::new(name), change);
+    vec![
+        (0, change(b"k", Set { value: text(b"v"), deadline: None }), "0100 016b 0101 00 00 0176"),
+        (3, change(b"k", Set { value: Scalar::Number(-2), deadline: THEN }), "0103 016b 0101 81c2f6a9a833 01 03"),
+        (0, change(b"", Set { value: Scalar::Number(300), deadline: None }), "0100 00 0101 00 01 d804"),
+        (1, change(b"k", Write { offset: 300, bytes: b"xyz" }), "0101 016b 0102 ac02 0378797a"),
+    ]
+}
+
+fn changes_of_hashes() -> Vec<Row> {
+    use hash::Change::{Deadline, Delete, Set};
+    let (deleted, expired) = (Cause::Deleted, Cause::Expired);
+    let change = |change: hash::Change<'static>| Effect::change(Key::new(b"h"), change);
+    vec![
+        (
+            0,
+            change(Set { fields: &[(b"f", b"v"), (b"g", b"10")], keep_deadlines: false }),
+            "0100 0168 0201 02 0166 0176 0167 023130",
+        ),
+        (0, change(Set { fields: &[(b"f", b"")], keep_deadlines: true }), "0100 0168 0202 01 0166 00"),
+        (0, change(Delete { fields: &[b"f", b"g"], cause: deleted }), "0100 0168 0203 02 0166 0167"),
+        (0, change(Delete { fields: &[b"f"], cause: expired }), "0100 0168 0204 01 0166"),
+        (0, change(Deadline { field: b"f", deadline: THEN }), "0100 0168 0205 0166 81c2f6a9a833"),
+        (0, change(Deadline { field: b"f", deadline: None }), "0100 0168 0205 0166 00"),
+    ]
+}
+
+fn changes_of_sorted_sets() -> Vec<Row> {
+    use sorted_set::Change::{Add, Remove};
+    let change = |change: sorted_set::Change<'static>| Effect::change(Key::new(b"z"), change);
+    vec![
+        (
+            0,
+            change(Add { members: &[(1.0, b"a"), (-2.0, b"b"), (0.5, b"")] }),
+            "0100 017a 0301 03 01 02 0161 01 03 0162 00 000000000000e03f 00",
+        ),
+        (
+            0,
+            change(Add { members: &[(-0.0, b"a"), (f64::INFINITY, b"b"), (1e300, b"c")] }),
+            "0100 017a 0301 03 00 0000000000000080 0161 00 000000000000f07f 0162 00 9c7500883ce4377e 0163",
+        ),
+        (4, change(Remove { members: &[b"a", b"b"] }), "0104 017a 0302 02 0161 0162"),
+    ]
+}
+
+fn images() -> Vec<Row> {
+    let put = |name, deadline, value_type, bytes| Effect::Put {
+        key: Key::new(name),
+        value: Image { value_type, bytes },
+        deadline,
+    };
+    let string = |bytes, deadline| put(b"k", deadline, &string::TYPE, bytes);
+    let hash = |bytes, deadline| put(b"h", deadline, &hash::TYPE, bytes);
+    let set = |bytes, deadline| put(b"z", deadline, &sorted_set::TYPE, bytes);
+    vec![
+        (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
+        (0, string(b"\x02\x01v", None), "0200 016b 00 01 02 0176"),
+        (0, string(b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", None), "0200 016b 00 01 01 ffffffffffffffffff01"),
+        (0, hash(b"\x00\x02\x01f\x01v\x01g\x01w", THEN), "0200 0168 81c2f6a9a833 02 00 02 0166 0176 0167 0177"),
+        (0, hash(b"\x01\x01\x01f\x01v", None), "0200 0168 00 02 01 01 0166 0176"),
+        (0, hash(b"\x02\x01\x01f\x01v", None), "0200 0168 00 02 02 01 0166 0176"),
+        (0, hash(b"\x03\x01\x01f\x01v", None), "0200 0168 00 02 03 01 0166 0176"),
+        (
+            0,
+            hash(b"\x82\x02\x01f\x01v\x81\xc2\xf6\xa9\xa8\x33\x01g\x01w\x00", None),
+            "0200 0168 00 02 82 02 0166 0176 81c2f6a9a833 0167 0177 00",
+        ),
+        (0, hash(b"\x83\x01\x01f\x01v\x81\xc2\xf6\xa9\xa8\x33", None), "0200 0168 00 02 83 01 0166 0176 81c2f6a9a833"),
+        (
+            0,
+            set(b"\x00\x02\x01\x02\x01a\x01\xd8\x04\x01b", THEN),
+            "0200 017a 81c2f6a9a833 03 00 02 01 02 0161 01 d804 0162",
+        ),
+        (0, set(b"\x01\x01\x01\x02\x01a", None), "0200 017a 00 03 01 01 01 02 0161"),
+        (
+            0,
+            set(b"\x02\x01\x00\x00\x00\x00\x00\x00\x00\xe0\x3f\x01a", None),
+            "0200 017a 00 03 02 01 00 000000000000e03f 0161",
+        ),
+    ]
+}
+
+fn effects_on_keys() -> Vec<Row> {
+    let key = Key::new;
+    let (library, index) = (Definable::Library, Definable::Index);
+    vec![
+        (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
+        (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
+        (0, Effect::Deadline { key: key(b"k"), deadline: THEN }, "0500 016b 81c2f6a9a833"),
+        (0, Effect::Deadline { key: key(b"k"), deadline: None }, "0500 016b 00"),
+        (2, Effect::Rename { from: key(b"old"), to: key(b"new") }, "0602 036f6c64 036e6577"),
+        (0, Effect::Copy { from: key(b"a"), to: key(b"b"), to_db: 9 }, "0700 0161 0162 09"),
+        (0, Effect::Move { key: key(b"k"), to_db: 9 }, "0800 016b 09"),
+        (7, Effect::FlushDb, "0907"),
+        (0, Effect::FlushAll, "0a00"),
+        (0, Effect::SwapDb { a: 0, b: 15 }, "0b00 00 0f"),
+        (0, Effect::Define { what: library, name: b"lib", definition: b"#!" }, "0c00 01 036c6962 022321"),
+        (0, Effect::Define { what: index, name: b"i", definition: b"\x01\x00" }, "0c00 02 0169 020100"),
+        (0, Effect::Undefine { what: library, name: b"lib" }, "0d00 01 036c6962"),
+        (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
+    ]
+}
+
+#[test]
+fn every_effect_has_the_bytes_it_always_had() {
+    for (db, effect, hex) in pinned() {
+        let shown = describe(db, &effect);
+        let mut bytes = Vec::new();
+        encode(db, &effect, &mut bytes);
+        assert_eq!(as_hex(&bytes), hex.replace(' ', ""), "{shown}");
+        assert_eq!(describe_all(&bytes), [&*shown], "read back");
+    }
+}
+
+/// A row of an image says only that its bytes are carried along. They are also what the value is written as.
+#[test]
+fn every_value_is_written_as_the_image_it_came_from() {
+    for (db, effect, hex) in images() {
+        let Effect::Put { key, .. } = effect else { panic!("it is an image") };
+        let keyspace = Keyspace::new(1);
+        let mut locked = keyspace.lock_all();
+        locked.apply(db, &effect, &Thresholds::default());
+        let db_of_key = locked.db(db, key);
+        let entry = db_of_key.entry(key).expect("it was put there");
+        let mut written = Vec::new();
+        locked.encode_key(db, key, &mut written);
+        let is_ordered = db_of_key.elements(entry) == 1 || entry.object().is_none();
+        drop(locked);
+        // The fields of a table are in no order.
+        if !is_ordered {
+            assert_eq!(describe_all(&written), [describe(db, &effect)]);
+            assert_eq!(written.len(), from_hex(hex).len());
+        } else {
+            assert_eq!(as_hex(&written), hex.replace(' ', ""));
+        }
+    }
+}
+
+/// What is wrong with bytes that begin so, with enough behind them for whatever they may be.
+fn error_of(begin: &[u8]) -> Option<BadEffect> {
+    Decoder::new(&[begin, &[0; 64]].concat()).next().err()
+}
+
+#[test]
+fn every_tag_is_pinned() {
+    let pinned: BTreeSet<u8> = pinned().iter().map(|(.., hex)| from_hex(hex)[0]).collect();
+    let known: BTreeSet<u8> =
+        (0..=u8::MAX).filter(|tag| error_of(&[*tag]) != Some(BadEffect::UnknownTag(*tag))).collect();
+    assert_eq!(known, pinned);
+}
+
+#[test]
+fn every_change_of_every_type_is_pinned() {
+    // Behind tag, database and the name of the key.
+    let tags = |hex: &str| {
+        let bytes = from_hex(hex);
+        let at = 3 + usize::from(bytes[2]);
+        (bytes[at], bytes[at + 1])
+    };
+    let rows = pinned();
+    let changes = rows.iter().filter(|(_, effect, _)| matches!(effect, Effect::Change { .. }));
+    let pinned: BTreeSet<(u8, u8)> = changes.map(|(.., hex)| tags(hex)).collect();
+    let is_known = |(value_type, change): &(u8, u8)| {
+        let error = error_of(&[tag::CHANGE, 0, 1, b'k', *value_type, *change]);
+        !matches!(error, Some(BadEffect::UnknownChange(..)))
+    };
+    let all = (0..=u8::MAX).flat_map(|value_type| (0..=u8::MAX).map(move |change| (value_type, change)));
+    assert_eq!(all.filter(is_known).collect::<BTreeSet<(u8, u8)>>(), pinned);
+}
+
+#[test]
+fn an_image_of_every_type_and_form_is_pinned() {
+    // The type, and the byte that its image begins with: bits of a scalar, or a form.
+    let pinned: BTreeSet<(u8, u8)> = images()
+        .iter()
+        .map(|(_, effect, _)| match effect {
+            Effect::Put { value, .. } => (value.value_type.tag, value.bytes[0]),
+            _ => panic!("it is an image"),
+        })
+        .collect();
+    for value_type in 0..=u8::MAX {
+        let is_pinned = pinned.iter().any(|(known, _)| *known == value_type);
+        assert_eq!(ValueType::with_tag(value_type).is_ok(), is_pinned, "type {value_type}");
+        let error = error_of(&[tag::PUT, 0, 1, b'k', 0, value_type]);
+        assert_eq!(error != Some(BadEffect::UnknownChange(value_type, 0)), is_pinned, "type {value_type}");
+    }
+    // Bits that can be set beside each other are pinned one by one: a number that was changed in place is none any more,
+    // and the forms without deadlines never have the bit of deadlines.
+    let unseen = BTreeSet::from([(1, 3), (2, 128), (2, 129)]);
+    for value_type in pinned.iter().map(|(value_type, _)| *value_type).collect::<BTreeSet<u8>>() {
+        for first in 0..=u8::MAX {
+            let is_read = error_of(&[tag::PUT, 0, 1, b'k', 0, value_type, first, 1]).is_none();
+            let is_expected = pinned.contains(&(value_type, first)) || unseen.contains(&(value_type, first));
+            assert_eq!(is_read, is_expected, "type {value_type}, first byte {first}");
+        }
+    }
+}
+
+#[test]
+fn whatever_can_be_defined_is_pinned() {
+    let pinned: BTreeSet<u8> = effects_on_keys()
+        .iter()
+        .filter(|(_, effect, _)| matches!(effect, Effect::Define { .. } | Effect::Undefine { .. }))
+        .map(|(.., hex)| from_hex(hex)[2])
+        .collect();
+    for tag in [tag::DEFINE, tag::UNDEFINE] {
+        let known = (0..=u8::MAX).filter(|what| Decoder::new(&[tag, 0, *what, 0, 0]).next().is_ok());
+        assert_eq!(known.collect::<BTreeSet<u8>>(), pinned);
+    }
+}
+
+#[test]
+fn an_unknown_tag_tells_of_a_newer_version() {
+    for (bytes, error, text) in [
+        (&[200, 0, 1, b'k'][..], BadEffect::UnknownTag(200), "unknown effect 200: was it written by a newer version?"),
+        (
+            &[tag::CHANGE, 0, 1, b'k', 2, 99],
+            BadEffect::UnknownChange(2, 99),
+            "unknown change 99 of type 2: was it written by a newer version?",
+        ),
+        (
+            &[tag::PUT, 0, 1, b'k', 0, 77],
+            BadEffect::UnknownChange(77, 0),
+            "unknown change 0 of type 77: was it written by a newer version?",
+        ),
+    ] {
+        let said = Decoder::new(bytes).next().err().expect("nothing has this tag");
+        assert_eq!(said, error);
+        assert_eq!(said.to_string(), text);
+    }
+}
+
+/// Bytes that no version has written: had they a meaning, it would be guessed at.
+#[test]
+fn what_no_version_wrote_is_refused() {
+    for (hex, error) in [
+        ("01", BadEffect::CutShort),
+        ("0100 016b", BadEffect::CutShort),
+        ("0100 016b 01", BadEffect::CutShort),
+        ("0110 016b 0101 00 00 0176", BadEffect::OutOfRange), // database 16
+        ("0100 016b 0101 00 04 0176", BadEffect::OutOfRange), // an unknown bit beside the kind of a scalar
+        ("0100 016b 0101 00 02 0176", BadEffect::OutOfRange), // a mark where there is none
+        ("0100 026b", BadEffect::CutShort),
+        ("0100 ffffffffffffffffff02", BadEffect::OutOfRange), // a number of more than 64 bits
+        ("0100 016b 0102 ffffffff0f 01 78", BadEffect::OutOfRange), // a string of more than 4 GiB
+        ("0100 0168 0201 00", BadEffect::OutOfRange),         // a hash without fields
+        ("0100 0168 0202 00", BadEffect::OutOfRange),
+        ("0200 0168 00 02 00 00", BadEffect::OutOfRange),
+        ("0200 0168 00 02 04 01 0166 0176", BadEffect::OutOfRange), // an unknown form
+        ("0200 0168 00 02 82 01 0166 0176", BadEffect::CutShort),   // a deadline is missing
+        ("0b00 00 10", BadEffect::OutOfRange),
+        ("0100 017a 0301 00", BadEffect::OutOfRange), // a sorted set without members
+        ("0200 017a 00 03 00 00", BadEffect::OutOfRange),
+        ("0200 017a 00 03 03 01 01 02 0161", BadEffect::OutOfRange), // an unknown form
+        ("0100 017a 0301 01 02 02 0161", BadEffect::OutOfRange),     // an unknown kind of score
+        ("0100 017a 0301 01 00 000000000000f87f 0161", BadEffect::OutOfRange), // NaN
+        ("0100 017a 0301 01 00 0000000000", BadEffect::CutShort),
+        ("0c00 03 0161 0162", BadEffect::OutOfRange), // something unknown is defined
+    ] {
+        assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
+    }
+}
+
+#[test]
+fn a_placement_has_the_bytes_it_always_had() {
+    let placement = Placement { family: 1, seed: 0x0102_0304_0506_0708, shards: 128 };
+    assert_eq!(as_hex(&placement.encode()), "01080706050403020180000000");
+    assert_eq!(Placement::decode(&placement.encode()), Some(placement));
+    for unknown in ["", "0108070605040302018000000000", "02080706050403020180000000", "01080706050403020181000000"] {
+        assert_eq!(Placement::decode(&from_hex(unknown)), None, "{unknown}");
+    }
+}
+
+/// Batches as the versions before this one wrote them, each beside what it says. A new effect comes with a new pair of
+/// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
+#[test]
+fn old_batches_say_what_they_always_said() {
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets"];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
+    for name in BATCHES {
+        let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
+        if std::env::var_os("HOLDFAST_TEST_BLESS").is_some() && !batch.exists() {
+            let bytes: Vec<u8> = pinned().iter().flat_map(|(.., hex)| from_hex(hex)).collect();
+            std::fs::write(&text, describe_all(&bytes).join("\n") + "\n").expect("the fixture can be written");
+            std::fs::write(&batch, bytes).expect("the fixture can be written");
+        }
+        let bytes = std::fs::read(&batch).expect("the fixture is there");
+        let text = std::fs::read_to_string(&text).expect("the fixture is there");
+        assert_eq!(describe_all(&bytes), text.lines().collect::<Vec<_>>(), "{name}");
+    }
+}
+
+// Effects as text -----------------------------------------------------------------------------------------------------
+
+fn describe_all(bytes: &[u8]) -> Vec<String> {
+    let (mut effects, mut said) = (Decoder::new(bytes), Vec::new());
+    while let Some((db, effect)) = effects.next().expect("the bytes are effects") {
+        said.push(describe(db, &effect));
+    }
+    said
+}
+
+/// One line that says all there is to an effect.
+fn describe(db: usize, effect: &Effect<'_>) -> String {
+    let name = |key: Key<'_>| quoted(key.name);
+    let what = match *effect {
+        Effect::Change { key, change } => describe_change(&name(key), change),
+        Effect::Put { key, value, deadline } => {
+            format!("put {} {}{}", name(key), describe_image(value), until(deadline))
+        }
+        Effect::Delete { key, cause } => format!("delete {} {cause:?}", name(key)),
+        Effect::Deadline { key, deadline } => format!("deadline {}{}", name(key), until(deadline)),
+        Effect::Rename { from, to } => format!("rename {} {}", name(from), name(to)),
+        Effect::Copy { from, to, to_db } => format!("copy {} {} into {to_db}", name(from), name(to)),
+        Effect::Move { key, to_db } => format!("move {} into {to_db}", name(key)),
+        Effect::FlushDb => "flush-db".into(),
+        Effect::FlushAll => "flush-all".into(),
+        Effect::SwapDb { a, b } => format!("swap-db {a} {b}"),
+        Effect::Define { what, name, definition } => {
+            format!("define {what:?} {} {}", quoted(name), quoted(definition))
+        }
+        Effect::Undefine { what, name } => format!("undefine {what:?} {}", quoted(name)),
+    };
+    format!("{db}: {what}")
+}
+
+fn describe_change(key: &str, change: Change<'_>) -> String {
+    match change {
+        Change::String(string::Change::Set { value, deadline }) => {
+            format!("string-set {key} {}{}", scalar(value), until(deadline))
+        }
+        Change::String(string::Change::Write { offset, bytes }) => {
+            format!("string-write {key} at {offset} {}", quoted(bytes))
+        }
+        Change::Hash(hash::Change::Set { fields, keep_deadlines }) => {
+            let keeping = if keep_deadlines { " keeping deadlines" } else { "" };
+            let fields = fields.iter().map(|(field, value)| format!("{}={}", quoted(field), quoted(value)));
+            format!("hash-set {key} {}{keeping}", joined(fields))
+        }
+        Change::Hash(hash::Change::Delete { fields, cause }) => {
+            format!("hash-delete {key} {} {cause:?}", joined(fields.iter().map(|field| quoted(field))))
+        }
+        Change::Hash(hash::Change::Deadline { field, deadline }) => {
+            format!("hash-deadline {key} {}{}", quoted(field), until(deadline))
+        }
+        Change::SortedSet(sorted_set::Change::Add { members }) => {
+            let members = members.iter().map(|(score, name)| format!("{}={score:?}", quoted(name)));
+            format!("sorted-set-add {key} {}", joined(members))
+        }
+        Change::SortedSet(sorted_set::Change::Remove { members }) => {
+            format!("sorted-set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
+        }
+    }
+}
+
+/// What a key holds once an image has been put there.
+fn describe_image(value: Image<'_>) -> String {
+    let (keyspace, key) = (Keyspace::new(1), Key::new(b"k"));
+    let mut locked = keyspace.lock_all();
+    locked.apply(0, &Effect::Put { key, value, deadline: None }, &Thresholds::default());
+    let db = locked.db(0, key);
+    let entry = db.entry(key).expect("it was put there");
+    let elements = match db.to_redis(entry, 0) {
+        formats::Value::String(bytes) => quoted(&bytes),
+        formats::Value::Hash(mut fields) => {
+            if entry.object().is_some() {
+                // The fields of a table are in no order.
+                fields.sort();
+            }
+            let field = |(name, value, deadline): &formats::HashEntry| {
+                format!("{}={}{}", quoted(name), quoted(value), until(*deadline))
+            };
+            joined(fields.iter().map(field))
+        }
+        formats::Value::SortedSet(members) => {
+            joined(members.iter().map(|(name, score)| format!("{}={score:?}", quoted(name))))
+        }
+        formats::Value::Unsupported(_) => panic!("it is kept here"),
+    };
+    let value_type = ValueType::of(entry);
+    let (kept, marked) = (entry.object().map_or("", |_| " table"), if entry.is_marked() { " marked" } else { "" });
+    format!("{} {}{kept}{marked} {elements}", value_type.name, (value_type.encoding)(entry))
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", bytes.escape_ascii())
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn scalar(value: Scalar<'_>) -> String {
+    match value {
+        Scalar::Bytes(bytes) => quoted(bytes),
+        Scalar::Number(number) => number.to_string(),
+    }
+}
+
+fn until(deadline: Option<u64>) -> String {
+    deadline.map_or(String::new(), |deadline| format!(" until {deadline}"))
+}
+
+fn as_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(hex: &str) -> Vec<u8> {
+    let digits: Vec<u32> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}

@@ -1,0 +1,11 @@
+//! The settings to start with, and the file they come from.
+
+mod rewrite;
+mod sources;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use rewrite::rewrite;
+pub(crate) use sources::{Invocation, Loaded, Tool, from_command_line, without_effect};
+pub(crate) use tables::ConfiguredIndexes;

@@ -1,0 +1,209 @@
+//! Where settings come from: the built-in defaults, then the configuration file, then `HOLDFAST_*` variables, then
+//! flags; the later wins. Knows files and names; refuses to know what a setting does.
+
+use super::tables::Tables;
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use engine::Settings;
+use engine::settings::TABLE;
+use std::path::{Path, PathBuf};
+
+const VARIABLE_PREFIX: &str = "HOLDFAST_";
+
+/// Names that are shown in `--help`; every other setting is a flag too.
+const SHOWN: &[(&str, &str)] = &[
+    ("port", "TCP port to listen on"),
+    ("bind", "Addresses to listen on, separated by spaces"),
+    ("dir", "Directory for the server's data"),
+    ("appendonly", "Keep a journal of every write: yes or no"),
+    ("appendfsync", "When the journal is forced to disk: always, everysec or no"),
+    ("threads", "Worker threads; 0 = one a core"),
+    ("requirepass", "Password that clients must give with AUTH"),
+    ("maxmemory", "Most memory to use, such as 2gb; 0 = no limit"),
+    ("maxclients", "Most clients at once"),
+    ("loglevel", "debug, verbose, notice, warning or nothing"),
+    ("log-format", "text or json"),
+    ("enable-debug-command", "Allow DEBUG: no, yes or local"),
+];
+
+/// Settings whose value may be given as several arguments.
+const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
+
+/// Settings that were given and do not do what a user of Redis expects: those without effect, and a policy that would evict.
+pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
+    let is_ignored = |name: &str| {
+        name == "maxmemory-policy" || Settings::find(name.as_bytes()).is_some_and(|row| row.is_without_effect)
+    };
+    settings.changed_from_defaults().iter().map(|(name, _)| *name).filter(|name| is_ignored(name)).collect()
+}
+
+/// What the command line asked for.
+pub(crate) enum Invocation {
+    Serve(Loaded),
+    Use(Tool, Loaded),
+}
+
+/// Something else to do with a data directory than to serve it.
+pub(crate) enum Tool {
+    Check { dir: PathBuf },
+    Export { dir: PathBuf, output: Option<PathBuf> },
+    Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
+}
+
+/// The settings to start with.
+pub(crate) struct Loaded {
+    pub(crate) settings: Settings,
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) tables: Tables,
+}
+
+/// Reads the command line and everything it refers to. Prints help or an error and exits when that is asked for.
+pub(crate) fn from_command_line() -> Result<Invocation> {
+    let matches = command().subcommands(tools()).get_matches();
+    let loaded = load(&matches, std::env::vars_os())?;
+    let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
+    let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
+    let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
+    let tool = match name {
+        "check" => Tool::Check { dir },
+        "export" => Tool::Export { dir, output: path("output") },
+        _ => Tool::Import {
+            file: path("FILE").context("import needs a file")?,
+            dir,
+            skip_unsupported: given.get_flag("skip-unsupported"),
+        },
+    };
+    Ok(Invocation::Use(tool, loaded))
+}
+
+/// What can be done beside serving.
+fn tools() -> [Command; 3] {
+    let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
+    let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
+    [
+        Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
+        Command::new("export")
+            .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")
+            .arg(dir())
+            .arg(path("output").long("output").short('o').value_name("FILE").help("Where to; without it, to stdout")),
+        Command::new("import")
+            .about("Reads an RDB or AOF file of Redis's into a data directory")
+            .arg(path("FILE").required(true).help("FILE.rdb, FILE.aof, a manifest, or an appendonlydir"))
+            .arg(path("DIR").long("dir").value_name("DIR").help("The data directory to read it into"))
+            .arg(
+                Arg::new("skip-unsupported")
+                    .long("skip-unsupported")
+                    .action(ArgAction::SetTrue)
+                    .help("End with 0 although something was left out; without it, that ends with 3"),
+            ),
+    ]
+}
+
+/// The command line: one flag a setting, so that any of them can be given at start.
+pub(super) fn command() -> Command {
+    let file = Arg::new("config").long("config").short('c').value_name("FILE").env("HOLDFAST_CONFIG");
+    let mut command = Command::new("holdfast")
+        .version(env!("CARGO_PKG_VERSION"))
+        // As in redis-server, the last of two equal flags counts.
+        .args_override_self(true)
+        .about("A state server for workers, workflows and pipelines that speaks the Redis protocol")
+        .after_help(
+            "Every setting of the configuration file is a flag (--maxmemory 2gb) and an environment variable \
+             (HOLDFAST_MAXMEMORY=2gb). Flags win over variables, variables over the file. \
+             config/holdfast.toml lists all settings with their defaults.",
+        )
+        .arg(file.help("Configuration file, such as config/holdfast.toml").value_parser(clap::value_parser!(PathBuf)));
+    for row in TABLE {
+        let help = SHOWN.iter().find(|(name, _)| *name == row.name).map(|(_, help)| *help);
+        let mut arg =
+            Arg::new(row.name).long(row.name).value_name("VALUE").action(ArgAction::Set).allow_hyphen_values(true);
+        if let Some(alias) = row.alias {
+            arg = arg.visible_alias(alias);
+        }
+        if SEVERAL_WORDS.contains(&row.name) {
+            // As in redis-server: `--save 3600 1 300 100` and `--save "3600 1 300 100"` are the same.
+            arg = arg.num_args(0..).allow_hyphen_values(false);
+        }
+        command = command.arg(match help {
+            Some(help) => arg.help(help),
+            None => arg.hide(true),
+        });
+    }
+    command
+}
+
+pub(super) fn load(
+    matches: &ArgMatches,
+    variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+) -> Result<Loaded> {
+    let settings = Settings::new();
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    let tables = match &file {
+        Some(file) => load_file(&settings, file)?,
+        None => Tables::default(),
+    };
+    for (variable, value) in variables {
+        let Some(name) = variable.to_str().and_then(|variable| variable.strip_prefix(VARIABLE_PREFIX)) else {
+            continue;
+        };
+        // Variables of the project's own scripts share the prefix.
+        if name == "CONFIG" || name == "BIN" || name.starts_with("TEST_") {
+            continue;
+        }
+        let value = value.to_str().with_context(|| format!("{VARIABLE_PREFIX}{name} is not UTF-8"))?;
+        set(&settings, &name.to_ascii_lowercase().replace('_', "-"), value)
+            .with_context(|| format!("environment variable {VARIABLE_PREFIX}{name}"))?;
+    }
+    for row in TABLE {
+        if let Some(values) = matches.get_many::<String>(row.name) {
+            let value = values.map(String::as_str).collect::<Vec<_>>().join(" ");
+            set(&settings, row.name, &value).with_context(|| format!("flag --{}", row.name))?;
+        }
+    }
+    Ok(Loaded { settings, file, tables })
+}
+
+/// Reads a TOML file of `name = value` lines and tables.
+fn load_file(settings: &Settings, path: &Path) -> Result<Tables> {
+    let bytes =
+        std::fs::read(path).with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
+    let mut table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    let tables = Tables::take(&mut table).with_context(|| format!("in {}", path.display()))?;
+    for (name, value) in &table {
+        let value = as_text(value).with_context(|| format!("{}: {name}", path.display()))?;
+        set(settings, name, &value).with_context(|| format!("in {}", path.display()))?;
+    }
+    Ok(tables)
+}
+
+pub(super) fn as_text(value: &toml::Value) -> Result<String> {
+    Ok(match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Boolean(flag) => if *flag { "yes" } else { "no" }.to_owned(),
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => {
+            bail!("a setting is a string, a whole number or true/false")
+        }
+    })
+}
+
+fn set(settings: &Settings, name: &str, value: &str) -> Result<()> {
+    if Settings::find(name.as_bytes()).is_none() {
+        bail!(
+            "unknown setting '{name}'{}",
+            nearest(name).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+        );
+    }
+    match settings.load(name.as_bytes(), value.as_bytes()) {
+        Ok(()) => Ok(()),
+        Err(reason) => bail!("bad value '{value}' for setting '{name}': {reason}"),
+    }
+}
+
+/// The known name that is most like `name`, if any is like it at all.
+fn nearest(name: &str) -> Option<&'static str> {
+    let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
+    let scored = names.map(|known| (strsim::jaro_winkler(name, known), known));
+    scored.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}

@@ -1,0 +1,563 @@
+//! The journal as workers and commands need it: its state, what is recorded, and which workers are notified when it moves.
+//! Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
+
+use super::progress::JournalProgress;
+use super::snapshots::Snapshots;
+use engine::persistence::journal_state::JournalState;
+use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
+use engine::settings::AppendFsync;
+use engine::{Engine, Persistence, Settings};
+use journal::{Log, LogFiles, Sequence, SnapshotStore};
+use locks::{Mutex, rank};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::Waker;
+use std::time::Duration;
+
+/// The journal and its snapshots.
+pub(crate) struct Keeper {
+    pub(crate) settings: Arc<Settings>,
+    /// There once the data has been read.
+    opened: OnceLock<OpenedLog>,
+    engine: OnceLock<Weak<Engine>>,
+    /// A [`JournalState`]; changed in [`Keeper::change_state`] alone.
+    state: AtomicU8,
+    /// Why the last snapshot failed; it may be the one with which the journal begins.
+    snapshot_failure: Mutex<Option<String>, { rank::SNAPSHOT_FAILURE }>,
+    /// Held while the state, or what is recorded, changes, and writes are refused or let in to match.
+    transition: Mutex<Transition, { rank::JOURNAL_STATE }>,
+    /// Whether the journal had room when that was last done.
+    had_room: AtomicBool,
+    /// Effects go to the journal.
+    recording: AtomicBool,
+    loading: Mutex<Option<Loading>, { rank::LOADING }>,
+    pub(crate) snapshots: Snapshots,
+    /// One for each worker.
+    signals: Vec<WorkerSignal>,
+}
+
+/// The log of a server, opened for writing.
+pub(crate) struct OpenedLog {
+    pub(crate) log: Arc<dyn Log>,
+    /// The same log as files, with the snapshots beside it; a log that is no local files has none.
+    pub(crate) files: Option<LocalFiles>,
+}
+
+/// What only a log in local files has.
+pub(crate) struct LocalFiles {
+    pub(crate) log: Arc<dyn LogFiles>,
+    pub(crate) snapshots: SnapshotStore,
+}
+
+/// What the state, and what is recorded, depend on beside the settings.
+#[derive(Default)]
+struct Transition {
+    /// A snapshot is being taken that is of no use without the changes made meanwhile: they are recorded in every state.
+    snapshot_needs_changes: bool,
+}
+
+/// Wakes a worker when the journal or a snapshot has moved.
+struct WorkerSignal {
+    flusher: Mutex<Waker, { rank::WAKER }>,
+    /// The worker waits for the next move.
+    armed: AtomicBool,
+    /// Something has moved since.
+    raised: AtomicBool,
+}
+
+impl Keeper {
+    pub(crate) fn new(settings: Arc<Settings>, workers: usize, now_s: u64) -> Keeper {
+        let signal = || WorkerSignal {
+            flusher: Mutex::new(Waker::noop().clone()),
+            armed: AtomicBool::new(false),
+            raised: AtomicBool::new(false),
+        };
+        Keeper {
+            settings,
+            opened: OnceLock::new(),
+            engine: OnceLock::new(),
+            state: AtomicU8::new(JournalState::Off as u8),
+            snapshot_failure: Mutex::new(None),
+            transition: Mutex::default(),
+            had_room: AtomicBool::new(true),
+            recording: AtomicBool::new(false),
+            loading: Mutex::new(None),
+            snapshots: Snapshots::new(now_s),
+            signals: (0..workers).map(|_| signal()).collect(),
+        }
+    }
+
+    /// Takes the log over, once all that it holds has been read.
+    pub(crate) fn open(self: &Arc<Keeper>, engine: Weak<Engine>, opened: OpenedLog) {
+        let keeper = Arc::downgrade(self);
+        opened.log.watch(Box::new(move || {
+            if let Some(keeper) = keeper.upgrade() {
+                keeper.on_journal_moved();
+            }
+        }));
+        let _ = self.engine.set(engine);
+        let _ = self.opened.set(opened);
+        self.follow_policy();
+        let on = self.settings.appendonly();
+        self.recording.store(on, SeqCst);
+        self.change_state(|_, _| if on { JournalState::Sound } else { JournalState::Off });
+        *self.loading.lock() = None;
+    }
+
+    #[inline]
+    pub(crate) fn journal(&self) -> Option<&dyn Log> {
+        self.opened.get().map(|opened| &*opened.log)
+    }
+
+    pub(crate) fn files(&self) -> Option<&LocalFiles> {
+        self.opened.get().and_then(|opened| opened.files.as_ref())
+    }
+
+    pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.get().and_then(Weak::upgrade)
+    }
+
+    pub(crate) fn set_loading(&self, loading: Loading) {
+        *self.loading.lock() = Some(loading);
+    }
+
+    /// Goes from the current state to the one that `next` returns, refuses writes or lets them in to match, and wakes the
+    /// workers that wait for it. A fenced journal stays fenced.
+    ///
+    /// IMPORTANT: `next` reads what it decides by itself, under this lock. A CONFIG SET appendonly that came in between would
+    /// be lost, and its client told that it was done.
+    fn change_state(&self, next: impl FnOnce(JournalState, &mut Transition) -> JournalState) {
+        let mut transition = self.transition.lock();
+        let before = self.state();
+        let state = match before {
+            JournalState::Fenced => before,
+            _ => next(before, &mut transition),
+        };
+        self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
+        let refusal = self.refusal(state);
+        let engine = self.engine();
+        // IMPORTANT: writes are refused before the state changes, and let in after it: a thread that sees a state in which
+        // they are refused finds the reason, too.
+        match (&engine, refusal) {
+            (Some(engine), Some(reason)) => {
+                if before != state || !engine.refuses_writes() {
+                    tracing::error!("{reason}");
+                }
+                engine.refuse_writes(Some(reason));
+                self.state.store(state as u8, SeqCst);
+            }
+            (engine, _) => {
+                self.state.store(state as u8, SeqCst);
+                if let Some(engine) = engine {
+                    engine.refuse_writes(None);
+                }
+                if before != state {
+                    tracing::debug!(before = before.name(), now = state.name(), "journal");
+                }
+            }
+        }
+        drop(transition);
+        self.notify_workers();
+    }
+
+    /// Why writes are refused in a state; `None` where they are let in. The one place that decides it.
+    fn refusal(&self, state: JournalState) -> Option<String> {
+        let snapshot_failure = self.snapshot_failure.lock().clone();
+        match state {
+            JournalState::Off => snapshot_failure.filter(|_| self.stops_on_snapshot_failure()).map(|reason| {
+                format!(
+                    "Holdfast is configured to save snapshots, but it's currently unable to persist to disk: {reason}. \
+                     Commands that may modify the data set are disabled, because this instance is configured to report \
+                     errors during writes if snapshotting fails (stop-writes-on-bgsave-error option)."
+                )
+            }),
+            JournalState::Starting | JournalState::Closing => None,
+            JournalState::StartFailed => {
+                let reason = snapshot_failure.unwrap_or_else(|| "the snapshot that it begins with failed".to_owned());
+                Some(format!(
+                    "Errors writing to the AOF file: the journal could not be started: {reason}. Writes are refused, reads \
+                     go on; it is tried again every few seconds. Free space or repair the disk, or CONFIG SET appendonly no."
+                ))
+            }
+            JournalState::Sound if !self.had_room.load(SeqCst) => Some(
+                "Errors writing to the AOF file: No space left on device. Writes are refused before they are made, reads go \
+                 on. When there is space again, writes are accepted again."
+                    .to_owned(),
+            ),
+            JournalState::Sound => None,
+            JournalState::Failed | JournalState::Restarting => Some(format!(
+                "Errors writing to the AOF file: {}. Writes are refused, and so are reads of changes that were not stored; other \
+                 reads go on. Free space or repair the disk, then CONFIG SET appendonly yes, or restart.",
+                self.failure_reason()
+            )),
+            JournalState::Fenced => Some(format!("{}. Nothing is answered any more.", self.failure_reason())),
+        }
+    }
+
+    /// Without a journal, the data is stored by snapshots alone.
+    fn stops_on_snapshot_failure(&self) -> bool {
+        self.settings.stop_writes_on_bgsave_error() && !self.settings.save_points().is_empty()
+    }
+
+    /// Writes all batches up to `newest`, in one write for all clients, and says how far the journal is.
+    #[inline]
+    pub(crate) fn write_up_to(&self, newest: u64) -> JournalProgress {
+        let mut state = JournalState::of(self.state.load(Relaxed));
+        let Some(journal) = self.journal() else {
+            return JournalProgress { written: 0, durable: 0, state, failed: false };
+        };
+        if !state.is_promising() {
+            return self.write_without_promise(journal, state);
+        }
+        // A journal whose sync has failed may have written everything all the same.
+        let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
+        if state == JournalState::Sound && (failed || journal.has_room() != self.had_room.load(Relaxed)) {
+            // IMPORTANT: here, and not only when the journal's thread calls: until then more could be written than there
+            // is room for.
+            self.on_journal_moved();
+            state = self.state();
+        }
+        JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed }
+    }
+
+    /// While the journal is off, or has not begun: changes made while a snapshot is written are written all the same.
+    #[cold]
+    fn write_without_promise(&self, journal: &dyn Log, state: JournalState) -> JournalProgress {
+        if self.recording.load(Relaxed) {
+            let _ = journal.write(journal.tail());
+        }
+        JournalProgress { written: journal.written().0, durable: journal.durable().0, state, failed: false }
+    }
+
+    /// Writes whatever was appended.
+    pub(crate) fn write_all(&self) -> JournalProgress {
+        self.write_up_to(self.tail())
+    }
+
+    /// True when more is durable than in `before`, or the state of the journal is another.
+    pub(crate) fn has_advanced_since(&self, before: JournalProgress) -> bool {
+        self.state() != before.state
+            || self
+                .journal()
+                .is_some_and(|journal| journal.durable().0 > before.durable || journal.has_failed() != before.failed)
+    }
+
+    fn failure_reason(&self) -> String {
+        let failure = self.journal().and_then(|journal| journal.failure());
+        failure.map_or_else(|| "the journal is closed".to_owned(), |failure| failure.to_string())
+    }
+
+    /// The error for a client whose last replies are dropped, because the changes that they depend on were not stored.
+    pub(crate) fn dropped_replies_error(&self) -> String {
+        let reason = self.failure_reason();
+        match self.state() {
+            JournalState::Fenced => format!(
+                "FENCED {reason}. This server answers nothing any more. What this connection has last asked for may or may \
+                 not have been stored: connect to the new writer and check before you try again."
+            ),
+            _ => format!(
+                "MISCONF Errors writing to the AOF file: {reason}. What this connection has last asked for may or may not have \
+                 been stored: check before you try again. The connection is closed."
+            ),
+        }
+    }
+
+    /// Follows `appendfsync`.
+    pub(crate) fn follow_policy(&self) {
+        let Some(files) = self.files() else { return };
+        let policy = self.settings.appendfsync();
+        files.log.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
+        files.log.set_zero_ahead(policy == AppendFsync::Always);
+    }
+
+    /// Follows `appendonly`. Set again on a journal that has failed, it restarts the journal.
+    pub(crate) fn follow_appendonly(&self) {
+        if self.journal().is_none() {
+            return;
+        }
+        self.change_state(|state, transition| match (self.settings.appendonly(), state) {
+            (_, JournalState::Closing) => state,
+            (false, _) => {
+                self.recording.store(transition.snapshot_needs_changes, SeqCst);
+                *self.snapshot_failure.lock() = None;
+                JournalState::Off
+            }
+            (true, JournalState::Off | JournalState::StartFailed) => JournalState::Starting,
+            (true, JournalState::Failed) => JournalState::Restarting,
+            (true, state) => state,
+        });
+        if matches!(self.state(), JournalState::Starting | JournalState::Restarting) {
+            // What is in memory has to be on disk before what comes next can be added to it.
+            self.snapshots.request(SnapshotReason::Compaction);
+        }
+    }
+
+    /// A snapshot begins. True when the journal restarts with it: it has failed, or was off.
+    pub(super) fn snapshot_begins(&self) -> bool {
+        let mut restarts = true;
+        self.change_state(|state, transition| {
+            let state = match state {
+                JournalState::Failed => JournalState::Restarting,
+                // It has, though it was not noticed yet.
+                JournalState::Sound if self.journal().is_some_and(|journal| journal.has_failed()) => {
+                    JournalState::Restarting
+                }
+                state => state,
+            };
+            restarts = !matches!(state, JournalState::Sound | JournalState::Closing);
+            transition.snapshot_needs_changes = !restarts;
+            state
+        });
+        restarts
+    }
+
+    /// The journal was restarted in a new segment: effects go there, though nothing is promised of them yet.
+    pub(super) fn record_after_restart(&self) {
+        self.change_state(|state, transition| {
+            transition.snapshot_needs_changes = true;
+            self.recording.store(true, SeqCst);
+            state
+        });
+    }
+
+    /// A snapshot has ended; `restarts` is what [`Keeper::snapshot_begins`] returned.
+    pub(super) fn snapshot_ended(&self, restarts: bool, failure: Option<&str>) {
+        *self.snapshot_failure.lock() = failure.map(str::to_owned);
+        self.change_state(|state, transition| {
+            transition.snapshot_needs_changes = false;
+            match state {
+                JournalState::Closing => state,
+                JournalState::Off => {
+                    // Changes were recorded for the snapshot alone, or the journal was turned off meanwhile.
+                    self.recording.store(false, SeqCst);
+                    state
+                }
+                state if !restarts => state,
+                _ if failure.is_none() => JournalState::Sound,
+                JournalState::Restarting => JournalState::Failed,
+                JournalState::Starting => JournalState::StartFailed,
+                state => state,
+            }
+        });
+    }
+
+    /// More is durable, the journal has failed or is fenced, or it has room or none.
+    fn on_journal_moved(&self) {
+        let Some(journal) = self.journal() else { return };
+        let state = self.state();
+        if journal.has_failed() && state != JournalState::Fenced {
+            if journal.fenced_by().is_some() {
+                return self.change_state(|_, _| JournalState::Fenced);
+            }
+            if state == JournalState::Sound {
+                return self.change_state(|state, _| match state {
+                    JournalState::Sound => JournalState::Failed,
+                    state => state,
+                });
+            }
+        }
+        match state == JournalState::Sound && journal.has_room() != self.had_room.load(SeqCst) {
+            true => self.change_state(|state, _| state),
+            false => self.notify_workers(),
+        }
+    }
+
+    /// Wakes the workers that wait for the journal or a snapshot.
+    pub(crate) fn notify_workers(&self) {
+        for signal in &self.signals {
+            if signal.armed.swap(false, SeqCst) {
+                signal.raised.store(true, SeqCst);
+                signal.flusher.lock().wake_by_ref();
+            }
+        }
+    }
+
+    /// How a worker is woken.
+    pub(crate) fn register(&self, worker: usize, flusher: Waker) {
+        *self.signals[worker].flusher.lock() = flusher;
+    }
+
+    /// Wakes the worker at the next move. What it waits for may have happened before this call: it checks once more.
+    pub(crate) fn wake_on_move(&self, worker: usize) {
+        self.signals[worker].armed.store(true, SeqCst);
+    }
+
+    /// True when something has moved since the last call.
+    #[inline]
+    pub(crate) fn take_moved(&self, worker: usize) -> bool {
+        let raised = &self.signals[worker].raised;
+        raised.load(Relaxed) && raised.swap(false, SeqCst)
+    }
+
+    /// Writes and syncs everything, at the end. From then on no reply is sent that depends on a change that was not stored.
+    pub(crate) fn close(&self) -> Result<(), String> {
+        let Some(journal) = self.journal() else { return Ok(()) };
+        // IMPORTANT: before the state changes: a snapshot that began then would restart the journal.
+        self.snapshots.stop();
+        match self.state() {
+            JournalState::Off => {
+                // There is nothing to store: it only gives its space back.
+                let _ = journal.close();
+                Ok(())
+            }
+            JournalState::Starting => {
+                tracing::warn!("the journal had not begun yet: changes since the last snapshot are lost");
+                Ok(())
+            }
+            state @ (JournalState::StartFailed | JournalState::Fenced) => Err(self.refusal(state).unwrap_or_default()),
+            JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {
+                self.change_state(|_, _| JournalState::Closing);
+                journal.close().map_err(|failure| failure.to_string())
+            }
+        }
+    }
+}
+
+impl Persistence for Keeper {
+    fn state(&self) -> JournalState {
+        JournalState::of(self.state.load(SeqCst))
+    }
+
+    fn readable(&self, strict: bool) -> Option<u64> {
+        let state = self.state();
+        let journal = self.journal().filter(|_| state.hides_what_is_not_kept())?;
+        Some(match state {
+            JournalState::Fenced => 0,
+            _ if strict => journal.durable().0,
+            _ => journal.written().0,
+        })
+    }
+
+    #[inline]
+    fn is_recording(&self) -> bool {
+        self.recording.load(Relaxed)
+    }
+
+    #[inline]
+    fn append(&self, batch: &[u8]) -> u64 {
+        self.journal().map_or(0, |journal| journal.append(batch).0)
+    }
+
+    fn tail(&self) -> u64 {
+        self.journal().map_or(0, |journal| journal.tail().0)
+    }
+
+    fn durable(&self) -> Option<u64> {
+        self.journal().filter(|_| self.state().is_promising()).map(|journal| journal.durable().0)
+    }
+
+    fn request_sync(&self) {
+        if let Some(journal) = self.journal() {
+            let _ = journal.write(journal.tail());
+            journal.request_sync();
+        }
+    }
+
+    fn begin_snapshot(&self, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
+        self.snapshots.begin(why)
+    }
+
+    fn schedule_snapshot(&self, why: SnapshotReason) {
+        self.snapshots.request(why);
+    }
+
+    fn snapshot_result(&self, number: u64) -> Option<Result<(), String>> {
+        self.snapshots.result(number)
+    }
+
+    fn report(&self) -> Report {
+        let mut report = self.snapshots.report();
+        report.loading = *self.loading.lock();
+        report.state = Some(self.state());
+        report.has_room = true;
+        if let Some(journal) = self.journal() {
+            report.has_room = journal.has_room();
+            report.journal_bytes = self.files().map_or(0, |files| files.log.bytes());
+            report.sequence = journal.tail().0;
+            report.durable = journal.durable().0;
+        }
+        if self.settings.appendonly() {
+            report.failure = self.refusal(self.state());
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::ReplyGate;
+    use super::*;
+    use journal::{Epoch, Failure, MemoryLog};
+
+    /// A keeper over a log in memory, and that log.
+    fn keeper() -> (Arc<Keeper>, MemoryLog) {
+        let log = MemoryLog::new(Epoch(4));
+        let keeper = Arc::new(Keeper::new(Arc::new(Settings::new()), 1, 0));
+        keeper.open(Weak::new(), OpenedLog { log: Arc::new(log.clone()), files: None });
+        assert_eq!(keeper.state(), JournalState::Sound);
+        (keeper, log)
+    }
+
+    #[test]
+    fn replies_are_held_until_what_they_depend_on_is_durable() {
+        let (keeper, log) = keeper();
+        log.set_syncs(false);
+        let batch = keeper.append(b"change");
+        let progress = keeper.write_up_to(batch);
+        assert_eq!((progress.gate(batch, false), progress.gate(batch, true)), (ReplyGate::Send, ReplyGate::Hold));
+        keeper.wake_on_move(0);
+        assert!(!keeper.take_moved(0) && !keeper.has_advanced_since(progress));
+        log.set_syncs(true);
+        assert!(keeper.take_moved(0) && keeper.has_advanced_since(progress));
+        assert_eq!(keeper.write_up_to(batch).gate(batch, true), ReplyGate::Send);
+    }
+
+    #[test]
+    fn a_failed_journal_drops_the_replies_that_depend_on_it_and_no_others() {
+        let (keeper, log) = keeper();
+        let stored = keeper.append(b"stored");
+        keeper.write_up_to(stored);
+        log.fail(Failure::TooLong { bytes: 1 });
+        let lost = keeper.append(b"lost");
+        let progress = keeper.write_up_to(lost);
+        assert_eq!(keeper.state(), JournalState::Failed);
+        assert_eq!((progress.gate(stored, false), progress.gate(lost, false)), (ReplyGate::Send, ReplyGate::Drop));
+        assert_eq!(keeper.readable(false), Some(stored));
+        assert!(keeper.dropped_replies_error().starts_with("MISCONF Errors writing to the AOF file: "));
+    }
+
+    #[test]
+    fn a_fenced_journal_drops_every_reply_whatever_happens_next() {
+        let (keeper, log) = keeper();
+        let stored = keeper.append(b"stored");
+        assert_eq!(keeper.write_up_to(stored).gate(stored, true), ReplyGate::Hold);
+        log.request_sync();
+        assert_eq!(keeper.write_up_to(stored).gate(stored, true), ReplyGate::Send);
+        keeper.wake_on_move(0);
+        log.fence(Epoch(5));
+        assert!(keeper.take_moved(0), "workers that hold replies are woken");
+        assert_eq!((keeper.state(), keeper.readable(false)), (JournalState::Fenced, Some(0)));
+        // Not only replies that depend on a lost change: reads of what was durable, and replies that depend on nothing.
+        let progress = keeper.write_up_to(stored);
+        assert_eq!((progress.gate(stored, true), progress.gate(0, false)), (ReplyGate::Drop, ReplyGate::Drop));
+        let error = keeper.dropped_replies_error();
+        assert!(
+            error.starts_with("FENCED a writer of epoch 5 has taken the journal over from this one, of epoch 4"),
+            "{error}"
+        );
+        // There is no way back, not even for CONFIG SET appendonly no.
+        keeper.settings.load(b"appendonly", b"no").unwrap();
+        keeper.follow_appendonly();
+        assert_eq!(keeper.write_all().gate(0, false), ReplyGate::Drop);
+        assert!(keeper.close().is_err());
+        assert_eq!(keeper.write_all().gate(0, false), ReplyGate::Drop);
+    }
+
+    #[test]
+    fn a_fence_that_is_noticed_while_writing_counts_at_once() {
+        let (keeper, log) = keeper();
+        let batch = keeper.append(b"change");
+        log.fence(Epoch(9));
+        assert_eq!(keeper.write_up_to(batch).gate(0, false), ReplyGate::Drop);
+    }
+}

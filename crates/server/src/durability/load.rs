@@ -1,0 +1,148 @@
+//! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the bytes
+//! mean is the engine's business.
+
+use super::data_directory::{self, DataDirectory};
+use super::keeper::Keeper;
+use super::snapshot_thread;
+use crate::config::ConfiguredIndexes;
+use crate::platform::clock::unix_s;
+use anyhow::{Context, Result, anyhow, bail};
+use engine::Engine;
+use engine::execution::replay::Replay;
+use engine::execution::walk::{Part, Placement};
+use engine::persistence::Loading;
+use journal::History;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the log says how far it is.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+/// Parts or batches between two looks at the clock.
+const LOOK_EVERY: u64 = 256;
+
+/// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that sweepers of
+/// the configuration need.
+pub(crate) fn load(
+    directory: &DataDirectory,
+    keeper: &Arc<Keeper>,
+    engine: &Arc<Engine>,
+    indexes: &ConfiguredIndexes,
+    swept: &[String],
+) -> Result<()> {
+    let mut recovery = directory.read().context("the data directory cannot be read")?;
+    let keys = replay(&mut recovery, engine, |loading| keeper.set_loading(loading))?;
+    let revived = engine.revive_indexes(&indexes.definitions);
+    revived.notes.iter().for_each(|note| tracing::info!("{note}"));
+    revived.conflicts.iter().for_each(|conflict| tracing::error!("{conflict}"));
+    for failure in &revived.failures {
+        // A configuration that cannot work is an error. The index that is there by default is no reason to refuse data that
+        // came from elsewhere.
+        anyhow::ensure!(indexes.are_defaults, "{failure}");
+        tracing::warn!("{failure}");
+    }
+    // Not before the data is loaded: IDX.CREATE may have made the index, and then it is in the data.
+    for missing in swept.iter().filter(|name| engine.indexes().find(name.as_bytes()).is_none()) {
+        if indexes.definitions.iter().any(|(name, _)| name == missing.as_bytes()) {
+            // A client has dropped it: the server starts without it.
+            tracing::warn!(
+                "the sweeper of {missing} has nothing to sweep: a client has dropped the index with IDX.DROP"
+            );
+            continue;
+        }
+        bail!(
+            "a table [[sweeper]] of the configuration names the index {missing}, which is neither in the configuration nor \
+             in the data"
+        );
+    }
+    let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
+    let opened = data_directory::open_log(recovery).context("the journal cannot be opened for writing")?;
+    keeper.snapshots.set_found(snapshot_bytes, keys);
+    keeper.open(Arc::downgrade(engine), opened);
+    snapshot_thread::start(keeper.clone(), engine.clone());
+    Ok(())
+}
+
+/// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.
+pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn(Loading)) -> Result<u64> {
+    let placement = match history.meta() {
+        Some(meta) => {
+            Some(Placement::decode(meta).context("the snapshot was written by a version that is not known here")?)
+        }
+        None => None,
+    };
+    let mut replay = Replay::new(engine, placement);
+    let mut watch = Watch::new(history, report);
+    let mut read = 0;
+    while let Some(found) = history.next_part()? {
+        let journal::Part { stamp, entries, payload } = found;
+        let part = Part { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
+        replay.part(part, payload).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
+        read += u64::from(entries);
+        watch.note(history, read);
+    }
+    while let Some(journal::Batch { sequence, payload, .. }) = history.next_batch()? {
+        let applied = replay.batch(sequence.0, payload);
+        applied.map_err(|error| anyhow!("batch {sequence} of the journal cannot be applied: {error}"))?;
+        read += 1;
+        watch.note(history, read);
+    }
+    for failure in engine.revive_functions() {
+        tracing::warn!("functions in the data cannot be called: {failure}");
+    }
+    for note in history.notes() {
+        tracing::warn!("{note}");
+    }
+    let keys = engine.keyspace.keys();
+    if read > 0 {
+        let seconds = watch.began.elapsed().as_secs_f32();
+        tracing::info!(keys, records = read, seconds, "the data is read");
+    }
+    Ok(keys)
+}
+
+/// Reports how far reading is, now and then.
+struct Watch<T> {
+    report: T,
+    began: Instant,
+    since_s: u64,
+    log_at: Instant,
+    count: u64,
+}
+
+impl<T: Fn(Loading)> Watch<T> {
+    fn new(history: &dyn History, report: T) -> Watch<T> {
+        let began = Instant::now();
+        let watch = Watch { report, began, since_s: unix_s(), log_at: began + LOG_EVERY, count: 0 };
+        watch.report_now(history);
+        watch
+    }
+
+    /// A part or a batch more was read; `records` keys and batches so far.
+    fn note(&mut self, history: &dyn History, records: u64) {
+        self.count += 1;
+        if !self.count.is_multiple_of(LOOK_EVERY) {
+            return;
+        }
+        let Loading { total_bytes, loaded_bytes, left_s, .. } = self.report_now(history);
+        if Instant::now() >= self.log_at {
+            self.log_at = Instant::now() + LOG_EVERY;
+            let percent = loaded_bytes * 100 / total_bytes.max(1);
+            let per_second = (records as f64 / self.began.elapsed().as_secs_f64()) as u64;
+            tracing::info!(percent, records, per_second, seconds_left = left_s, "reading the data");
+        }
+    }
+
+    fn report_now(&self, history: &dyn History) -> Loading {
+        let journal::Progress { bytes_read, bytes_total } = history.progress();
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let left_s = elapsed_s * bytes_total.saturating_sub(bytes_read) as f64 / bytes_read.max(1) as f64;
+        let loading = Loading {
+            since_s: self.since_s,
+            total_bytes: bytes_total,
+            loaded_bytes: bytes_read,
+            left_s: left_s.ceil() as u64,
+        };
+        (self.report)(loading);
+        loading
+    }
+}

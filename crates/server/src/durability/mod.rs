@@ -1,0 +1,15 @@
+//! What survives the process: the journal and its snapshots. Knows when a reply may be sent; refuses to know commands.
+
+mod data_directory;
+mod keeper;
+mod load;
+mod progress;
+mod snapshot_thread;
+mod snapshots;
+
+pub(crate) use data_directory::DataDirectory;
+pub(crate) use keeper::Keeper;
+#[cfg(test)]
+pub(crate) use keeper::OpenedLog;
+pub(crate) use load::{load, replay};
+pub(crate) use progress::ReplyGate;

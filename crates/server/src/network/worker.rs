@@ -1,0 +1,241 @@
+//! One worker thread: a single-threaded runtime and the connections that live on it. Knows the tick: all ready clients
+//! execute, then all replies are sent. Refuses to know what a command does.
+
+use super::balance::{self, AtWork, Balance, Cores};
+use super::connection::Connection;
+use super::local::{self, Local, with_local};
+use super::team::{Arrival, Member, Team};
+use crate::durability::Keeper;
+use crate::platform::usage;
+use anyhow::{Context, Result};
+use engine::Engine;
+use engine::host::Shutdown;
+use engine::settings::WorkerBalance;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How often the worker does its regular work.
+const CRON_INTERVAL: Duration = Duration::from_millis(100);
+/// Longest slice of expiry work before clients run.
+const EXPIRY_SLICE_NS: u64 = 500_000;
+
+/// Starts the worker threads.
+pub(crate) fn start_workers(
+    engine: &Arc<Engine>,
+    keeper: &Arc<Keeper>,
+    count: usize,
+    stopped: &watch::Receiver<Option<Shutdown>>,
+    stack_bytes: usize,
+) -> Result<(Arc<Team>, Vec<JoinHandle<()>>)> {
+    let (mut members, mut receivers) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (arrivals, receiver) = mpsc::unbounded_channel();
+        members.push(Member { arrivals, connections: Arc::default(), busy: AtomicUsize::new(0) });
+        receivers.push(receiver);
+    }
+    let team = Arc::new(Team { members, at_work: AtWork::new() });
+    let mut threads = Vec::new();
+    for (index, arrivals) in receivers.into_iter().enumerate() {
+        let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
+        let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{index}")).stack_size(stack_bytes).spawn(move || {
+                if let Err(error) = run(start) {
+                    // Without it, connections given to it would never be served.
+                    tracing::error!(%error, "a worker could not start");
+                    std::process::exit(1);
+                }
+            });
+        threads.push(thread.context("cannot start a worker thread")?);
+    }
+    Ok((team, threads))
+}
+
+/// What a worker thread is started with.
+struct Start {
+    engine: Arc<Engine>,
+    index: usize,
+    keeper: Arc<Keeper>,
+    team: Arc<Team>,
+    arrivals: mpsc::UnboundedReceiver<Arrival>,
+    stop: watch::Receiver<Option<Shutdown>>,
+}
+
+/// Runs a worker until the server stops.
+fn run(start: Start) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(128).build()?;
+    local::begin(&start.engine, &start.keeper, &start.team, start.index);
+    runtime.block_on(async {
+        tokio::spawn(flusher());
+        tokio::spawn(cron(start.engine.clone(), start.index, start.team.clone()));
+        serve(start).await;
+    });
+    runtime.shutdown_background();
+    local::end();
+    Ok(())
+}
+
+/// Accepts connections until told to stop, then waits for those that are left.
+async fn serve(mut start: Start) {
+    loop {
+        tokio::select! {
+            arrival = start.arrivals.recv() => match arrival {
+                Some(arrival) => welcome(arrival, &start.team.members[start.index].connections),
+                None => break,
+            },
+            _ = start.stop.changed() => break,
+        }
+    }
+    with_local(|local| {
+        local.stopping_since = Some(Instant::now());
+        for (_, socket) in &local.sockets {
+            socket.wake();
+        }
+    });
+    // Until there is none anywhere: one may be on its way here from the listener or from another worker.
+    while start.team.connections() > 0 {
+        while let Ok(arrival) = start.arrivals.try_recv() {
+            welcome(arrival, &start.team.members[start.index].connections);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn welcome(arrival: Arrival, connections: &Arc<AtomicUsize>) {
+    let taken = match arrival {
+        Arrival::New { stream, peer } => TcpStream::from_std(stream).map(|stream| {
+            tokio::spawn(Connection::new(stream, peer, connections.clone()));
+        }),
+        Arrival::Moved(take_over) => take_over(connections.clone()),
+    };
+    if let Err(error) = taken {
+        connections.fetch_sub(1, Relaxed);
+        tracing::warn!(%error, "could not take over a connection");
+    }
+}
+
+/// Runs at the end of each tick in which a connection asked for it.
+async fn flusher() {
+    poll_fn(|cx| {
+        with_local(|local| {
+            if !local.flusher.will_wake(cx.waker()) {
+                local.flusher = cx.waker().clone();
+                local.keeper.register(local.index, cx.waker().clone());
+            }
+            local.flush_all();
+            if local.keeper.take_moved(local.index) {
+                local.wake_waiting();
+            }
+        });
+        Poll::<()>::Pending
+    })
+    .await
+}
+
+/// Regular work: expiry, balance, idle clients.
+async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
+    let workers = team.members.len();
+    let mut balance = Balance::default();
+    let mut cores = Cores::new(std::thread::available_parallelism().map_or(1, usize::from));
+    let mut worked = (Duration::ZERO, Instant::now());
+    let mut ticks = tokio::time::interval(CRON_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut count = 0u64;
+    loop {
+        ticks.tick().await;
+        count += 1;
+        while with_local(|local| engine.expire_cycle(&mut local.worker, index, workers, EXPIRY_SLICE_NS)) {
+            // Bit by bit: when a million keys have expired, their deletions are tens of megabytes of journal.
+            with_local(|local| local.keeper.write_all());
+            tokio::task::yield_now().await;
+        }
+        // Deletions of expired keys are written though no reply waits for them.
+        with_local(|local| local.keeper.write_all());
+        worked = note_busy(&team.members[index], worked);
+        if index == 0 {
+            if workers > 1 {
+                let busy = team.members.iter().map(|member| member.busy.load(Relaxed) as f64 / 1000.0);
+                let busy: Vec<f64> = busy.collect();
+                let available = cores.available(usage::ticks());
+                let at_work = match engine.settings.worker_balance() {
+                    WorkerBalance::Elastic => balance.decide(&busy, team.at_work.get(), available),
+                    WorkerBalance::Spread => workers,
+                    WorkerBalance::Gather => 1,
+                };
+                if at_work != team.at_work.get() {
+                    tracing::debug!(at_work, available, "workers");
+                    team.at_work.set(at_work);
+                }
+            }
+            engine.sample();
+            engine.evict_clients();
+        }
+        with_local(give_surplus_away);
+        if count.is_multiple_of(10) {
+            with_local(|local| {
+                // Buffers that a burst has left in the pool are freed bit by bit.
+                local.pool.truncate(local.pool.len() / 2);
+                remind_slow_readers(local);
+                local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
+                close_idle(local, &engine);
+            });
+        }
+    }
+}
+
+/// Records how much of the time since `before` this worker was working.
+fn note_busy(member: &Member, before: (Duration, Instant)) -> (Duration, Instant) {
+    let (worked, now) = (tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0), Instant::now());
+    let share = (worked - before.0).as_secs_f64() / (now - before.1).as_secs_f64().max(1e-6);
+    member.busy.store((share * 1000.0) as usize, Relaxed);
+    (worked, now)
+}
+
+/// Marks as many connections to move as this worker has too many. They move when they have nothing in flight.
+fn give_surplus_away(local: &mut Local) {
+    let team = &local.team;
+    let connections: Vec<usize> = team.members.iter().map(|member| member.connections.load(Relaxed)).collect();
+    let surplus = balance::surplus(local.index, &connections, team.at_work.get());
+    let mut asked = 0;
+    for (_, socket) in &mut local.sockets {
+        // One that waits cannot move.
+        let waits = socket.paused || socket.handle.is_blocked();
+        socket.leave = !waits && asked < surplus;
+        if socket.leave {
+            asked += 1;
+            socket.wake();
+        }
+    }
+}
+
+/// Wakes connections that cannot send: the soft limit of output is one of time.
+fn remind_slow_readers(local: &Local) {
+    for (_, socket) in &local.sockets {
+        if socket.handle.output_bytes.load(Relaxed) > 0 {
+            socket.wake();
+        }
+    }
+}
+
+/// Closes clients that have sent nothing for longer than `timeout`.
+fn close_idle(local: &mut Local, engine: &Engine) {
+    let timeout_s = engine.settings.timeout();
+    if timeout_s == 0 {
+        return;
+    }
+    let now_ns = engine.clock.monotonic_ns();
+    for (_, socket) in &local.sockets {
+        let handle = &socket.handle;
+        let exempt = socket.paused || handle.monitoring.load(Relaxed) || handle.is_blocked() || handle.is_subscriber();
+        if !exempt && handle.idle_s(now_ns) > timeout_s {
+            handle.kill();
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Starts the workers and the other threads, and stops them. Knows threads and signals; refuses to know requests.
+
+use super::host::{Adjusted, Process};
+use crate::config::{self, ConfiguredIndexes, Loaded};
+use crate::durability::{self, DataDirectory, Keeper};
+use crate::network::{self, Listeners};
+use crate::platform::clock::{SystemClock, unix_s};
+use crate::platform::logging::{self, LogLevelHandle};
+use crate::platform::{allocator, descriptors};
+use anyhow::{Context, Result, anyhow, ensure};
+use engine::background::Sweeper;
+use engine::host::{SaveOnExit, Shutdown};
+use engine::{Engine, Settings};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{oneshot, watch};
+
+/// Runs the server until it is told to stop.
+pub(crate) fn run(loaded: Loaded) -> Result<()> {
+    let settings = Arc::new(loaded.settings);
+    let indexes = loaded.tables.indexes;
+    let log_level = logging::start(settings.loglevel(), settings.log_as_json());
+    for setting in config::without_effect(&settings) {
+        tracing::warn!(setting, "this setting has no effect, or less than in Redis: see config/holdfast.toml");
+    }
+    let given = settings.all();
+    allocator::give_back_in_background();
+    prepare_directory(&settings)?;
+    let dir = settings.dir();
+    let directory = Arc::new(DataDirectory::create(std::path::Path::new(&*dir))?);
+    let threads = match settings.threads() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    make_room_for_clients(&settings, threads)?;
+    let bound = network::bind(&settings)?;
+    let (listeners, orders) = Listeners::new(&bound);
+    let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
+    let (stop, stopped) = watch::channel(None);
+    let adjusted = adjusted(given, settings.all());
+    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
+    engine.set_loading(true);
+    start_script_thread(&engine, threads)?;
+    let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
+    start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
+    let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let how = runtime.block_on(async {
+        // Before the line on stdout that scripts wait for: from then on a signal stops the server gracefully.
+        let signals = signals()?;
+        let line = greeting(&bound);
+        tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
+        let loaded = load_in_background(directory.clone(), keeper.clone(), engine.clone(), indexes, swept);
+        until_stopped(&engine, signals, stopped, loaded, &line).await
+    })?;
+    // Dropping the runtime closes the listeners.
+    drop(runtime);
+    if how.graceful {
+        let limit = Duration::from_secs(settings.shutdown_timeout());
+        join_within(threads, limit);
+    }
+    keeper.close().map_err(|reason| anyhow!("the journal could not be closed: {reason}"))?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Reads the data on a thread of its own; connections are answered meanwhile, if only with -LOADING.
+fn load_in_background(
+    directory: Arc<DataDirectory>,
+    keeper: Arc<Keeper>,
+    engine: Arc<Engine>,
+    indexes: ConfiguredIndexes,
+    swept: Vec<String>,
+) -> oneshot::Receiver<Result<()>> {
+    let (send, loaded) = oneshot::channel();
+    let load = move || {
+        let result = durability::load(&directory, &keeper, &engine, &indexes, &swept);
+        if result.is_ok() {
+            engine.set_loading(false);
+        }
+        let _ = send.send(result);
+    };
+    if std::thread::Builder::new().name("load".into()).spawn(load).is_err() {
+        tracing::error!("no thread to read the data could be started");
+    }
+    loaded
+}
+
+pub(crate) fn engine(
+    settings: &Arc<Settings>,
+    (config_file, adjusted): (Option<PathBuf>, Vec<Adjusted>),
+    threads: usize,
+    log_level: LogLevelHandle,
+    stop: watch::Sender<Option<Shutdown>>,
+    keeper: &Arc<Keeper>,
+    listeners: Option<Listeners>,
+) -> Arc<Engine> {
+    let config_file = config_file.map(|path| std::path::absolute(&path).unwrap_or(path));
+    let directory = PathBuf::from(&*settings.dir());
+    let process = Process {
+        settings: settings.clone(),
+        directory: std::fs::canonicalize(&directory).unwrap_or(directory),
+        config_file,
+        adjusted,
+        threads,
+        log_level,
+        keeper: keeper.clone(),
+        listeners,
+        stop: Arc::new(stop),
+        stop_failed: Arc::default(),
+        discards: std::sync::OnceLock::new(),
+    };
+    let clock = Arc::new(SystemClock::new());
+    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);
+    Arc::new(engine.with_persistence(keeper.clone()))
+}
+
+/// Settings that are no longer as they were given.
+fn adjusted(given: Vec<(&'static str, String)>, made: Vec<(&'static str, String)>) -> Vec<Adjusted> {
+    let pairs = given.into_iter().zip(made).filter(|(given, made)| given != made);
+    pairs.map(|((name, given), (_, made))| Adjusted { name, given, made }).collect()
+}
+
+/// The script thread: scripts that may run long run here, one after the other, so that workers go on and SCRIPT KILL can be
+/// served.
+fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
+    let engine = engine.clone();
+    let thread = std::thread::Builder::new().name("scripts".into()).stack_size(SCRIPT_STACK_BYTES);
+    thread.spawn(move || engine.serve_scripts(engine.worker(index))).context("cannot start a thread for scripts")?;
+    Ok(())
+}
+
+/// The thread for background tasks.
+fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
+    let engine = engine.clone();
+    let thread = std::thread::Builder::new().name("background".into());
+    let serve = move || engine.serve_background_tasks(engine.worker(index), &sweepers);
+    thread.spawn(serve).context("cannot start the thread for background tasks")?;
+    Ok(())
+}
+
+/// Lua recurses on the stack of its thread.
+const SCRIPT_STACK_BYTES: usize = 16 * 1024 * 1024;
+
+/// One line that says where the server listens.
+fn greeting(listeners: &[std::net::TcpListener]) -> String {
+    let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let port = addresses.first().map_or(0, SocketAddr::port);
+    let all = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(", ");
+    let version = env!("CARGO_PKG_VERSION");
+    format!("Holdfast {version} listens on {all}; talk to it with: redis-cli -p {port}")
+}
+
+/// SIGTERM and SIGINT.
+fn signals() -> Result<[Signal; 2]> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
+}
+
+/// Prints `line` once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after the
+/// last snapshot, if there is one.
+async fn until_stopped(
+    engine: &Engine,
+    [mut terminate, mut interrupt]: [Signal; 2],
+    mut stopped: watch::Receiver<Option<Shutdown>>,
+    mut loaded: oneshot::Receiver<Result<()>>,
+    line: &str,
+) -> Result<Shutdown> {
+    let mut loading = true;
+    let gracefully = Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false };
+    loop {
+        tokio::select! {
+            outcome = &mut loaded, if loading => {
+                outcome.context("the thread that reads the data has ended")??;
+                loading = false;
+                // A closed stdout is no reason to stop.
+                let _ = writeln!(std::io::stdout(), "{line}");
+            }
+            _ = terminate.recv() => {
+                tracing::info!("SIGTERM: finishing what is in flight");
+                engine.host.shutdown(gracefully);
+            }
+            _ = interrupt.recv() => {
+                tracing::info!("SIGINT: finishing what is in flight");
+                engine.host.shutdown(gracefully);
+            }
+            _ = stopped.changed() => return Ok(stopped.borrow().unwrap_or(gracefully)),
+        }
+    }
+}
+
+/// Waits for the workers, up to a limit: a client that does not read must not keep the server up.
+fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
+    let deadline = std::time::Instant::now() + limit;
+    for thread in threads {
+        while !thread.is_finished() {
+            if std::time::Instant::now() > deadline {
+                tracing::warn!("some clients did not read their last replies in time");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = thread.join();
+    }
+}
+
+/// Makes the data directory and stores its full path, for CONFIG GET dir.
+fn prepare_directory(settings: &Settings) -> Result<()> {
+    let dir = settings.dir();
+    std::fs::create_dir_all(&*dir).with_context(|| format!("cannot create the data directory {dir}"))?;
+    let full = std::fs::canonicalize(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
+    if let Some(full) = full.to_str() {
+        settings.load(b"dir", full.as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    Ok(())
+}
+
+/// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.
+fn make_room_for_clients(settings: &Settings, threads: usize) -> Result<()> {
+    let wanted = settings.maxclients();
+    let clients = descriptors::make_room_for(wanted, threads);
+    ensure!(clients > 0, "the limit of open files (ulimit -n) is too low for the server and a single client");
+    if clients < wanted {
+        tracing::warn!(clients, "maxclients is lowered: the limit of open files (ulimit -n) allows no more");
+        settings.load(b"maxclients", clients.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work is done
+//! by `durability`, `import` and the engine.
+
+use super::import;
+use crate::config::{ConfiguredIndexes, Loaded, Tool};
+use crate::durability::{self, DataDirectory, Keeper};
+use crate::platform::clock::unix_s;
+use crate::platform::logging::{self, LogLevelHandle};
+use crate::startup;
+use anyhow::{Context, Result};
+use engine::{Engine, Settings};
+use journal::History;
+use keyspace::db::Db;
+use keyspace::{DATABASES, Entry, ValueType};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs a tool.
+pub(crate) fn run(tool: Tool, loaded: &Loaded) -> Result<()> {
+    let log_level = logging::start(loaded.settings.loglevel(), loaded.settings.log_as_json());
+    match tool {
+        Tool::Check { dir } => check(&dir, log_level),
+        Tool::Export { dir, output } => export(&dir, output.as_deref(), log_level),
+        Tool::Import { file, dir, skip_unsupported } => import_into(&file, &dir, skip_unsupported, log_level),
+    }
+}
+
+/// A data directory in memory, with nothing that would change it.
+struct Opened {
+    engine: Arc<Engine>,
+    history: Box<dyn History>,
+    _directory: DataDirectory,
+}
+
+fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
+    let directory = DataDirectory::open_shared(dir)?;
+    let (engine, _) = offline(dir, log_level)?;
+    let mut history = Box::new(directory.read()?);
+    durability::replay(&mut *history, &engine, |_| {})?;
+    Ok(Opened { engine, history, _directory: directory })
+}
+
+/// An engine without workers.
+fn offline(dir: &Path, log_level: LogLevelHandle) -> Result<(Arc<Engine>, Arc<Keeper>)> {
+    let settings = Settings::new();
+    let path = dir.to_str().context("the directory's name is not UTF-8")?;
+    for (name, value) in [("dir", path), ("appendonly", "no"), ("save", "")] {
+        settings.load(name.as_bytes(), value.as_bytes()).map_err(anyhow::Error::msg)?;
+    }
+    let settings = Arc::new(settings);
+    let keeper = Arc::new(Keeper::new(settings.clone(), 1, unix_s()));
+    let (stop, _) = tokio::sync::watch::channel(None);
+    Ok((startup::engine(&settings, (None, Vec::new()), 1, log_level, stop, &keeper, None), keeper))
+}
+
+/// Reads everything in a data directory, and says what it holds.
+fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
+    let Opened { engine, history, .. } = open(dir, log_level)?;
+    let mut out = std::io::stdout().lock();
+    match history.snapshot() {
+        Some(snapshot) => writeln!(
+            out,
+            "snapshot {}: {} keys in {} parts, {} bytes, complete up to batch {} at least",
+            snapshot.file, snapshot.entries, snapshot.parts, snapshot.bytes, snapshot.min
+        )?,
+        None => writeln!(out, "no snapshot")?,
+    }
+    let bytes = history.progress().bytes_total;
+    writeln!(out, "{bytes} bytes to read at a start, up to batch {}", history.reached())?;
+    for (db, kinds) in census(&engine) {
+        let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        writeln!(out, "database {db}: {}", kinds.join(", "))?;
+    }
+    for note in history.notes() {
+        writeln!(out, "note: {note}")?;
+    }
+    writeln!(out, "all of it is sound")?;
+    Ok(())
+}
+
+/// How many keys of each type each database has.
+fn census(engine: &Engine) -> BTreeMap<usize, BTreeMap<&'static str, u64>> {
+    let mut census: BTreeMap<usize, BTreeMap<&'static str, u64>> = BTreeMap::new();
+    walk(engine, |db, _, entry| {
+        *census.entry(db).or_default().entry(ValueType::of(entry).name).or_default() += 1;
+        Ok(())
+    })
+    .expect("counting does not fail");
+    census
+}
+
+/// Calls `visit` with every key: the number of its database, its part of that, its entry.
+fn walk(engine: &Engine, mut visit: impl FnMut(usize, &Db, &Entry) -> Result<()>) -> Result<()> {
+    let now_ms = engine.clock.unix_us() / 1000;
+    let all = engine.keyspace.lock_all();
+    for db in 0..DATABASES {
+        for (_, shard) in all.shards() {
+            let db_part = shard.db(db);
+            for entry in db_part.iter(now_ms) {
+                visit(db, db_part, entry)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a data directory as requests that `redis-cli --pipe` can send to any server.
+fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Result<()> {
+    let Opened { engine, .. } = open(dir, log_level)?;
+    let sink: Box<dyn Write> = match output {
+        Some(path) => {
+            Box::new(File::create(path).with_context(|| format!("cannot create the file {}", path.display()))?)
+        }
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut out = BufWriter::with_capacity(1024 * 1024, sink);
+    for library in engine.functions.catalogue().libraries() {
+        request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
+    }
+    let mut selected = None;
+    walk(&engine, |db, within, entry| {
+        if selected.replace(db) != Some(db) {
+            request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
+        }
+        let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
+        formats::commands_for(name, &value, |args| request(&mut out, args))?;
+        if let Some(deadline) = entry.deadline() {
+            request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
+        }
+        Ok(())
+    })?;
+    out.flush()?;
+    Ok(())
+}
+
+fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
+    write!(out, "*{}\r\n", args.len())?;
+    for arg in args {
+        write!(out, "${}\r\n", arg.len())?;
+        out.write_all(arg)?;
+        out.write_all(b"\r\n")?;
+    }
+    Ok(())
+}
+
+/// An import that left something out. Its exit code says so to programs.
+#[derive(Debug)]
+pub(crate) struct LeftOut(PathBuf);
+
+impl LeftOut {
+    pub(crate) const EXIT_CODE: u8 = 3;
+}
+
+impl std::error::Error for LeftOut {}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = self.0.display();
+        write!(
+            f,
+            "not all of {file} could be imported: see above for what was left out. The rest is in the data directory. If that is \
+             as it should be, --skip-unsupported says so"
+        )
+    }
+}
+
+/// Reads a file of Redis's into a data directory, beside what that holds.
+fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
+    let directory = DataDirectory::create(dir)?;
+    let (engine, keeper) = offline(dir, log_level)?;
+    durability::load(&directory, &keeper, &engine, &ConfiguredIndexes::none(), &[])?;
+    let report = import::with_progress_bar(&engine, file)?;
+    keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
+    keeper.close().map_err(anyhow::Error::msg)?;
+    println!("{report}");
+    if report.has_left_something_out() && !skip_unsupported {
+        return Err(LeftOut(file.to_owned()).into());
+    }
+    Ok(())
+}
