@@ -31,7 +31,7 @@ pub(crate) fn claim(server: &Server, pipeline: u32, operations: u64) -> Result<S
 /// Has the script remembered, and returns what it is called by.
 pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
     match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
-        Reply::BulkString(sha) => Ok(String::from_utf8(sha.to_vec())?),
+        Reply::BulkString(sha) => Ok(String::from_utf8(sha)?),
         other => bail!("SCRIPT LOAD answered {other:?}"),
     }
 }
@@ -162,11 +162,11 @@ fn release_all(server: &Server) -> Result<()> {
 fn claimed(server: &Server) -> Result<u64> {
     let mut claimed = 0;
     let state = |reply| match reply {
-        Reply::BulkString(state) if state == CLAIMED => {
+        Reply::BulkString(state) if state == CLAIMED.as_bytes() => {
             claimed += 1;
             true
         }
-        Reply::BulkString(state) => state == PENDING,
+        Reply::BulkString(state) => state == PENDING.as_bytes(),
         _ => false,
     };
     each_record(server, |key| vec!["HGET", key, "state"], state)?;
