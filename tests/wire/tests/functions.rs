@@ -223,6 +223,8 @@ fn an_endless_function_can_be_killed() {
     check(
         r##"
         # config busy-reply-threshold 50
+        > FUNCTION FLUSH
+        +OK
         > FUNCTION LOAD REPLACE "#!lua name=loops\nredis.register_function{function_name='loop', callback=function() while true do end end, flags={'no-writes'}}\nredis.register_function('write', function(keys) redis.call('SET', keys[1], 1) local n = 0 while redis.call('EXISTS', 'stop') == 0 and n < 3000000 do n = n + 1 end end)"
         "loops"
         > fcall_ro loop 1 k a b
