@@ -1,5 +1,5 @@
 //! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
-//! sockets: whoever owns one is woken.
+//! sockets: a handle only wakes its connection.
 
 use super::wait_state::WaitState;
 use locks::{Mutex, RwLock, rank};
@@ -13,7 +13,7 @@ pub(crate) const CLIENT_BYTES: usize = 512;
 /// Wakes the task that owns a client's connection.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// How a blocked client was told to stop waiting.
+/// How CLIENT UNBLOCK has ended a client's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblock {
     No,
@@ -68,7 +68,7 @@ pub struct ClientHandle {
 #[derive(Default)]
 struct Outbox {
     bytes: Vec<u8>,
-    /// The newest batch of the journal that it tells of.
+    /// The newest journal batch that it depends on.
     depends_on: u64,
 }
 
@@ -179,7 +179,7 @@ impl ClientHandle {
     /// Tells the connection to close.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        // Nobody serves it any more.
+        // No commit may serve it from now on.
         self.wait_state.end();
         self.wake();
     }
@@ -190,7 +190,7 @@ impl ClientHandle {
         self.killed.load(Relaxed)
     }
 
-    /// True when it is to be closed because it did not read what was sent to it.
+    /// True when it is to be closed because its output exceeds the limit.
     pub fn has_overflowed(&self) -> bool {
         self.overflowed.load(Relaxed)
     }
@@ -200,13 +200,13 @@ impl ClientHandle {
         (self.wake)();
     }
 
-    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is cut
-    /// off; nobody waits for it.
+    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is
+    /// disconnected; senders never wait.
     pub fn send(&self, bytes: &[u8], bytes_max: u64) {
         self.send_after(0, bytes, bytes_max);
     }
 
-    /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
+    /// Sends bytes that depend on a journal batch: they are held until it is persisted.
     pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
         if self.is_killed() {
             return;
@@ -221,7 +221,7 @@ impl ClientHandle {
         }
         outbox.bytes.extend_from_slice(bytes);
         outbox.depends_on = outbox.depends_on.max(sequence);
-        // Under the lock, as `drain_outbox` clears it: whoever finds it set knows that a wake is on its way.
+        // Under the lock, as `drain_outbox` clears it: if it is already set, a wake is on its way.
         let is_woken = self.outbox_filled.swap(true, Relaxed);
         drop(outbox);
         if !is_woken {
@@ -235,7 +235,7 @@ impl ClientHandle {
         self.outbox_filled.load(Relaxed)
     }
 
-    /// Moves what others have sent to the end of `out`. Returns the newest batch of the journal that it tells of.
+    /// Moves pending messages to the end of `out`. Returns the newest journal batch that they depend on.
     #[inline]
     pub fn drain_outbox(&self, out: &mut Vec<u8>) -> u64 {
         if !self.outbox_filled.load(Relaxed) {
@@ -317,7 +317,7 @@ impl ClientHandle {
         own + self.address.len() + self.local_address.len() + labels + buffers + kept
     }
 
-    /// As a new connection, but for the library's name and version: those do not change by RESET.
+    /// Resets to a new connection's state, except the library's name and version, which RESET leaves.
     pub(crate) fn reset(&self) {
         if let Some(labels) = self.labels.lock().as_mut() {
             labels.name = Box::default();
@@ -356,7 +356,7 @@ impl Clients {
         self.by_id.write().insert(handle.id, handle);
     }
 
-    /// Closes a client's connection. From now on nobody sees it, though its task may need a moment to end.
+    /// Closes a client's connection. It is out of the list from now on, though its task may take a moment to end.
     pub fn kill(&self, handle: &ClientHandle) {
         self.by_id.write().remove(&handle.id);
         handle.kill();
@@ -412,7 +412,7 @@ impl Clients {
         self.by_id.read().len()
     }
 
-    /// True when nobody is connected.
+    /// True when no client is connected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,5 +1,5 @@
-//! Who wants to hear what: channels, patterns and shard channels. Knows subscribers and how a message looks; refuses to
-//! know how it reaches them.
+//! Subscriptions: channels, patterns and shard channels. Knows subscribers and the form of messages; refuses to know
+//! how they are delivered.
 
 use crate::algorithms::glob::Pattern;
 use crate::clients::ClientHandle;
@@ -66,7 +66,7 @@ impl Subscriptions {
         TOPICS.into_iter().find_map(|topic| Some((topic, self.of(topic)?.first()?.clone())))
     }
 
-    /// How many there are, as the replies to SUBSCRIBE and its kin count: channels and patterns together, shard
+    /// How many there are, as the replies to SUBSCRIBE and UNSUBSCRIBE count: channels and patterns together, shard
     /// channels by themselves.
     pub fn count(&self, topic: Topic) -> usize {
         let [channels, patterns, shards] = self.counts();
@@ -156,8 +156,8 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all who want to hear of the channel, and says how many they are. Beyond `bytes_max` a
-    /// subscriber that does not read is cut off. Nobody hears of it before the batch `sequence` of the journal is kept.
+    /// Sends a message to all subscribers of the channel, and returns how many they are. A subscriber whose output
+    /// exceeds `bytes_max` is disconnected. The message is held until the journal batch `sequence` is persisted.
     pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64, sequence: u64) -> usize {
         let mut heard = 0;
         if let Some(audience) = self.channels.read().get(channel) {
@@ -173,7 +173,7 @@ impl PubSub {
         heard
     }
 
-    /// The same for a shard channel, which has no patterns.
+    /// Sends a message to all subscribers of a shard channel. Patterns do not apply.
     pub fn publish_to_shard(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
         let shards = self.shards.read();
         shards
@@ -199,7 +199,7 @@ impl PubSub {
         self.subscribers(topic).read().len()
     }
 
-    /// True when nobody has subscribed to anything.
+    /// True when there are no subscriptions.
     pub fn is_empty(&self) -> bool {
         TOPICS.iter().all(|topic| self.len(*topic) == 0)
     }

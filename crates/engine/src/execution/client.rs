@@ -49,7 +49,7 @@ pub struct Client {
     pub caching: bool,
     /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
     pub durability: Option<AppendFsync>,
-    /// The newest batch of effects that its replies may tell of: they are sent once that is kept.
+    /// The newest journal batch that its replies depend on: they are sent once it is persisted.
     pub depends_on: u64,
     /// The newest batch of its own.
     pub last_batch: u64,
@@ -96,13 +96,13 @@ impl Client {
         self.handle.id
     }
 
-    /// True when its replies wait until what they tell of is durable.
+    /// True when its replies wait until the batches they depend on are durable.
     #[inline]
     pub fn waits_for_disk(&self, settings: &Settings) -> bool {
         self.durability.unwrap_or_else(|| settings.appendfsync()) == AppendFsync::Always
     }
 
-    /// True when it has subscribed and speaks RESP2, in which messages and replies cannot be told apart.
+    /// True when it has subscribed and speaks RESP2, where messages look like replies.
     #[inline]
     pub fn is_only_listening(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()

@@ -1,12 +1,12 @@
-//! `maxmemory-clients`: when the clients together use more memory than that, those that use most are closed. Knows what
-//! clients use and who may be closed; refuses to know what they use it for.
+//! `maxmemory-clients`: closes the clients that use most memory while all together exceed the limit. Knows what each
+//! client uses and which may be closed; refuses to know what they use it for.
 
 use crate::clients::ClientHandle;
 use crate::execution::engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A lower limit would close every client, even one that comes to raise it. Redis has the same.
+/// A lower limit would close every client, even one that connects to raise it. Redis has the same minimum.
 const LIMIT_MIN: u64 = 128 * 1024;
 
 /// Sizes of clients in DEBUG CLIENT-EVICTION: up to the first, then doubled up to the last.

@@ -68,19 +68,20 @@ pub enum After {
     Continue,
     Close,
     Block(Blocked),
-    /// There is more to do: the same request is executed again, and goes on, when others have had their turn.
+    /// There is more to do: the connection yields, then executes the same request again, which continues.
     Again,
 }
 
 impl ReadCx<'_> {
-    /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
-    /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless they are part of something that holds
-    /// them all.
+    /// Reads the selected database in one shard, which is locked only meanwhile. For commands whose keys are
+    /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless a transaction or script
+    /// holds all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))
     }
 
-    /// The same with the database's part of every index up to date.
+    /// Reads the selected database in one shard, as [`shard`](ReadCx::shard) does, after applying the pending changes
+    /// of its indexes.
     pub fn settled_shard<T>(&mut self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         let db = self.keys.db;
         if self.keys.locked.shards().next().is_some() {
@@ -101,7 +102,7 @@ impl ReadCx<'_> {
         }
     }
 
-    /// The same with the shard's part of every database.
+    /// Reads all databases of one shard, which is locked only meanwhile.
     pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
         match self.keys.locked.shards().find(|(number, _)| *number == index) {
             Some((_, shard)) => look(shard),
@@ -111,7 +112,7 @@ impl ReadCx<'_> {
                     let (_, shard) = locked.shards().next().expect("the shard was just locked");
                     look(shard)
                 }
-                // It makes no difference what is found: the reply will be that the server is busy.
+                // An empty shard will do: the reply will be -BUSY.
                 None => {
                     self.keys.met_busy.set(true);
                     look(&Shard::default())

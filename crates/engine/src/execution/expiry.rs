@@ -1,6 +1,5 @@
-//! The active expiry cycle: removes what is past its deadline a little at a time, so that a million keys that
-//! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
-//! to know when it is called.
+//! The active expiry cycle: removes expired keys and fields a few at a time, so that a million keys that expire in one
+//! second neither pile up nor delay clients. Knows which shards belong to a worker; refuses to know when it is called.
 
 use crate::execution::engine::Engine;
 use crate::execution::view::View;
@@ -54,9 +53,8 @@ impl Engine {
     /// Removes a few overdue keys and fields of one shard; true when there was any.
     pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
-        // Nothing is created or used here: what is remembered of use does not matter.
-        // Nobody waits here: whoever holds the shard for long (a snapshot of a huge value does) would keep all clients of this
-        // thread waiting.
+        // No entry is created or touched here, so the kind of usage does not matter. Never block here: a thread that
+        // holds the shard for long (a snapshot of a huge value does) would delay all clients of this worker.
         let Some(mut locked) = self.keyspace.try_lock_shard(shard) else { return false };
         let mut view = View::new(locked.lend(), 0, worker.now_ms, Usage::Time, stats).without_touching();
         view.notify_through(&worker.batch.notifications, self.settings.notify_keyspace_events().published());

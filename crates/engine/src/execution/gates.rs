@@ -16,7 +16,7 @@ bitflags! {
     struct Restrictions: u8 {
         /// The data is being read: only commands that do not need it are let through.
         const LOADING = 1;
-        /// What would be changed could not be kept.
+        /// A change could not be persisted.
         const NO_WRITES = 1 << 1;
         /// A script has been running for long.
         const BUSY = 1 << 2;
@@ -24,7 +24,7 @@ bitflags! {
 }
 
 impl Engine {
-    /// Lets only those commands through that do not need the data, while it is being read.
+    /// While the data is loading, only commands that do not need it pass.
     pub fn set_loading(&self, loading: bool) {
         self.restrict(Restrictions::LOADING, loading);
     }
@@ -43,7 +43,7 @@ impl Engine {
         self.restrictions().contains(Restrictions::NO_WRITES)
     }
 
-    /// Says whether a script has been running for long: others are told so, instead of waiting.
+    /// Sets whether a script has run for long: commands that need its locks then fail with -BUSY instead of waiting.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.restrict(Restrictions::BUSY, busy);
         self.keyspace.set_busy(busy);
@@ -61,7 +61,7 @@ impl Engine {
         Restrictions::from_bits_retain(self.restrictions.load(Relaxed))
     }
 
-    /// What is said to those who cannot be served while a script or function runs.
+    /// The error for commands that cannot run while a script or function does.
     #[cold]
     pub(crate) fn busy(&self) -> CommandError {
         match self.script_thread.running() {
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what changes something, when that could not be kept.
+    /// Refuses writes while they could not be persisted.
     pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
         if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
     }
@@ -109,15 +109,15 @@ impl Engine {
         Ok(())
     }
 
-    /// True when what has expired may be removed. While writes are refused or clients are paused it is absent for
-    /// readers, and stays where it is.
+    /// True when expired keys may be removed. While writes are refused or clients are paused, they read as absent but
+    /// stay.
     #[inline]
     pub(crate) fn may_expire(&self) -> bool {
         let is_paused = || self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms());
         !self.is_restricted() && !is_paused()
     }
 
-    /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.
+    /// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE holds it back.
     #[cold]
     pub(crate) fn may_write(&self, client: &Client, registered: &'static CommandRow, request: Request<'_>) -> bool {
         match &client.transaction {

@@ -47,7 +47,7 @@ bitflags! {
         const COPIES_VALUES = 1 << 25;
         /// CLIENT PAUSE does not hold it back, or no client could end the pause.
         const PAUSE_EXEMPT = 1 << 26;
-        /// CLIENT CACHING YES or NO stands for the command after this one.
+        /// CLIENT CACHING YES or NO stays in force for the command after this one.
         const KEEPS_CACHING = 1 << 27;
         /// Though it writes, keys that it only reads may be indexes.
         const READS_INDEXES = 1 << 28;
@@ -83,7 +83,7 @@ impl Flags {
         self.intersects(any_of)
     }
 
-    /// The names of those that COMMAND INFO tells.
+    /// The names of the flags that COMMAND INFO shows.
     pub fn names(self) -> Vec<&'static str> {
         Flags::NAMES.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name).collect()
     }

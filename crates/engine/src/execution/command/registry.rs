@@ -153,8 +153,8 @@ impl CommandRow {
         }
     }
 
-    /// The keys of a request, and what is done with them. A count of keys that cannot be right stands for none: the handler
-    /// refuses the request before it looks at any.
+    /// The keys of a request, and what is done with them. An invalid count of keys yields none: the handler refuses the
+    /// request before it reads any.
     pub fn found_keys(&self, request: Request<'_>) -> FoundKeys {
         let count_min = if self.command.flags.has(Flags::NO_MANDATORY_KEYS) { 0 } else { 1 };
         self.command.keys.find(request, count_min)
@@ -184,7 +184,7 @@ impl CommandRow {
     pub fn acl_categories(&self) -> Vec<String> {
         let flags = self.command.flags;
         let has = |category: &str| match category {
-            // Nobody knows what a script does: those that promise not to write are no reads either.
+            // What a script does is unknown: one that is declared read-only is not in this category either.
             "read" => flags.has(Flags::READONLY) && !matches!(self.command.handler, Handler::Script(_)),
             "write" => flags.has(Flags::WRITE),
             "admin" => flags.has(Flags::ADMIN),

@@ -1,8 +1,8 @@
-//! Libraries of functions: which there are, and what each function is. Knows names and codes; what Lua makes of a code is
-//! the business of the `lua` crate, and what is kept of it that of `keyspace::definitions`.
+//! The catalogue of function libraries. Knows names and source code; running it is up to the `lua` crate, storing it up
+//! to `keyspace::definitions`.
 //!
-//! One library is part of the server (`holdfast.lua`): its functions can be called from the first start on. It is nobody's
-//! to delete and in nobody's way: a function of the same name that somebody loads is the one that is called.
+//! One library is part of the server (`holdfast.lua`): its functions can always be called. Clients cannot delete it,
+//! and it does not reserve names: a loaded function of the same name takes precedence.
 
 use super::{LuaState, Program, ScriptAnalysis};
 use locks::{RwLock, rank};
@@ -91,8 +91,8 @@ impl Functions {
         self.current.write().expected.push(library.clone());
     }
 
-    /// Makes the definition of a library true for callers: there is one with this code, or none of that name. The error is
-    /// why its code cannot be understood; then it is kept but cannot be called.
+    /// Makes the definition of a library true for callers: there is one with this code, or none of that name. The error
+    /// is why its code cannot be compiled; then it is stored but cannot be called.
     pub(crate) fn define(&self, name: &[u8], code: Option<&[u8]>) -> Result<(), String> {
         let name = String::from_utf8_lossy(name).into_owned();
         let expected = {
@@ -226,7 +226,8 @@ fn name_of(code: &[u8]) -> Result<String, String> {
 }
 
 impl Functions {
-    /// Makes the functions of these libraries, and no others, callable. Why some cannot be: those stay kept.
+    /// Makes the functions of these libraries, and no others, callable. Returns why some libraries cannot be compiled;
+    /// those stay stored.
     pub(crate) fn revive(&self, kept: Vec<(Vec<u8>, Arc<[u8]>)>) -> Vec<String> {
         if kept.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Scripts and functions: kept by digest or name, run by Lua, each as one step. Knows where a script may run and what it locks; what Lua
-//! is like is the business of the `lua` crate.
+//! Scripts and functions: stored by digest or name, run by Lua, each atomically. Knows where a script may run and what
+//! it locks; running Lua is up to the `lua` crate.
 //!
 //! The way through: `analysis` says what is certain about a script. One that is bounded runs where its client is served; any
 //! other runs on the script thread, where it can be stopped (`script_thread`). One that declares all its keys locks just
@@ -21,8 +21,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Scripts that were only ever given to EVAL: so many are kept, and so many bytes of source; beyond that the oldest goes that was
-/// not used since it was last spared. Those of SCRIPT LOAD stay. Redis keeps as many since 7.4.
+/// The cache of scripts that only EVAL has brought: at most so many, and so many bytes of source. Beyond that a
+/// second-chance (clock) policy evicts. Scripts of SCRIPT LOAD stay. Redis has the same number since 7.4.
 const EVALUATED_MAX: usize = 500;
 const EVALUATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Scripts, and bytes of source, compiled in one Lua state before it forgets them all.
@@ -39,7 +39,7 @@ pub struct Script {
     /// What its first line demands; `None` when it has no such line.
     pub flags: Option<ScriptFlags>,
     pub analysis: ScriptAnalysis,
-    /// It was asked for again since it was added or spared.
+    /// It was used since it was added or last spared from eviction.
     used: AtomicBool,
 }
 
@@ -88,7 +88,7 @@ pub struct Scripts {
 #[derive(Default)]
 struct Kept {
     by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::RandomState>,
-    /// Those that only EVAL has brought, oldest first, and the bytes of their sources.
+    /// Scripts that only EVAL has brought, oldest first, and the bytes of their sources.
     evaluated: VecDeque<Arc<Script>>,
     evaluated_bytes: usize,
     bytes: usize,
@@ -178,7 +178,7 @@ impl Scripts {
         (kept.by_sha.len(), kept.bytes)
     }
 
-    /// How many have gone to make room for others since the start.
+    /// How many scripts were evicted since the start.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Relaxed)
     }
