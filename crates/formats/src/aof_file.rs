@@ -7,8 +7,9 @@
 //! manifest = line "file NAME seq NUMBER type b|h|i" ...       base, history (to be deleted), increment
 //! ```
 //!
-//! As Redis does with `aof-load-truncated yes`, a file may end in the middle of a command or of a transaction: what is
-//! there of it is left out, and [`AofFile::cut`] says so. A transaction is held back until its EXEC has been read.
+//! As Redis does with `aof-load-truncated yes`, a file may end in the middle of a command or of a transaction: the
+//! incomplete rest is ignored, and [`AofFile::cut`] reports it. The commands of a transaction are returned once its
+//! EXEC has been read.
 
 use super::input::{FileError, Input, Trouble};
 use super::rdb_file::{Item, MAGIC, RdbFile};
@@ -79,7 +80,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// The same for an RDB file that stands alone: whatever comes after its end is not looked at, as in Redis.
+    /// Reads an RDB file that is not part of an AOF: bytes after its end are ignored, as in Redis.
     pub fn rdb_only(mut self) -> AofFile<R> {
         self.rdb_only = true;
         self
@@ -132,7 +133,7 @@ impl<R: Read> AofFile<R> {
         std::mem::replace(&mut self.part, Part::Changing)
     }
 
-    /// The next command. One in a transaction comes when all of that is there, and without the words around it.
+    /// The next command. Commands of a transaction are returned once it is complete, without MULTI and EXEC.
     fn command_or_transaction(&mut self) -> Result<Option<OwnedRequest>, FileError> {
         loop {
             let Some(command) = self.command()? else {
@@ -150,7 +151,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// What stands between MULTI, which has been read, and EXEC; `None` when the file ends before.
+    /// The commands between MULTI, which has been read, and EXEC; `None` when the file ends before.
     fn transaction(&mut self) -> Result<Option<VecDeque<OwnedRequest>>, FileError> {
         let Part::Commands(input) = &self.part else { return Ok(None) };
         let began = input.began();
@@ -171,7 +172,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// The file has ended: notes what was left of it, if anything, and of the transaction that began there, if any.
+    /// At the end of the file: notes an incomplete command, or the transaction that began there.
     fn note_cut(&mut self, transaction: Option<u64>) {
         let Part::Commands(input) = &self.part else { return };
         let end = input.offset() + input.unread().len() as u64;
@@ -179,7 +180,7 @@ impl<R: Read> AofFile<R> {
         self.cut = (end > offset).then_some(Cut { offset, bytes: end - offset, in_transaction: transaction.is_some() });
     }
 
-    /// The next whole command, whatever it is; `None` where the file ends, with what is there of another left unread.
+    /// The next complete command, of any kind; `None` at the end of the file, with an incomplete one left unread.
     fn command(&mut self) -> Result<Option<OwnedRequest>, FileError> {
         let Part::Commands(input) = &mut self.part else { return Ok(None) };
         loop {
@@ -308,7 +309,7 @@ struct Entry {
     kind: char,
 }
 
-/// A line, in Redis's words and quotes: those of an inline command.
+/// Parses a line with the quoting of inline commands, as Redis does.
 fn entry(line: &[u8]) -> Result<Entry, &'static str> {
     const UNREADABLE: &str = "not of the form \"file NAME seq NUMBER type TYPE\"";
     let line = [line, b"\n"].concat();

@@ -1,4 +1,4 @@
-//! Writes replies in RESP2 or RESP3. Knows the two encodings; refuses to know who reads them.
+//! Writes replies in RESP2 or RESP3. Knows the two encodings; refuses to know clients.
 
 /// The version a client has chosen with HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -140,7 +140,7 @@ impl<'a> Reply<'a> {
         });
     }
 
-    /// The null that stands where an array would have been.
+    /// The null in place of an array.
     pub fn null_array(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n".as_slice(),
@@ -229,7 +229,7 @@ impl<'a> Reply<'a> {
         Open { at: self.out.len(), kind: b'*' }
     }
 
-    /// Puts the length in front of what was written since [`Reply::open_array`].
+    /// Inserts the length in front of what was written since [`Reply::open_array`].
     pub fn close(&mut self, open: Open, len: usize) {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(len).as_bytes();

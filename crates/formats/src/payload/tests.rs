@@ -1,4 +1,4 @@
-//! Payloads of Redis read and written, and payloads that nobody wrote.
+//! Payloads of Redis read and written, and hostile payloads.
 
 use super::*;
 use crate::HashEntry;

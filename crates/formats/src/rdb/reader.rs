@@ -1,4 +1,4 @@
-//! Takes values in Redis's RDB encoding apart, from memory or from a file. Knows lengths and strings; refuses to know types.
+//! Reads values in Redis's RDB encoding, from memory or from a file. Knows lengths and strings; refuses to know types.
 
 use super::BadPayload;
 use crate::packed::{Element, Malformed, lzf};
@@ -53,7 +53,7 @@ impl<'a> Source<'a> for &'a [u8] {
     }
 }
 
-/// Takes values apart from the front.
+/// Reads values from the front.
 pub(crate) struct Reader<S> {
     pub(crate) source: S,
     /// How much may still be decompressed.

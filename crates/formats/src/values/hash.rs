@@ -93,7 +93,7 @@ impl<'a, S: Source<'a>> Reader<S> {
     }
 }
 
-/// The same field twice means that somebody made this value up.
+/// Refuses a value that has the same field twice: Redis never writes one.
 fn check_fields(entries: &[HashEntry]) -> Result<(), BadPayload> {
     let mut fields: Vec<&[u8]> = entries.iter().map(|(field, ..)| field.as_slice()).collect();
     // Sorting rather than hashing: the same work whatever fields a client chooses.
@@ -157,7 +157,7 @@ where
         (false, _) => None,
         (true, None) => pack(fields.clone(), false),
         (true, Some(_)) => {
-            // Redis keeps these in order of their deadlines, those without at the end, and relies on it.
+            // Redis keeps fields in the order of their deadlines, fields without one at the end, and relies on it.
             let mut ordered: Vec<_> = fields.clone().collect();
             ordered.sort_by_key(|(.., ms)| ms.unwrap_or(u64::MAX));
             pack(ordered.into_iter(), true)
@@ -211,7 +211,7 @@ fn pack<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)>, wit
     Some(listpack.finish())
 }
 
-/// Hands out the commands that make a hash of a key that is gone.
+/// Emits the commands that create this hash at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], fields: &[HashEntry], emit: Emit<'_, E>) -> Result<(), E> {
     in_chunks(&[b"HSET", name], fields, |(field, value, _), args| args.extend([&**field, &**value]), emit)?;
     for (field, _, deadline) in fields {

@@ -89,7 +89,7 @@ fn pairs<'a>(mut elements: impl Iterator<Item = Elements<'a>>) -> Result<Vec<Sor
     Ok(entries)
 }
 
-/// The same member twice, or a score that is no number, means that somebody made this value up.
+/// Refuses a value that has the same member twice, or a score that is NaN: Redis never writes one.
 fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
     let mut names: Vec<&[u8]> = entries.iter().map(|(name, _)| name.as_slice()).collect();
     names.sort_unstable();
@@ -148,7 +148,7 @@ fn pack<'a>(members: impl Iterator<Item = (&'a [u8], f64)>) -> Option<Vec<u8>> {
     Some(listpack.finish())
 }
 
-/// Hands out the commands that make a sorted set of a key that is gone.
+/// Emits the commands that create this sorted set at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], members: &[SortedSetEntry], emit: Emit<'_, E>) -> Result<(), E> {
     let text = |score: f64| format_f64_in_17_digits(score, &mut [0; F64_CHARS_MAX]).to_vec();
     let members: Vec<_> = members.iter().map(|(member, score)| (text(*score), member)).collect();
