@@ -1,5 +1,5 @@
 //! How the use of a key is remembered in the 24 bits that an entry has for it: when it was last used, or how often.
-//! Knows Redis's two forms; refuses to know which one is asked for and why.
+//! Knows Redis's two forms; refuses to know which one is configured.
 
 use crate::storage::entry::used_at;
 

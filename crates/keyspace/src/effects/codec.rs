@@ -25,7 +25,7 @@ pub mod tag {
     pub const UNDEFINE: u8 = 13;
 }
 
-/// What stands for each thing that can be defined.
+/// The byte for each kind of definition.
 const DEFINABLES: [(Definable, u8); 2] = [(Definable::Library, 1), (Definable::Index, 2)];
 
 /// Appends an effect in database `db`.

@@ -1,5 +1,5 @@
-//! What an index of records by a field is: its definition, and what a record is to it. Refuses to know where its records
-//! are kept (`parts`), how it is read (`views::index_ref`), and how it comes to be.
+//! An index of records by a field: its definition, and the score of a record in it. Refuses to know where its records
+//! are kept (`parts`), how it is read (`views::index_ref`), and how it is created.
 
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
@@ -105,7 +105,7 @@ impl Definition {
         }
     }
 
-    /// The same for what an entry holds, with whatever is past its time but still there.
+    /// The score of an entry, including expired fields that are not removed yet.
     #[inline]
     pub(crate) fn score_of_entry(&self, entry: &Entry, shapes: &Shapes) -> IndexScore {
         match entry.kind() {
@@ -129,7 +129,7 @@ impl Condition {
 }
 
 impl std::fmt::Display for Definition {
-    /// As IDX.CREATE is told it.
+    /// As the arguments of IDX.CREATE.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |f: &mut std::fmt::Formatter<'_>, items: &[Vec<u8>]| {
             write!(f, " {}", items.len())?;

@@ -115,8 +115,7 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Makes an effect that is about whole databases true for those keys alone for which `counts` holds. All shards
-    /// are locked.
+    /// Applies an effect on whole databases only to keys for which `counts` holds. All shards are locked.
     pub fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
         let names = |locked: &Locked<'_>, db: usize| -> Vec<Vec<u8>> {
             let entries = locked.shards().flat_map(|(_, shard)| shard.db(db).table.iter());

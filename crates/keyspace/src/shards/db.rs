@@ -29,7 +29,7 @@ pub struct Db {
 }
 
 impl Db {
-    /// How many keys there are, those past their deadline included until they are removed.
+    /// How many keys there are, including expired ones that are not removed yet.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -54,7 +54,7 @@ impl Db {
         self.deadline_sum.saturating_sub(u128::from(now_ms) * self.deadlines.len() as u128)
     }
 
-    /// The entry of a key, whether or not its time has come.
+    /// The entry of a key, expired or not.
     #[inline]
     pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
         self.table.get(key.hash, key.name)
@@ -99,7 +99,7 @@ impl Db {
         }
     }
 
-    /// True when the entry's time, or that of its last field, has come.
+    /// True when the entry, or its last field, has expired.
     #[inline]
     pub fn is_overdue(entry: &Entry, now_ms: u64) -> bool {
         if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
@@ -120,12 +120,12 @@ impl Db {
         })
     }
 
-    /// All entries whose time has not come.
+    /// All entries that have not expired.
     pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = &Entry> {
         self.table.iter().filter(move |entry| !Db::is_overdue(entry, now_ms))
     }
 
-    /// A random entry, perhaps one whose time has come.
+    /// A random entry, perhaps an expired one.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
         self.table.random(random)
     }
@@ -137,13 +137,13 @@ impl Db {
         keys + due(&self.field_deadlines, max - keys)
     }
 
-    /// Names of keys whose time has come, soonest first, `count` at the most.
+    /// Names of expired keys, earliest deadline first, at most `count`.
     pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
     }
 
-    /// A hash some of whose fields are past their deadline, and those fields' names, `count` at the most.
+    /// A hash with expired fields, and the names of those fields, at most `count`.
     pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
         let entry = self.table.by_id(*id)?;
@@ -208,7 +208,7 @@ impl Db {
         self.parts.build(index, &self.table, &self.shapes);
     }
 
-    /// Puts records into the indexes that are not in them yet, those at positions from `from` to `to`.
+    /// Adds the records at positions from `from` to `to` to the indexes that are being backfilled.
     pub(super) fn index_range(&mut self, from: u32, to: u32) -> usize {
         let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
         let mut seen = 0;
@@ -339,7 +339,7 @@ impl Db {
         reindex(&mut self.deadlines, id, before, after);
     }
 
-    /// Adds an entry; the caller has removed what was there.
+    /// Adds an entry; the caller has removed the old one.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
         let (deadline, field_deadline) = (entry.deadline(), field_deadline(&entry));
         entry.touch(self.used_at);

@@ -1,4 +1,4 @@
-//! The shards and their locks. Knows which keys need which locks and in what order they are taken; refuses to
+//! The shards and their locks. Knows which keys need which locks and the order in which locks are taken; refuses to
 //! know what is done under them.
 
 use super::db::Db;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// All state, in a power-of-two number of shards.
 pub struct Keyspace {
     shards: Box<[Padded]>,
-    /// Whoever holds locks now will hold them for long: others should not wait.
+    /// A long script holds locks: other threads should not wait for them.
     busy: AtomicBool,
 }
 
@@ -73,8 +73,8 @@ impl std::ops::DerefMut for Guard<'_> {
 /// Locks held for several commands to come, each of which touches one key.
 ///
 /// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
-/// other, each command would wait for memory alone. The locks are only tried for: whoever holds some must not wait
-/// for another.
+/// other, each command would wait for memory alone. The locks are taken with try_lock: a thread that holds some must
+/// not wait for another.
 pub struct Batch<'a> {
     guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
@@ -107,9 +107,10 @@ impl Batch<'_> {
 pub struct Locked<'a> {
     guards: SmallVec<[(usize, Guard<'a>); 2]>,
     shard_count: usize,
-    /// What [`Entry::used_at`](crate::storage::entry::Entry::used_at) tells of keys created now; no part of the state.
+    /// The [`Entry::used_at`](crate::storage::entry::Entry::used_at) of new keys; not part of the state.
     used_at: u32,
-    /// Large values and whole databases that are gone. Freeing them takes long: declared last, they are dropped after the locks.
+    /// Large values and whole databases that were removed. Freeing them takes long: declared last, they are dropped
+    /// after the locks.
     pub(super) garbage: Garbage,
 }
 
@@ -135,7 +136,7 @@ impl Keyspace {
         self.shards.iter().map(count).sum()
     }
 
-    /// Says whether those who wait for locks should give up.
+    /// Sets whether threads that wait for locks should give up.
     pub fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Relaxed);
     }
@@ -177,7 +178,7 @@ impl Keyspace {
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 
-    /// Locks one shard by number, if nobody holds it.
+    /// Locks one shard by number, if it is free.
     pub fn try_lock_shard(&self, shard: usize) -> Option<Locked<'_>> {
         Held::assert_none();
         let mut guards = SmallVec::new();
@@ -286,7 +287,7 @@ impl Keyspace {
     }
 }
 
-/// How often one who waits for a lock looks whether that is going to take long.
+/// How often a thread that waits for a lock checks the busy flag.
 const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What makes a value large.
@@ -339,8 +340,8 @@ impl<'a> Locked<'a> {
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
-    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where they are
-    /// free. `None` when another thread holds one: who holds locks must not wait for others.
+    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where
+    /// they are free. `None` when another thread holds one: a thread that holds locks must not wait for others.
     pub fn lend_or_try<'s>(&'s mut self, keyspace: &'s Keyspace, keys: &[Key<'_>]) -> Option<Locked<'s>> {
         let (shard_count, used_at) = (self.shard_count, self.used_at);
         let mut needed: SmallVec<[usize; 4]> = keys.iter().map(|key| key.shard(shard_count)).collect();
@@ -365,19 +366,19 @@ impl<'a> Locked<'a> {
         self.guards.iter().any(|(index, _)| *index == shard)
     }
 
-    /// Who watches keys in the shard of a key.
+    /// The watches of the key's shard.
     pub fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.watched
     }
 
-    /// Who waits for keys in the shard of a key.
+    /// The waiters of the key's shard.
     pub fn awaited_mut(&mut self, key: Key<'_>) -> &mut Awaited {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.awaited
     }
 
-    /// Who has read keys in the shard of a key and wants to hear of them.
+    /// The tracked keys of the key's shard, with their readers.
     pub fn tracked_mut(&mut self, key: Key<'_>) -> &mut Tracked {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.tracked
@@ -388,13 +389,13 @@ impl<'a> Locked<'a> {
         self.shards_mut().find_map(|shard| shard.tracked.forget_any(but))
     }
 
-    /// Nobody is to hear of any key that was read. All shards are locked.
+    /// Forgets all tracked keys. All shards are locked.
     pub fn forget_tracked(&mut self) {
         self.shards_mut().for_each(|shard| shard.tracked.clear());
     }
 
-    /// Tells those who watch keys that an effect in database `db` is about to change. Called before it is applied: for
-    /// a whole database, only keys that are there change.
+    /// Sets the flags of watched keys that an effect in database `db` is about to change. Called before it is applied:
+    /// when it affects a whole database, only existing keys change.
     pub fn notify_watchers(&mut self, db: usize, effect: &Effect<'_>, now_ms: u64) {
         match effect.touches(db) {
             Touches::Keys(touches) => {
@@ -421,7 +422,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Tells those who watch keys of a database that it is emptied, or gets the keys of another.
+    /// Sets the flags of watched keys in a database that is emptied, or gets the keys of another.
     fn tell_of_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
         for shard in self.shards_mut() {
             let Shard { dbs, watched, .. } = shard;
@@ -434,7 +435,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Releases the locks, to those who wait for them if anybody does.
+    /// Releases the locks fairly: a waiting thread gets them next.
     pub fn release_fairly(self) {
         for (_, guard) in self.guards {
             if let Guard::Own(own) = guard {
@@ -481,7 +482,7 @@ impl<'a> Locked<'a> {
         self.guards.len() == self.shard_count
     }
 
-    /// From here on these are the indexes, in every database. All shards are locked. Those that are new are empty.
+    /// Sets the indexes of every database. New ones are empty. All shards are locked.
     pub fn set_indexes(&mut self, indexes: &Indexes) {
         let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
         let left: Vec<_> = dbs.flat_map(|db| db.set_indexes(indexes)).collect();
@@ -525,7 +526,7 @@ impl<'a> Locked<'a> {
         self.guards.iter().map(|(_, guard)| guard.changed_by).max().unwrap_or(0)
     }
 
-    /// Notes that what is locked here was changed by a batch of that number.
+    /// Notes that the batch of that number has changed the locked shards.
     #[inline]
     pub fn set_changed_by(&mut self, sequence: u64) {
         self.shards_mut().for_each(|shard| shard.changed_by = sequence);

@@ -29,7 +29,7 @@ const SCORE: &[u8] = b"score";
 /// An instant up to which half of the deadlines pass.
 const TIMES: u64 = 20;
 
-/// Most have one hash. Those with a tag are in the tag's shard, with the hash of the others.
+/// Most have one hash. Names with a tag are in the tag's shard, with the same hash.
 fn key_name(random: &mut Random) -> Vec<u8> {
     match random.below(14) {
         number @ 0..6 => [SAME_HASH, number.to_string().as_bytes()].concat(),

@@ -1,5 +1,5 @@
-//! What a snapshot has to say of its parts: which keys they hold, as of which batch, and where those keys were in the
-//! process that wrote them. Knows positions and sequence numbers; refuses to know files.
+//! Describes the parts of a snapshot: which keys each holds, up to which batch, and how the process that wrote it
+//! placed keys. Knows positions and sequence numbers; refuses to know files.
 
 use crate::storage::NameHasher;
 

@@ -54,7 +54,7 @@ pub fn used_at(now_ms: u64) -> u32 {
     (now_ms / 1000) as u32 & USED_MASK
 }
 
-/// The longest time without use that [`idle_s`] can tell: half a year.
+/// The longest time without use that [`idle_s`] can return: half a year.
 pub const IDLE_MAX_S: u32 = USED_MASK - CLOCK_SKEW_S;
 
 /// How long before `now_ms` an entry was used that says `used`, in seconds.
@@ -178,7 +178,7 @@ impl<O> Entry<O> {
         unsafe { self.body_at().cast::<*mut O>().write_unaligned(Box::into_raw(object)) };
     }
 
-    /// Takes the object out and frees the rest; `None` (and the entry is gone) when the value is none.
+    /// Takes the object out and frees the rest; `None` (and the entry is freed) when the value is not an object.
     pub fn into_object(mut self) -> Option<Box<O>> {
         if self.kind() != Kind::OBJECT {
             return None;
@@ -189,12 +189,12 @@ impl<O> Entry<O> {
         Some(object)
     }
 
-    /// Replaces `range` of the inline body by `bytes`, moving what is behind it.
+    /// Replaces `range` of the inline body by `bytes`, moving the bytes behind it.
     pub fn splice_body(&mut self, range: std::ops::Range<usize>, bytes: &[u8]) {
         self.open_gap(range, bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Makes `range` of the inline body `len` bytes long, moving what is behind it, and hands it out to be filled.
+    /// Makes `range` of the inline body `len` bytes long, moving the bytes behind it, and returns it to be filled.
     pub fn open_gap(&mut self, range: std::ops::Range<usize>, len: usize) -> &mut [u8] {
         let old_len = self.body().len();
         assert!(range.start <= range.end && range.end <= old_len, "a gap within the body");
@@ -259,8 +259,7 @@ impl<O> Entry<O> {
         self.bits() >> USED_SHIFT
     }
 
-    /// Changes what is remembered of the entry's use. Readers may call it: it changes nothing that commands can see but
-    /// OBJECT IDLETIME and FREQ.
+    /// Changes the entry's record of use. Readers may call it: only OBJECT IDLETIME and FREQ show it.
     #[inline]
     pub fn touch(&self, used: u32) {
         let bits = self.bits();

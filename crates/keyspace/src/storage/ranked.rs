@@ -1,5 +1,5 @@
 //! Items in an order, found by that order or by their rank in it. Knows neither what the items are nor what the order
-//! means: every operation is told by a closure which items come before a place.
+//! means: every operation takes a closure that says which items come before a position.
 //!
 //! It is a B+tree whose inner nodes count the items below each child. Items are copied into wide leaves, without a
 //! pointer each, so a walk in order reads memory in order. A skip list (Redis's choice) costs a pointer or more for every
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! An inner node repeats items that are in the tree, and no others: an item that was removed is never shown to a
-//! closure again, so an item may be a reference to something that ceases to be with it.
+//! closure again, so an item may refer to something that is freed together with it.
 
 use super::prefetch::prefetch;
 use std::ops::Range;
@@ -39,14 +39,14 @@ enum Node<T> {
     Inner(Box<Inner<T>>),
 }
 
-/// Children, all of the same height, with what is known of each.
+/// Children, all of the same height, with the first item and the number of items of each.
 struct Inner<T> {
     firsts: Vec<T>,
     counts: Vec<u32>,
     children: Vec<Node<T>>,
 }
 
-/// Where an item is put: whoever always adds at one end leaves full nodes behind.
+/// Where an item is inserted: repeated insertion at one end leaves full nodes behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     First,
@@ -55,7 +55,7 @@ enum Place {
 }
 
 impl<T: Copy> Ranked<T> {
-    /// A tree of items that come in their order.
+    /// Builds a tree from items in order.
     pub fn from_sorted(items: impl Iterator<Item = T>) -> Ranked<T> {
         let mut items = items.peekable();
         let mut level = Vec::new();
@@ -138,7 +138,7 @@ impl<T: Copy> Ranked<T> {
         self.remove_if(before, |_| true)
     }
 
-    /// The same, if that item is the one that is wanted.
+    /// Removes the first item that does not come before a place, if `is_wanted` holds for it.
     pub fn remove_if(&mut self, before: impl Fn(&T) -> bool, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let removed = self.root.remove(&before, &is_wanted);
         self.lower_root();
@@ -403,7 +403,7 @@ impl<T: Copy> Inner<T> {
         self.children.remove(at);
     }
 
-    /// Brings what is known of a child up to date.
+    /// Updates the first item and the count of a child.
     fn note(&mut self, at: usize) {
         self.firsts[at] = self.children[at].first().expect("a child has items");
         self.counts[at] = self.children[at].count();
@@ -462,7 +462,7 @@ impl<T: Copy> Inner<T> {
         self.note(at + 1);
     }
 
-    /// After a child has lost items: brings what is known of it up to date, and sees to it that it has enough.
+    /// After a child has lost items: updates its first item and count, and rebalances it if it has too few.
     fn mend(&mut self, at: usize) {
         if self.children[at].len() == 0 {
             return self.remove(at);

@@ -67,7 +67,7 @@ impl Shape {
         &self.wire[begin..(start + len + 2) as usize]
     }
 
-    /// Where `name` stands in the list.
+    /// The position of `name` in the list.
     #[inline]
     pub fn index_of(&self, name: &[u8]) -> Option<usize> {
         self.spans.iter().position(|(start, len)| {
@@ -86,7 +86,7 @@ pub struct Shapes {
     shapes: Vec<Option<Shape>>,
     free: Vec<ShapeId>,
     by_names: HashTable<ShapeId>,
-    /// Hashes of lists seen once, by their low bits. Empty until the first list comes.
+    /// Hashes of lists seen once, by their low bits. Empty until the first list is seen.
     candidates: Vec<u64>,
 }
 
@@ -98,13 +98,13 @@ impl Shapes {
         self.take(found)
     }
 
-    /// The same for the names of a shape with others behind them.
+    /// Acquires the shape of the names of another shape with more names behind them.
     pub fn acquire_with(&mut self, id: ShapeId, more: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(self.shape(id).names().chain(more.iter().copied()));
         self.take_known(found)
     }
 
-    /// The same for the names of a shape without one.
+    /// Acquires the shape of the names of another shape without one.
     pub fn acquire_without(&mut self, id: ShapeId, index: usize) -> Option<ShapeId> {
         let names = self.shape(id).names().enumerate().filter(|(at, _)| *at != index);
         let found = self.find(names.map(|(_, name)| name));
@@ -132,12 +132,12 @@ impl Shapes {
         }
     }
 
-    /// The same, but a list that is new stays unseen: whoever packs the record anew with it will say so.
+    /// As `take`, but does not count a new list as seen: that is done when the record is packed again with it.
     fn take_known(&mut self, found: Found) -> Option<ShapeId> {
         if matches!(found, Found::New(_)) { None } else { self.take(found) }
     }
 
-    /// Makes the caller a user of what was found.
+    /// Adds a reference to the shape that was found.
     fn take(&mut self, found: Found) -> Option<ShapeId> {
         match found {
             Found::TooLong => None,
@@ -170,7 +170,7 @@ impl Shapes {
         id
     }
 
-    /// Gives one use of a shape back; with the last one the shape goes.
+    /// Drops a reference to a shape; the shape is freed with the last one.
     pub fn release(&mut self, id: ShapeId) {
         let shape = self.shape_mut(id);
         shape.users -= 1;

@@ -23,8 +23,8 @@ pub struct IndexRef<'a> {
     at: usize,
 }
 
-/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the look at the locks, and not
-/// as long as the locks themselves.
+/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the borrow of the locks, not
+/// as long as the locks.
 trait AllShards {
     fn count(&self) -> usize;
     fn shard(&self, number: usize) -> &Shard;
@@ -112,7 +112,7 @@ impl<'a> IndexRef<'a> {
         (start, end)
     }
 
-    /// In each part, how many records come before one of that score and name or are that one.
+    /// In each part, how many records come before, or are, the one of that score and name.
     pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
         self.positions(|db, item| match by_score(item.0, score) {
             Ordering::Equal => db.indexed(*item).is_some_and(|entry| entry.name() <= name),
@@ -231,7 +231,7 @@ struct Rest<'a> {
 
 /// Records that are fetched together.
 const FETCHED: usize = 32;
-/// Who wants few gets by with a small window.
+/// A caller that reads few records needs only a small window.
 const WIDTH_MIN: usize = 4;
 const WIDTH_MAX: usize = 32;
 
@@ -319,7 +319,7 @@ impl<'a> Rest<'a> {
 /// Which of two records comes first, in that direction.
 fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
-    // An id stands for a name within one database of one shard.
+    // An id identifies a name only within one database of one shard.
     let is_same = std::ptr::eq(db, other_db) && item.1 == other_item.1;
     let ascending = by_score(item.0, other_item.0).then_with(|| match is_same {
         true => Ordering::Equal,

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 pub enum Change<'a> {
     /// These fields have these values; a later pair beats an earlier one of the same name.
     Set { fields: &'a [Pair<'a>], keep_deadlines: bool },
-    /// These fields are gone; without a field left, so is the key.
+    /// These fields are deleted; when none is left, so is the key.
     Delete { fields: &'a [&'a [u8]], cause: Cause },
     /// The field expires then, or never.
     Deadline { field: &'a [u8], deadline: Option<u64> },

@@ -79,7 +79,7 @@ pub fn hash<'a>(entry: &'a Entry, shapes: &'a Shapes, now_ms: u64) -> HashRef<'a
     }
 }
 
-/// What Redis would keep a hash as: OBJECT ENCODING tells it, and a hash never goes back to a smaller form.
+/// The encoding that Redis would use for a hash: OBJECT ENCODING shows it, and a hash never returns to a smaller form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.

@@ -69,7 +69,7 @@ impl<'a> Packed<'a> {
         PackedIter { rest: self.items, names: self.names, index: 0 }
     }
 
-    /// Where the field stands in the list and where its value begins in `items`.
+    /// The field's position in the list, and where its value begins in `items`.
     #[inline]
     fn find(&self, field: &[u8]) -> Option<(usize, usize)> {
         match self.names {

@@ -26,7 +26,7 @@ pub struct FieldTable {
 }
 
 impl FieldTable {
-    /// How many fields there are, those past their deadline included.
+    /// How many fields there are, including expired ones.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
@@ -58,7 +58,7 @@ impl FieldTable {
         due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
     }
 
-    /// All fields as they are kept, those past their deadline included.
+    /// All fields as they are stored, including expired ones.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter()
     }
@@ -67,7 +67,7 @@ impl FieldTable {
         self.fields.get(NameHash::of(field), field)
     }
 
-    /// Sets a field; true when it is new. A deadline the field had goes unless it is to be kept.
+    /// Sets a field; true when it is new. Its deadline is removed unless `keep_deadline`.
     pub fn set(&mut self, field: &[u8], value: &[u8], keep_deadline: bool) -> bool {
         let hash = NameHash::of(field);
         let number;

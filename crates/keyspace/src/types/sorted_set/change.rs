@@ -11,7 +11,7 @@ use crate::types::{Applied, Cause, Entry, Fate, Lists, Object, PACKED_BYTES_MAX,
 pub enum Change<'a> {
     /// These members have these scores; of several with one name the last one counts.
     Add { members: &'a [Scored<'a>] },
-    /// These members are gone; without a member left, so is the key.
+    /// These members are removed; when none is left, the key is deleted.
     Remove { members: &'a [&'a [u8]] },
 }
 
@@ -104,7 +104,7 @@ fn create(name: &[u8], members: &[Scored<'_>], thresholds: &Thresholds) -> (Entr
             }
         };
     }
-    // It grows member by member, as if they had come one after the other.
+    // It grows member by member, as if they were added one after the other.
     let (first, others) = members.split_first().expect("an effect adds at least one member");
     let is_small = thresholds.entries_max > 0 && !is_too_long(first.1, thresholds);
     let mut entry = match is_small && first.1.len() <= PACKED_BYTES_MAX {

@@ -77,7 +77,8 @@ pub fn stored(entry: &Entry) -> StoredRef<'_> {
 /// A score and the name of the member that has it, as commands give them.
 pub type Scored<'a> = (f64, &'a [u8]);
 
-/// What Redis would keep a sorted set as: OBJECT ENCODING tells it, and a set never goes back to a smaller form.
+/// The encoding that Redis would use for a sorted set: OBJECT ENCODING shows it, and a set never returns to a smaller
+/// form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.

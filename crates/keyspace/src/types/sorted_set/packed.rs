@@ -59,7 +59,7 @@ impl<'a> Packed<'a> {
     }
 
     fn locate(&self, name: &[u8]) -> Option<Place<'a>> {
-        // A number has one decimal form, so what is kept as a number equals what would be.
+        // A number has one decimal form, so two names are equal when both are stored as the same number.
         let name = Scalar::of(name);
         self.places().find(|place| place.name == name)
     }
@@ -130,7 +130,7 @@ impl<'a> Iterator for PackedMembers<'a> {
     }
 }
 
-/// A new entry that holds `members`, which come in their order and have different names.
+/// A new entry that holds `members`, which are in order and have distinct names.
 pub(crate) fn create(key: &[u8], members: &[Scored<'_>], deadline: Option<u64>) -> Entry {
     let mut body = Vec::with_capacity(HEADER + members.iter().map(|(_, name)| name.len() + 10).sum::<usize>());
     let count = u16::try_from(members.len()).expect("small sets are small");

@@ -37,7 +37,7 @@ pub static TYPE: ValueType = ValueType {
 const INLINE_BYTES_MAX: usize = 4096;
 /// A string longer than this that is changed in place gets room to grow.
 const GROWS_IN_PLACE_FROM: usize = 512;
-/// The operating system takes long to take back what is longer.
+/// Longer strings are freed in the background: returning their memory to the operating system takes long.
 const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
 /// The longest string that a change may make. Commands have their own limit, which can be set.
 const BYTES_MAX: usize = u32::MAX as usize;
@@ -48,7 +48,7 @@ const MARKED: u8 = 2;
 /// A change of a string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// The key holds this string and expires then; whatever it held before, of any type, is gone.
+    /// The key holds this string and expires then; its old value, of any type, is replaced.
     Set { value: Scalar<'a>, deadline: Option<u64> },
     /// The string (empty if the key is missing) has these bytes at `offset`; a gap is filled with zeros.
     Write { offset: usize, bytes: &'a [u8] },
@@ -214,7 +214,7 @@ fn write_image(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     put_scalar(scalar(entry), if entry.is_marked() { MARKED } else { 0 }, out);
 }
 
-/// Appends the image of a string that comes whole.
+/// Appends the image of a string.
 pub fn image_of(value: &[u8], out: &mut Vec<u8>) {
     put_scalar(Scalar::of(value), 0, out);
 }
