@@ -32,12 +32,12 @@ impl CommandError {
         CommandError::Message(Cow::Borrowed(text))
     }
 
-    /// An error whose sentence names what was wrong.
+    /// An error with a text made at run time.
     pub fn said(text: String) -> CommandError {
         CommandError::Message(Cow::Owned(text))
     }
 
-    /// `EXPIRE` and its kin refuse a time that cannot be kept.
+    /// `EXPIRE` and related commands refuse a time that is out of range.
     pub fn invalid_expire(command: &str) -> CommandError {
         CommandError::said(format!("ERR invalid expire time in '{command}' command"))
     }

@@ -176,7 +176,7 @@ impl ClientHandle {
         self.names_bytes.fetch_sub(len + count * NAME_OVERHEAD_BYTES, Relaxed);
     }
 
-    /// Tells the connection to close.
+    /// Asks the connection to close.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
         // No commit may serve it from now on.

@@ -45,7 +45,7 @@ pub const TABLE: &[Row] = &[
     memory("proto-max-inline-len", 1024, 1 << 30, "65536"),
     integer("tracking-table-max-keys", 0, LONG_MAX, "1000000"),
     Row::new("notify-keyspace-events", Kind::Events, ""),
-    // Who may do what.
+    // Permissions.
     text("requirepass", "").sensitive(),
     text("aclfile", "").immutable().without_effect(),
     choice("acl-pubsub-default", &[("allchannels", 1), ("resetchannels", 0)], "resetchannels").without_effect(),

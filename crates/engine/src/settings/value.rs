@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// The first word that stands for `number`.
+/// The first word with the value `number`.
 pub(super) fn word_of(words: &[(&'static str, i64)], number: i64) -> &'static str {
     let found = words.iter().find(|(_, value)| *value == number);
     found.expect("a choice holds only numbers from its own table").0

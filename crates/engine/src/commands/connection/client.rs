@@ -208,7 +208,7 @@ fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
     if letters.is_empty() { "N".into() } else { letters }
 }
 
-/// Which clients CLIENT KILL closes: those that pass every filter that is set.
+/// Which clients CLIENT KILL closes: they match every filter that is set.
 struct Filter<'a> {
     id: Option<u64>,
     purpose: Option<Purpose>,

@@ -102,7 +102,7 @@ fn expire(cx: &mut WriteCx<'_>, form: TimeForm) -> CommandResult {
     Ok(())
 }
 
-/// Tells that fields were given a deadline, or deleted because that has passed.
+/// Notifies that fields were given a deadline, or deleted because it has passed.
 fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
     match deadline <= cx.keys.now_ms {
         true => notify_fields_deleted(&cx.keys, key),
@@ -291,7 +291,7 @@ pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     if may_write {
         match ttl {
-            // What would expire at once is never written, only what it would have replaced is gone.
+            // A field that would expire at once is not written; the old field is deleted.
             Ttl::Until(deadline) if deadline <= cx.keys.now_ms => {
                 let gone: SmallVec<[&[u8]; 16]> =
                     fields.iter().copied().filter(|pair| is_there(pair)).map(|(field, _)| field).collect();

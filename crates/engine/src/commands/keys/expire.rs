@@ -33,7 +33,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     if may_set {
         let (effect, event) = match u64::try_from(instant) {
             Ok(deadline) if deadline > cx.keys.now_ms => (Effect::Deadline { key, deadline: Some(deadline) }, "expire"),
-            // The time has come already.
+            // The deadline has passed.
             _ => (Effect::Delete { key, cause: Cause::Deleted }, "del"),
         };
         cx.keys.record(&effect);
@@ -43,7 +43,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     Ok(())
 }
 
-/// When a deadline may be set: all that are asked for must hold.
+/// The conditions NX, XX, GT and LT: all that are given must hold.
 #[derive(Default)]
 struct Conditions {
     /// The key has no deadline.

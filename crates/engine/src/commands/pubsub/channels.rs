@@ -1,4 +1,4 @@
-//! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
+//! SUBSCRIBE, PUBLISH and related commands. Subscriptions are kept in `clients::pubsub`.
 
 use crate::clients::pubsub::Topic;
 use crate::error::CommandResult;

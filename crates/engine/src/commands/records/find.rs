@@ -1,5 +1,5 @@
-//! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove what has
-//! expired.
+//! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove expired
+//! keys.
 
 use super::filters::{Filter, Filters, Shown, pass, scores_in};
 use super::options::{argument, error, number, once, shown, unknown_option};
@@ -14,7 +14,7 @@ use keyspace::types::sorted_set::ScoreRange;
 use keyspace::{HashRef, Value};
 use resp::Reply;
 
-/// How many records a step finds unless it is told.
+/// The default LIMIT of a step.
 const LIMIT_DEFAULT: usize = 1000;
 /// Keys that a step looks at, whether or not they are wanted.
 const LOOKS_MAX: usize = 10_000;
@@ -42,7 +42,7 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let search =
         Search { prefix, filters, limit: limit.unwrap_or(LIMIT_DEFAULT), asked: asked.unwrap_or(Shown::Everything) };
     let mut place = Place::from_cursor(cursor.unwrap_or(0));
-    // The cursor comes before the records but is known after them.
+    // The cursor precedes the records in the reply but is known after them.
     let mut found = Found { bytes: Vec::new(), count: 0, looks: 0 };
     let shard_count = cx.engine.keyspace.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
@@ -83,7 +83,7 @@ struct Search<'a> {
     asked: Shown<'a>,
 }
 
-/// What has been found.
+/// The records found so far, encoded.
 struct Found {
     bytes: Vec<u8>,
     count: usize,
@@ -97,7 +97,8 @@ impl Search<'_> {
         let mut usable = indexes.filter_map(|(at, index)| {
             let definition = &index.definition;
             let scores = scores_in(definition, self.prefix, &self.filters)?;
-            // With fields that may be past their time, a record may belong to an index without being in it.
+            // With expired fields that are not removed yet, a record may match the index's condition without being in
+            // the index.
             let exact = definition.condition.is_none() || db.with_field_deadlines() == 0;
             let few = || {
                 let part = db.part(at)?;
@@ -172,8 +173,8 @@ impl Search<'_> {
         self.show_all(db, &entries, now_ms, found, &show)
     }
 
-    /// Shows those that are wanted, as far as there is room. Where to go on if there was not; keys at one position go
-    /// together.
+    /// Appends the records that match, as long as there is room. Returns where to continue if there was not; keys at
+    /// one position are never split.
     fn show_all(
         &self,
         db: &Db,

@@ -73,7 +73,7 @@ impl lua::Host for ScriptHost<'_> {
         }
     }
 
-    // What a script changes is kept, whatever it says: there is no replica that could do without.
+    // All changes of a script are recorded, whatever it asks for: there are no replicas that could do without them.
     fn set_repl(&mut self, _: i64) {}
 
     fn tick(&mut self) -> Tick {
@@ -88,7 +88,7 @@ impl lua::Host for ScriptHost<'_> {
             }
             return Tick::Continue;
         }
-        // Nobody could stop it here, and nobody else is served meanwhile.
+        // Outside the script thread it cannot be killed, and it blocks the worker's other clients.
         if took_ms > limit_ms.max(1) {
             return Tick::Kill(format!(
                 "a script inside a transaction ran for more than {limit_ms} ms \

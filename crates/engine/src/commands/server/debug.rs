@@ -1,5 +1,5 @@
 //! DEBUG: for tests, and for looking inside. Off unless `enable-debug-command` allows it. It holds every lock, so that
-//! what it shows is one instant of the whole server, and so that DEBUG SLEEP stops everybody, as in Redis.
+//! what it shows is one instant of the whole server, and so that DEBUG SLEEP blocks all clients, as in Redis.
 
 use super::config::is_local;
 use crate::algorithms::glob;
@@ -105,7 +105,7 @@ fn sleep(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A key's entry with its value, even when its time has come.
+/// A key's entry with its value, even when it has expired.
 fn entry<'a>(cx: &'a WriteCx<'_>, key: Key<'_>) -> Result<(&'a Entry, Value<'a>), CommandError> {
     let db = cx.keys.locked().db(cx.keys.db(), key);
     let entry = db.entry(key).ok_or(CommandError::NoSuchKey)?;
@@ -131,7 +131,7 @@ fn object(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn set_active_expire(cx: &mut WriteCx<'_>) -> CommandResult {
-    // As C's atoi reads it: what is no number is zero.
+    // As C's atoi reads it: text that is not a number is zero.
     let on = parse_i64(cx.args.bytes()?).unwrap_or(0) != 0;
     cx.engine.active_expiry.store(on, Relaxed);
     cx.reply.ok();
@@ -321,7 +321,7 @@ fn protocol(cx: &mut WriteCx<'_>) -> CommandResult {
         }
         b"push" if !resp3 => return Err(CommandError::fixed("ERR RESP2 is not supported by this command")),
         b"push" => {
-            // Since Redis 7.2 a message that a command causes comes after the command's own reply.
+            // Since Redis 7.2 a push message that a command causes follows the command's own reply.
             reply.bulk(b"Some real reply following the push reply");
             reply.push(2);
             reply.bulk(b"server-cpu-usage");
@@ -357,7 +357,7 @@ fn replybuffer(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// There are no lists yet whose threshold this could be: only what is no size at all is refused.
+/// There are no lists yet, so this has no effect: only an invalid size is refused.
 fn quicklist_packed_threshold(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.bytes()?.first().is_some_and(u8::is_ascii_digit) {
         return Err(CommandError::fixed("ERR argument must be a memory value bigger than 1 and smaller than 4gb"));

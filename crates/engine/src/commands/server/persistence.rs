@@ -9,7 +9,7 @@ use numbers::parse_i64;
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
-/// Unlike Redis's, it keeps nobody but its own client waiting.
+/// Unlike in Redis, only the calling client waits.
 pub(super) fn save(cx: &mut ServerCx<'_>) -> CommandResult {
     let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
     cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });

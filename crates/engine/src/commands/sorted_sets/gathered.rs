@@ -50,7 +50,7 @@ impl<'a> FromIterator<Member<'a>> for Gathered {
     }
 }
 
-/// The same, each member once and found by its name.
+/// Scored members, each once and found by its name.
 #[derive(Default)]
 pub(super) struct GatheredByName {
     pub(super) members: Gathered,

@@ -42,7 +42,7 @@ pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
     }
     // Scores are texts here, whatever the protocol; whole ones of small sets are written in full.
     let in_full = set.encoding() == "listpack";
-    // The cursor stands before the members and is known after them, so these wait in a buffer of their own.
+    // The cursor precedes the members in the reply but is known after them, so they are buffered.
     let (mut found, mut items) = (0, Vec::new());
     let mut reply = Reply::new(&mut items, cx.reply.protocol());
     // No step returns a cursor of more than 32 bits: such a one is at the end.
@@ -147,7 +147,7 @@ fn sample<'a>(set: &SortedSetRef<'a>, wanted: usize, random: &mut fastrand::Rng)
         }
         return ranks.into_iter().filter_map(|rank| set.get(rank)).collect();
     }
-    // One walk: of the members that are left, each has the same chance to be one of those still wanted.
+    // Selection sampling in one walk: each remaining member has the same chance to be picked.
     let mut picked = Vec::with_capacity(wanted);
     for (at, member) in set.iter().enumerate() {
         if random.usize(..len - at) < wanted - picked.len() {

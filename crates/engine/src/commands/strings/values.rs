@@ -98,7 +98,7 @@ fn store(
     ttl: Ttl,
     get: bool,
 ) -> CommandResult {
-    // A plain SET needs not know what was there: what is recorded replaces it whole.
+    // A plain SET does not read the old value: the effect replaces it.
     let blind = condition == Condition::Always && ttl != Ttl::Keep && !get;
     let entry_deadline = if blind { None } else { cx.keys.deadline(key) };
     let may_write = match condition {
@@ -144,7 +144,7 @@ fn store(
     Ok(())
 }
 
-/// A value whose time has come already takes the place of what was there, and is gone.
+/// SET with a deadline in the past: deletes the key, with the events of a SET that expires at once.
 fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
     if !cx.keys.exists(key) {
         cx.keys.notify(Events::NEW_KEY, "new", key);
@@ -308,7 +308,7 @@ pub(super) fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
-    // A key whose time has come reads as absent, and what is recorded replaces it whole.
+    // An expired key reads as absent, and the effect replaces it.
     let (current, deadline) = match cx.keys.entry(key) {
         None => (0, None),
         Some(entry) => match cx.keys.value_of(cx.keys.db(), key, entry) {

@@ -1,4 +1,5 @@
-//! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH: queued commands are executed atomically. The queue and its locks are in
+//! `execution::transaction`.
 
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ServerCx, WriteCx};

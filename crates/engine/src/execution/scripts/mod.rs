@@ -79,14 +79,14 @@ impl Program {
 /// All scripts by their digest.
 #[derive(Default)]
 pub struct Scripts {
-    kept: RwLock<Kept, { rank::SCRIPTS }>,
+    cache: RwLock<ScriptCache, { rank::SCRIPTS }>,
     /// How often all were forgotten: Lua states that know an older number forget theirs.
     flushes: AtomicU64,
     evicted: AtomicU64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct ScriptCache {
     by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::RandomState>,
     /// Scripts that only EVAL has brought, oldest first, and the bytes of their sources.
     evaluated: VecDeque<Arc<Script>>,
@@ -114,7 +114,7 @@ impl Scripts {
     }
 
     fn get(&self, sha: &Sha) -> Option<Arc<Script>> {
-        let script = self.kept.read().by_sha.get(sha).cloned()?;
+        let script = self.cache.read().by_sha.get(sha).cloned()?;
         if !script.used.load(Relaxed) {
             script.used.store(true, Relaxed);
         }
@@ -128,13 +128,13 @@ impl Scripts {
             return Ok(script);
         }
         let script = understand(sha, source)?;
-        let mut kept = self.kept.write();
+        let mut cache = self.cache.write();
         // Another thread may have been first.
-        if !kept.by_sha.contains_key(&sha) {
-            kept.add(script.clone());
-            kept.evaluated_bytes += script.source.len();
-            kept.evaluated.push_back(script.clone());
-            self.evicted.fetch_add(kept.evict(), Relaxed);
+        if !cache.by_sha.contains_key(&sha) {
+            cache.add(script.clone());
+            cache.evaluated_bytes += script.source.len();
+            cache.evaluated.push_back(script.clone());
+            self.evicted.fetch_add(cache.evict(), Relaxed);
         }
         Ok(script)
     }
@@ -153,29 +153,29 @@ impl Scripts {
                 understand(sha, source)?
             }
         };
-        let mut kept = self.kept.write();
-        kept.keep_for_good(&sha);
-        kept.add(script.clone());
+        let mut cache = self.cache.write();
+        cache.keep_for_good(&sha);
+        cache.add(script.clone());
         Ok(script)
     }
 
     /// Forgets one script.
     pub(crate) fn forget(&self, sha: &Sha) {
-        let mut kept = self.kept.write();
-        kept.keep_for_good(sha);
-        kept.remove(sha);
+        let mut cache = self.cache.write();
+        cache.keep_for_good(sha);
+        cache.remove(sha);
     }
 
     /// Forgets all scripts.
     pub fn flush(&self) {
-        *self.kept.write() = Kept::default();
+        *self.cache.write() = ScriptCache::default();
         self.flushes.fetch_add(1, Relaxed);
     }
 
     /// How many there are, and the bytes of their sources.
     pub fn count(&self) -> (usize, usize) {
-        let kept = self.kept.read();
-        (kept.by_sha.len(), kept.bytes)
+        let cache = self.cache.read();
+        (cache.by_sha.len(), cache.bytes)
     }
 
     /// How many scripts were evicted since the start.
@@ -184,7 +184,7 @@ impl Scripts {
     }
 }
 
-impl Kept {
+impl ScriptCache {
     fn add(&mut self, script: Arc<Script>) {
         self.bytes += script.source.len();
         if let Some(before) = self.by_sha.insert(script.sha, script) {
