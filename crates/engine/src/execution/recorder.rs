@@ -352,7 +352,8 @@ impl<'a> Recorder<'a> {
 #[cold]
 fn encode_while_walked(engine: &Engine, locked: &Locked<'_>, db: usize, effect: &Effect<'_>, batch: &mut Vec<u8>) {
     let touches = match effect.touches(db) {
-        Touches::Keys(touches) if touches.len() > 1 => touches,
+        // One key in two databases is one place in a snapshot.
+        Touches::Keys(touches) if touches.iter().any(|touch| touch.key.name != touches[0].key.name) => touches,
         Touches::Keys(_) | Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => {
             return codec::encode(db, effect, batch);
         }
