@@ -138,7 +138,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     }
     let (_, unsigned) = split_sign(text);
     let allowed = if number == 0.0 {
-        // A written zero, or a number that underflows to it?
+        // A zero that was typed, or a number too small to tell from it?
         let mut mantissa = unsigned.iter().take_while(|&&byte| !matches!(byte, b'e' | b'E'));
         !mantissa.any(|byte| matches!(byte, b'1'..=b'9'))
     } else {
@@ -147,8 +147,9 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     allowed.then_some(number)
 }
 
-/// Reads a double as C's `strtod` does where Redis only checks that it reads to the end: leading spaces are skipped; an
-/// empty text and an underflow are zero; an overflow is infinite. The text ends at the first zero byte.
+/// Reads a double as C's `strtod` does where Redis asks for nothing more than that it reads to the end: spaces in front
+/// are passed over, no text at all is zero, and so is what is too small; what is too large is infinite. The text ends at
+/// the first zero byte.
 pub fn parse_f64_loosely(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use super::long_double::LongDouble;
 
-/// Seventeen digits distinguish any two doubles; there are never more.
+/// Seventeen digits tell any two doubles apart; there are never more.
 pub(super) const DIGITS_MAX: usize = 17;
 
 /// Writes the digits of a positive finite double. Answers how many there are, and the power of ten that scales them:
