@@ -7,7 +7,7 @@ pub trait Clock: Send + Sync {
     fn unix_us(&self) -> u64;
     /// A clock that never goes back, in nanoseconds from an arbitrary start.
     fn monotonic_ns(&self) -> u64;
-    /// The same in milliseconds.
+    /// The monotonic clock in milliseconds.
     fn monotonic_ms(&self) -> u64 {
         self.monotonic_ns() / 1_000_000
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 thread_local! {
     /// Effects recorded by this thread.
     static RECORDED: Cell<u64> = const { Cell::new(0) };
-    /// How many there were when the innermost handler began whose panic would be caught.
+    /// How many effects were recorded when the innermost handler began whose panic would be caught.
     static CAUGHT_AT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 

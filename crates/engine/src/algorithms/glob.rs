@@ -138,7 +138,7 @@ impl Pattern {
         true
     }
 
-    /// Where in `text` the first place ends that the part `from..to` of the program fits.
+    /// Where the first match of the part `from..to` of the program in `text` ends.
     fn find_part(&self, from: usize, to: usize, text: &[u8]) -> Option<usize> {
         let bytes = self.part_bytes(from, to);
         let places = (text.len() + 1).checked_sub(bytes)?;
@@ -192,7 +192,7 @@ impl Pattern {
         None
     }
 
-    /// Whether the part `from..to` of the program fits the beginning of `text`.
+    /// Whether the part `from..to` of the program matches the beginning of `text`.
     #[inline]
     fn fits(&self, from: usize, to: usize, text: &[u8]) -> bool {
         let (mut at, mut rest) = (from, text);
@@ -612,7 +612,8 @@ mod tests {
             Some(from + skip)
         }
 
-        /// Matches the element of `pattern` at `p`, which is not a `*`, with one byte; answers where the next element starts.
+        /// Matches the element of `pattern` at `p`, which is not a `*`, with one byte; returns where the next element
+        /// starts.
         #[inline]
         fn match_one(pattern: &[u8], p: usize, byte: u8, nocase: bool) -> Option<usize> {
             match pattern[p] {

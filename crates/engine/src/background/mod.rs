@@ -62,7 +62,7 @@ impl Engine {
             for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
                 let sweeper = &sweepers[at];
                 let failure = self.sweep(&mut worker, sweeper);
-                // Told when it begins, when it becomes another, and when it ends: not at every interval.
+                // Log an error when it begins, changes or ends, not at every interval.
                 if failure != failures[at] {
                     let text =
                         failure.as_ref().map_or("sweeps again".to_owned(), |why| format!("could not sweep: {why}"));

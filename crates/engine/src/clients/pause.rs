@@ -17,7 +17,7 @@ pub enum PauseMode {
 #[derive(Default)]
 struct State {
     mode: Option<PauseMode>,
-    /// By the client's number: one that tries again is still one.
+    /// By the client's id: a client that tries again counts once.
     waiting: BTreeMap<u64, Arc<ClientHandle>>,
 }
 
@@ -73,7 +73,7 @@ impl Pause {
         held.then_some(until_ms)
     }
 
-    /// A client that waits, to be woken by [`Pause::end`].
+    /// Adds a waiting client, to be woken by [`Pause::end`].
     pub fn wait(&self, handle: &Arc<ClientHandle>) {
         let mut state = self.state.lock();
         if state.mode.is_none() {

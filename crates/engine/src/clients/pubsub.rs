@@ -41,7 +41,7 @@ pub struct PubSub {
 }
 
 /// What one client has subscribed to: channels, patterns, shard channels. Sets, since a client may have very many. Most
-/// clients listen to nothing, and pay a pointer for it.
+/// clients have no subscriptions, and pay one pointer for it.
 #[derive(Default)]
 pub struct Subscriptions(Option<Box<[Names; 3]>>);
 
@@ -205,8 +205,8 @@ impl PubSub {
     }
 }
 
-/// Sends a message to each whose connection is open, and says how many they are; it is written once for each protocol in
-/// use.
+/// Sends a message to each subscriber with an open connection, and returns how many they are; it is encoded once for
+/// each protocol in use.
 fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64, sequence: u64) -> usize {
     let (mut resp2, mut resp3) = (Vec::new(), Vec::new());
     let mut count = 0;

@@ -20,13 +20,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// keys.
 pub(crate) const BATCH_BYTES_MAX: usize = 3 << 30;
 
-/// A batch that is shorter than this takes any command that copies nothing: no request is so long that it would matter.
+/// A batch that is shorter than this has room for any command that copies nothing, since requests are limited.
 const UNCHECKED_SHARE: usize = 4;
 
-/// Elements of a large value that are looked at to judge the size of the others.
+/// How many elements of a large value are sampled to estimate its size.
 const SAMPLES: usize = 64;
 
-/// How much longer a record of an index is as a member of a sorted set, about: the index has no names.
+/// About how many more bytes a record of an index takes as a member of a sorted set: the index has no names.
 const INDEX_FACTOR: usize = 4;
 
 const TOO_LARGE: &str = "its changes would be larger than one batch of the journal can be";

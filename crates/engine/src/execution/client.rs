@@ -35,7 +35,7 @@ pub struct Client {
     pub no_evict: bool,
     /// MONITOR was called.
     pub monitoring: bool,
-    /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
+    /// The limit of its output; a reply that would exceed it is cut, and the connection is closed.
     pub output_bytes_max: usize,
     /// What it listens to.
     pub subscriptions: Subscriptions,
@@ -55,11 +55,11 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) wait_phase: WaitPhase,
-    /// How far a command is that works in slices and has more to do; what it is only its handler knows.
+    /// The progress of a command that works in slices; only its handler knows the type.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
-    /// The row of the last command: pipelines repeat themselves.
+    /// The row of the last command: pipelines often repeat a command.
     pub(crate) last_command: Option<&'static CommandRow>,
 }
 

@@ -25,8 +25,8 @@ pub(crate) struct PendingBatch {
 const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
 impl PendingBatch {
-    /// Appends the effects to the journal, if there are any. IMPORTANT: while what they have changed is locked, so that the
-    /// journal has the changes of every key in the order in which they were made.
+    /// Appends the effects to the journal, if there are any. IMPORTANT: call this while the changed shards are locked,
+    /// so that the journal has the changes of every key in the order in which they were made.
     #[inline]
     fn append(&mut self, engine: &Engine, locked: &mut Locked<'_>) -> Option<u64> {
         if self.effects.is_empty() {

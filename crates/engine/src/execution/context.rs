@@ -40,8 +40,8 @@ pub struct WriteCx<'a> {
     pub command: &'static CommandRow,
 }
 
-/// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data have no
-/// need of it: they get by with their keys and the settings.
+/// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data do
+/// not need it: they have their keys and the settings.
 pub(crate) trait WholeServer<'a> {
     /// All that the server has.
     fn server(&self) -> &'a Engine;
@@ -102,7 +102,7 @@ impl ReadCx<'_> {
         self.engine.keyspace.shard_count()
     }
 
-    /// Reads the selected database in one shard, which is locked only meanwhile. For commands whose keys are
+    /// Reads the selected database in one shard, which is locked only during `look`. For commands whose keys are
     /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless a transaction or script
     /// holds all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
@@ -131,7 +131,7 @@ impl ReadCx<'_> {
         }
     }
 
-    /// Reads all databases of one shard, which is locked only meanwhile.
+    /// Reads all databases of one shard, which is locked only during `look`.
     pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
         match self.keys.locked.shards().find(|(number, _)| *number == index) {
             Some((_, shard)) => look(shard),

@@ -1,5 +1,4 @@
-//! The state server without its sockets: everything it has, in one place. What it does with it is in the files beside this
-//! one.
+//! The state server without its sockets: all its state in one place. What it does is in the files beside this one.
 
 use super::worker::{Worker, WorkerBooks};
 use crate::clients::Clients;
@@ -76,7 +75,7 @@ pub struct Engine {
     pub(crate) waiters: KeyWaiters,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
-    /// How often what walks had gathered became of no use.
+    /// How often the parts of walks were spoiled.
     pub(crate) walks_spoiled: AtomicUsize,
     /// Bits of [`restriction`](crate::execution::gates).
     pub(crate) restrictions: AtomicU8,
@@ -193,7 +192,8 @@ impl Engine {
         Totals::of(self.workers.iter().map(|books| &books.stats))
     }
 
-    /// Notes how much has been done and how much memory is in use. Called about ten times a second.
+    /// Periodic work, about ten times a second: samples counters and memory, and retries clean-ups that a lock had
+    /// delayed.
     pub fn sample(&self) {
         self.remove_left_watches();
         self.leave_left_queues();

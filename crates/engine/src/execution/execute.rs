@@ -37,7 +37,7 @@ pub struct Ahead<'e> {
 }
 
 impl<'e> Ahead<'e> {
-    /// The shard of a key: lent if it is held, otherwise locked once nothing else is.
+    /// The shard of a key: lent if it is held, otherwise locked after all held locks are released.
     #[inline]
     pub(crate) fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Option<Locked<'s>> {
         if !self.batch.as_ref().is_some_and(|batch| batch.holds(key)) {
@@ -49,13 +49,13 @@ impl<'e> Ahead<'e> {
         }
     }
 
-    /// Gives all locks back: before a command that takes others, or that takes long.
+    /// Releases all locks: before a command that takes others, or that takes long.
     pub(crate) fn release(&mut self) {
         self.batch = None;
     }
 }
 
-/// When a transaction has grown by so much, all clients are looked at: together they may take more than `maxmemory-clients`.
+/// When a transaction has grown by so much, `maxmemory-clients` is checked.
 const GROWN_BYTES: usize = 1024 * 1024;
 
 impl Engine {
@@ -334,7 +334,7 @@ impl Engine {
         }
     }
 
-    /// Notes what a part of a command took. It counts when the command has ended.
+    /// Notes the time of one slice of a command. It is counted when the command has ended.
     #[cold]
     fn note_slice(&self, worker: &mut Worker, client: &mut Client) {
         let ended_ns = self.clock.monotonic_ns();
@@ -342,7 +342,7 @@ impl Engine {
         worker.last_ns = ended_ns;
     }
 
-    /// Replaces whatever was written of the reply by the error, and counts it.
+    /// Replaces a partial reply by the error, and counts it.
     #[cold]
     pub(super) fn fail(
         &self,
@@ -359,7 +359,7 @@ impl Engine {
     }
 }
 
-/// Forgets what a command had begun that panicked without having changed a key.
+/// Discards the partial state of a command that panicked before it changed a key.
 #[cold]
 fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
     worker.in_script = false;

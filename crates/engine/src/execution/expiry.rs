@@ -15,12 +15,12 @@ const KEYS_PER_LOCK: usize = 64;
 const FIELDS_PER_LOCK: usize = 256;
 
 impl Engine {
-    /// Removes overdue keys and fields from the shards that belong to worker `index` of `workers`, until none is left
+    /// Removes expired keys and fields from the shards that belong to worker `index` of `workers`, until none is left
     /// or `budget_ns` is used up. True when there may be more.
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
-        // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
+        // While writes are refused the journal cannot record removals; expired keys read as absent anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
         }
@@ -50,7 +50,7 @@ impl Engine {
         false
     }
 
-    /// Removes a few overdue keys and fields of one shard; true when there was any.
+    /// Removes a few expired keys and fields of one shard; true when there were any.
     pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
         // No entry is created or touched here, so the kind of usage does not matter. Never block here: a thread that

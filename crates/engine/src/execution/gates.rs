@@ -1,4 +1,4 @@
-//! The gates: what every command has to pass before it may run, and what makes them narrower than usual. Knows reasons to
+//! The gates: checks that every command passes before it runs, and the conditions that restrict them. Knows reasons to
 //! refuse; refuses to know what a command does.
 
 use crate::error::{CommandError, CommandResult};
@@ -11,10 +11,10 @@ use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
 bitflags! {
-    /// Reasons for which the gates are narrower than usual.
+    /// Conditions that restrict which commands pass.
     #[derive(Clone, Copy)]
     struct Restrictions: u8 {
-        /// The data is being read: only commands that do not need it are let through.
+        /// The data is loading: only commands that do not need it pass.
         const LOADING = 1;
         /// A change could not be persisted.
         const NO_WRITES = 1 << 1;
@@ -29,7 +29,7 @@ impl Engine {
         self.restrict(Restrictions::LOADING, loading);
     }
 
-    /// Refuses writes with this sentence, or lets them through again.
+    /// Refuses writes with this error text, or lets them pass again.
     pub fn refuse_writes(&self, reason: Option<String>) {
         let is_refused = reason.is_some();
         if let Some(reason) = reason {
@@ -75,12 +75,12 @@ impl Engine {
         if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
     }
 
-    /// True while the data is being read or writes are refused.
+    /// True while the data is loading or writes are refused.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
     }
 
-    /// The gates: what every command has to pass before it may run.
+    /// Checks all gates for a command.
     #[inline]
     pub(crate) fn gates(
         &self,
@@ -134,14 +134,14 @@ impl Engine {
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
     }
 
-    /// Refuses what needs more memory when more than `maxmemory` is in use.
+    /// Refuses commands that need more memory when more than `maxmemory` is in use.
     #[inline]
     pub(crate) fn pass_memory_limit(&self) -> CommandResult {
         let limit = self.settings.maxmemory();
         if limit == 0 || self.host.used_memory() <= limit {
             return Ok(());
         }
-        // As in Redis, what scripts use is not data: one that takes much does not keep others from writing.
+        // As in Redis, memory of scripts is not counted: a large script does not block writes.
         let of_scripts = lua::total_bytes() as u64;
         if self.host.used_memory().saturating_sub(of_scripts) > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }

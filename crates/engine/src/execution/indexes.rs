@@ -22,12 +22,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Records looked at under one lock while an index is filled: a hundred microseconds or so.
+/// Records visited under one lock during a backfill: about a hundred microseconds.
 const RECORDS_PER_LOCK: usize = 256;
 
-/// Changes of indexes that are made while everything is locked: half a millisecond or so.
+/// The most pending index changes that are applied while everything is locked: about half a millisecond.
 const SETTLED_AT_ONCE: usize = 2048;
-/// Expired keys and hashes with expired fields that are removed while everything is locked: as long.
+/// The most expired keys, and hashes with expired fields, that are removed while everything is locked: about as long.
 const EXPIRED_AT_ONCE: usize = 256;
 /// How long a command that works in slices keeps its thread, and the locks, at a time.
 pub(crate) const SLICE_NS: u64 = 500_000;
@@ -131,7 +131,7 @@ impl Engine {
         self.stamps.store(stamps, Relaxed);
     }
 
-    /// True when an index of that name can be made: the error says why not. Everything is locked.
+    /// Checks that an index of that name can be created. Everything is locked.
     pub(crate) fn pass_index_limits(&self, locked: &Locked<'_>, name: &[u8]) -> CommandResult {
         let indexes = self.indexes();
         let taken = match indexes.position(name).is_some() {
@@ -149,7 +149,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a new index known, to be filled. Everything is locked.
+    /// Registers a new index, to be backfilled. Everything is locked.
     pub(crate) fn begin_index(
         &self,
         locked: &mut Locked<'_>,
@@ -162,15 +162,15 @@ impl Engine {
         Ok(index)
     }
 
-    /// From here on these are the indexes. Everything is locked.
+    /// Sets the indexes. Everything is locked.
     fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
         locked.set_indexes(&indexes);
         *self.indexes.write() = indexes;
         self.note_stamping();
     }
 
-    /// Makes the definition of an index true for its users: there is one that is defined so, or none of that name.
-    /// Everything is locked. On the server that made it, the index is full already; elsewhere it is built here.
+    /// Applies the definition of an index to the live catalogue: creates or drops it. Everything is locked. On the
+    /// server that ran the backfill, the index is complete already; elsewhere it is built here.
     pub(crate) fn define_index(&self, locked: &mut Locked<'_>, name: &[u8], definition: Option<&[u8]>) {
         let (indexes, key) = (self.indexes(), Key::new(name));
         let Some(definition) = definition.and_then(Definition::decode) else {
@@ -195,7 +195,7 @@ impl Engine {
         (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
     }
 
-    /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
+    /// Backfills an index while commands go on, then records it. Returns the sequence number of its batch.
     pub(crate) fn backfill_index(&self, worker: &mut Worker, index: &Arc<Index>) -> Result<u64, CommandError> {
         // IMPORTANT: from the last shard to the first. A thread that locks all shards begins at the first; in that
         // order it would follow us from shard to shard, holding all shards behind us.
@@ -229,7 +229,7 @@ impl Engine {
         });
     }
 
-    /// There is no index of that name any more. Everything is locked. False when there was none.
+    /// Drops an index. Everything is locked. False when there was none.
     pub(crate) fn drop_index(&self, keys: &mut Recorder<'_>, name: &[u8]) -> bool {
         let indexes = self.indexes();
         if indexes.position(name).is_none() {

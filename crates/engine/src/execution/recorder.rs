@@ -26,7 +26,7 @@ pub struct Recorder<'a> {
     pub(super) view: View<'a>,
     pub(super) engine: &'a Engine,
     pub(super) thresholds: Thresholds,
-    /// The batch for the journal, if there is one to keep it.
+    /// The batch for the journal, if there is a journal.
     pub(super) effects: Option<&'a mut Vec<u8>>,
     /// Effects recorded.
     pub(crate) changes: u64,
@@ -51,7 +51,7 @@ impl<'a> std::ops::Deref for Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Makes an effect true, at once: later commands of the same script or transaction see it.
+    /// Applies an effect at once: later commands of the same script or transaction see it.
     #[inline]
     pub fn record(&mut self, effect: &Effect<'_>) -> Applied {
         self.record_in(self.view.db, effect)
@@ -118,7 +118,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Makes an effect on whole databases true for some keys alone.
+    /// Applies an effect on whole databases to some keys only.
     pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
         self.view.locked.apply_where(db, effect, counts);
     }
@@ -180,7 +180,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Notes that what clients have read of keys is no longer so.
+    /// Notes invalidations for the keys that an effect changes.
     #[inline(never)]
     fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
         let Some(news) = self.view.news else { return };
@@ -246,7 +246,7 @@ impl<'a> Recorder<'a> {
         entry.is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms))
     }
 
-    /// Makes every key of the locked shards anew from its own image.
+    /// Rebuilds every key of the locked shards from its own image.
     pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
         self.view.locked.remake(&self.thresholds)
     }
@@ -347,9 +347,9 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key to
-/// another is replaced by what became of each of them: the snapshot may have one of them from before and the other from
-/// after. A value too large to be carried in a batch makes the walk begin anew instead.
+/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key
+/// to another is replaced by the resulting state of each: the snapshot may have one of them from before the effect and
+/// the other from after. A value that is too large for a batch makes the walk start over instead.
 #[cold]
 fn encode_while_walked(engine: &Engine, locked: &Locked<'_>, db: usize, effect: &Effect<'_>, batch: &mut Vec<u8>) {
     let touches = match effect.touches(db) {

@@ -33,8 +33,9 @@ enum Need {
 }
 
 impl<'e> Replay<'e> {
-    /// A replay into an engine whose keyspace is empty, of a snapshot whose keys were placed so, or of no snapshot. What is
-    /// defined is made ready by [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards.
+    /// A replay into an engine with an empty keyspace, of a snapshot with this placement of keys, or without a
+    /// snapshot. Call [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards, so that definitions take
+    /// effect.
     pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
         let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
         Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }

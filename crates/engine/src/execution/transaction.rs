@@ -23,14 +23,14 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Transaction {
     queue: Vec<(&'static CommandRow, OwnedRequest)>,
     bytes: usize,
-    /// A command could not be queued: EXEC refuses them all.
+    /// A command could not be queued: EXEC will fail.
     pub failed: bool,
 }
 
-/// What a queued command takes beside its arguments, about.
+/// About how many bytes a queued command takes besides its arguments.
 const QUEUED_OVERHEAD_BYTES: usize = 80;
 
-/// Keys that a client watches. Most clients never do, and pay a pointer for it.
+/// Keys that a client watches. Most clients never watch, and pay one pointer for it.
 #[derive(Default)]
 pub struct Watches(Option<Box<WatchList>>);
 
@@ -117,10 +117,10 @@ impl Watches {
     }
 }
 
-/// Watches and subscriptions that are taken back in one slice.
+/// How many watches or subscriptions are removed in one slice.
 const FORGET_SLICE: usize = 512;
 
-/// What is left of a client whose connection has ended: its names in the tables of others.
+/// What is left of a client whose connection has ended: watches and subscriptions in shared tables.
 pub struct Departed {
     handle: Arc<ClientHandle>,
     watches: Option<WatchList>,
@@ -204,7 +204,7 @@ impl Engine {
         Some(list)
     }
 
-    /// Ends a transaction that cannot be executed. What is said of it.
+    /// Ends a transaction that cannot be executed, and returns its error.
     pub(crate) fn abandon(&self, client: &mut Client, why: &CommandError) -> CommandError {
         client.transaction = None;
         client.handle.note_queued(None);

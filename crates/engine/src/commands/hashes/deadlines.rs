@@ -110,7 +110,7 @@ fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
     }
 }
 
-/// Gives a field a deadline, or deletes it when that has passed; says which.
+/// Sets the deadline of a field, or deletes the field when the deadline has passed; returns which it was.
 fn set_deadline(cx: &mut WriteCx<'_>, key: Key<'_>, field: &[u8], deadline: u64) -> i64 {
     if deadline <= cx.keys.now_ms {
         cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &[field], cause: Cause::Deleted }));
@@ -173,7 +173,7 @@ fn seconds(ms: u64) -> u64 {
     ms.div_ceil(1000)
 }
 
-/// Replies something about the deadline of each field.
+/// Replies with a number for the deadline of each field.
 fn tell(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// A field with its value.
 type Pair<'a> = (FieldName<'a>, Scalar<'a>);
 
-/// How many fields a step of HSCAN looks at if the client does not say.
+/// The default COUNT of HSCAN.
 const SCAN_COUNT: usize = 10;
 
 /// The options of HSCAN.
@@ -148,7 +148,7 @@ fn sample<'a>(hash: HashRef<'a>, wanted: usize, random: &mut fastrand::Rng) -> O
     if wanted >= len {
         return None;
     }
-    // A few out of many are drawn one by one. Draws that meet a field twice are wasted, so there is an end to them.
+    // Draw a few out of many one by one. Draws that hit a field twice are wasted, so their number is limited.
     if let HashRef::Table(..) = hash
         && wanted * 3 <= len
     {

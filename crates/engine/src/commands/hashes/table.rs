@@ -209,7 +209,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), FIELDS]),
 ];
 
-/// Neither the order of fields nor chance is the same twice.
+/// Neither the order of fields nor random choices are deterministic.
 const BY_CHANCE: &[&str] = &["nondeterministic_output"];
 /// The reply depends on the time of the call.
 const BY_THE_CLOCK: &[&str] = &["nondeterministic_output"];

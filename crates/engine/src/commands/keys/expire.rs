@@ -1,4 +1,4 @@
-//! Deadlines of keys: setting, telling and removing them. Deadlines of hash fields are in `hashes::deadlines`.
+//! Deadlines of keys: sets, reads and removes them. Deadlines of hash fields are in `hashes::deadlines`.
 
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
@@ -117,7 +117,7 @@ fn seconds(ms: u64) -> u64 {
 const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
-/// Replies what `time` makes of the deadline, which is later than now.
+/// Replies with `time` of the deadline, which is later than now.
 fn tell(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.deadline(key);

@@ -32,7 +32,7 @@ pub(super) fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What Redis would call the form of such a value. Ours differ; programs that ask know Redis's names.
+/// The encoding that Redis would have for such a value. Ours differ, but clients expect Redis's names.
 pub(crate) fn encoding_name(entry: &Entry) -> &'static str {
     (ValueType::of(entry).encoding)(entry)
 }

@@ -236,7 +236,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
 ];
 
-/// For each key a part of the sum: what a client that knows several servers may do with it.
+/// Response policy for cluster clients: the replies of several servers are added up.
 const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const TIME_PASSES: &[&str] = &["nondeterministic_output"];

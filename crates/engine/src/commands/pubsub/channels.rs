@@ -48,7 +48,7 @@ fn unsubscribe_from(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> Command
     };
     for name in &given {
         cx.engine.pubsub.unsubscribe(topic, name, &mut cx.client.subscriptions, &cx.client.handle);
-        // What came before the end of the subscription is heard before it.
+        // Messages published before the unsubscription are delivered before its confirmation.
         let mut mail = Vec::new();
         let depends_on = cx.client.handle.drain_outbox(&mut mail);
         cx.client.depends_on = cx.client.depends_on.max(depends_on);

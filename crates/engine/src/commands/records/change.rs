@@ -1,4 +1,4 @@
-//! Records: hashes whose changes depend on what they hold, in one step. `docs/jobs.md` shows what for.
+//! HCAS and HPUT: atomic conditional changes of records (hashes). `docs/jobs.md` shows what they are for.
 
 use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
 use crate::args::{Args, is_word};

@@ -103,7 +103,8 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// The scores of records that may pass it, when the field is a number; `None` when it says nothing of them.
+    /// The range of scores of records that may pass the filter, when the field is a number; `None` when it does not
+    /// limit them.
     fn scores(&self) -> Option<ScoreRange> {
         let [operand] = self.operands[..] else { return None };
         let bound = || operand.number.map(|score| ScoreBound { score, excluded: false });

@@ -16,7 +16,7 @@ use resp::Reply;
 
 /// The default LIMIT of a step.
 const LIMIT_DEFAULT: usize = 1000;
-/// Keys that a step looks at, whether or not they are wanted.
+/// The most keys that a step visits, matching or not.
 const LOOKS_MAX: usize = 10_000;
 /// Records of one shard that are looked up through an index under one lock.
 const INDEXED_MAX: usize = 20_000;
@@ -91,7 +91,7 @@ struct Found {
 }
 
 impl Search<'_> {
-    /// An index that has every record of a database's part that is wanted, and between which scores.
+    /// An index that has every matching record of a database in one shard, and the range of scores.
     fn index_of(&self, db: &Db) -> Option<(usize, ScoreRange)> {
         let indexes = db.indexes().iter().enumerate().filter(|(_, index)| index.is_built());
         let mut usable = indexes.filter_map(|(at, index)| {
@@ -122,7 +122,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at every key from a position on. Where to go on; `None` at the end.
+    /// Visits every key from a position on. Returns where to continue; `None` at the end.
     fn by_walking(
         &self,
         db: &Db,
@@ -133,7 +133,7 @@ impl Search<'_> {
     ) -> Option<u32> {
         let mut from = position;
         loop {
-            // One step of the table's, all of it: that may be more than wanted, and the rest is left for the next time.
+            // Visit one whole step of the table; records beyond the limit are left for the next call.
             let mut step: Vec<(u32, &Entry)> = Vec::new();
             let end = db.range_end(from);
             db.visit_range(from, end, |entry| step.push((NameHash::of(entry.name()).position(), entry)));
@@ -149,7 +149,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the records that an index has between two scores, in the order of their positions.
+    /// Visits the records of an index between two scores, in the order of their positions.
     #[allow(clippy::too_many_arguments, reason = "one look's whole context")]
     fn by_index(
         &self,

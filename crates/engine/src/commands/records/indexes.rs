@@ -25,7 +25,7 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let definition = take_definition(cx)?;
     let engine = cx.engine;
     if let Some(held) = &mut cx.held {
-        // As part of a transaction or script, which has everything locked: at once.
+        // In a transaction or script, which holds all locks, the index is built at once.
         engine.pass_index_limits(held, name)?;
         let usage = engine.usage(&mut cx.worker.random);
         let view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.books.stats);
@@ -110,8 +110,8 @@ pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Hands out an index while everything is locked and nothing in it has expired; `None` when others have to have their turn
-/// first.
+/// Calls `look` with an index while everything is locked and nothing in it has expired; `None` when the command has to
+/// yield first.
 fn with_index<T>(
     cx: &mut ScriptCx<'_, '_>,
     name: &[u8],
@@ -229,7 +229,7 @@ impl<'a> Range<'a> {
         })
     }
 
-    /// Looks at records until `until_ns`. True when there are no more.
+    /// Visits records until `until_ns`. True when there are no more.
     fn look(
         &self,
         index: IndexRef<'_>,
@@ -284,7 +284,7 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
-    // In a transaction or script others wait for its locks anyway.
+    // In a transaction or script the locks stay held anyway, so there is no point in yielding.
     let is_over = || !is_held && engine.clock.monotonic_ns() >= until_ns;
     let (now_ms, protocol) = (cx.worker.now_ms, cx.reply.protocol());
     let mut body = std::mem::take(&mut progress.body);

@@ -36,7 +36,7 @@ struct Sweep<'a> {
     channel: Option<&'a [u8]>,
 }
 
-/// How often a record may be tried again, and what becomes of it then.
+/// How often a record may be retried, and what is set when that is used up.
 struct Retry<'a> {
     field: &'a [u8],
     max: i64,
@@ -92,7 +92,7 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Bytes that the change of one record records, at the most, but for its name.
+    /// The most bytes of effects for one record, without its name.
     fn set_bytes(&self) -> usize {
         let bytes =
             |fields: &Settings<'_>| fields.iter().map(|(field, value)| field.len() + value.len()).sum::<usize>();
@@ -116,7 +116,7 @@ impl<'a> Sweep<'a> {
         });
         let mut count = None;
         let (fields, action) = match (&self.retry, tries) {
-            // A counter that is none has been spoiled: it does not count for ever.
+            // A counter that is not a number counts as used up, or the record would be retried for ever.
             (Some(retry), Some(tries)) => match tries.filter(|tries| *tries < retry.max) {
                 None => (&retry.otherwise, SweepAction::Exhausted),
                 Some(tries) => {
@@ -205,7 +205,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sweeps some records, judging and changing each in one step, and all of them as one batch. True when there are no more.
+/// Checks and changes some records under one set of locks, as one batch. True when there are no more.
 fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgress) -> Result<bool, CommandError> {
     let engine = cx.engine;
     let is_part = cx.held.is_some();
@@ -278,10 +278,10 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
 }
 
-/// Effects that one slice of a sweep records, about: they are one batch of the journal.
+/// About how many bytes of effects one slice of a sweep records: they are one journal batch.
 const SLICE_BYTES: usize = 1024 * 1024;
-/// Records that one slice changes, at the most, and as far as there are any at the least: to find where to go on takes as
-/// long as a few dozen changes.
+/// The number of records that one slice changes, unless there are fewer: finding where to continue takes as long as a
+/// few dozen changes.
 const CHANGES_MAX: usize = 256;
 const CHANGES_MIN: usize = 64;
 
@@ -294,7 +294,7 @@ struct Stuck {
     ended: bool,
 }
 
-/// Some of the records to be changed, behind the last one that was looked at; `None` when there is no such index.
+/// Some of the records to change, behind the last one that was visited; `None` when there is no such index.
 fn find(
     sweep: &Sweep<'_>,
     locked: &Locked<'_>,
@@ -323,7 +323,7 @@ fn find(
             break;
         };
         stuck.last = Some((score, entry.name().to_vec()));
-        // One that was changed and is still old, or old again, has had its turn.
+        // A record that was changed by this sweep is skipped, even if it is still old.
         if let Value::Hash(hash) = db.value(entry, now_ms)
             && sweep.concerns(hash)
             && !progress.swept.contains(entry.name())

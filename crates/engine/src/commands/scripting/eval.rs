@@ -110,7 +110,7 @@ pub(super) fn load(cx: &mut ServerCx<'_>) -> CommandResult {
     let source = cx.args.bytes()?;
     // Redis accepts scripts beyond maxmemory; here they count, as they would leave no memory for keys.
     let script = cx.engine.scripts.load(source, || cx.engine.pass_memory_limit())?;
-    // Whether it compiles is found out now, not when it is first run.
+    // Compile it now, so that errors are found before its first run.
     if let Err(error) = cx.worker.compile(cx.engine, &script) {
         cx.engine.scripts.forget(&script.sha);
         return Err(error);

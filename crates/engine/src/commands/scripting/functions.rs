@@ -159,7 +159,7 @@ fn wrong_count(cx: &ScriptCx<'_, '_>) -> CommandError {
     refused(format!("unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."))
 }
 
-/// Changes libraries, as decided while everything is locked: all of it, or nothing.
+/// Changes libraries while everything is locked: all changes, or none.
 fn change(
     cx: &mut ScriptCx<'_, '_>,
     decide: impl FnOnce(&Catalogue) -> Result<Vec<Change>, CommandError>,

@@ -1,4 +1,4 @@
-//! What a running script may ask for: commands, under the locks that it has. Knows Redis's rules for commands in
+//! What a running script may call: commands, under the locks that it holds. Knows Redis's rules for commands in
 //! scripts; refuses to know Lua.
 
 use crate::error::CommandError;
@@ -24,7 +24,7 @@ pub(super) struct ScriptHost<'a> {
     pub(super) read_only: bool,
     /// It may use memory beyond the limit.
     pub(super) allow_oom: bool,
-    /// It runs on a thread of its own, where it can be stopped by SCRIPT KILL.
+    /// It runs on the script thread, where SCRIPT KILL can stop it.
     pub(super) on_script_thread: bool,
     pub(super) has_written: bool,
     pub(super) began_ns: u64,

@@ -1,4 +1,4 @@
-//! One run of a script: its locks, its host, its batch in the journal.
+//! Runs one script: its locks, its host, its journal batch.
 
 use super::host::ScriptHost;
 use crate::error::{CommandError, CommandResult};
@@ -113,7 +113,7 @@ impl Engine {
             if read_only {
                 return Err(CommandError::fixed("ERR Can not execute a script with write flag using *_ro command."));
             }
-            // A transaction was let in before: then Redis says it in other words.
+            // In a transaction, which has passed the gates already, Redis has another error text.
             if !flags.allow_oom && self.pass_memory_limit().is_err() {
                 return Err(CommandError::fixed(
                     "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",

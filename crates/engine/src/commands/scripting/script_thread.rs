@@ -16,7 +16,7 @@ impl Engine {
         loop {
             let job = Arc::new(self.script_thread.next());
             self.begin(&mut worker);
-            // A client of its own: what a script does to its connection ends with it.
+            // A separate client: what a script does to its connection ends with the script.
             let mut client = Client::new(job.handle.clone(), true);
             client.db = job.db;
             client.protocol = job.protocol;

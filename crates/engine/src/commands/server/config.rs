@@ -1,4 +1,4 @@
-//! CONFIG: the server's settings. What a setting accepts is the business of `settings`.
+//! CONFIG: the server's settings. What a setting accepts is in `settings`.
 
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};

@@ -65,7 +65,7 @@ fn unknown(name: &[u8]) -> CommandError {
     CommandError::said(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."))
 }
 
-/// Says yes to a switch for something that needs no switching here.
+/// Accepts a switch that has no effect here.
 fn accept(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.ok();
     Ok(())
@@ -84,7 +84,7 @@ fn set_batch_bytes_max(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Panics as a handler with a bug would, to test what becomes of it: before it has changed anything, or behind that.
+/// Panics as a handler with a bug would, before or after it has changed something, to test the consequences.
 fn panic_on_purpose(cx: &mut WriteCx<'_>) -> CommandResult {
     match cx.args.bytes()? {
         word if is_word(word, "BEFORE-EFFECT") => {}
@@ -100,7 +100,7 @@ fn sleep(cx: &mut WriteCx<'_>) -> CommandResult {
     let seconds = std::str::from_utf8(cx.args.bytes()?).ok().and_then(|text| text.parse().ok());
     // What is no span of time takes none, as in Redis.
     let span = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
-    // The one place where the engine waits: with every lock held, which is the point.
+    // The only place where the engine sleeps: with every lock held, on purpose.
     std::thread::sleep(span);
     cx.reply.ok();
     Ok(())
@@ -146,7 +146,7 @@ fn set_disable_deny_scripts(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Makes every key anew from the form in which a snapshot keeps it, as a restart would.
+/// Rebuilds every key from its image, as a restart from a snapshot would.
 fn reload(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.rest().all(|word| ["MERGE", "NOFLUSH", "NOSAVE"].iter().any(|known| is_word(word, known))) {
         return Err(CommandError::fixed("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."));

@@ -113,7 +113,7 @@ pub(super) fn excess(part: u64, whole: u64) -> i64 {
 
 pub(super) fn usage(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    // Redis looks at five elements unless told otherwise; zero means all of them.
+    // Redis samples five elements by default; zero means all of them.
     let mut samples = 5;
     while let Some(word) = cx.args.try_next() {
         if !is_word(word, "SAMPLES") || cx.args.is_empty() {

@@ -53,7 +53,7 @@ impl TimeForm {
     }
 }
 
-/// Until when a client waits that gives this many seconds, in unix milliseconds; `None` for 0, which is for ever.
+/// The deadline of a wait of so many seconds, in unix milliseconds; `None` for 0, which is for ever.
 pub(crate) fn timeout(seconds: &[u8], now_ms: u64) -> Result<Option<u64>, CommandError> {
     const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
     // Up to 7.0, Redis treated a timeout that is too large as negative.

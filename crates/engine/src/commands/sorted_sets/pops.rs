@@ -1,4 +1,4 @@
-//! Commands that take members from either end of a sorted set, at once or when there are some.
+//! Commands that pop members from either end of a sorted set, blocking or not.
 
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;

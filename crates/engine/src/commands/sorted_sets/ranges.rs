@@ -89,13 +89,13 @@ fn name_bound(text: &[u8]) -> Option<NameBound<'_>> {
 struct Query<'a> {
     span: Span<'a>,
     direction: Direction,
-    /// How many of the members are passed over, and how many wanted; a negative number wants all.
+    /// How many of the members to skip, and how many to return; a negative number returns all.
     offset: i64,
     limit: i64,
     scores: bool,
 }
 
-/// What the name of a command says, where ZRANGE needs words.
+/// What the command itself fixes, where ZRANGE has options.
 #[derive(Clone, Copy, Default)]
 struct Fixed {
     by: Option<By>,

@@ -13,7 +13,7 @@ use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use resp::Reply;
 use std::collections::BTreeSet;
 
-/// How many members a step looks at if the client does not say.
+/// The default COUNT of ZSCAN.
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -140,7 +140,7 @@ fn repeat(
 fn sample<'a>(set: &SortedSetRef<'a>, wanted: usize, random: &mut fastrand::Rng) -> Vec<Member<'a>> {
     let len = set.len();
     if wanted * 3 <= len {
-        // A few out of many are drawn by rank until there are enough different ones.
+        // Draw a few out of many by rank until there are enough different ones.
         let mut ranks = BTreeSet::new();
         while ranks.len() < wanted {
             ranks.insert(random.usize(..len));

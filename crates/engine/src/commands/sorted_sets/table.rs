@@ -237,7 +237,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
 ];
 
-/// Neither the order of members nor chance is the same twice.
+/// Neither the order of members nor random choices are deterministic.
 const BY_CHANCE: &[&str] = &["nondeterministic_output"];
 
 const NUMKEYS: Argument = arg::integer("numkeys");

@@ -63,7 +63,7 @@ pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
             time = Some(take_time(&mut cx.args, word, time, keep)?);
         }
     }
-    // The time is judged after the whole syntax and before any condition, as in Redis.
+    // The time is checked after the whole syntax and before any condition, as in Redis.
     let ttl = match time {
         Some((form, mut at)) => Ttl::Until(form.deadline(&mut at, cx.keys.now_ms, "set")?),
         None if keep => Ttl::Keep,
@@ -433,7 +433,7 @@ pub(super) fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         Err(_) => Err(CommandError::fixed("ERR The specified keys must contain string values")),
     };
-    // The keys are judged before the options, as in Redis.
+    // The keys are checked before the options, as in Redis.
     let (a, b) = (text(a)?, text(b)?);
     let (mut want_len, mut want_idx, mut min_len, mut with_len) = (false, false, 0, false);
     while let Some(word) = cx.args.try_next() {

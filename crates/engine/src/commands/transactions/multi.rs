@@ -48,7 +48,7 @@ pub(super) fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The client has no transaction any more; what it had queued.
+/// Ends the client's transaction and returns its queued commands.
 fn end(cx: &mut ServerCx<'_>) -> Option<Box<Transaction>> {
     cx.client.handle.note_queued(None);
     cx.client.transaction.take()

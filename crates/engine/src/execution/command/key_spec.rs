@@ -83,7 +83,7 @@ pub enum Locks {
     Everything,
     /// It looks at any key, a shard at a time: it locks none up front (see `ReadCx::shard`).
     Walk,
-    /// It runs other commands, and sees to the locks for the keys that it is given itself.
+    /// It runs other commands, and takes the locks for its keys itself.
     Declared,
 }
 
@@ -291,7 +291,7 @@ impl Keys {
         self
     }
 
-    /// What is done with them, where that is not the usual for its kind of command.
+    /// What is done with the keys, where it differs from the default of this kind of command.
     pub const fn access(mut self, flags: KeyFlags) -> Keys {
         let mut at = 0;
         while at < self.count as usize {

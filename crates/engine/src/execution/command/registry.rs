@@ -38,7 +38,7 @@ pub fn registry() -> &'static Registry {
     REGISTRY.get().expect("commands are listed before anything asks for one")
 }
 
-/// The same for a unit test, which begins anywhere.
+/// Lists the families for a unit test, which may be the first to need them.
 #[cfg(test)]
 pub fn registry() -> &'static Registry {
     crate::commands::registry()
@@ -140,7 +140,7 @@ impl CommandRow {
         self.command.only_removes.is_some_and(|holds| holds(request))
     }
 
-    /// True when a request speaks of a time from now: see [`Command::relative_time`].
+    /// True when a request has a relative time: see [`Command::relative_time`].
     pub fn is_relative(&self, request: Request<'_>) -> bool {
         self.accepts(request.len()) && self.command.relative_time.is_some_and(|holds| holds(request))
     }

@@ -30,7 +30,7 @@ pub struct Command {
     pub only_removes: Option<fn(Request<'_>) -> bool>,
     /// Finds the flags that the script or function of argument 1 declares.
     pub declared: Option<Declared>,
-    /// True for a request that speaks of a time from now, and so does not mean the same when it is said again later.
+    /// True for a request with a relative time, which means something else when it is sent again later.
     pub relative_time: Option<fn(Request<'_>) -> bool>,
     pub docs: CommandDoc,
 }
@@ -77,7 +77,7 @@ pub enum Handler {
     Write(fn(&mut WriteCx<'_>) -> CommandResult),
     /// Commands about the server or the connection: no keys locked for them.
     Server(fn(&mut ServerCx<'_>) -> CommandResult),
-    /// Runs other commands, and sees to the locks for them itself.
+    /// Runs other commands, and takes their locks itself.
     Script(fn(&mut ScriptCx<'_, '_>) -> CommandResult),
     /// Has subcommands and nothing else.
     Container,
@@ -211,7 +211,7 @@ impl Command {
         self
     }
 
-    /// A request for which this holds speaks of a time from now.
+    /// A request for which this holds has a relative time.
     pub const fn relative_time(mut self, relative_time: fn(Request<'_>) -> bool) -> Command {
         self.relative_time = Some(relative_time);
         self

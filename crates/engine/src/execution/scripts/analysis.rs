@@ -67,7 +67,7 @@ impl ScriptAnalysis {
     }
 }
 
-/// The functions that a library registers; `None` when it does anything else beside.
+/// The functions that a library registers; `None` when it does anything else.
 fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, ScriptAnalysis>> {
     let mut reader = LibraryReader { tokens, at: 0, declared: HashMap::new() };
     let mut registered = HashMap::new();
@@ -215,7 +215,7 @@ impl<'a> LibraryReader<'_, 'a> {
             }
         }
         let body = &self.tokens[start..self.at - 1];
-        // What a function does that it calls is not written here.
+        // Functions that it calls are not analysed.
         let leaves = body.iter().any(|token| matches!(token, Token::Name(name) if self.declared.contains_key(name)));
         Some(if leaves { ScriptAnalysis::default() } else { ScriptAnalysis::of_body(&parameters, body) })
     }
@@ -244,10 +244,10 @@ impl Token<'_> {
     }
 }
 
-/// Cuts a source into tokens; `None` when it is not understood.
+/// Splits a source into tokens; `None` when it cannot be parsed.
 fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
     let (mut tokens, mut at) = (Vec::new(), 0);
-    // The line that says what kind of script it is (`#!lua flags=…`) is none of it.
+    // The shebang line (`#!lua flags=…`) is not part of the code.
     if source.starts_with(b"#!") {
         at = memchr::memchr(b'\n', source)?;
     }

@@ -36,7 +36,7 @@ pub type Sha = [u8; 40];
 pub struct Script {
     pub sha: Sha,
     pub source: Box<[u8]>,
-    /// What its first line demands; `None` when it has no such line.
+    /// The flags of its shebang line; `None` without one.
     pub flags: Option<ScriptFlags>,
     pub analysis: ScriptAnalysis,
     /// It was used since it was added or last spared from eviction.
@@ -52,7 +52,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// What it says of itself; `None` when it says nothing and gets by without: a function cannot.
+    /// The flags that it declares; `None` for a script without any. A function always has some.
     pub(crate) fn flags(&self) -> Option<ScriptFlags> {
         match self {
             Program::Script(script) => script.flags,
@@ -80,7 +80,7 @@ impl Program {
 #[derive(Default)]
 pub struct Scripts {
     cache: RwLock<ScriptCache, { rank::SCRIPTS }>,
-    /// How often all were forgotten: Lua states that know an older number forget theirs.
+    /// How often the cache was flushed: Lua states with an older number flush theirs.
     flushes: AtomicU64,
     evicted: AtomicU64,
 }
@@ -225,7 +225,7 @@ impl ScriptCache {
     }
 }
 
-/// Reads what can be known of a script without running it. Whether it compiles is found out by a Lua state.
+/// Analyses a script without running it. It is compiled later, by a Lua state.
 fn understand(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
     let shebang = Shebang::of_script(source).map_err(|text| CommandError::said(format!("ERR {text}")))?;
     let (flags, analysis) = (shebang.flags, ScriptAnalysis::of(source));

@@ -42,7 +42,7 @@ pub struct ScriptThread {
 struct Running {
     job: Arc<Job>,
     began_ns: u64,
-    /// It has changed something: stopping it would leave half of it behind.
+    /// It has changed something: stopping it would leave a partial change.
     has_written: bool,
     to_be_killed: bool,
 }
@@ -126,7 +126,7 @@ impl ScriptThread {
         self.running.lock().as_ref().is_some_and(|running| running.to_be_killed)
     }
 
-    /// A script begins to run, on the thread that serves the queue.
+    /// Notes that a script begins to run.
     pub(crate) fn begin(&self, job: &Arc<Job>, began_ns: u64) {
         *self.running.lock() = Some(Running { job: job.clone(), began_ns, has_written: false, to_be_killed: false });
     }
@@ -136,7 +136,7 @@ impl ScriptThread {
         *self.running.lock() = None;
     }
 
-    /// From here on there is a thread that serves the queue.
+    /// Notes that a thread serves the queue from now on.
     pub(crate) fn set_served(&self) {
         self.served.store(true, Relaxed);
     }
