@@ -3,7 +3,7 @@
 
 use crate::storage::entry::used_at;
 
-/// What is kept: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values kept in one form make little sense
+/// What is stored: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values kept in one form make little sense
 /// in the other, as in Redis; they adjust as keys are used.
 #[derive(Clone, Copy, Debug)]
 pub enum Usage {

@@ -68,7 +68,7 @@ pub enum Touches<'a> {
     Keys(SmallVec<[Touch<'a>; 2]>),
     /// All keys of these databases are deleted.
     Emptied(Range<usize>),
-    /// All keys of these two databases are in the other one.
+    /// The keys of these two databases are swapped.
     Swapped(usize, usize),
     /// Something beside the keys.
     Definition,

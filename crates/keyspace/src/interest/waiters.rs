@@ -1,5 +1,5 @@
-//! Which keys of a shard clients wait for, and the waiters in the order in which they came. Knows names and numbers; refuses
-//! to know what a waiter is and what it waits for.
+//! Keys of a shard that clients wait for, each with its queue of waiters. Knows names and numbers; refuses to know what
+//! a waiter is and what it waits for.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};

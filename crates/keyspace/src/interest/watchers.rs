@@ -73,7 +73,7 @@ impl Watched {
         place.is_ok_and(|place| watchers[place].was_overdue)
     }
 
-    /// The key has changed; or what had expired of it was removed.
+    /// The key has changed, or expired parts of it were removed.
     pub fn changed(&mut self, db: usize, name: &[u8], expired: bool) {
         let Some(watchers) = self.keys.get_mut(&(db, name.into())) else { return };
         for watcher in watchers.iter().filter(|watcher| !(expired && watcher.was_overdue)) {
@@ -86,7 +86,7 @@ impl Watched {
         for ((_, name), watchers) in self.keys.iter_mut().filter(|((of, _), _)| *of == db) {
             let (before, after) = states(name);
             for watcher in watchers {
-                // One that had expired when it was watched, and has no value now, is as absent as it was.
+                // A key that had expired when it was watched, and has no value now, has not changed.
                 let was_present = before == KeyState::Present || before == KeyState::Expired && !watcher.was_overdue;
                 if was_present || after == KeyState::Present {
                     watcher.flag.store(true, Relaxed);

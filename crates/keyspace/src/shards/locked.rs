@@ -70,7 +70,7 @@ impl std::ops::DerefMut for Guard<'_> {
     }
 }
 
-/// Locks held for several commands to come, each of which touches one key.
+/// Locks held for the next commands of a pipeline, each of which touches one key.
 ///
 /// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
 /// other, each command would wait for memory alone. The locks are taken with try_lock: a thread that holds some must
@@ -80,7 +80,7 @@ pub struct Batch<'a> {
     shard_count: usize,
 }
 
-/// Most keys of a batch. More would hold too many locks at once for the other workers.
+/// The most keys of a batch. More would block the other workers.
 pub const BATCH_MAX: usize = 8;
 
 impl Batch<'_> {
@@ -114,7 +114,7 @@ pub struct Locked<'a> {
     pub(super) garbage: Garbage,
 }
 
-/// What is no longer part of the keyspace but not freed yet.
+/// Removed from the keyspace but not freed yet.
 pub type Garbage = Vec<Box<dyn std::any::Any + Send>>;
 
 impl Keyspace {
@@ -256,7 +256,7 @@ impl Keyspace {
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
-    /// Locks the shards of keys of database `db` that are free, and has the CPU fetch the keys' entries.
+    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries.
     pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
         Held::assert_none();
         let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
@@ -293,11 +293,11 @@ const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// What makes a value large.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_ELEMENTS: usize = 100_000;
-/// Elements looked at to judge the size of the others.
+/// How many elements are sampled to estimate the size of a value.
 const LARGE_SAMPLES: usize = 100;
 
 impl<'a> Locked<'a> {
-    /// The same at an instant in unix milliseconds: keys created count as used then.
+    /// Sets the instant, in unix milliseconds, at which new keys count as used.
     #[inline]
     pub fn at(mut self, now_ms: u64, usage: Usage) -> Locked<'a> {
         self.used_at = usage.fresh(now_ms);
@@ -384,7 +384,7 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.tracked
     }
 
-    /// Forgets any key of the locked shards that was read, though not this one if there is another.
+    /// Forgets any tracked key of the locked shards; the key `but` only if there is no other.
     pub fn forget_any_tracked(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
         self.shards_mut().find_map(|shard| shard.tracked.forget_any(but))
     }
@@ -444,7 +444,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Brings the indexes of database `db` up to date, as far as it is locked: to be read.
+    /// Applies pending index changes of database `db` in the locked shards, before a read.
     pub fn settle(&mut self, db: usize) {
         self.shards_mut().for_each(|shard| shard.dbs[db].settle());
     }
@@ -489,13 +489,13 @@ impl<'a> Locked<'a> {
         self.garbage.push(Box::new(left));
     }
 
-    /// Makes one of the indexes anew from the records of the locked shards.
+    /// Rebuilds one of the indexes from the records of the locked shards.
     pub fn build_index(&mut self, at: usize) {
         self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.build_part(at));
     }
 
-    /// Puts records of the locked shard into the indexes that are not in them yet, from a position on, until about `count`
-    /// were looked at. Returns where to go on.
+    /// Backfill: adds records of the locked shard, from a position on, to the indexes that are not complete, until
+    /// about `count` were visited. Returns where to continue.
     pub fn index_some(&mut self, from: u32, count: usize) -> Option<u32> {
         let shard = self.shards_mut().next()?;
         let (mut from, mut seen) = (from, 0);
@@ -510,7 +510,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// What is defined beside the keys. The first shard is locked.
+    /// The definitions. The first shard is locked.
     pub fn definitions(&self) -> &Definitions {
         &self.guards[self.index_of(0)].1.definitions
     }
@@ -520,7 +520,7 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.definitions
     }
 
-    /// Number of the last batch of effects that changed any shard locked here.
+    /// The number of the last batch that changed any of the locked shards.
     #[inline]
     pub fn changed_by(&self) -> u64 {
         self.guards.iter().map(|(_, guard)| guard.changed_by).max().unwrap_or(0)
@@ -532,7 +532,7 @@ impl<'a> Locked<'a> {
         self.shards_mut().for_each(|shard| shard.changed_by = sequence);
     }
 
-    /// Appends a key of database `db` as the effect that makes it; nothing when there is no such key.
+    /// Appends a key of database `db` as the effect that creates it; nothing when there is no such key.
     pub fn encode_key(&self, db: usize, key: Key<'_>, out: &mut Vec<u8>) {
         let within = self.db(db, key);
         if let Some(entry) = within.entry(key) {
@@ -540,7 +540,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// True when the value of a key is too large to be written as a whole without making others wait.
+    /// True when the value of a key is too large to be encoded as a whole without delaying other clients.
     pub fn is_large(&self, db: usize, key: Key<'_>) -> bool {
         let within = self.db(db, key);
         let Some(entry) = within.entry(key) else { return false };
@@ -549,7 +549,7 @@ impl<'a> Locked<'a> {
             || (value_type.heap_bytes)(object, LARGE_SAMPLES) > LARGE_BYTES
     }
 
-    /// Takes what waits to be freed, to free it elsewhere.
+    /// Takes the garbage, to free it elsewhere.
     pub fn take_garbage(&mut self) -> Garbage {
         std::mem::take(&mut self.garbage)
     }

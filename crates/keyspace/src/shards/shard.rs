@@ -13,12 +13,12 @@ use crate::storage::NameHash;
 /// The order of fields matters: what every write changes shares a cache line with the lock.
 #[repr(C)]
 pub struct Shard {
-    /// Number of the last batch of effects that changed it; no part of the state.
+    /// The number of the last batch that changed it; not part of the state.
     pub(super) changed_by: u64,
     pub(super) dbs: [Db; DATABASES],
     /// What is no key; in the first shard only.
     pub(super) definitions: Definitions,
-    /// Keys that clients watch; no part of the state either.
+    /// Keys that clients watch; not part of the state either.
     pub watched: Watched,
     /// Keys that tracking clients have read.
     pub tracked: Tracked,

@@ -14,7 +14,7 @@ pub struct Part {
     pub keys: u32,
 }
 
-/// Where keys are in some process: its hash function and the number of its shards.
+/// How a process places keys: its hash function and the number of its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub family: u8,
@@ -33,7 +33,7 @@ impl Placement {
         bytes
     }
 
-    /// From bytes; `None` when they are no placement that this version knows.
+    /// From bytes; `None` when this version does not know that placement.
     pub fn decode(bytes: &[u8]) -> Option<Placement> {
         let bytes: &[u8; Placement::BYTES] = bytes.try_into().ok()?;
         let seed = u64::from_le_bytes(bytes[1..9].try_into().ok()?);

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What the body of an entry is: a number that the owner of the entry gives a meaning, and one that means the same to all.
+/// The kind of an entry's body: a number with a meaning that the owner of the entry chooses, except one that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(u8);
 
@@ -36,7 +36,7 @@ impl Kind {
 }
 
 const OBJECT_BITS: u8 = 3;
-/// Any kind but an object, for an entry whose body is about to go.
+/// Any kind but an object, for an entry whose body is about to be freed.
 const EMPTY: Kind = Kind(0);
 
 const HEADER: usize = 12;
@@ -57,7 +57,7 @@ pub fn used_at(now_ms: u64) -> u32 {
 /// The longest time without use that [`idle_s`] can return: half a year.
 pub const IDLE_MAX_S: u32 = USED_MASK - CLOCK_SKEW_S;
 
-/// How long before `now_ms` an entry was used that says `used`, in seconds.
+/// How many seconds before `now_ms` an entry was last used, from its `used` value.
 pub fn idle_s(used: u32, now_ms: u64) -> u32 {
     match used_at(now_ms).wrapping_sub(used) & USED_MASK {
         idle if idle <= IDLE_MAX_S => idle,
@@ -254,7 +254,7 @@ impl<O> Entry<O> {
         self.bits_word().store(if marked { bits | MARKED } else { bits & !MARKED }, Relaxed);
     }
 
-    /// What is remembered of the entry's use: see [`Usage`](crate::usage::Usage).
+    /// The entry's record of use: see [`Usage`](crate::usage::Usage).
     pub fn used_at(&self) -> u32 {
         self.bits() >> USED_SHIFT
     }
@@ -269,7 +269,7 @@ impl<O> Entry<O> {
         }
     }
 
-    /// Has the CPU fetch the beginning of the entry into its cache, without waiting for it.
+    /// Prefetches the beginning of the entry.
     #[inline]
     pub fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

@@ -9,7 +9,8 @@ use super::entry::Entry;
 use super::segmented::Segmented;
 use super::table::{NameHash, hash_of};
 
-/// Stands for a name in one table as long as the entry is there. Its [position](NameHash::position) is that of the name.
+/// Identifies a name in one table as long as its entry is there. Its [position](NameHash::position) is that of the
+/// name.
 pub type NameId = u64;
 
 /// The names whose id is not their hash.
@@ -59,12 +60,12 @@ impl NameIds {
     #[cold]
     fn assign_own<O>(&mut self, entries: &Segmented<Entry<O>>, hash: NameHash, name: &[u8]) {
         let free = (1..=OWN_BITS).map(|bits| hash.get() ^ bits).find(|id| self.entry(entries, *id).is_none());
-        // So many keys of one position would have to be made on purpose, by a client that knows the seed.
+        // So many keys of one position can only be made on purpose, by a client that knows the seed.
         let id = free.expect("fewer than 65,536 names share a position");
         self.own.get_or_insert_default().by_name.push((name.into(), id));
     }
 
-    /// Takes the id back of a name that has left the table.
+    /// Releases the id of a name that was removed from the table.
     #[inline]
     pub(super) fn release(&mut self, name: &[u8]) {
         if self.own.is_some() {

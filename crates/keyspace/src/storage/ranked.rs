@@ -20,13 +20,13 @@ mod together;
 
 pub use together::Change;
 
-/// Most items of a leaf, and most children of an inner node.
+/// The most items of a leaf, and the most children of an inner node.
 const NODE_MAX: usize = 64;
-/// A node with fewer is evened out with a neighbour or becomes part of it.
+/// A node with fewer is balanced or merged with a neighbour.
 const NODE_MIN: usize = NODE_MAX / 3;
-/// Two neighbours become one when together they have no more than this: room for a few more before it is split again.
+/// Two neighbours are merged when together they have no more than this: it leaves room before the next split.
 const MERGED_MAX: usize = NODE_MAX - NODE_MAX / 8;
-/// A full node gives to a neighbour that has no more than this: with less room, it would soon have to give again.
+/// A full node moves items to a neighbour that has no more than this: with less room, it would soon be full again.
 const GIVES_TO_MAX: usize = NODE_MAX - NODE_MAX / 8;
 
 /// Items in an order. See the module's description.
@@ -86,8 +86,8 @@ impl<T: Copy> Ranked<T> {
         self.root.len() == 0
     }
 
-    /// How many items come before a place: the lower bound, or the upper one, of whatever `before` compares with. It
-    /// must hold for a number of items from the first on, and for no other.
+    /// How many items come before a place: the lower or the upper bound of what `before` compares with. `before` must
+    /// hold for a prefix of the items, and for no others.
     pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
         loop {
@@ -329,7 +329,7 @@ impl<T: Copy> Node<T> {
         }
     }
 
-    /// Removes up to `count` items from a rank on, as far as they are in one leaf, and says how many it were.
+    /// Removes up to `count` items from a rank on, as far as they are in one leaf, and returns how many.
     fn remove_run(&mut self, rank: usize, count: usize, removed: &mut impl FnMut(T)) -> usize {
         match self {
             Node::Leaf(items) => {
@@ -426,7 +426,7 @@ impl<T: Copy> Inner<T> {
         panic!("the rank is that of an item")
     }
 
-    /// Sees to it that a full child is full no more: a neighbour takes some of it, or it is split.
+    /// Makes room in a full child: moves some of it to a neighbour, or splits it.
     fn make_room(&mut self, at: usize, place: Place) {
         let has_room = |at: usize| self.children.get(at).is_some_and(|child| child.len() <= GIVES_TO_MAX);
         match place {
@@ -436,7 +436,7 @@ impl<T: Copy> Inner<T> {
         }
     }
 
-    /// Splits a child in two: in the middle, or so that the part where nothing more is expected stays full.
+    /// Splits a child in two: in the middle, or, when items are added at one end, so that the other part stays full.
     fn split(&mut self, at: usize, place: Place) {
         let child = &mut self.children[at];
         let len = match place {
@@ -509,7 +509,7 @@ pub struct Iter<'t, T> {
     back: Cursor<'t, T>,
 }
 
-/// The leaf that one end of an iteration is in. The next one is found from the root: that is seldom enough.
+/// The leaf at one end of an iteration. The next leaf is found from the root, which is rare enough.
 #[derive(Clone, Copy)]
 struct Cursor<'t, T> {
     leaf: &'t [T],

@@ -1,15 +1,15 @@
 //! A hash table that grows incrementally, without pauses. Knows hashes and the order of iteration; refuses to know its
 //! elements: the caller supplies hashes and comparisons.
 //!
-//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is
-//! full is split in two, so growth moves a hundred elements at a time instead of all of them, and iteration by
-//! position survives every split and merge: an element that stays in the table throughout a scan is met by it
-//! exactly once. A single large `HashMap` gives neither.
+//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is full is
+//! split in two, so growth moves a hundred elements at a time instead of all of them, and iteration by position
+//! survives every split and merge: a scan visits an element that stays in the table exactly once. A single large
+//! `HashMap` gives neither.
 
 use super::table::NameHash;
 use hashbrown::HashTable;
 
-/// Most elements a segment holds before it is split: seven eighths of 128 slots, which is when `hashbrown` would
+/// The most elements of a segment before it is split: seven eighths of 128 slots, which is when `hashbrown` would
 /// otherwise double it.
 const SEGMENT_MAX: usize = 112;
 /// Two neighbours are merged when together they hold no more than this.
@@ -181,7 +181,7 @@ impl<E> Segmented<E> {
         }
     }
 
-    /// A random element. Fair among the elements of a segment; segments are met in proportion to their range.
+    /// A random element. Fair among the elements of a segment; segments are chosen in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&E> {
         if self.len == 0 {
             return None;

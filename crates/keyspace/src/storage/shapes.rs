@@ -1,8 +1,8 @@
 //! Lists of field names that many records share, kept once. Knows names; refuses to know values.
 //!
-//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and
-//! the values alone. A list of names becomes a shape when it is seen for the second time, and is forgotten with
-//! its last user, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
+//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and the
+//! values alone. A list of names becomes a shape when it is seen for the second time, and is freed with its last
+//! reference, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
 
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
@@ -91,8 +91,8 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// The shape of these names if there is one or the list has been seen before; the caller becomes a user of
-    /// it and gives it back with [`Shapes::release`].
+    /// The shape of these names if there is one or the list has been seen before; the caller gets a reference, to be
+    /// dropped with [`Shapes::release`].
     pub fn acquire(&mut self, names: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(names.iter().copied());
         self.take(found)

@@ -1,5 +1,5 @@
-//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. How it grows and is walked
-//! over is the business of `segmented`.
+//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. Growth and iteration are in
+//! `segmented`.
 
 use super::entry::Entry;
 use super::ids::{NameId, NameIds};
@@ -42,7 +42,7 @@ impl NameHash {
     }
 }
 
-/// A hash function for names: one of a family that a seed picks from.
+/// A seeded hash function for names.
 #[derive(Clone)]
 pub struct NameHasher {
     state: foldhash::fast::FixedState,
@@ -144,10 +144,10 @@ impl<O> Table<O> {
         self.ids.entry(&self.entries, id)
     }
 
-    /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
+    /// Prefetches the entry of that hash, if there is one.
     #[inline]
     pub fn prefetch(&self, hash: NameHash) {
-        // Whatever has the same tag is fetched; looking at names would wait for them.
+        // Prefetches every entry with the same tag; comparing names would wait for memory.
         self.entries.find(hash, |entry| {
             entry.prefetch();
             false
@@ -189,7 +189,7 @@ impl<O> Table<O> {
         self.entries.visit_range(from, to, hash_of, visit);
     }
 
-    /// A random entry. Fair among the entries of a segment; segments are met in proportion to their range.
+    /// A random entry. Fair among the entries of a segment; segments are chosen in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry<O>> {
         self.entries.random(random)
     }
@@ -202,8 +202,7 @@ impl<O> Table<O> {
 
 #[cfg(test)]
 mod tests {
-    /// Snapshots on disk depend on it: should a new version of the crate make something else of these names, it is
-    /// another family and needs another number.
+    /// Snapshots on disk depend on these hashes: if a new version of the crate changes them, it needs another number.
     #[test]
     fn the_hash_function_is_what_it_always_was() {
         let hasher = NameHasher::with_seed(42);

@@ -280,8 +280,8 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
 
 /// About how many bytes of effects one slice of a sweep records: they are one journal batch.
 const SLICE_BYTES: usize = 1024 * 1024;
-/// The number of records that one slice changes, unless there are fewer: finding where to continue takes as long as a
-/// few dozen changes.
+/// The most records that one slice changes, and the least, unless fewer are left: finding where to continue takes as
+/// long as a few dozen changes.
 const CHANGES_MAX: usize = 256;
 const CHANGES_MIN: usize = 64;
 

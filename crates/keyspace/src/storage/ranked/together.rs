@@ -1,5 +1,5 @@
-//! Many changes of a tree in one walk. Each leaf in which something changes is fetched and written once, however much
-//! changes in it; a change that came alone would look for its leaf from the root.
+//! Applies many changes to a tree in one walk. Each leaf that changes is fetched and written once; separate changes
+//! would each search for their leaf from the root.
 
 use super::super::prefetch::prefetch;
 use super::{Inner, NODE_MAX, NODE_MIN, Node, Ranked, room};
@@ -37,7 +37,7 @@ struct Walk<T, F> {
 }
 
 impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
-    /// Makes changes below a node. If it becomes too large, it keeps its first part, and the others are handed out.
+    /// Applies changes below a node. If it becomes too large, it keeps its first part and returns the others.
     fn change(&mut self, node: &mut Node<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
         match node {
             Node::Leaf(items) => self.change_leaf(items, changes),
@@ -51,7 +51,7 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
 
     fn change_leaf(&mut self, items: &mut Vec<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
         self.merged.clear();
-        // Where much changes, the next place is near; otherwise it is searched for.
+        // Where much changes, the next place is near; otherwise search for it.
         let is_near = changes.len() * 8 >= items.len();
         let mut rest = &items[..];
         for Change { item, comes } in changes {
@@ -128,7 +128,7 @@ impl<T: Copy> Inner<T> {
             if self.children[at].len() < NODE_MIN && count > 1 {
                 self.balance(at);
             }
-            // One that has become part of its neighbour is looked at again.
+            // A child that was merged with its neighbour is checked again.
             match self.children.len() < count {
                 true => at = at.min(self.children.len() - 1),
                 false => at += 1,
@@ -136,7 +136,7 @@ impl<T: Copy> Inner<T> {
         }
     }
 
-    /// Keeps as many children as it may have, and hands out nodes with the others.
+    /// Keeps as many children as it may have, and returns nodes with the others.
     fn split_evenly(&mut self) -> Vec<Node<T>> {
         let mut lens = even_pieces(self.children.len());
         let Some(own) = lens.next().filter(|own| *own < self.children.len()) else { return Vec::new() };

@@ -9,7 +9,7 @@ use crate::storage::scalar::inline_scalar;
 use crate::types::{Entry, Object, PACKED_BYTES_MAX, PACKED_ELEMENTS_MAX, Shapes};
 use smallvec::SmallVec;
 
-/// How a hash is kept: packed, or a table of some form.
+/// How a hash is stored: packed, or a table of some form.
 const FORMS: [(Option<Form>, u8); 4] =
     [(None, 0), (Some(Form::Small), 1), (Some(Form::SmallWithDeadlines), 2), (Some(Form::Large), 3)];
 /// Bit: every field is followed by its deadline.

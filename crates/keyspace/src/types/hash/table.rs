@@ -16,7 +16,7 @@ pub(crate) type Field = Entry<NoObject>;
 #[derive(Clone)]
 pub enum NoObject {}
 
-/// A large hash, or one some of whose fields have deadlines.
+/// A large hash, or one with field deadlines.
 #[derive(Default, Clone)]
 pub struct FieldTable {
     fields: Table<NoObject>,
@@ -36,7 +36,7 @@ impl FieldTable {
         self.fields.is_empty()
     }
 
-    /// How many fields are past their deadline but not removed yet.
+    /// How many fields have expired but are not removed yet.
     pub fn overdue(&self, now_ms: u64) -> usize {
         self.deadlines.range(..=(now_ms, NameId::MAX)).count()
     }
@@ -52,7 +52,7 @@ impl FieldTable {
             && self.deadlines.last().is_none_or(|(deadline, _)| *deadline <= now_ms)
     }
 
-    /// Names of fields that are past their deadline, `count` at the most, soonest first.
+    /// Names of expired fields, earliest deadline first, at most `count`.
     pub fn overdue_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()

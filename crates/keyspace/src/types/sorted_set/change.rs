@@ -1,5 +1,5 @@
-//! Changes of sorted sets: what they are, how they are made, how they are written. Knows when a small set becomes a large
-//! one; refuses to know how either is laid out.
+//! Changes of sorted sets: what they are, how they are applied, how they are encoded. Knows when a small set becomes a
+//! large one; refuses to know how either is laid out.
 
 use super::image::{put_members, take_members};
 use super::{Form, PACKED, Packed, Scored, SortedSet, StoredRef, TYPE, Thresholds, in_order, packed};
@@ -69,7 +69,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a sorted set.
+    /// Applies the change to an entry that holds a sorted set.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
         match *self {
@@ -78,7 +78,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// The new entry that the change creates for a missing key.
     pub(in crate::types) fn create(&self, name: &[u8], thresholds: &Thresholds) -> Option<(Entry, Applied)> {
         match *self {
             Change::Add { members } => {

@@ -9,13 +9,13 @@ use crate::types::{Entry, Object, Shapes};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use smallvec::SmallVec;
 
-/// How a set is kept: packed, or a table of some form.
+/// How a set is stored: packed, or a table of some form.
 const FORMS: [(Option<Form>, u8); 3] = [(None, 0), (Some(Form::Small), 1), (Some(Form::Large), 2)];
 
 /// How a score is written: a double, or a whole number.
 const SCORE_DOUBLE: u8 = 0;
 const SCORE_NUMBER: u8 = 1;
-/// Whole numbers nearer to zero than this are the same as doubles and as integers.
+/// Integers nearer to zero than this are exact as doubles.
 const SCORE_NUMBER_MAX: f64 = (1_u64 << 53) as f64;
 
 pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {

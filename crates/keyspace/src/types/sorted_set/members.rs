@@ -97,12 +97,13 @@ impl MemberSlots {
         self.free_count += 1;
     }
 
-    /// True when so many slots are free that members should move together.
+    /// True when so many slots are free that the slots should be compacted.
     pub(super) fn is_sparse(&self) -> bool {
         self.free_count > CHUNK && self.free_count > self.end() / 2
     }
 
-    /// Moves the last member into a free slot before it, and says from where to where. `None` when there is none.
+    /// Moves the last member into a free slot before it, and returns the old and the new slot. `None` when there is
+    /// none.
     pub(super) fn move_last(&mut self) -> Option<(u32, u32)> {
         self.drop_free_tail();
         let to = self.take_free()?;

@@ -1,4 +1,4 @@
-//! A large sorted set: members by name and by rank. Knows how the two are kept in step; refuses to know commands.
+//! A large sorted set: members by name and by rank. Knows how the two are kept consistent; refuses to know commands.
 //!
 //! A member lies in a slot (`members`). A hash table of slots finds it by its name, a tree of scores and slots
 //! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; neither table
