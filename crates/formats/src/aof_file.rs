@@ -49,7 +49,7 @@ const LIMITS: Limits = Limits {
 
 /// A file being read: an iterator over its records, which ends after the first error. An RDB file alone is one too.
 pub struct AofFile<R> {
-    part: Part<R>,
+    stage: Stage<R>,
     rdb_only: bool,
     scanner: Scanner,
     /// Commands of a transaction that is whole.
@@ -58,7 +58,7 @@ pub struct AofFile<R> {
     ended: bool,
 }
 
-enum Part<R> {
+enum Stage<R> {
     /// Nothing is known yet. The number is what the RDB file's compressed values may decompress to.
     Front(Input<R>, usize),
     Rdb(Box<RdbFile<R>>),
@@ -71,7 +71,7 @@ impl<R: Read> AofFile<R> {
     /// A file to be read. `bytes_max` limits what one value of the RDB file at its front may decompress to.
     pub fn new(read: R, bytes_max: usize) -> AofFile<R> {
         AofFile {
-            part: Part::Front(Input::new(read), bytes_max),
+            stage: Stage::Front(Input::new(read), bytes_max),
             rdb_only: false,
             scanner: Scanner::default(),
             ready: VecDeque::new(),
@@ -88,10 +88,10 @@ impl<R: Read> AofFile<R> {
 
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
-        match &self.part {
-            Part::Front(input, _) | Part::Commands(input) => input.offset(),
-            Part::Rdb(file) => file.offset(),
-            Part::Changing => 0,
+        match &self.stage {
+            Stage::Front(input, _) | Stage::Commands(input) => input.offset(),
+            Stage::Rdb(file) => file.offset(),
+            Stage::Changing => 0,
         }
     }
 
@@ -105,32 +105,32 @@ impl<R: Read> AofFile<R> {
             return Ok(Some(Record::Command(command)));
         }
         loop {
-            match &mut self.part {
-                Part::Front(input, bytes_max) => {
+            match &mut self.stage {
+                Stage::Front(input, bytes_max) => {
                     let is_rdb = input.want(MAGIC.len())? && input.unread().starts_with(MAGIC);
                     let bytes_max = *bytes_max;
-                    let Part::Front(input, _) = self.change_part() else { unreachable!() };
-                    self.part = match is_rdb || self.rdb_only {
-                        true => Part::Rdb(Box::new(RdbFile::from_input(input, bytes_max))),
-                        false => Part::Commands(input),
+                    let Stage::Front(input, _) = self.change_stage() else { unreachable!() };
+                    self.stage = match is_rdb || self.rdb_only {
+                        true => Stage::Rdb(Box::new(RdbFile::from_input(input, bytes_max))),
+                        false => Stage::Commands(input),
                     };
                 }
-                Part::Rdb(file) => match file.next() {
+                Stage::Rdb(file) => match file.next() {
                     Some(item) => return item.map(|item| Some(Record::Item(item))),
                     None if self.rdb_only => return Ok(None),
                     None => {
-                        let Part::Rdb(file) = self.change_part() else { unreachable!() };
-                        self.part = Part::Commands(file.into_input());
+                        let Stage::Rdb(file) = self.change_stage() else { unreachable!() };
+                        self.stage = Stage::Commands(file.into_input());
                     }
                 },
-                Part::Commands(_) => return Ok(self.command_or_transaction()?.map(Record::Command)),
-                Part::Changing => unreachable!("only while one becomes another"),
+                Stage::Commands(_) => return Ok(self.command_or_transaction()?.map(Record::Command)),
+                Stage::Changing => unreachable!("only while one becomes another"),
             }
         }
     }
 
-    fn change_part(&mut self) -> Part<R> {
-        std::mem::replace(&mut self.part, Part::Changing)
+    fn change_stage(&mut self) -> Stage<R> {
+        std::mem::replace(&mut self.stage, Stage::Changing)
     }
 
     /// The next command. Commands of a transaction are returned once it is complete, without MULTI and EXEC.
@@ -153,7 +153,7 @@ impl<R: Read> AofFile<R> {
 
     /// The commands between MULTI, which has been read, and EXEC; `None` when the file ends before.
     fn transaction(&mut self) -> Result<Option<VecDeque<OwnedRequest>>, FileError> {
-        let Part::Commands(input) = &self.part else { return Ok(None) };
+        let Stage::Commands(input) = &self.stage else { return Ok(None) };
         let began = input.began();
         let mut commands = VecDeque::new();
         loop {
@@ -164,7 +164,7 @@ impl<R: Read> AofFile<R> {
                 }
                 Some(command) if is_alone(&command, b"exec") => return Ok(Some(commands)),
                 Some(command) if is_alone(&command, b"multi") => {
-                    let Part::Commands(input) = &self.part else { return Ok(None) };
+                    let Stage::Commands(input) = &self.stage else { return Ok(None) };
                     return Err(input.error(Trouble::Nested));
                 }
                 Some(command) => commands.push_back(command),
@@ -174,7 +174,7 @@ impl<R: Read> AofFile<R> {
 
     /// At the end of the file: notes an incomplete command, or the transaction that began there.
     fn note_cut(&mut self, transaction: Option<u64>) {
-        let Part::Commands(input) = &self.part else { return };
+        let Stage::Commands(input) = &self.stage else { return };
         let end = input.offset() + input.unread().len() as u64;
         let offset = transaction.unwrap_or(input.offset());
         self.cut = (end > offset).then_some(Cut { offset, bytes: end - offset, in_transaction: transaction.is_some() });
@@ -182,7 +182,7 @@ impl<R: Read> AofFile<R> {
 
     /// The next complete command, of any kind; `None` at the end of the file, with an incomplete one left unread.
     fn command(&mut self) -> Result<Option<OwnedRequest>, FileError> {
-        let Part::Commands(input) = &mut self.part else { return Ok(None) };
+        let Stage::Commands(input) = &mut self.stage else { return Ok(None) };
         loop {
             input.begin("a command");
             if !input.want(1)? {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_falls_with_time_unless_told_not_to() {
+    fn the_counter_decays_unless_that_is_turned_off() {
         let bits = counted(20, NOW);
         assert_eq!(frequency(bits, NOW + 7 * 60_000, 1), 13);
         assert_eq!(frequency(bits, NOW + 7 * 60_000, 2), 17);

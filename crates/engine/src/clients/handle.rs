@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_client_is_seen_by_nobody() {
+    fn a_killed_client_is_no_longer_listed() {
         let clients = Clients::default();
         let (first, second) = (handle(1), handle(2));
         clients.add(first.clone());
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_client_is_served_by_nobody() {
+    fn a_killed_client_is_not_served() {
         let (before, after) = (handle(1), handle(2));
         before.wait_state.begin(1);
         before.kill();

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_hears_nothing_and_is_not_counted() {
+    fn a_closed_connection_gets_no_message_and_is_not_counted() {
         let pubsub = PubSub::default();
         let (closed, open) = (handle(1), handle(2));
         for handle in [&closed, &open] {

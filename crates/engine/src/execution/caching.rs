@@ -35,7 +35,7 @@ impl Engine {
                 continue;
             };
             if !(tracker.no_loop && *id == by) {
-                self.tell_tracker(&tracker, &Stale::Keys(&[name]));
+                self.send_invalidation(&tracker, &Stale::Keys(&[name]));
             }
         }
     }
@@ -44,7 +44,7 @@ impl Engine {
     pub(crate) fn tell_all_trackers(&self) {
         let trackers: Vec<Arc<Tracker>> = self.tracking.clients.read().values().cloned().collect();
         for tracker in trackers {
-            self.tell_tracker(&tracker, &Stale::Everything);
+            self.send_invalidation(&tracker, &Stale::Everything);
         }
     }
 
@@ -64,7 +64,7 @@ impl Engine {
                     false => &all,
                 };
                 if !keys.is_empty() {
-                    self.tell_tracker(&tracker, &Stale::Keys(keys));
+                    self.send_invalidation(&tracker, &Stale::Keys(keys));
                 }
             }
         }
@@ -72,12 +72,12 @@ impl Engine {
 
     /// Sends an invalidation to a tracking client, or to its REDIRECT target: a push in RESP3; in RESP2 a message on a
     /// channel, only to a target that has subscribed.
-    fn tell_tracker(&self, tracker: &Tracker, stale: &Stale<'_>) {
+    fn send_invalidation(&self, tracker: &Tracker, stale: &Stale<'_>) {
         let target = match tracker.redirect {
             None => tracker.handle.clone(),
             Some(id) => match self.clients.get(id) {
                 Some(target) => target,
-                None => return self.tell_of_broken_redirect(tracker, id),
+                None => return self.send_broken_redirect(tracker, id),
             },
         };
         let mut bytes = Vec::new();
@@ -103,10 +103,10 @@ impl Engine {
                 message.null();
             }
         }
-        self.send_unasked(&target, &bytes);
+        self.send_push(&target, &bytes);
     }
 
-    fn tell_of_broken_redirect(&self, tracker: &Tracker, id: u64) {
+    fn send_broken_redirect(&self, tracker: &Tracker, id: u64) {
         tracker.redirect_broken.store(true, Relaxed);
         if protocol(&tracker.handle) == Protocol::Resp3 {
             let mut bytes = Vec::new();
@@ -114,11 +114,11 @@ impl Engine {
             message.push(2);
             message.bulk(b"tracking-redir-broken");
             message.integer(id as i64);
-            self.send_unasked(&tracker.handle, &bytes);
+            self.send_push(&tracker.handle, &bytes);
         }
     }
 
-    fn send_unasked(&self, target: &ClientHandle, bytes: &[u8]) {
+    fn send_push(&self, target: &ClientHandle, bytes: &[u8]) {
         let class = if target.is_subscriber() { ClientClass::Pubsub } else { ClientClass::Normal };
         // An invalidation need not wait for the journal: the next read of the key does.
         target.send(bytes, self.settings.client_output_buffer_limit(class).hard_bytes);

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_forgotten() {
+    fn what_was_published_is_cleared() {
         let pending = PendingNotifications::default();
         assert!(pending.is_empty());
         pending.event("set", 0, b"a");

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_or_percent_keeps_them_apart() {
+    fn memory_or_percent_distinguishes_the_two() {
         let kind = Kind::MemoryOrPercent;
         accepts(kind, &[("5%", "5%"), ("100%", "100%"), ("0%", "0"), ("1kb", "1024")]);
         refuses(kind, "percentage argument must be less or equal to 100", &["101%"]);

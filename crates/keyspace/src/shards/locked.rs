@@ -413,17 +413,17 @@ impl<'a> Locked<'a> {
                     self.watched_mut(touch.key).changed(touch.db, touch.key.name, expired);
                 }
             }
-            Touches::Emptied(dbs) => dbs.for_each(|db| self.tell_of_replaced(db, None, now_ms)),
+            Touches::Emptied(dbs) => dbs.for_each(|db| self.notify_replaced(db, None, now_ms)),
             Touches::Swapped(a, b) => {
-                self.tell_of_replaced(a, Some(b), now_ms);
-                self.tell_of_replaced(b, Some(a), now_ms);
+                self.notify_replaced(a, Some(b), now_ms);
+                self.notify_replaced(b, Some(a), now_ms);
             }
             Touches::Definition => {}
         }
     }
 
     /// Sets the flags of watched keys in a database that is emptied, or gets the keys of another.
-    fn tell_of_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
+    fn notify_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
         for shard in self.shards_mut() {
             let Shard { dbs, watched, .. } = shard;
             let state = |db: usize, name: &[u8]| match dbs[db].entry(Key::new(name)) {

@@ -184,7 +184,7 @@ fn check_index(locked: &Locked<'_>, model: &Model, name: &[u8], random: &mut Ran
 }
 
 #[test]
-fn keys_and_fields_of_one_hash_are_told_apart() {
+fn keys_and_fields_with_equal_hashes_are_distinguished() {
     assert_eq!(NameHash::of(&[SAME_HASH, b"1"].concat()), NameHash::of(&[SAME_HASH, b"{x}2"].concat()));
     let mut random = Random::new();
     for shard_count in [1, 4] {

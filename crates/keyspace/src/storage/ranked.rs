@@ -48,7 +48,7 @@ struct Inner<T> {
 
 /// Where an item is inserted: repeated insertion at one end leaves full nodes behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum InsertAt {
     First,
     Middle,
     Last,
@@ -118,19 +118,19 @@ impl<T: Copy> Ranked<T> {
 
     /// Adds an item behind those that come before it.
     pub fn insert(&mut self, item: T, before: impl Fn(&T) -> bool) {
-        let place = match self.root.first() {
-            Some(first) if !before(&first) => Place::First,
-            _ if self.root.ends_before(&before) => Place::Last,
-            _ => Place::Middle,
+        let insert_at = match self.root.first() {
+            Some(first) if !before(&first) => InsertAt::First,
+            _ if self.root.ends_before(&before) => InsertAt::Last,
+            _ => InsertAt::Middle,
         };
         if self.root.len() == NODE_MAX {
             let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
             let mut inner = Inner::empty();
             inner.push(root);
-            inner.split(0, place);
+            inner.split(0, insert_at);
             self.root = Node::Inner(Box::new(inner));
         }
-        self.root.insert(item, place, &before);
+        self.root.insert(item, insert_at, &before);
     }
 
     /// Removes the first item that does not come before a place.
@@ -264,31 +264,31 @@ impl<T: Copy> Node<T> {
     }
 
     /// Adds an item below a node that is not full.
-    fn insert(&mut self, item: T, place: Place, before: &impl Fn(&T) -> bool) {
+    fn insert(&mut self, item: T, insert_at: InsertAt, before: &impl Fn(&T) -> bool) {
         match self {
             Node::Leaf(items) => {
-                if place == Place::Middle {
+                if insert_at == InsertAt::Middle {
                     prefetch(items);
                 }
-                let at = match place {
-                    Place::First => 0,
-                    Place::Middle => items.partition_point(before),
-                    Place::Last => items.len(),
+                let at = match insert_at {
+                    InsertAt::First => 0,
+                    InsertAt::Middle => items.partition_point(before),
+                    InsertAt::Last => items.len(),
                 };
                 items.insert(at, item);
             }
             Node::Inner(inner) => {
-                let child = |inner: &Inner<T>| match place {
-                    Place::First => 0,
-                    Place::Middle => inner.child_of(before),
-                    Place::Last => inner.children.len() - 1,
+                let child = |inner: &Inner<T>| match insert_at {
+                    InsertAt::First => 0,
+                    InsertAt::Middle => inner.child_of(before),
+                    InsertAt::Last => inner.children.len() - 1,
                 };
                 let mut at = child(inner);
                 if inner.children[at].len() == NODE_MAX {
-                    inner.make_room(at, place);
+                    inner.make_room(at, insert_at);
                     at = child(inner);
                 }
-                inner.children[at].insert(item, place, before);
+                inner.children[at].insert(item, insert_at, before);
                 inner.counts[at] += 1;
                 // In any other child, the place is behind the first item.
                 if at == 0 {
@@ -427,22 +427,22 @@ impl<T: Copy> Inner<T> {
     }
 
     /// Makes room in a full child: moves some of it to a neighbour, or splits it.
-    fn make_room(&mut self, at: usize, place: Place) {
+    fn make_room(&mut self, at: usize, insert_at: InsertAt) {
         let has_room = |at: usize| self.children.get(at).is_some_and(|child| child.len() <= GIVES_TO_MAX);
-        match place {
-            Place::Middle if has_room(at + 1) => self.even_out(at),
-            Place::Middle if at > 0 && has_room(at - 1) => self.even_out(at - 1),
-            _ => self.split(at, place),
+        match insert_at {
+            InsertAt::Middle if has_room(at + 1) => self.even_out(at),
+            InsertAt::Middle if at > 0 && has_room(at - 1) => self.even_out(at - 1),
+            _ => self.split(at, insert_at),
         }
     }
 
     /// Splits a child in two: in the middle, or, when items are added at one end, so that the other part stays full.
-    fn split(&mut self, at: usize, place: Place) {
+    fn split(&mut self, at: usize, insert_at: InsertAt) {
         let child = &mut self.children[at];
-        let len = match place {
-            Place::First => 1,
-            Place::Middle => child.len() / 2,
-            Place::Last => child.len() - 1,
+        let len = match insert_at {
+            InsertAt::First => 1,
+            InsertAt::Middle => child.len() / 2,
+            InsertAt::Last => child.len() - 1,
         };
         let mut right = match child {
             Node::Leaf(_) => Node::Leaf(room()),

@@ -211,7 +211,7 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 pub struct IndexMembers<'a> {
     parts: Vec<Rest<'a>>,
     /// The next ones, in reverse order.
-    window: Vec<Place<'a>>,
+    window: Vec<DbItem<'a>>,
     /// So many of them have been fetched: one after the other, each would be waited for.
     fetched: usize,
     /// How far ahead the next window looks.
@@ -220,7 +220,7 @@ pub struct IndexMembers<'a> {
 }
 
 /// Where a record is.
-type Place<'a> = (&'a Db, Item);
+type DbItem<'a> = (&'a Db, Item);
 
 /// What is left of a part.
 struct Rest<'a> {
@@ -253,7 +253,7 @@ impl<'a> IndexMembers<'a> {
         self.parts.retain(|rest| !rest.ranks.is_empty());
         // By scores first: looking names up in between would slow every comparison down.
         self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
-        let is_tie = |one: &Place<'_>, other: &Place<'_>| one.1.0 == other.1.0;
+        let is_tie = |one: &DbItem<'_>, other: &DbItem<'_>| one.1.0 == other.1.0;
         self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
         for ties in self.window.chunk_by_mut(is_tie).filter(|ties| ties.len() > 1) {
             ties.sort_unstable_by(|one, other| in_order(*one, *other, Direction::Ascending));
@@ -284,7 +284,7 @@ impl<'a> IndexMembers<'a> {
 }
 
 /// Has the CPU fetch records, the last first, without waiting for them.
-fn fetch(records: &[Place<'_>]) {
+fn fetch(records: &[DbItem<'_>]) {
     records.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
 }
 
@@ -299,7 +299,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Takes the items up to a record of any part, or all.
-    fn take_up_to(&mut self, end: Option<Place<'_>>, direction: Direction, out: &mut Vec<Place<'a>>) {
+    fn take_up_to(&mut self, end: Option<DbItem<'_>>, direction: Direction, out: &mut Vec<DbItem<'a>>) {
         let (db, taken_before) = (self.db, out.len());
         let is_within = |item: &Item| end.is_none_or(|end| in_order((db, *item), end, direction).is_le());
         let items = self.part.range(self.ranks.clone());
@@ -317,7 +317,7 @@ impl<'a> Rest<'a> {
 }
 
 /// Which of two records comes first, in that direction.
-fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
+fn in_order(one: DbItem<'_>, other: DbItem<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
     // An id identifies a name only within one database of one shard.
     let is_same = std::ptr::eq(db, other_db) && item.1 == other_item.1;

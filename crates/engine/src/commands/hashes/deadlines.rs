@@ -152,20 +152,20 @@ const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
 pub(super) fn httl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
-    tell(cx, |deadline| seconds(deadline - now_ms))
+    reply_deadlines(cx, |deadline| seconds(deadline - now_ms))
 }
 
 pub(super) fn hpttl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
-    tell(cx, |deadline| deadline - now_ms)
+    reply_deadlines(cx, |deadline| deadline - now_ms)
 }
 
 pub(super) fn hexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, seconds)
+    reply_deadlines(cx, seconds)
 }
 
 pub(super) fn hpexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline| deadline)
+    reply_deadlines(cx, |deadline| deadline)
 }
 
 /// Rounded up: a field that lives for another millisecond has a second left.
@@ -174,7 +174,7 @@ fn seconds(ms: u64) -> u64 {
 }
 
 /// Replies with a number for the deadline of each field.
-fn tell(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
+fn reply_deadlines(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     check_fields(&mut cx.args, NOT_POSITIVE)?;

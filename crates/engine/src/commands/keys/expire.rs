@@ -94,19 +94,19 @@ impl Conditions {
 }
 
 pub(super) fn ttl(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, now_ms| seconds(deadline - now_ms))
+    reply_deadline(cx, |deadline, now_ms| seconds(deadline - now_ms))
 }
 
 pub(super) fn pttl(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, now_ms| deadline - now_ms)
+    reply_deadline(cx, |deadline, now_ms| deadline - now_ms)
 }
 
 pub(super) fn expiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, _| seconds(deadline))
+    reply_deadline(cx, |deadline, _| seconds(deadline))
 }
 
 pub(super) fn pexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, _| deadline)
+    reply_deadline(cx, |deadline, _| deadline)
 }
 
 /// To the nearest second.
@@ -118,7 +118,7 @@ const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
 /// Replies with `time` of the deadline, which is later than now.
-fn tell(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
+fn reply_deadline(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.deadline(key);
     cx.keys.looked_up(key, found.is_some());

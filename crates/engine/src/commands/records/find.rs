@@ -43,12 +43,12 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
         Search { prefix, filters, limit: limit.unwrap_or(LIMIT_DEFAULT), asked: asked.unwrap_or(Shown::Everything) };
     let mut place = Place::from_cursor(cursor.unwrap_or(0));
     // The cursor precedes the records in the reply but is known after them.
-    let mut found = Found { bytes: Vec::new(), count: 0, looks: 0 };
+    let mut found = FoundRecords { bytes: Vec::new(), count: 0, looks: 0 };
     let shard_count = cx.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
         let next = cx.settled_shard(place.shard, |db| {
-            let show = |found: &mut Found, entry: &Entry, hash: HashRef<'_>| {
+            let show = |found: &mut FoundRecords, entry: &Entry, hash: HashRef<'_>| {
                 let mut reply = Reply::new(&mut found.bytes, protocol);
                 found.count += 1;
                 if let Shown::Keys = search.asked {
@@ -84,7 +84,7 @@ struct Search<'a> {
 }
 
 /// The records found so far, encoded.
-struct Found {
+struct FoundRecords {
     bytes: Vec<u8>,
     count: usize,
     looks: usize,
@@ -128,8 +128,8 @@ impl Search<'_> {
         db: &Db,
         position: u32,
         now_ms: u64,
-        found: &mut Found,
-        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let mut from = position;
         loop {
@@ -158,8 +158,8 @@ impl Search<'_> {
         scores: &ScoreRange,
         position: u32,
         now_ms: u64,
-        found: &mut Found,
-        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let part = db.part(index)?;
         let start = part.partition_point(|item| scores.is_above(item.0));
@@ -180,8 +180,8 @@ impl Search<'_> {
         db: &Db,
         entries: &[(u32, &Entry)],
         now_ms: u64,
-        found: &mut Found,
-        show: &impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: &impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let mut last = None;
         for (position, entry) in entries {

@@ -127,7 +127,7 @@ impl Scripts {
         if let Some(script) = self.get(&sha) {
             return Ok(script);
         }
-        let script = understand(sha, source)?;
+        let script = analyse(sha, source)?;
         let mut cache = self.cache.write();
         // Another thread may have been first.
         if !cache.by_sha.contains_key(&sha) {
@@ -150,7 +150,7 @@ impl Scripts {
             Some(known) => known,
             None => {
                 may_grow()?;
-                understand(sha, source)?
+                analyse(sha, source)?
             }
         };
         let mut cache = self.cache.write();
@@ -226,7 +226,7 @@ impl ScriptCache {
 }
 
 /// Analyses a script without running it. It is compiled later, by a Lua state.
-fn understand(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
+fn analyse(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
     let shebang = Shebang::of_script(source).map_err(|text| CommandError::said(format!("ERR {text}")))?;
     let (flags, analysis) = (shebang.flags, ScriptAnalysis::of(source));
     Ok(Arc::new(Script { sha, source: source.into(), flags, analysis, used: AtomicBool::new(false) }))
