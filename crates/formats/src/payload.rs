@@ -38,8 +38,8 @@ pub fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, BadPayload> {
     Ok(value)
 }
 
-/// Writes a payload; with `packed`, in the compact form of small values. RDB version 10, which Redis 7.0 and everything
-/// since restores, unless fields have deadlines.
+/// Writes a payload; with `packed`, in the compact form of small values. RDB version 10, which Redis 7.0 and later
+/// restore, unless fields have deadlines.
 pub fn encode(value: &Value, packed: bool) -> Vec<u8> {
     value.write(packed)
 }

@@ -34,7 +34,7 @@ pub struct View<'a> {
     pub(super) events: Events,
     /// A shard could not be locked.
     pub(super) met_busy: Cell<bool>,
-    /// The newest batch that has changed a shard which was looked at for a moment.
+    /// The newest batch that has changed a shard which was locked only for a moment.
     pub(super) seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     pub(super) reads_index: bool,
@@ -75,7 +75,7 @@ impl<'a> View<'a> {
         self
     }
 
-    /// True when the command may touch a key: one that is served after a wait sees what it is offered.
+    /// True when the command may touch a key: a command that is served after a wait sees only the keys of its offer.
     #[inline]
     pub(super) fn is_offered(&self, key: Key<'_>) -> bool {
         self.offer.as_ref().is_none_or(|offer| offer.has(key))

@@ -32,7 +32,7 @@ pub enum Item {
     Key(Box<KeyItem>),
     /// The code of a library of functions.
     Library(Vec<u8>),
-    /// Something that is no key and that we do not keep: what a module keeps for itself, an early kind of library.
+    /// Skipped data that is not a key: module data, an early kind of library.
     Aside(Kind),
 }
 
@@ -151,7 +151,7 @@ impl<R: Read> RdbFile<R> {
             return Ok(());
         }
         let stated = u64::from_le_bytes(input.array()?);
-        // Zero where Redis was told not to compute any (`rdbchecksum no`).
+        // Zero with `rdbchecksum no` in Redis.
         if stated != 0 && stated != computed {
             return Err(input.error(Trouble::Checksum { stated, computed }));
         }

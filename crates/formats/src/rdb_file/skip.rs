@@ -1,5 +1,5 @@
-//! Passes over what we do not keep, to the byte, without holding any of it. Knows how every type of value is framed;
-//! refuses to look inside a string.
+//! Skips unsupported data, to the byte, without holding any of it. Knows how every type of value is framed; refuses to
+//! look inside a string.
 
 use super::{FileError, Trouble};
 use crate::input::Input;
@@ -154,7 +154,7 @@ impl<R: Read> Reader<Input<R>> {
     }
 }
 
-/// What streams have been saved with, as time went by.
+/// The layouts with which versions of Redis have saved streams.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     /// Redis 5.

@@ -149,8 +149,8 @@ impl<'a> IndexRef<'a> {
         IndexMembers::new(*self, start, end, direction)
     }
 
-    /// How many records of each part are among the first `rank` of all. Narrows down by records in the middle of what is
-    /// left of the largest part.
+    /// How many records of each part are among the first `rank` of all. Searches with the middle record of the largest
+    /// remaining part as pivot.
     fn split(&self, rank: usize) -> Positions {
         let parts: Vec<(&Db, &Ranked<Item>)> = self.parts().collect();
         let (mut low, mut high): (Positions, Positions) = (vec![0; parts.len()], Vec::new());
@@ -206,13 +206,13 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 
 /// Records of an index in order.
 ///
-/// They are gathered by the window: all up to a record that is some places ahead in its part, and no other part is there
-/// sooner. To put a window in order costs each of its records less than a heap of all parts' next ones would.
+/// They are merged window by window: a window has all records up to one that is some places ahead in its part, the
+/// least such one of all parts. Sorting a window costs less per record than a heap of the next records of all parts.
 pub struct IndexMembers<'a> {
     parts: Vec<Rest<'a>>,
     /// The next ones, in reverse order.
     window: Vec<DbItem<'a>>,
-    /// So many of them have been fetched: one after the other, each would be waited for.
+    /// How many of them have been prefetched: without that, each one would be a cache miss.
     fetched: usize,
     /// How far ahead the next window looks.
     width: usize,
@@ -251,7 +251,7 @@ impl<'a> IndexMembers<'a> {
             rest.take_up_to(end, direction, &mut self.window);
         }
         self.parts.retain(|rest| !rest.ranks.is_empty());
-        // By scores first: looking names up in between would slow every comparison down.
+        // By scores first: looking names up would slow down every comparison.
         self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
         let is_tie = |one: &DbItem<'_>, other: &DbItem<'_>| one.1.0 == other.1.0;
         self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
@@ -283,7 +283,7 @@ impl<'a> IndexMembers<'a> {
     }
 }
 
-/// Has the CPU fetch records, the last first, without waiting for them.
+/// Prefetches records, the last first.
 fn fetch(records: &[DbItem<'_>]) {
     records.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
 }

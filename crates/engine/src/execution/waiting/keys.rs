@@ -39,14 +39,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// What is known of all clients that wait for keys.
 #[derive(Default)]
 pub(crate) struct KeyWaiters {
-    /// How many are queued, even if they have stopped waiting.
+    /// How many waiters are queued, including those that have stopped waiting.
     count: AtomicUsize,
     last_number: AtomicU64,
     /// How many keys they wait for.
     keys: AtomicUsize,
     /// Waiters that could not leave their queues yet.
     left: Mutex<Vec<Arc<Waiter>>, { rank::LEFT_WAITERS }>,
-    /// Keys whose waiters could not be served under the locks that there were.
+    /// Keys whose waiters could not be served under the locks of a commit.
     deferred: Mutex<Vec<(usize, Box<[u8]>)>, { rank::DEFERRED_KEYS }>,
     deferred_count: AtomicUsize,
 }

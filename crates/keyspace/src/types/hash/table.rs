@@ -138,7 +138,7 @@ impl FieldTable {
         self.fields.random(random)
     }
 
-    /// Heap bytes of the table and all it holds, judged by the first `samples` fields.
+    /// Heap bytes of the table and all it holds, estimated from the first `samples` fields.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let taken = samples.clamp(1, self.len().max(1));
         let sampled: usize = self.fields.iter().take(taken).map(|field| size_class(field.heap_bytes())).sum();

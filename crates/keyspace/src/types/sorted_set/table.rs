@@ -1,8 +1,8 @@
 //! A large sorted set: members by name and by rank. Knows how the two are kept consistent; refuses to know commands.
 //!
 //! A member lies in a slot (`members`). A hash table of slots finds it by its name, a tree of scores and slots
-//! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; neither table
-//! nor tree ever stops to grow.
+//! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; both table and tree
+//! grow incrementally, without pauses.
 
 use super::members::MemberSlots;
 use super::{Form, Member, Name, Scored, compare};
@@ -128,7 +128,7 @@ impl SortedSet {
         true
     }
 
-    /// Heap bytes of the set and all it holds, judged by about so many members.
+    /// Heap bytes of the set and all it holds, estimated from about so many members.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let step = self.len() / samples.max(1);
         self.members.heap_bytes(step, size_class) + self.by_name.heap_bytes() + self.by_score.heap_bytes()
