@@ -116,6 +116,25 @@ fn redis_agrees_on_random_sums() {
     }
 }
 
+/// The addend is half a unit of the sum's last bit, or differs from that only in bits that fall off when it is aligned.
+/// From Redis 7.0.15.
+#[test]
+fn adding_rounds_ties_to_even() {
+    for (a, b, expected) in [
+        ("0x8000000000000000", "0x0.8p0", "9223372036854775808"),
+        ("0x8000000000000000", "0x0.8000000000000001p0", "9223372036854775809"),
+        ("0x8000000000000001", "0x0.8p0", "9223372036854775810"),
+        ("0x8000000000000001", "0x0.7fffffffffffffffp0", "9223372036854775809"),
+        ("0x8000000000000002", "-0x0.8p0", "9223372036854775810"),
+        ("0x8000000000000002", "-0x0.8000000000000001p0", "9223372036854775809"),
+        ("0x8000000000000001", "-0x0.8000000000000001p0", "9223372036854775808"),
+        ("0x8000000000000003", "-0x0.7fffffffffffffffp0", "9223372036854775811"),
+        ("-0x8000000000000002", "0x0.8000000000000001p0", "-9223372036854775809"),
+    ] {
+        assert_eq!(sum(a, b), expected, "{a} + {b}");
+    }
+}
+
 /// Multiples of 2^-18 have 18 decimals, the last one a 5. From Redis 7.0.15.
 #[test]
 fn printing_rounds_ties_to_even() {
