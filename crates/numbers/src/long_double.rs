@@ -78,8 +78,8 @@ impl LongDouble {
         let (large, small) = if a >= b { (a, b) } else { (b, a) };
 
         // The larger mantissa gets 62 bits below it and one above for the carry. The smaller one is shifted into
-        // place; what falls off is noted in the last bit, too far down to change anything but a tie. When many
-        // leading bits cancel, the exponents differ by at most one and nothing fell off.
+        // place; lost bits set the last bit, which is too low to change anything but a tie. When many leading bits
+        // cancel, the exponents differ by at most one and no bit is lost.
         const SPARE: u32 = 62;
         let high = u128::from(large.1) << SPARE;
         let low = shift_right_sticky(u128::from(small.1) << SPARE, large.0 - small.0);
@@ -90,8 +90,8 @@ impl LongDouble {
         Self::rounded(negative, Binary { significand, exponent: large.0 - i64::from(SPARE), sticky: false })
     }
 
-    /// A thousand times the number, rounded up to a whole one: how Redis makes milliseconds of a timeout's seconds. `None`
-    /// when that is no 64-bit integer.
+    /// Converts a timeout in seconds to milliseconds as Redis does: times 1,000, rounded up to an integer. `None` when the
+    /// result does not fit 64 bits.
     pub fn thousandfold_rounded_up(self) -> Option<i64> {
         let (mantissa, exponent) = self.parts()?;
         let significand = u128::from(mantissa) * 1000;
@@ -103,7 +103,7 @@ impl LongDouble {
         let by = u32::try_from(-exponent).ok()?;
         let whole = mantissa.checked_shr(by).unwrap_or(0);
         let has_rest = whole.checked_shl(by).unwrap_or(0) != mantissa;
-        // Up is towards zero below it.
+        // For negative numbers, up is towards zero.
         let whole = i64::try_from(whole + u64::from(has_rest && !self.negative)).ok()?;
         Some(if self.negative { -whole } else { whole })
     }
@@ -159,14 +159,14 @@ impl LongDouble {
     }
 }
 
-/// An integer key holds one already; 64 bits of mantissa take any i64 exactly.
+/// Exact: the mantissa has 64 bits.
 impl From<i64> for LongDouble {
     fn from(number: i64) -> Self {
         Self::rounded(number < 0, Binary { significand: number.unsigned_abs().into(), exponent: 0, sticky: false })
     }
 }
 
-/// Shifts right; bits that are lost leave the last bit set.
+/// Shifts right. Any lost bit sets the last bit.
 fn shift_right_sticky(bits: u128, by: i64) -> u128 {
     if by >= 128 {
         return u128::from(bits != 0);
@@ -247,7 +247,7 @@ fn push_padded(mut number: u64, width: usize, text: &mut Vec<u8>) {
 
 // Reading -------------------------------------------------------------------------------------------------------------
 
-/// A decimal text taken apart: its digits, read as one whole number, times `10^scale`.
+/// A parsed decimal text: its digits, read as one integer, times `10^scale`.
 struct Decimal<'a> {
     /// The digits before and after the point, leading zeros removed.
     whole: &'a [u8],
@@ -271,19 +271,19 @@ impl<'a> Decimal<'a> {
         Some(Self { whole, fraction, scale })
     }
 
-    /// The same number in binary, exact or sticky; None when it is out of range by its size in decimal alone, which
-    /// also bounds the work below.
+    /// Converts to binary. `None` when the decimal exponent alone shows that the number is out of range; this also bounds
+    /// the work of the general conversion.
     fn to_binary(&self) -> Option<Binary> {
         let count = self.whole.len() + self.fraction.len();
         // The number is less than ten to this power, and at least a tenth of that.
         let power = count as i64 + self.scale;
         if count == 0 {
-            Some(self.to_binary_short(0)?)
+            Some(self.to_binary_fast(0)?)
         } else if !(-4_950..=4_933).contains(&power) {
             None // above 1.19e4932, or below half of 3.6e-4951
         } else {
-            let short = if count <= 38 { self.to_binary_short(self.number()) } else { None };
-            Some(short.unwrap_or_else(|| self.to_binary_long()))
+            let fast = if count <= 38 { self.to_binary_fast(self.number()) } else { None };
+            Some(fast.unwrap_or_else(|| self.to_binary_general()))
         }
     }
 
@@ -295,7 +295,7 @@ impl<'a> Decimal<'a> {
     fn number(&self) -> u128 {
         let mut number = 0_u128;
         for part in [self.whole, self.fraction] {
-            // u64 steps are several times cheaper than u128 ones.
+            // Steps in u64 are several times cheaper than in u128.
             for chunk in part.chunks(CHUNK_DIGITS) {
                 let (value, scale) = chunk
                     .iter()
@@ -306,8 +306,8 @@ impl<'a> Decimal<'a> {
         number
     }
 
-    /// Nearly every number people count with: it fits 128 bits, and so does its power of five.
-    fn to_binary_short(&self, number: u128) -> Option<Binary> {
+    /// The common case: the digits fit 128 bits, and the power of five fits 64.
+    fn to_binary_fast(&self, number: u128) -> Option<Binary> {
         if number == 0 {
             return Some(Binary { significand: 0, exponent: 0, sticky: false });
         }
@@ -316,15 +316,15 @@ impl<'a> Decimal<'a> {
             let significand = number.checked_mul(five.into())?;
             return Some(Binary { significand, exponent: self.scale, sticky: false });
         }
-        // With its top bit at 2^127 the number holds any u64 divisor below 2^63 more than 2^64 times: enough bits.
+        // The dividend is at least 2^127 and the divisor below 2^63, so the quotient has more than 64 bits.
         let shift = number.leading_zeros();
         let dividend = number << shift;
         let (quotient, remainder) = (dividend / u128::from(five), dividend % u128::from(five));
         Some(Binary { significand: quotient, exponent: self.scale - i64::from(shift), sticky: remainder != 0 })
     }
 
-    /// Any number, with as many bits as it takes.
-    fn to_binary_long(&self) -> Binary {
+    /// Any number, with big-integer arithmetic.
+    fn to_binary_general(&self) -> Binary {
         let mut number = Natural::default();
         let mut digits = self.digits();
         loop {
@@ -345,7 +345,7 @@ impl<'a> Decimal<'a> {
         }
         let mut divisor = Natural::from(1);
         divisor.multiply_by_five_to(self.scale.unsigned_abs() as usize);
-        // Bring both to the same length; then long division, a bit at a time, for as many bits as rounding needs.
+        // Align both to the same length, then divide bit by bit, for as many bits as rounding needs.
         let shift = divisor.bits() as i64 - number.bits() as i64;
         if shift >= 0 {
             number.shift_left(shift as usize);
