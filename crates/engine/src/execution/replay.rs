@@ -6,9 +6,11 @@
 //! reads meanwhile, and each reply is of a state between two batches. A start is the same with nobody there yet; only
 //! what is defined is made ready once, at the end, instead of at every step on the way.
 
-use crate::execution::context::{Recorder, View};
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
 use crate::execution::walk::{Part, Placement};
+use crate::execution::worker::Worker;
 use keyspace::effects::codec::Decoder;
 use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
 use smallvec::SmallVec;

@@ -3,7 +3,8 @@
 use crate::algorithms::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::view::View;
 use crate::settings::events::Events;
 use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar};

@@ -2,8 +2,9 @@
 
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
 use crate::execution::restore;
+use crate::execution::view::View;
 use crate::settings::events::Events;
 use formats::payload::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};

@@ -2,7 +2,8 @@
 
 use crate::commands::shared::help;
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, ServerCx, View};
+use crate::execution::context::{ReadCx, ServerCx};
+use crate::execution::view::View;
 use keyspace::storage::entry::idle_s;
 use keyspace::usage::frequency;
 use keyspace::{Entry, Key, Scalar, SortedSetRef, Value, ValueType};
