@@ -99,7 +99,7 @@ pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
 pub(crate) struct Asker<'e> {
     engine: &'e Engine,
     worker: Worker,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Asker<'_> {
@@ -167,7 +167,12 @@ pub(crate) struct Kept {
 impl Kept {
     /// All batches with their numbers, in their order.
     pub(crate) fn batches(&self) -> Vec<(u64, Vec<u8>)> {
-        (1..).zip(self.locked().iter().cloned()).collect()
+        self.batches_after(0)
+    }
+
+    /// The batches behind that of a number, with their numbers.
+    pub(crate) fn batches_after(&self, sequence: u64) -> Vec<(u64, Vec<u8>)> {
+        (sequence + 1..).zip(self.locked().iter().skip(sequence as usize).cloned()).collect()
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
