@@ -47,8 +47,14 @@ impl Engine {
 
     /// Follows another server, or stops to. Meanwhile clients may read, and nothing here changes by itself: what has expired
     /// is absent to readers and stays until the other server says that it is gone. That one may have prolonged it before.
+    /// Clients that wait to take something, from before, wait on.
     pub fn set_following(&self, is_following: bool) {
         self.restrict(Restrictions::FOLLOWING, is_following);
+    }
+
+    /// True while it follows another server.
+    pub(crate) fn is_following(&self) -> bool {
+        self.restrictions().contains(Restrictions::FOLLOWING)
     }
 
     /// Says whether a script has been running for long: others are told so, instead of waiting.

@@ -27,7 +27,7 @@ const COMMANDS: &[Command] = &[
     write("test.move", exactly(4), keys(1, 2, 1), move_lowest)
         .flag(Flags::BLOCKING)
         .doc("1.0.0", "Moves the lowest member of a sorted set to another, or waits until there is one.")
-        .arguments(&[arg::key("source", 0), arg::key("destination", 1), arg::double("timeout")]),
+        .arguments(&[arg::key("source", 0), arg::key("destination", 0), arg::double("timeout")]),
     read("test.read", exactly(4), key(1), read_above)
         .flag(Flags::BLOCKING)
         .doc("1.0.0", "Tells the first member of a sorted set above a score, or waits until there is one.")
@@ -39,7 +39,7 @@ const COMMANDS: &[Command] = &[
     write("test.grab", exactly(4), keys(1, 2, 1), grab)
         .flag(Flags::BLOCKING)
         .doc("1.0.0", "Deletes two keys when there is one of them, though a waiter is offered one alone.")
-        .arguments(&[arg::key("key", 0), arg::key("other", 1), arg::double("timeout")]),
+        .arguments(&[arg::key("key", 0), arg::key("other", 0), arg::double("timeout")]),
 ];
 
 /// A taker of two roles: it waits for the source, and touches the destination when it is served. Its condition is wider than

@@ -3,6 +3,7 @@
 use super::common::place::Place;
 use super::peer::{Peer, names_apart};
 use crate::Persistence;
+use crate::clients::pause::PauseMode;
 use keyspace::Key;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -93,7 +94,7 @@ fn moves_in_a_ring_end() {
 /// that makes ready as well.
 #[test]
 fn a_destination_that_is_locked_elsewhere_is_waited_for() {
-    for ends_by in [EndsBy::Command, EndsBy::Cycle] {
+    for ends_by in [EndsBy::Command, EndsBy::Cycle, EndsBy::Unpause] {
         let place = Place::new(64, 2, &[]);
         let engine = &place.engine;
         let names = names_apart(&place, 4);
@@ -116,6 +117,13 @@ fn a_destination_that_is_locked_elsewhere_is_waited_for() {
         let mut other = Peer::new(&place, 0);
         match ends_by {
             EndsBy::Command => drop(other.ask("PING")),
+            EndsBy::Unpause => {
+                // The pause comes first, as another client would say it at that moment.
+                engine.pause.begin(engine.clock.monotonic_ms(), u64::MAX, PauseMode::Writes);
+                other.ask("PING");
+                assert!(engine.has_deferred(), "nothing is written while clients are paused");
+                other.ask("CLIENT UNPAUSE");
+            }
             EndsBy::Cycle => {
                 // Also while nothing may expire.
                 engine.active_expiry.store(false, Relaxed);
@@ -132,6 +140,7 @@ fn a_destination_that_is_locked_elsewhere_is_waited_for() {
 enum EndsBy {
     Command,
     Cycle,
+    Unpause,
 }
 
 /// Without a script that runs long the giver itself waits for the lock, holding no other, and serves.
@@ -202,4 +211,18 @@ fn a_reader_on_a_follower_is_served_by_the_batches_of_its_leader() {
     catch_up(2);
     assert_eq!((gone.served().as_deref(), gone.client.depends_on), (Some("OK"), 3));
     assert_eq!(follower.kept.tail(), 0);
+}
+
+/// What it waited for before it began to follow is the leader's now.
+#[test]
+fn a_taker_is_not_served_on_a_follower() {
+    let (leader, follower) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
+    let mut taker = Peer::waiting(&follower, "BZPOPMIN a 0");
+    let mut replay = follower.replay(None).go_live(follower.engine.worker(1));
+    Peer::new(&leader, 0).ask("ZADD a 1 m");
+    for (sequence, batch) in leader.kept.batches() {
+        replay.batch(sequence, &batch).expect("what was recorded can be applied");
+    }
+    assert_eq!((taker.served(), Peer::new(&follower, 0).ask("ZRANGE a 0 -1")), (None, "m".to_owned()));
+    assert_eq!((taker.outcome(true).as_deref(), follower.kept.tail()), (Some("nil"), 0));
 }

@@ -329,6 +329,9 @@ impl Engine {
     fn serve_key(&self, worker: &mut Worker, locked: &mut Locked<'_>, db: usize, key: Key<'_>) -> usize {
         let mut count = 0;
         for role in WaitRole::IN_ORDER {
+            if role == WaitRole::Taker && self.is_following() {
+                break;
+            }
             let mut passed_over = 0;
             while let Some(waiter) = next_in_queue(locked, db, key, role, passed_over, worker.now_ms) {
                 if waiter.handle.claim(waiter.number) {
@@ -403,10 +406,12 @@ impl Engine {
     }
 
     /// Serves waiters that could not be served under the locks that there were, and those that are made ready by that. The
-    /// caller holds no locks. What cannot be served now is left for the next command, or the next cycle of expiry.
+    /// caller holds no locks. What cannot be served now is left for the next command, or the next cycle of expiry: also
+    /// while clients are paused or writes are refused, since most waiters write.
     #[cold]
     pub(crate) fn serve_deferred(&self, worker: &mut Worker) {
-        while self.has_deferred() && self.serve_deferred_once(worker) > 0 {}
+        let may_serve = || self.may_expire() || self.is_following();
+        while self.has_deferred() && may_serve() && self.serve_deferred_once(worker) > 0 {}
     }
 
     fn serve_deferred_once(&self, worker: &mut Worker) -> usize {
