@@ -8,6 +8,7 @@ use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
 use crate::execution::waiting::Blocked;
 use crate::execution::worker::Worker;
+use crate::settings::Settings;
 use keyspace::Locked;
 use keyspace::db::Db;
 use keyspace::shard::Shard;
@@ -15,7 +16,9 @@ use resp::Reply;
 
 /// The context of a command that only looks.
 pub struct ReadCx<'a> {
-    pub engine: &'a Engine,
+    pub settings: &'a Settings,
+    /// Data commands do without it: see [`WholeServer`].
+    pub(super) engine: &'a Engine,
     pub client: &'a mut Client,
     pub args: Args<'a>,
     pub reply: Reply<'a>,
@@ -26,13 +29,34 @@ pub struct ReadCx<'a> {
 
 /// The context of a command that may change keys.
 pub struct WriteCx<'a> {
-    pub engine: &'a Engine,
+    pub settings: &'a Settings,
+    /// Data commands do without it: see [`WholeServer`].
+    pub(super) engine: &'a Engine,
     pub client: &'a mut Client,
     pub args: Args<'a>,
     pub reply: Reply<'a>,
     pub keys: Recorder<'a>,
     pub random: &'a mut fastrand::Rng,
     pub command: &'static CommandRow,
+}
+
+/// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data have no
+/// need of it: they get by with their keys and the settings.
+pub(crate) trait WholeServer<'a> {
+    /// All that the server has.
+    fn server(&self) -> &'a Engine;
+}
+
+impl<'a> WholeServer<'a> for ReadCx<'a> {
+    fn server(&self) -> &'a Engine {
+        self.engine
+    }
+}
+
+impl<'a> WholeServer<'a> for WriteCx<'a> {
+    fn server(&self) -> &'a Engine {
+        self.engine
+    }
 }
 
 /// The context of a command about the server or its own connection.
@@ -73,6 +97,11 @@ pub enum After {
 }
 
 impl ReadCx<'_> {
+    /// How many shards there are to walk over.
+    pub fn shard_count(&self) -> usize {
+        self.engine.keyspace.shard_count()
+    }
+
     /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
     /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless they are part of something that holds
     /// them all.

@@ -201,7 +201,16 @@ impl Engine {
         let args = Args::new(request, registered.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
-                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
+                let mut cx = ReadCx {
+                    settings: &self.settings,
+                    engine: self,
+                    client,
+                    args,
+                    reply,
+                    keys: view,
+                    random,
+                    command: registered,
+                };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
@@ -232,7 +241,16 @@ impl Engine {
                 let batch_bytes = worker.batch.effects.len();
                 self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request)?;
                 let keys = view.into_recorder(self, &mut worker.batch.effects);
-                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
+                let mut cx = WriteCx {
+                    settings: &self.settings,
+                    engine: self,
+                    client,
+                    args,
+                    reply,
+                    keys,
+                    random,
+                    command: registered,
+                };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
                     cx.keys.stamp_written();

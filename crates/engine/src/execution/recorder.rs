@@ -90,23 +90,9 @@ impl<'a> Recorder<'a> {
             note_ready(news, &self.view.locked, db, effect);
         }
         if let Some(batch) = &mut self.effects {
-            match *effect {
-                Effect::Rename { to, .. } if self.engine.is_walked() && self.view.locked.is_large(db, to) => {
-                    self.engine.spoil_walks();
-                    codec::encode(db, effect, batch);
-                }
-                Effect::Copy { to, to_db, .. } if self.engine.is_walked() && self.view.locked.is_large(to_db, to) => {
-                    self.engine.spoil_walks();
-                    codec::encode(db, effect, batch);
-                }
-                Effect::Rename { from, to } if self.engine.is_walked() => {
-                    codec::encode(db, &Effect::Delete { key: from, cause: Cause::Deleted }, batch);
-                    self.view.locked.encode_key(db, to, batch);
-                }
-                Effect::Copy { to, to_db, .. } if self.engine.is_walked() => {
-                    self.view.locked.encode_key(to_db, to, batch);
-                }
-                _ => codec::encode(db, effect, batch),
+            match self.engine.is_walked() {
+                false => codec::encode(db, effect, batch),
+                true => encode_while_walked(self.engine, &self.view.locked, db, effect, batch),
             }
         }
         if let Effect::Change { key, change } = effect
@@ -357,6 +343,31 @@ impl<'a> Recorder<'a> {
         let met = self.view.overdue.borrow().clone();
         for name in met {
             self.expire_if_overdue(self.view.db, Key::new(&name));
+        }
+    }
+}
+
+/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key to
+/// another is replaced by what became of each of them: the snapshot may have one of them from before and the other from
+/// after. A value too large to be carried in a batch makes the walk begin anew instead.
+#[cold]
+fn encode_while_walked(engine: &Engine, locked: &Locked<'_>, db: usize, effect: &Effect<'_>, batch: &mut Vec<u8>) {
+    let touches = match effect.touches(db) {
+        // One key in two databases is one place in a snapshot.
+        Touches::Keys(touches) if touches.iter().any(|touch| touch.key.name != touches[0].key.name) => touches,
+        Touches::Keys(_) | Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => {
+            return codec::encode(db, effect, batch);
+        }
+    };
+    let changed = || touches.iter().filter(|touch| touch.fate != Fate::Read);
+    if changed().any(|touch| locked.is_large(touch.db, touch.key)) {
+        engine.spoil_walks();
+        return codec::encode(db, effect, batch);
+    }
+    for Touch { db, key, .. } in changed() {
+        match locked.db(*db, *key).entry(*key) {
+            Some(_) => locked.encode_key(*db, *key, batch),
+            None => codec::encode(*db, &Effect::Delete { key: *key, cause: Cause::Deleted }, batch),
         }
     }
 }

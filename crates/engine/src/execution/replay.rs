@@ -112,12 +112,15 @@ impl<'e> Replay<'e> {
 
     /// Applies an effect to those keys that the snapshot has from before it.
     fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
-        if !keys.locked().fits(db, effect) {
-            return Err(BadEffect::WrongType);
-        }
+        let mut replay = || match keys.locked().fits(db, effect) {
+            true => {
+                keys.replay(db, effect, self.is_live);
+                Ok(())
+            }
+            false => Err(BadEffect::WrongType),
+        };
         if sequence > self.stamps.newest {
-            keys.replay(db, effect, self.is_live);
-            return Ok(());
+            return replay();
         }
         let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
         match effect.touches(db) {
@@ -128,13 +131,13 @@ impl<'e> Replay<'e> {
                     return Err(BadEffect::OutOfRange);
                 }
                 if newer > 0 {
-                    keys.replay(db, effect, self.is_live);
+                    replay()?;
                 }
             }
             Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
             Touches::Definition => {
                 if sequence > self.stamps.of_definitions() {
-                    keys.replay(db, effect, self.is_live);
+                    replay()?;
                 }
             }
         }
