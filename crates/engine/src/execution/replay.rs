@@ -71,6 +71,7 @@ impl<'e> Replay<'e> {
     /// applied, or when it does not fit what is here: then a part of it may be applied, and nothing here may be read any more.
     pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
         if self.is_live {
+            assert!(sequence > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
             self.engine.begin(&mut self.worker);
         }
         let engine = self.engine;

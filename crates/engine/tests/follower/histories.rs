@@ -1,7 +1,7 @@
 //! Random histories of all write commands, followed while they are made and while others read: in the end leader and follower
 //! hold the same, in the same forms.
 
-use crate::common::place::Place;
+use crate::common::place::{Place, Taken};
 use crate::common::requests::Source;
 use crate::common::seed;
 use crate::common::state::State;
@@ -72,6 +72,46 @@ fn follow_history(random: &mut Rng, recorded: &mut BTreeSet<String>) {
     for request in ["DEBUG DIGEST", "DBSIZE", "FUNCTION LIST WITHCODE"] {
         let (expected, found) = (a.say(request), b.say(request));
         assert!(found == expected, "{request}: \"{}\", not \"{}\"", found.escape_ascii(), expected.escape_ascii());
+    }
+}
+
+/// From the parts of a snapshot, which are of different states, to one state, and from there on with clients.
+#[test]
+fn a_follower_can_begin_with_a_snapshot() {
+    let mut random = Rng::with_seed(seed());
+    for shards in [1, 8] {
+        let leader = Place::new(shards, LEADERS, &[]);
+        write(&leader, 0, random.u64(..));
+        let mut walk = leader.engine.walk();
+        let mut taken = Taken::of(&walk, leader.kept.tail());
+        let mut asker = leader.asker(0);
+        while taken.step(&mut walk) {
+            asker.say(&format!("SET between:{} {}", taken.parts.len(), taken.parts.len()));
+        }
+        drop(walk);
+        write(&leader, 1, random.u64(..));
+        let place = Place::new(4, 2, &[]);
+        let mut replay = place.replay(Some(taken.placement));
+        for (part, keys) in &taken.parts {
+            replay.part(*part, keys).expect("what was walked over can be put back");
+        }
+        let (before, after): (Vec<_>, Vec<_>) =
+            leader.kept.batches_after(taken.oldest()).into_iter().partition(|(number, _)| *number <= taken.newest());
+        for (sequence, batch) in &before {
+            replay.batch(*sequence, batch).expect("what was recorded can be applied");
+        }
+        place.engine.revive_indexes(&[]);
+        assert_eq!(place.engine.revive_functions(), Vec::<String>::new());
+        let mut replay = replay.go_live(place.engine.worker(1));
+        let mut reader = place.asker(0);
+        for (sequence, batch) in &after {
+            replay.batch(*sequence, batch).expect("what was recorded can be applied");
+            reader.say("DBSIZE");
+            assert_eq!(reader.client.depends_on, *sequence);
+        }
+        println!("{shards} shards: {} parts, {} and {} batches", taken.parts.len(), before.len(), after.len());
+        State::of(&place.engine).assert_is(&State::of(&leader.engine), "from a snapshot");
+        assert!(!after.is_empty());
     }
 }
 
