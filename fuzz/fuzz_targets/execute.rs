@@ -6,6 +6,8 @@
 #![no_main]
 
 mod footer;
+#[path = "../../crates/engine/tests/common/host.rs"]
+mod host;
 #[path = "../../crates/engine/tests/hostile/world.rs"]
 #[allow(dead_code, reason = "the test uses more of it")]
 mod world;

@@ -4,10 +4,12 @@
 
 #![no_main]
 
-#[path = "../../crates/engine/tests/replay/place.rs"]
+#[path = "../../crates/engine/tests/common/host.rs"]
+mod host;
+#[path = "../../crates/engine/tests/common/place.rs"]
 #[allow(dead_code, reason = "the test uses more of it")]
 mod place;
-#[path = "../../crates/engine/tests/replay/state.rs"]
+#[path = "../../crates/engine/tests/common/state.rs"]
 #[allow(dead_code, reason = "the test uses more of it")]
 mod state;
 

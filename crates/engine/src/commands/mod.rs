@@ -15,6 +15,8 @@ mod shared;
 mod sorted_sets;
 mod strings;
 mod transactions;
+#[cfg(test)]
+mod waiting_tests;
 
 use crate::execution::command::{self, Registry, Table};
 
@@ -36,4 +38,6 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     records::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
+    #[cfg(test)]
+    waiting_tests::TABLES,
 ];

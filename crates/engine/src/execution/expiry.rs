@@ -21,12 +21,13 @@ impl Engine {
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
+        // Also while nothing expires: nothing else comes by when clients say nothing.
+        if self.has_deferred() {
+            self.serve_deferred(worker);
+        }
         // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
-        }
-        if self.has_deferred() {
-            self.serve_deferred(worker);
         }
         let started_ns = self.clock.monotonic_ns();
         let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);

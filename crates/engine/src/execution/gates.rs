@@ -20,6 +20,8 @@ bitflags! {
         const NO_WRITES = 1 << 1;
         /// A script has been running for long.
         const BUSY = 1 << 2;
+        /// What is here follows another server: only what that one has recorded changes it.
+        const FOLLOWING = 1 << 3;
     }
 }
 
@@ -41,6 +43,18 @@ impl Engine {
     /// True while writes are refused.
     pub fn refuses_writes(&self) -> bool {
         self.restrictions().contains(Restrictions::NO_WRITES)
+    }
+
+    /// Follows another server, or stops to. Meanwhile clients may read, and nothing here changes by itself: what has expired
+    /// is absent to readers and stays until the other server says that it is gone. That one may have prolonged it before.
+    /// Clients that wait to take something, from before, wait on.
+    pub fn set_following(&self, is_following: bool) {
+        self.restrict(Restrictions::FOLLOWING, is_following);
+    }
+
+    /// True while it follows another server.
+    pub(crate) fn is_following(&self) -> bool {
+        self.restrictions().contains(Restrictions::FOLLOWING)
     }
 
     /// Says whether a script has been running for long: others are told so, instead of waiting.
@@ -72,10 +86,14 @@ impl Engine {
 
     /// Refuses what changes something, when that could not be kept.
     pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
-        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
+        let restrictions = self.restrictions();
+        if restrictions.contains(Restrictions::FOLLOWING) {
+            return Err(CommandError::fixed("READONLY You can't write against a read only replica."));
+        }
+        if restrictions.contains(Restrictions::NO_WRITES) { Err(self.refusal()) } else { Ok(()) }
     }
 
-    /// True while the data is being read or writes are refused.
+    /// True when the gates are narrower than usual.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
     }
@@ -155,10 +173,7 @@ impl Engine {
         if restrictions.contains(Restrictions::BUSY) && !flags.has(Flags::ALLOW_BUSY) {
             return Err(self.busy());
         }
-        if restrictions.contains(Restrictions::NO_WRITES) && flags.has(Flags::WRITE) {
-            return Err(self.refusal());
-        }
-        Ok(())
+        if flags.has(Flags::WRITE) { self.pass_write_restrictions() } else { Ok(()) }
     }
 
     pub(crate) fn refusal(&self) -> CommandError {

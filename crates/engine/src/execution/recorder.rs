@@ -73,6 +73,7 @@ impl<'a> Recorder<'a> {
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        assert!(self.view.offers(db, effect), "a command that is served changes only keys that it is offered");
         panics::note_effect();
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.notify_watchers(db, effect, self.view.now_ms);

@@ -76,6 +76,17 @@ impl<'a> View<'a> {
         self
     }
 
+    /// True when the command may record an effect: all its keys are offered.
+    #[inline]
+    pub(super) fn offers(&self, db: usize, effect: &Effect<'_>) -> bool {
+        self.offer.is_none() || self.offers_all_of(effect.touches(db))
+    }
+
+    #[cold]
+    fn offers_all_of(&self, touches: Touches<'_>) -> bool {
+        matches!(touches, Touches::Keys(keys) if keys.iter().all(|touch| self.is_offered(touch.key)))
+    }
+
     /// True when the command may touch a key: one that is served after a wait sees what it is offered.
     #[inline]
     pub(super) fn is_offered(&self, key: Key<'_>) -> bool {

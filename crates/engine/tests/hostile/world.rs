@@ -2,9 +2,9 @@
 //! does nothing, one client. Knows what every reply must look like; refuses to know where requests come from, so that
 //! `tests/hostile.rs` and the fuzz target `execute` share it.
 
+use crate::host::IdleHost;
 use engine::execution::client::ReplyMode;
-use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Settings, Worker};
 use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
@@ -278,55 +278,4 @@ impl Clock for StoppedClock {
     fn monotonic_ns(&self) -> u64 {
         self.unix_us() * 1000
     }
-}
-
-struct IdleHost;
-
-impl Host for IdleHost {
-    fn used_memory(&self) -> u64 {
-        8 << 20
-    }
-
-    fn memory(&self) -> MemoryUse {
-        let used = self.used_memory();
-        MemoryUse { used, resident: used * 2, allocated: used, active: used, allocator_resident: used }
-    }
-
-    fn purge_memory(&self) {}
-
-    fn total_memory(&self) -> u64 {
-        8 << 30
-    }
-
-    fn cpu(&self) -> CpuTime {
-        CpuTime::default()
-    }
-
-    fn process_id(&self) -> u32 {
-        1
-    }
-
-    fn executable(&self) -> String {
-        "holdfast".into()
-    }
-
-    fn config_file(&self) -> String {
-        "holdfast.toml".into()
-    }
-
-    fn os(&self) -> String {
-        "Linux 6.1.0 x86_64".into()
-    }
-
-    fn threads(&self) -> usize {
-        1
-    }
-
-    fn shutdown(&self, _: Shutdown) {}
-
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn setting_changed(&self, _: &str) {}
 }

@@ -61,6 +61,14 @@ impl Source {
         request
     }
 
+    /// A request that changes nothing.
+    pub(crate) fn read_request(&mut self) -> Vec<Vec<u8>> {
+        let row = registry().find(self.pick(READS).as_bytes()).expect("these are commands");
+        let mut request = vec![row.full_name.clone().into_bytes()];
+        self.several(row.command.docs.arguments, &mut request);
+        request
+    }
+
     /// Keeps what a later request can use.
     pub(crate) fn hear(&mut self, request: &[Vec<u8>], reply: &[u8]) {
         let payload = reply.iter().position(|byte| *byte == b'\n').filter(|at| reply.len() > at + 3);
