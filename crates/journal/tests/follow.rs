@@ -246,6 +246,11 @@ fn follow_to_the_end(log: &dyn Log, newest_snapshot: impl Fn() -> (Sequence, Vec
                 state = loaded;
                 follow = log.follow(stamp.next(), FollowUpTo::Durable);
             }
+            // The fault that was meant for the writer has hit the reader, which has lost nothing by it.
+            Err(ReadError::Io { .. }) => {
+                let last = state.last().map_or(Sequence::NONE, |last| last.sequence);
+                follow = log.follow(last.next(), FollowUpTo::Durable);
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -8,7 +8,7 @@ use crate::reply::Reply;
 use crate::text::split_args;
 
 /// How long a reply may take before the test fails. Generous: it only has to tell a slow server from a stuck one.
-pub(crate) const REPLY_DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const REPLY_DEADLINE: Duration = Duration::from_secs(60);
 
 pub struct Connection {
     socket: BufReader<TcpStream>,

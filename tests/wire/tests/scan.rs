@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use wire::{Connection, Reply, Session, check};
+use wire::{Connection, Product, Reply, Session, check};
 
 #[test]
 fn scan_of_few_keys() {
@@ -366,6 +366,10 @@ fn scan_step(connection: &mut Connection, cursor: &mut String, options: &str, se
 #[test]
 fn a_pattern_with_a_huge_class_is_looked_at_once() {
     let session = Session::start();
+    if session.product() != Product::Holdfast {
+        wire::skip("Redis compares each byte with the whole class, for longer than a reply may take");
+        return;
+    }
     let mut connection = session.connect();
     for key in 0..2_000 {
         connection.queue_line(&format!("SET k:{key} {key}"));

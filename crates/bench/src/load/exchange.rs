@@ -1,5 +1,5 @@
-//! Connections that send operations in batches and hear a reply to each, from one thread, as redis-benchmark does it.
-//! Knows nothing of what is said: a `Traffic` makes the requests and judges the replies.
+//! Connections that send operations in batches and receive a reply to each, from one thread, as redis-benchmark does it.
+//! Knows nothing of the commands: a `Traffic` makes the requests and checks the replies.
 //!
 //! redis-benchmark sends one command, counts errors as replies, and cannot wait for what it did not ask for.
 
@@ -14,13 +14,13 @@ use mio::{Events, Interest, Poll, Token};
 use crate::measure::{Latencies, Metric, Sample, proc_stat};
 use crate::servers::Server;
 
-/// What is said on the connections of a run. They are numbered: senders first, then listeners.
+/// Requests and replies on the connections of a run. They are numbered: senders first, then receivers.
 pub(crate) trait Traffic {
-    /// Adds the next operation of an sender, one request or several, to what it is about to send.
+    /// Adds the next operation of a sender, one request or several, to what it is about to send.
     fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>);
 
-    /// The length of what replies one operation, at the beginning of what was received; `None` while it is not all
-    /// there. A reply that must not be is an error.
+    /// The length of the reply to one operation, at the beginning of what was received; `None` while it is not all
+    /// there. A wrong reply is an error.
     fn check_reply(&mut self, connection: usize, received: &[u8]) -> Result<Option<usize>>;
 }
 
@@ -53,7 +53,7 @@ impl Connections {
         Ok(self)
     }
 
-    /// Connections that say one thing now, are answered this, and from then on hear a reply to every operation of
+    /// Connections that send one request now, get this reply, and from then on receive a message for every operation of
     /// every sender.
     pub(crate) fn receivers(mut self, count: usize, request: &[u8], answer: &[u8]) -> Result<Self> {
         for _ in 0..count {
@@ -107,7 +107,7 @@ impl Connections {
         let mut next_batch = |sender: usize, connection: &mut Connection, traffic: &mut _| -> Result<u64> {
             let batch = u64::from(pipeline).min(unasked);
             unasked -= batch;
-            connection.ask(sender, batch, traffic)?;
+            connection.send_batch(sender, batch, traffic)?;
             Ok(batch)
         };
 
@@ -135,7 +135,7 @@ impl Connections {
                 if event.is_writable() {
                     connection.flush()?;
                 }
-                let answered = connection.hear(number, &mut chunk, traffic)?;
+                let answered = connection.receive(number, &mut chunk, traffic)?;
                 awaited -= answered;
                 if answered > 0 {
                     heard = Instant::now();
@@ -190,7 +190,7 @@ impl Connection {
         Connection { stream, role, awaited: 0, asked, requests: Vec::new(), sent: 0, received: Vec::new() }
     }
 
-    fn ask(&mut self, number: usize, batch: u64, traffic: &mut impl Traffic) -> Result<()> {
+    fn send_batch(&mut self, number: usize, batch: u64, traffic: &mut impl Traffic) -> Result<()> {
         self.requests.clear();
         self.sent = 0;
         for _ in 0..batch {
@@ -215,7 +215,7 @@ impl Connection {
     }
 
     /// How many operations were answered by what has come.
-    fn hear(&mut self, number: usize, chunk: &mut [u8], traffic: &mut impl Traffic) -> Result<u64> {
+    fn receive(&mut self, number: usize, chunk: &mut [u8], traffic: &mut impl Traffic) -> Result<u64> {
         let awaited_before = self.awaited;
         loop {
             let count = match self.stream.read(chunk) {
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(error, r#"expected "+OK\r\n", the server answered "-ERR no\r\n""#);
     }
 
-    /// Sends `?` and hears `!`.
+    /// Sends `?` and expects `!`.
     struct Shouting {
         asked: usize,
         heard: usize,
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// A server that replies each of `connections` connections with `reply` for every byte it is sent.
+    /// A server that replies with `answer`, on each of `connections` connections, to every byte it is sent.
     fn answering(connections: usize, answer: &'static [u8]) -> u16 {
         let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

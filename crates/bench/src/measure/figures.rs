@@ -64,7 +64,7 @@ pub(crate) enum Metric {
     /// From a command's request to the end of its reply.
     #[serde(rename = "command_ms")]
     CommandTime,
-    /// From the start of a server that has data until it replies.
+    /// From the start of a server that has data until it answers PING.
     #[serde(rename = "start_s")]
     StartTime,
     #[serde(rename = "snapshot_s")]

@@ -5,19 +5,24 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use bytes::{Buf, BytesMut};
-use redis_protocol::resp2::decode::{decode_bytes_mut, decode_range};
+use redis_protocol::resp2::decode::{decode, decode_range};
 use redis_protocol::resp2::types::RangeFrame;
 
-/// What a server replies.
-pub(crate) use redis_protocol::resp2::types::BytesFrame as Reply;
+/// What a server replies. Owned: frames that share a buffer (`BytesFrame`) cost more than copies of such small replies.
+pub(crate) use redis_protocol::resp2::types::OwnedFrame as Reply;
 
 pub(crate) struct Connection {
     stream: TcpStream,
     /// Requests not yet sent.
     pending: Vec<u8>,
-    /// Replies not yet read.
-    received: BytesMut,
+    received: Received,
+}
+
+/// Bytes that have arrived, of which the first `used` have been read.
+#[derive(Default)]
+struct Received {
+    bytes: Vec<u8>,
+    used: usize,
 }
 
 /// A server silent for longer than this has hung.
@@ -32,7 +37,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        Ok(Connection { stream, pending: Vec::new(), received: BytesMut::new() })
+        Ok(Connection { stream, pending: Vec::new(), received: Received::default() })
     }
 
     /// Sends one request and waits for its reply.
@@ -89,39 +94,42 @@ pub(crate) fn simple(text: &'static str) -> Reply {
     Reply::SimpleString(text.into())
 }
 
-fn read_reply(stream: &mut impl Read, received: &mut BytesMut) -> Result<Reply> {
+fn read_reply(stream: &mut impl Read, received: &mut Received) -> Result<Reply> {
     loop {
-        match decode_bytes_mut(received)? {
-            Some((reply, _, _)) => return Ok(reply),
-            None => receive(stream, received)?,
+        match decode(received.unread())? {
+            Some((reply, length)) => {
+                received.used += length;
+                return Ok(reply);
+            }
+            None => received.fill(stream)?,
         }
     }
 }
 
-/// Skips the elements of an array one by one: decoding it whole would begin again with each chunk that arrives, and what is
-/// measured here are replies of a million elements.
-fn skip_reply(stream: &mut impl Read, received: &mut BytesMut) -> Result<Option<String>> {
+/// Keeps nothing, since what is measured here are replies of a million elements or of many megabytes. So arrays are skipped
+/// element by element (decoding one whole would begin again with each chunk that arrives), and a string that has not
+/// arrived yet by its length.
+fn skip_reply(stream: &mut impl Read, received: &mut Received) -> Result<Option<String>> {
     let mut replies: u64 = 1;
     while replies > 0 {
-        let mut skipped = 0;
-        while let Some(skip) = skip_one(&received[skipped..])? {
-            let (length, elements) = match skip {
-                Skip::Error { length, text } => {
-                    received.advance(skipped + length);
-                    return Ok(Some(text));
-                }
-                Skip::Array { length, elements } => (length, elements),
-                Skip::Other { length } => (length, 0),
-            };
-            skipped += length;
-            replies = replies - 1 + elements;
-            if replies == 0 {
-                break;
+        match skip_one(received.unread())? {
+            Skip::Frame { length } => {
+                received.used += length;
+                replies -= 1;
             }
-        }
-        received.advance(skipped);
-        if replies > 0 {
-            receive(stream, received)?;
+            Skip::Error { length, text } => {
+                received.used += length;
+                return Ok(Some(text));
+            }
+            Skip::Array { length, elements } => {
+                received.used += length;
+                replies = replies - 1 + elements;
+            }
+            Skip::LongString { length } => {
+                received.skip(stream, length)?;
+                replies -= 1;
+            }
+            Skip::Unfinished => received.fill(stream)?,
         }
     }
     Ok(None)
@@ -129,6 +137,9 @@ fn skip_reply(stream: &mut impl Read, received: &mut BytesMut) -> Result<Option<
 
 /// What stands at the beginning of some bytes.
 enum Skip {
+    Frame {
+        length: usize,
+    },
     Error {
         length: usize,
         text: String,
@@ -138,36 +149,76 @@ enum Skip {
         length: usize,
         elements: u64,
     },
-    Other {
-        length: usize,
+    /// The beginning of a string of this length, with its first line and its end.
+    LongString {
+        length: u64,
     },
+    /// Too little to tell.
+    Unfinished,
 }
 
-/// `None` while it is not all there.
-fn skip_one(received: &[u8]) -> Result<Option<Skip>> {
-    if received.first() == Some(&b'*') {
-        let Some(end) = received.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
-        let elements: i64 = str::from_utf8(&received[1..end])?.parse()?;
+fn skip_one(bytes: &[u8]) -> Result<Skip> {
+    if bytes.first() == Some(&b'*') {
         // -1 is the array that is not there.
-        return Ok(Some(Skip::Array { length: end + 2, elements: elements.max(0) as u64 }));
+        return Ok(announced(bytes)?
+            .map_or(Skip::Unfinished, |(length, count)| Skip::Array { length, elements: count.max(0) as u64 }));
     }
-    Ok(decode_range(received)?.map(|(frame, length)| match frame {
-        RangeFrame::Error((start, end)) => {
-            Skip::Error { length, text: String::from_utf8_lossy(&received[start..end]).into_owned() }
+    Ok(match decode_range(bytes)? {
+        Some((RangeFrame::Error((start, end)), length)) => {
+            Skip::Error { length, text: String::from_utf8_lossy(&bytes[start..end]).into_owned() }
         }
-        _ => Skip::Other { length },
-    }))
+        Some((_, length)) => Skip::Frame { length },
+        None if bytes.first() == Some(&b'$') => match announced(bytes)? {
+            Some((length, count)) => Skip::LongString { length: length as u64 + count as u64 + 2 },
+            None => Skip::Unfinished,
+        },
+        None => Skip::Unfinished,
+    })
 }
 
-fn receive(stream: &mut impl Read, received: &mut BytesMut) -> Result<()> {
-    let mut chunk = [0; CHUNK_BYTES];
-    match stream.read(&mut chunk) {
-        Ok(0) => bail!("the connection was closed"),
-        Ok(count) => received.extend_from_slice(&chunk[..count]),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(error.into()),
+/// The length of the first line, and the number in it.
+fn announced(bytes: &[u8]) -> Result<Option<(usize, i64)>> {
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    Ok(Some((end + 2, str::from_utf8(&bytes[1..end])?.parse()?)))
+}
+
+impl Received {
+    fn unread(&self) -> &[u8] {
+        &self.bytes[self.used..]
     }
-    Ok(())
+
+    /// Adds what arrives next.
+    fn fill(&mut self, stream: &mut impl Read) -> Result<()> {
+        self.bytes.drain(..self.used);
+        self.used = 0;
+        let mut chunk = [0; CHUNK_BYTES];
+        let count = receive(stream, &mut chunk)?;
+        self.bytes.extend_from_slice(&chunk[..count]);
+        Ok(())
+    }
+
+    /// Skips so many bytes, most of which have not arrived yet.
+    fn skip(&mut self, stream: &mut impl Read, length: u64) -> Result<()> {
+        let mut left = length - self.unread().len() as u64;
+        self.bytes.clear();
+        self.used = 0;
+        let mut chunk = [0; CHUNK_BYTES];
+        while left > 0 {
+            let most = left.min(CHUNK_BYTES as u64) as usize;
+            left -= receive(stream, &mut chunk[..most])? as u64;
+        }
+        Ok(())
+    }
+}
+
+fn receive(stream: &mut impl Read, chunk: &mut [u8]) -> Result<usize> {
+    loop {
+        match stream.read(chunk) {
+            Ok(0) => bail!("the connection was closed"),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return Ok(done?),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +253,7 @@ mod tests {
             Reply::Array(vec![Reply::Array(Vec::new()), Reply::Integer(1)]),
         ];
         let check = |mut stream: &mut dyn Read| {
-            let mut received = BytesMut::new();
+            let mut received = Received::default();
             for reply in &replies {
                 assert_eq!(read_reply(&mut stream, &mut received).unwrap(), *reply);
             }
@@ -215,15 +266,15 @@ mod tests {
 
     #[test]
     fn a_reply_is_skipped_whole() {
-        let bytes = b"*3\r\n$5\r\na\r\nbc\r\n*2\r\n:1\r\n$-1\r\n*0\r\n*-1\r\n-ERR no\r\n+OK\r\n";
+        let bytes = b"*3\r\n$5\r\na\r\nbc\r\n*2\r\n:1\r\n$-1\r\n*0\r\n*-1\r\n-ERR no\r\n*2\r\n$9\r\nlong\r\ngap\r\n:1\r\n+OK\r\n";
         let check = |mut stream: &mut dyn Read| {
-            let mut received = BytesMut::new();
+            let mut received = Received::default();
             let mut skip = || skip_reply(&mut stream, &mut received);
-            let skipped: Vec<_> = (0..4).map(|_| skip().unwrap()).collect();
-            assert_eq!(skipped, [None, None, Some("ERR no".into()), None]);
+            let skipped: Vec<_> = (0..5).map(|_| skip().unwrap()).collect();
+            assert_eq!(skipped, [None, None, Some("ERR no".into()), None, None]);
         };
         check(&mut &bytes[..]);
         check(&mut Dripping(bytes));
-        assert!(skip_reply(&mut &b"*2\r\n:1\r\n"[..], &mut BytesMut::new()).is_err());
+        assert!(skip_reply(&mut &b"*2\r\n:1\r\n"[..], &mut Received::default()).is_err());
     }
 }

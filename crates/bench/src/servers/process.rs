@@ -54,14 +54,14 @@ pub(crate) struct Server {
     pub(crate) version: String,
 }
 
-/// How long an empty server may take until it replies PING.
+/// How long an empty server may take until it answers PING.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a server may take to end when asked to, and to load its data when started again.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Between two looks at a server that is starting or ending: a small part of the times we report, and yet rare enough
-/// that a server which replies while it loads is not slowed by answering.
+/// that a server which serves while it loads is not slowed by it.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl ServerSpec {

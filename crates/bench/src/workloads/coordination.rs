@@ -11,7 +11,7 @@ use crate::load::{CLIENTS, Connections, KEYS, Random, Template, Traffic, expect,
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Reply, Server};
 
-/// Changes a field from one value to another if it has the first; replies whether it did.
+/// Changes a field from one value to another if it has the first; returns whether it did.
 const COMPARE_AND_SWAP: &str = include_str!("../compare_and_swap.lua");
 
 /// EVALSHA of a compare-and-swap on random job records.
@@ -31,7 +31,7 @@ pub(crate) fn claim(server: &Server, pipeline: u32, operations: u64) -> Result<S
 /// Has the script remembered, and returns what it is called by.
 pub(crate) fn load_compare_and_swap(server: &Server) -> Result<String> {
     match server.connect()?.call(&["SCRIPT", "LOAD", COMPARE_AND_SWAP])? {
-        Reply::BulkString(sha) => Ok(String::from_utf8(sha.to_vec())?),
+        Reply::BulkString(sha) => Ok(String::from_utf8(sha)?),
         other => bail!("SCRIPT LOAD answered {other:?}"),
     }
 }
@@ -162,11 +162,11 @@ fn release_all(server: &Server) -> Result<()> {
 fn claimed(server: &Server) -> Result<u64> {
     let mut claimed = 0;
     let state = |reply| match reply {
-        Reply::BulkString(state) if state == CLAIMED => {
+        Reply::BulkString(state) if state == CLAIMED.as_bytes() => {
             claimed += 1;
             true
         }
-        Reply::BulkString(state) => state == PENDING,
+        Reply::BulkString(state) => state == PENDING.as_bytes(),
         _ => false,
     };
     each_record(server, |key| vec!["HGET", key, "state"], state)?;
@@ -237,11 +237,11 @@ impl Traffic for Transactions {
 /// Every record has both fields, so none is added.
 const EXECUTED: &str = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n:0\r\n:0\r\n:0\r\n:0\r\n";
 
-/// Numbered messages: every subscriber must hear those of each publisher in order, and all of them.
+/// Numbered messages: every subscriber must receive those of each publisher in order, and all of them.
 struct Messages {
     template: Template,
     published: Vec<u64>,
-    /// Of each subscriber, how many it has heard of each publisher.
+    /// Of each subscriber, how many it has received of each publisher.
     heard: Vec<[u64; PUBLISHERS]>,
     answer: String,
 }
@@ -423,7 +423,7 @@ mod tests {
         assert!(transactions.check_reply(0, EXECUTED.replace("*4", "*-1").as_bytes()).is_err());
     }
 
-    /// What a subscriber hears when this was published.
+    /// What a subscriber receives when this was published.
     fn delivered(request: &str) -> String {
         let payload = request.lines().last().unwrap();
         assert_eq!(payload.len(), 64);

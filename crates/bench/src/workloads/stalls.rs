@@ -130,7 +130,7 @@ fn library() -> String {
 
 /// Runs every row on a server of its own, and tells the figures of those that it knows.
 fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<RowFigures>> {
-    // Redis and Holdfast alike keep DEBUG to themselves unless they are told otherwise.
+    // Redis and Holdfast alike refuse DEBUG unless they are configured to allow it.
     let spec = ServerSpec::new(&spec.name, &format!("{} --enable-debug-command yes", spec.command))?;
     let server = Server::start(&spec, Persistence::EverySecond)?;
     let mut bench =
@@ -151,7 +151,7 @@ struct Bench {
     keys: u64,
     /// Connections that do nothing.
     crowd: Vec<Connection>,
-    /// When what was told to expire does.
+    /// When the keys with a deadline expire.
     expiry_ms: u64,
     /// How many keys are there then.
     left_after: i64,

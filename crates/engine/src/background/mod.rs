@@ -3,7 +3,9 @@
 
 use crate::clients::ClientHandle;
 use crate::execution::client::Client;
-use crate::execution::engine::{Engine, Flow, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::execute::Flow;
+use crate::execution::worker::Worker;
 use resp::{OwnedRequest, Reply};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,9 @@
 //! does these steps by hand.
 
 use crate::execution::client::Client;
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
 use crate::execution::notifications::PendingNotifications;
+use crate::execution::worker::Worker;
 use keyspace::{Applied, Definable, Effect, Locked, Thresholds};
 
 /// What a worker has recorded and not committed yet.

@@ -5,9 +5,12 @@ use crate::args::Args;
 use crate::error::CommandResult;
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Handler, Locks};
-use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, View, WriteCx};
-use crate::execution::engine::{Ahead, Engine, Worker};
+use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, WriteCx};
+use crate::execution::engine::Engine;
+use crate::execution::execute::Ahead;
+use crate::execution::view::View;
 use crate::execution::waiting::keys::WaitPhase;
+use crate::execution::worker::Worker;
 use crate::panics;
 use keyspace::{Key, Locked};
 use resp::{Reply, Request};
@@ -198,7 +201,16 @@ impl Engine {
         let args = Args::new(request, registered.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
-                let mut cx = ReadCx { engine: self, client, args, reply, keys: view, random, command: registered };
+                let mut cx = ReadCx {
+                    settings: &self.settings,
+                    engine: self,
+                    client,
+                    args,
+                    reply,
+                    keys: view,
+                    random,
+                    command: registered,
+                };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
                     result = Err(self.busy());
@@ -229,7 +241,16 @@ impl Engine {
                 let batch_bytes = worker.batch.effects.len();
                 self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request)?;
                 let keys = view.into_recorder(self, &mut worker.batch.effects);
-                let mut cx = WriteCx { engine: self, client, args, reply, keys, random, command: registered };
+                let mut cx = WriteCx {
+                    settings: &self.settings,
+                    engine: self,
+                    client,
+                    args,
+                    reply,
+                    keys,
+                    random,
+                    command: registered,
+                };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
                     cx.keys.stamp_written();

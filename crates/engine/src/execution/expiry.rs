@@ -2,8 +2,9 @@
 //! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
 //! to know when it is called.
 
-use crate::execution::context::View;
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::view::View;
+use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::types::hash;
 use keyspace::{Cause, Effect, Key, Usage};

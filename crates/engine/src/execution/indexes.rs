@@ -8,8 +8,11 @@
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
-use crate::execution::context::{After, Recorder, View};
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::context::After;
+use crate::execution::engine::Engine;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
+use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};

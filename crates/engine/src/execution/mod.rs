@@ -3,6 +3,7 @@
 
 pub(crate) mod background_tasks;
 pub(crate) mod batch_limit;
+mod books;
 mod caching;
 pub mod client;
 mod client_eviction;
@@ -12,13 +13,17 @@ pub mod context;
 mod dispatch;
 pub mod docs;
 pub mod engine;
+pub mod execute;
 mod expiry;
 pub(crate) mod gates;
 pub mod indexes;
 pub(crate) mod notifications;
+pub mod recorder;
 pub mod replay;
 pub mod restore;
 pub mod scripts;
 pub mod transaction;
+pub mod view;
 pub mod waiting;
 pub mod walk;
+pub mod worker;

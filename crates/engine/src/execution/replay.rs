@@ -6,9 +6,11 @@
 //! reads meanwhile, and each reply is of a state between two batches. A start is the same with nobody there yet; only
 //! what is defined is made ready once, at the end, instead of at every step on the way.
 
-use crate::execution::context::{Recorder, View};
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
 use crate::execution::walk::{Part, Placement};
+use crate::execution::worker::Worker;
 use keyspace::effects::codec::Decoder;
 use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
 use smallvec::SmallVec;
@@ -101,12 +103,15 @@ impl<'e> Replay<'e> {
 
     /// Applies an effect to those keys that the snapshot has from before it.
     fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
-        if !keys.locked().fits(db, effect) {
-            return Err(BadEffect::WrongType);
-        }
+        let mut replay = || match keys.locked().fits(db, effect) {
+            true => {
+                keys.replay(db, effect, self.is_live);
+                Ok(())
+            }
+            false => Err(BadEffect::WrongType),
+        };
         if sequence > self.stamps.newest {
-            keys.replay(db, effect, self.is_live);
-            return Ok(());
+            return replay();
         }
         let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
         match effect.touches(db) {
@@ -117,13 +122,13 @@ impl<'e> Replay<'e> {
                     return Err(BadEffect::OutOfRange);
                 }
                 if newer > 0 {
-                    keys.replay(db, effect, self.is_live);
+                    replay()?;
                 }
             }
             Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
             Touches::Definition => {
                 if sequence > self.stamps.of_definitions() {
-                    keys.replay(db, effect, self.is_live);
+                    replay()?;
                 }
             }
         }

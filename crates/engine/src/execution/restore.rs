@@ -1,8 +1,10 @@
 //! Values that come whole, with their deadlines: out of a RESTORE, or out of another server's file. Knows which effects
 //! say so; refuses to know how such values are spelled.
 
-use crate::execution::context::{Recorder, View};
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
+use crate::execution::worker::Worker;
 use formats::Value;
 use keyspace::types::{self, Restored};
 use keyspace::{Cause, DATABASES, Effect, Image, Key};

@@ -1,6 +1,6 @@
 //! Output buffer limits of the client classes (`client-output-buffer-limit`). Knows nothing of clients or buffers.
 
-use super::value::parse_memory;
+use super::memory::parse_memory;
 use std::fmt;
 
 /// Whose output buffer a limit is for.

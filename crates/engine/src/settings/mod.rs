@@ -9,6 +9,7 @@
 mod choices;
 pub mod events;
 mod limits;
+mod memory;
 mod read;
 mod schema;
 mod table;

@@ -234,7 +234,7 @@ mod tests {
         file.reserve(5000, 1 << 20).unwrap();
         assert_eq!(file.len().unwrap(), 5000);
         if used() < 1 << 20 {
-            return println!("left out: this file system cannot reserve");
+            return wire::skip("this file system cannot reserve space");
         }
         file.set_len(5000).unwrap();
         assert!(used() <= 8192, "{} bytes", used());

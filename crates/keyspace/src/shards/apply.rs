@@ -4,7 +4,7 @@ use super::db::Db;
 use super::detached::DetachedValue;
 use super::locked::Locked;
 use crate::effects::codec::Decoder;
-use crate::effects::{DATABASES, Definable, Effect, Image};
+use crate::effects::{DATABASES, Definable, Effect, Image, Touches};
 use crate::encoding::{BadEffect, Reader};
 use crate::storage::Key;
 use crate::types::{Applied, Entry, Thresholds, ValueType};
@@ -122,10 +122,9 @@ impl Locked<'_> {
             let entries = locked.shards().flat_map(|(_, shard)| shard.db(db).table.iter());
             entries.map(Entry::name).filter(|name| counts(name)).map(<[u8]>::to_vec).collect()
         };
-        let flushed = match effect {
-            Effect::FlushDb => db..db + 1,
-            Effect::FlushAll => 0..DATABASES,
-            Effect::SwapDb { a, b } => {
+        let flushed = match effect.touches(db) {
+            Touches::Emptied(dbs) => dbs,
+            Touches::Swapped(a, b) => {
                 let take = |locked: &mut Locked<'_>, db: usize| -> Vec<_> {
                     let taken = names(locked, db).into_iter().map(|name| {
                         let value = locked.db_mut(db, Key::new(&name)).take_detached(Key::new(&name));
@@ -133,8 +132,8 @@ impl Locked<'_> {
                     });
                     taken.collect()
                 };
-                let (from_a, from_b) = (take(self, *a), take(self, *b));
-                for (to, taken) in [(*b, from_a), (*a, from_b)] {
+                let (from_a, from_b) = (take(self, a), take(self, b));
+                for (to, taken) in [(b, from_a), (a, from_b)] {
                     for (name, value) in taken {
                         let Some((value, deadline)) = value else { continue };
                         self.put(to, Key::new(&name), value, deadline);
@@ -142,7 +141,7 @@ impl Locked<'_> {
                 }
                 return;
             }
-            _ => panic!("only effects on whole databases are made true in part"),
+            Touches::Keys(_) | Touches::Definition => panic!("only effects on whole databases are made true in part"),
         };
         for db in flushed {
             for name in names(self, db) {

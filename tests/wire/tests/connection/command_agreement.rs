@@ -2,7 +2,7 @@
 //! facts that newer versions of Redis tell otherwise are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Connection, Redis, Reply, Session, skip};
+use wire::{Connection, Product, Redis, Reply, Session, skip};
 
 /// Commands of which we tell what Redis 7.2 to 8.0 tells, not what 7.0 does.
 const NEWER: &[(&str, &[&str])] = &[
@@ -114,13 +114,17 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None` without a Redis 7.0.
+    /// `None`, and the test is skipped, without a Redis 7.0 or when the server under test is a Redis itself.
     fn start() -> Option<Pair> {
+        let session = Session::start();
+        if session.product() != Product::Holdfast {
+            skip("this test compares Holdfast with a Redis");
+            return None;
+        }
         let Some(redis) = Redis::start() else {
             skip("there is no redis-server here");
             return None;
         };
-        let session = Session::start();
         let mut connections = [session.connect(), redis.connect()];
         let server = connections[1].run("INFO server");
         if !server.text().contains("redis_version:7.0.") {

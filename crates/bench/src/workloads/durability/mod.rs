@@ -1,5 +1,5 @@
 //! What it costs a server that its data outlive it: journals, starts with data, snapshots. Knows nothing of how a
-//! server stores anything, only that it writes, starts and replies.
+//! server stores anything, only that it writes, starts and serves.
 
 mod readers;
 

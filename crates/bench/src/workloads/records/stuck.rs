@@ -283,7 +283,7 @@ fn names(reply: Reply) -> Result<Vec<String>> {
 
 fn name(reply: Reply) -> Result<String> {
     match reply {
-        Reply::BulkString(bytes) => Ok(String::from_utf8(bytes.to_vec())?),
+        Reply::BulkString(bytes) => Ok(String::from_utf8(bytes)?),
         other => bail!("expected a name, the server answered {other:?}"),
     }
 }

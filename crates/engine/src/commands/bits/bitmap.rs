@@ -3,7 +3,8 @@
 use crate::algorithms::bits::{self, FieldType, Operation, Overflow, Unit};
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::view::View;
 use crate::settings::events::Events;
 use keyspace::types::string;
 use keyspace::{Cause, Effect, Key, Scalar};
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 
 pub(super) fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let offset = bit_offset(&mut cx.args, None, cx.engine.settings.proto_max_bulk_len())?;
+    let offset = bit_offset(&mut cx.args, None, cx.settings.proto_max_bulk_len())?;
     let found = cx.keys.string(key)?;
     cx.keys.looked_up(key, found.is_some());
     let on = found.is_some_and(|string| string.with_bytes(|bytes| bits::get_bit(bytes, offset)));
@@ -23,7 +24,7 @@ pub(super) fn getbit(cx: &mut ReadCx<'_>) -> CommandResult {
 
 pub(super) fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let offset = bit_offset(&mut cx.args, None, cx.engine.settings.proto_max_bulk_len())?;
+    let offset = bit_offset(&mut cx.args, None, cx.settings.proto_max_bulk_len())?;
     let on = match parse_i64(cx.args.bytes()?) {
         Some(0) => false,
         Some(1) => true,
@@ -194,7 +195,7 @@ impl FieldOp {
 
 pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let operations = field_operations(&mut cx.args, cx.engine.settings.proto_max_bulk_len())?;
+    let operations = field_operations(&mut cx.args, cx.settings.proto_max_bulk_len())?;
     let writes = operations.iter().filter(|operation| operation.action != Action::Get);
     let Some(last_bit) = writes.map(|operation| operation.field.last_bit(operation.offset)).max() else {
         return read_fields(&cx.keys, &mut cx.reply, key, &operations);
@@ -241,7 +242,7 @@ pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
 
 pub(super) fn bitfield_ro(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let operations = field_operations(&mut cx.args, cx.engine.settings.proto_max_bulk_len())?;
+    let operations = field_operations(&mut cx.args, cx.settings.proto_max_bulk_len())?;
     if operations.iter().any(|operation| operation.action != Action::Get) {
         return Err(CommandError::fixed("ERR BITFIELD_RO only supports the GET subcommand"));
     }

@@ -1,7 +1,8 @@
 //! Hash commands. Deadlines of fields are in `deadlines`.
 
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::view::View;
 use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::hash;

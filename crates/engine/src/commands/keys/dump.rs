@@ -2,8 +2,9 @@
 
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, View, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
 use crate::execution::restore;
+use crate::execution::view::View;
 use crate::settings::events::Events;
 use formats::payload::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};
@@ -54,7 +55,7 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
         _ if options.absolute => Some(ttl_ms),
         _ => Some(ttl_ms.saturating_add(now_ms).min(i64::MAX as u64)),
     };
-    let value = decode(payload, cx.engine.settings.proto_max_bulk_len() as usize)?;
+    let value = decode(payload, cx.settings.proto_max_bulk_len() as usize)?;
     // Everything has been checked: from here on the command cannot fail.
     if exists {
         cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
@@ -66,7 +67,7 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
         false => {}
     }
     if kept
-        && let Some(used) = options.used(cx.engine.settings.maxmemory_policy().is_lfu(), now_ms)
+        && let Some(used) = options.used(cx.settings.maxmemory_policy().is_lfu(), now_ms)
         && let Some(entry) = cx.keys.entry(key)
     {
         entry.touch(used);

@@ -2,7 +2,8 @@
 
 use crate::commands::shared::help;
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, ServerCx, View};
+use crate::execution::context::{ReadCx, ServerCx};
+use crate::execution::view::View;
 use keyspace::storage::entry::idle_s;
 use keyspace::usage::frequency;
 use keyspace::{Entry, Key, Scalar, SortedSetRef, Value, ValueType};
@@ -58,7 +59,7 @@ pub(super) fn idletime(cx: &mut ReadCx<'_>) -> CommandResult {
         cx.reply.null();
         return Ok(());
     };
-    if cx.engine.settings.maxmemory_policy().is_lfu() {
+    if cx.settings.maxmemory_policy().is_lfu() {
         return Err(CommandError::fixed(
             "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
              policies at runtime LRU and LFU data will take some time to adjust.",
@@ -75,13 +76,13 @@ pub(super) fn freq(cx: &mut ReadCx<'_>) -> CommandResult {
         cx.reply.null();
         return Ok(());
     };
-    if !cx.engine.settings.maxmemory_policy().is_lfu() {
+    if !cx.settings.maxmemory_policy().is_lfu() {
         return Err(CommandError::fixed(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
              between policies at runtime LRU and LFU data will take some time to adjust.",
         ));
     }
-    let decay_minutes = cx.engine.settings.lfu_decay_time();
+    let decay_minutes = cx.settings.lfu_decay_time();
     let of_entry = |entry: &Entry| frequency(entry.used_at(), cx.keys.now_ms, decay_minutes);
     cx.reply.integer(entry.map_or(0, |entry| i64::from(of_entry(entry))));
     Ok(())

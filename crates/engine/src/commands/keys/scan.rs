@@ -45,7 +45,7 @@ pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
     }
     // The cursor comes before the names but is known after them.
     let (mut names, mut len, mut seen) = (Vec::new(), 0, 0);
-    let shard_count = cx.engine.keyspace.shard_count();
+    let shard_count = cx.shard_count();
     while place.shard < shard_count && seen < count {
         let next = cx.shard(place.shard, |db| {
             db.scan(place.position, count - seen, cx.keys.now_ms, |entry| {

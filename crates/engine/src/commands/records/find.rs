@@ -44,7 +44,7 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let mut place = Place::from_cursor(cursor.unwrap_or(0));
     // The cursor comes before the records but is known after them.
     let mut found = Found { bytes: Vec::new(), count: 0, looks: 0 };
-    let shard_count = cx.engine.keyspace.shard_count();
+    let shard_count = cx.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
         let next = cx.settled_shard(place.shard, |db| {

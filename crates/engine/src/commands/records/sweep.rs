@@ -7,8 +7,10 @@ use super::options::{Names, Pairs, argument, error, names, number, once, pairs, 
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{After, Recorder, ScriptCx, View};
+use crate::execution::context::{After, ScriptCx};
 use crate::execution::indexes::SLICE_NS;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
 use keyspace::IndexRef;
 use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};

@@ -4,8 +4,9 @@
 use crate::error::CommandError;
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Locks, registry};
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
 use crate::execution::scripts::Program;
+use crate::execution::worker::Worker;
 use keyspace::Locked;
 use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};

@@ -3,8 +3,9 @@
 use super::host::ScriptHost;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
 use crate::execution::scripts::{LuaState, Program, Script};
+use crate::execution::worker::Worker;
 use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Protocol, Reply};
 

@@ -3,8 +3,9 @@
 
 use crate::execution::client::Client;
 use crate::execution::command::registry;
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
 use crate::execution::scripts::Job;
+use crate::execution::worker::Worker;
 use resp::{OwnedRequest, Reply};
 use std::sync::Arc;
 

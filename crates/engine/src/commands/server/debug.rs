@@ -8,6 +8,7 @@ use crate::commands::keys::{dump, object};
 use crate::commands::shared::help;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::batch_limit::BATCH_BYTES_MAX;
+use crate::execution::context::WholeServer;
 use crate::execution::context::WriteCx;
 use crate::execution::engine::random_id;
 use crate::settings::AllowedFor;
@@ -39,7 +40,7 @@ const fn sub(
 }
 
 pub(super) fn debug(cx: &mut WriteCx<'_>) -> CommandResult {
-    let allowed = match cx.engine.settings.enable_debug_command() {
+    let allowed = match cx.server().settings.enable_debug_command() {
         AllowedFor::Everybody => true,
         AllowedFor::Local => is_local(cx.client),
         AllowedFor::Nobody => false,
@@ -78,7 +79,7 @@ fn refuse(_: &mut WriteCx<'_>) -> CommandResult {
 /// How long a batch of the journal may be, so that a test need not fill gigabytes.
 fn set_batch_bytes_max(cx: &mut WriteCx<'_>) -> CommandResult {
     let max = usize::try_from(cx.args.int()?).unwrap_or(0).min(BATCH_BYTES_MAX);
-    cx.engine.batch_bytes_max.store(if max == 0 { BATCH_BYTES_MAX } else { max }, Relaxed);
+    cx.server().batch_bytes_max.store(if max == 0 { BATCH_BYTES_MAX } else { max }, Relaxed);
     cx.reply.ok();
     Ok(())
 }
@@ -133,14 +134,14 @@ fn object(cx: &mut WriteCx<'_>) -> CommandResult {
 fn set_active_expire(cx: &mut WriteCx<'_>) -> CommandResult {
     // As C's atoi reads it: what is no number is zero.
     let on = parse_i64(cx.args.bytes()?).unwrap_or(0) != 0;
-    cx.engine.active_expiry.store(on, Relaxed);
+    cx.server().active_expiry.store(on, Relaxed);
     cx.reply.ok();
     Ok(())
 }
 
 fn set_disable_deny_scripts(cx: &mut WriteCx<'_>) -> CommandResult {
     let on = parse_i64(cx.args.bytes()?).unwrap_or(0) != 0;
-    cx.engine.scripts_call_anything.store(on, Relaxed);
+    cx.server().scripts_call_anything.store(on, Relaxed);
     cx.reply.ok();
     Ok(())
 }
@@ -151,7 +152,7 @@ fn reload(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(CommandError::fixed("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."));
     }
     cx.keys.remake().map_err(|error| {
-        cx.engine.host.log(&format!("DEBUG RELOAD: {error}"));
+        cx.server().host.log(&format!("DEBUG RELOAD: {error}"));
         CommandError::fixed("ERR Error trying to load the RDB dump, check server logs.")
     })?;
     cx.reply.ok();
@@ -164,7 +165,7 @@ fn error(cx: &mut WriteCx<'_>) -> CommandResult {
 
 fn log(cx: &mut WriteCx<'_>) -> CommandResult {
     let message = String::from_utf8_lossy(cx.args.bytes()?);
-    cx.engine.host.log(&format!("DEBUG LOG: {message}"));
+    cx.server().host.log(&format!("DEBUG LOG: {message}"));
     cx.reply.ok();
     Ok(())
 }
@@ -177,7 +178,7 @@ fn stringmatch_len(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn change_repl_id(cx: &mut WriteCx<'_>) -> CommandResult {
-    *cx.engine.replication_id.lock() = random_id(cx.random);
+    *cx.server().replication_id.lock() = random_id(cx.random);
     cx.reply.ok();
     Ok(())
 }
@@ -226,11 +227,11 @@ fn populate(cx: &mut WriteCx<'_>) -> CommandResult {
     let count = positive(cx.args.bytes()?)?;
     let prefix = cx.args.try_next().unwrap_or(b"key");
     let size = positive(cx.args.try_next().unwrap_or(b"0"))?;
-    if size as u64 > cx.engine.settings.proto_max_bulk_len() {
+    if size as u64 > cx.server().settings.proto_max_bulk_len() {
         return Err(CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
     }
     let bytes = count.saturating_mul(size.saturating_add(prefix.len() + 32));
-    if bytes > cx.engine.batch_bytes_max.load(Relaxed) {
+    if bytes > cx.server().batch_bytes_max.load(Relaxed) {
         return Err(CommandError::fixed("ERR so many keys would be larger than one batch of the journal can be"));
     }
     for number in 0..count {
@@ -374,7 +375,7 @@ fn listpack(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let elements = cx.keys.locked().db(cx.keys.db(), key).elements(entry);
     let text = format!("DEBUG LISTPACK: {elements} elements, {} bytes packed", entry.body().len());
-    cx.engine.host.log(&text);
+    cx.server().host.log(&text);
     cx.reply.simple("Listpack structure printed on stdout");
     Ok(())
 }
@@ -418,7 +419,7 @@ fn stringmatch_test(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn client_eviction(cx: &mut WriteCx<'_>) -> CommandResult {
-    let sizes = cx.engine.client_sizes().ok_or(CommandError::fixed("ERR maxmemory-clients is disabled."))?;
+    let sizes = cx.server().client_sizes().ok_or(CommandError::fixed("ERR maxmemory-clients is disabled."))?;
     cx.reply.verbatim(&sizes);
     Ok(())
 }

@@ -7,6 +7,7 @@ use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
 use crate::error::CommandResult;
 use crate::execution::command::registry;
 use crate::execution::context::ReadCx;
+use crate::execution::context::WholeServer;
 use crate::execution::engine::Engine;
 use crate::persistence::journal_state::JournalState;
 use crate::persistence::{SnapshotReason, Snapshotting};
@@ -109,9 +110,9 @@ fn human(bytes: u64) -> String {
 }
 
 fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let Engine { host, settings, clock, .. } = cx.engine;
+    let Engine { host, settings, clock, .. } = cx.server();
     let now_us = clock.unix_us();
-    let uptime_s = clock.monotonic_ns().saturating_sub(cx.engine.started_ns) / 1_000_000_000;
+    let uptime_s = clock.monotonic_ns().saturating_sub(cx.server().started_ns) / 1_000_000_000;
     lines.add("redis_version", REDIS_VERSION);
     lines.add("holdfast_version", HOLDFAST_VERSION);
     lines.add("redis_git_sha1", "00000000");
@@ -124,7 +125,7 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("multiplexing_api", if cfg!(target_os = "linux") { "epoll" } else { "kqueue" });
     lines.add("process_id", host.process_id());
     lines.add("process_supervised", "no");
-    lines.add("run_id", &cx.engine.run_id);
+    lines.add("run_id", &cx.server().run_id);
     lines.add("tcp_port", settings.port());
     lines.add("server_time_usec", now_us);
     lines.add("uptime_in_seconds", uptime_s);
@@ -141,27 +142,27 @@ fn server(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let all = cx.engine.clients.all();
+    let all = cx.server().clients.all();
     let most = |sizes: &mut dyn Iterator<Item = usize>| sizes.max().unwrap_or(0);
     lines.add("connected_clients", all.len());
     lines.add("cluster_connections", 0);
-    lines.add("maxclients", cx.engine.settings.maxclients());
+    lines.add("maxclients", cx.server().settings.maxclients());
     lines.add("client_recent_max_input_buffer", most(&mut all.iter().map(|client| client.input_bytes().0)));
     lines.add("client_recent_max_output_buffer", most(&mut all.iter().map(|client| client.output_bytes.load(Relaxed))));
     lines.add("blocked_clients", all.iter().filter(|client| client.is_waiting()).count());
-    lines.add("tracking_clients", cx.engine.tracking.totals()[0]);
+    lines.add("tracking_clients", cx.server().tracking.totals()[0]);
     lines.add("pubsub_clients", all.iter().filter(|client| client.is_subscriber()).count());
     lines.add("watching_clients", all.iter().filter(|client| client.watching.load(Relaxed) > 0).count());
     lines.add("clients_in_timeout_table", 0);
-    lines.add("total_watched_keys", cx.engine.watches.load(Relaxed));
-    lines.add("total_blocking_keys", cx.engine.waiters.keys());
+    lines.add("total_watched_keys", cx.server().watches.load(Relaxed));
+    lines.add("total_blocking_keys", cx.server().waiters.keys());
     lines.zeros(&["total_blocking_keys_on_nokey"]);
 }
 
 fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     let account = Account::new(cx);
     let host = account.host;
-    let settings = &cx.engine.settings;
+    let settings = &cx.server().settings;
     lines.bytes("used_memory", host.used);
     lines.bytes("used_memory_rss", host.resident);
     lines.bytes("used_memory_peak", account.peak);
@@ -173,10 +174,10 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("allocator_allocated", host.allocated);
     lines.add("allocator_active", host.active);
     lines.add("allocator_resident", host.allocator_resident);
-    lines.bytes("total_system_memory", cx.engine.host.total_memory());
+    lines.bytes("total_system_memory", cx.server().host.total_memory());
     lines.bytes("used_memory_lua", lua::total_bytes() as u64);
-    let (scripts, script_bytes) = cx.engine.scripts.count();
-    let catalogue = cx.engine.functions.catalogue();
+    let (scripts, script_bytes) = cx.server().scripts.count();
+    let catalogue = cx.server().functions.catalogue();
     let function_bytes: usize = catalogue.libraries().map(|library| library.code.len()).sum();
     lines.add("used_memory_vm_eval", lua::total_bytes());
     lines.add("used_memory_scripts_eval", script_bytes);
@@ -211,9 +212,9 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
 
 /// In Redis's words: a snapshot is its RDB file, the journal its AOF.
 fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let report = cx.engine.persistence.report();
+    let report = cx.server().persistence.report();
     let journaling = report.state.is_some_and(JournalState::is_promising);
-    let changes = cx.engine.totals().changes.saturating_sub(report.changes_at_last_save);
+    let changes = cx.server().totals().changes.saturating_sub(report.changes_at_last_save);
     let running = |why| report.snapshot.filter(|snapshot| snapshot.why == why);
     let took = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);
     let status = |failed: bool| if failed { "err" } else { "ok" };
@@ -269,9 +270,9 @@ fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
-    cx.engine.sample();
-    let (totals, rates) = (cx.engine.totals(), cx.engine.sampler.rates());
-    let (accepted, rejected, unread, too_large) = cx.engine.clients.totals();
+    cx.server().sample();
+    let (totals, rates) = (cx.server().totals(), cx.server().sampler.rates());
+    let (accepted, rejected, unread, too_large) = cx.server().clients.totals();
     lines.add("total_connections_received", accepted);
     lines.add("total_commands_processed", totals.commands);
     lines.add("instantaneous_ops_per_sec", rates.commands.round() as u64);
@@ -289,14 +290,14 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("expired_time_cap_reached_count", totals.expiry_cut_short);
     lines.add("expire_cycle_cpu_milliseconds", totals.expiry_ns / 1_000_000);
     lines.add("evicted_keys", 0);
-    lines.add("evicted_clients", cx.engine.clients.evicted());
-    lines.add("evicted_scripts", cx.engine.scripts.evicted());
+    lines.add("evicted_clients", cx.server().clients.evicted());
+    lines.add("evicted_scripts", cx.server().scripts.evicted());
     lines.zeros(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);
-    lines.add("pubsub_channels", cx.engine.pubsub.len(Topic::Channel));
-    lines.add("pubsub_patterns", cx.engine.pubsub.len(Topic::Pattern));
-    lines.add("pubsubshard_channels", cx.engine.pubsub.len(Topic::Shard));
+    lines.add("pubsub_channels", cx.server().pubsub.len(Topic::Channel));
+    lines.add("pubsub_patterns", cx.server().pubsub.len(Topic::Pattern));
+    lines.add("pubsubshard_channels", cx.server().pubsub.len(Topic::Shard));
     lines.zeros(&[
         "latest_fork_usec",
         "total_forks",
@@ -309,7 +310,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
         "total_active_defrag_time",
         "current_active_defrag_time",
     ]);
-    let [_, tracked_keys, readers, prefixes] = cx.engine.tracking.totals();
+    let [_, tracked_keys, readers, prefixes] = cx.server().tracking.totals();
     lines.add("tracking_total_keys", tracked_keys);
     lines.add("tracking_total_items", readers);
     lines.add("tracking_total_prefixes", prefixes);
@@ -328,17 +329,17 @@ fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("role", "master");
     lines.add("connected_slaves", 0);
     lines.add("master_failover_state", "no-failover");
-    lines.add("master_replid", cx.engine.replication_id.lock());
+    lines.add("master_replid", cx.server().replication_id.lock());
     lines.add("master_replid2", "0".repeat(40));
     lines.add("master_repl_offset", 0);
     lines.add("second_repl_offset", -1);
     lines.add("repl_backlog_active", 0);
-    lines.add("repl_backlog_size", cx.engine.settings.size(row::REPL_BACKLOG_SIZE));
+    lines.add("repl_backlog_size", cx.server().settings.size(row::REPL_BACKLOG_SIZE));
     lines.zeros(&["repl_backlog_first_byte_offset", "repl_backlog_histlen"]);
 }
 
 fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let used = cx.engine.host.cpu();
+    let used = cx.server().host.cpu();
     for (name, seconds) in [
         ("used_cpu_sys", used.system),
         ("used_cpu_user", used.user),
@@ -354,7 +355,7 @@ fn cpu(lines: &mut Lines, cx: &ReadCx<'_>) {
 fn command_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     for row in registry().rows() {
         let (mut calls, mut ns, mut rejected, mut failed) = (0, 0, 0, 0);
-        for books in cx.engine.books() {
+        for books in cx.server().books() {
             let counters = &books.stats.commands[row.index];
             calls += counters.calls.get();
             ns += counters.ns.get();
@@ -376,16 +377,16 @@ fn command_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 
 fn error_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     let mut errors = BTreeMap::new();
-    cx.engine.books().iter().for_each(|books| books.stats.add_errors(&mut errors));
+    cx.server().books().iter().for_each(|books| books.stats.add_errors(&mut errors));
     for (code, count) in errors {
         lines.add(&format!("errorstat_{code}"), format_args!("count={count}"));
     }
 }
 
 fn latency_stats(lines: &mut Lines, cx: &ReadCx<'_>) {
-    let percents = cx.engine.settings.latency_tracking_info_percentiles();
+    let percents = cx.server().settings.latency_tracking_info_percentiles();
     for row in registry().rows() {
-        let Some(durations) = durations(cx.engine, row) else { continue };
+        let Some(durations) = durations(cx.server(), row) else { continue };
         let shown = percents.iter().map(|percent| format!("p{percent}={:.3}", durations.percentile_us(*percent)));
         let shown: Vec<String> = shown.collect();
         lines.add(&format!("latency_percentiles_usec_{}", row.full_name), shown.join(","));

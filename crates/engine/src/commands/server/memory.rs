@@ -2,6 +2,7 @@
 
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::WholeServer;
 use crate::execution::context::{ReadCx, ServerCx};
 use crate::host::MemoryUse;
 use keyspace::DATABASES;
@@ -30,7 +31,7 @@ impl DbSurvey {
 /// Looks at all databases, a shard at a time.
 pub(super) fn survey(cx: &ReadCx<'_>) -> [DbSurvey; DATABASES] {
     let mut dbs = [DbSurvey::default(); DATABASES];
-    for shard in 0..cx.engine.keyspace.shard_count() {
+    for shard in 0..cx.server().keyspace.shard_count() {
         cx.whole_shard(shard, |shard| {
             for (index, sum) in dbs.iter_mut().enumerate() {
                 let db = shard.db(index);
@@ -64,14 +65,14 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(cx: &ReadCx<'_>) -> Account {
-        cx.engine.sample();
-        let (host, dbs) = (cx.engine.host.memory(), survey(cx));
-        let startup = cx.engine.startup_memory.load(Relaxed);
-        let clients = cx.engine.clients.all().iter().map(|handle| handle.memory_bytes() as u64).sum();
+        cx.server().sample();
+        let (host, dbs) = (cx.server().host.memory(), survey(cx));
+        let startup = cx.server().startup_memory.load(Relaxed);
+        let clients = cx.server().clients.all().iter().map(|handle| handle.memory_bytes() as u64).sum();
         let tables: u64 = dbs.iter().map(|db| db.table_bytes + db.deadline_bytes).sum();
         let overhead = startup + clients + tables;
         Account {
-            peak: cx.engine.peak_memory.load(Relaxed).max(host.used),
+            peak: cx.server().peak_memory.load(Relaxed).max(host.used),
             startup,
             clients,
             keys: dbs.iter().map(|db| db.keys).sum(),
@@ -203,7 +204,7 @@ const DOCTOR_BYTES_MIN: u64 = 5 << 20;
 
 pub(super) fn doctor(cx: &mut ReadCx<'_>) -> CommandResult {
     let account = Account::new(cx);
-    let clients = cx.engine.clients.len().max(1) as u64;
+    let clients = cx.server().clients.len().max(1) as u64;
     let mut findings = Vec::new();
     if account.host.used < DOCTOR_BYTES_MIN {
         findings.push("The server holds next to nothing. Ask again when there is data.".to_owned());

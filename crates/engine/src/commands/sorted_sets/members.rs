@@ -4,7 +4,8 @@
 use super::gathered::Gathered;
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, Recorder, WriteCx};
+use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::recorder::Recorder;
 use crate::settings::events::Events;
 use crate::value_reply::ValueReply;
 use keyspace::types::sorted_set::{self, Direction, Member};

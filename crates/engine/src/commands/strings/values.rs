@@ -369,7 +369,7 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
 /// Strings may grow to `proto-max-bulk-len`.
 fn check_length(cx: &WriteCx<'_>, len: usize, more: usize) -> CommandResult {
     match len.checked_add(more) {
-        Some(total) if total as u64 <= cx.engine.settings.proto_max_bulk_len() => Ok(()),
+        Some(total) if total as u64 <= cx.settings.proto_max_bulk_len() => Ok(()),
         _ => Err(CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)")),
     }
 }

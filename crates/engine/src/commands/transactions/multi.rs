@@ -1,6 +1,7 @@
 //! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
 
 use crate::error::{CommandError, CommandResult};
+use crate::execution::context::WholeServer;
 use crate::execution::context::{After, ServerCx, WriteCx};
 use crate::execution::transaction::Transaction;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,7 +62,7 @@ pub(super) fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
         let was_overdue = cx.keys.is_overdue(key);
         let db = cx.client.db;
         if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_overdue) {
-            cx.engine.watches.fetch_add(1, Relaxed);
+            cx.server().watches.fetch_add(1, Relaxed);
             cx.client.handle.add_name(key.name.len());
         }
     }

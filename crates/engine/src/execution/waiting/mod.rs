@@ -6,7 +6,8 @@ pub(crate) mod keys;
 use crate::clients::Unblock;
 use crate::clients::ticket::Ticket;
 use crate::execution::client::Client;
-use crate::execution::engine::{Engine, Worker};
+use crate::execution::engine::Engine;
+use crate::execution::worker::Worker;
 use crate::persistence::journal_state::JournalState;
 use std::sync::Arc;
 

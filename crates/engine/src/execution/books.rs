@@ -1,0 +1,85 @@
+//! What is noted of a command that has ended: counters, slow log, MONITOR. Refuses to know how it was run.
+
+use super::engine::Engine;
+use super::worker::Worker;
+use crate::execution::client::Client;
+use crate::execution::command::{CommandRow, Flags};
+use crate::settings::ClientClass;
+use resp::Request;
+
+impl Engine {
+    /// Notes what a command that has just ended took, for those who look.
+    #[inline]
+    pub(crate) fn keep_books(
+        &self,
+        worker: &mut Worker,
+        client: &Client,
+        registered: &'static CommandRow,
+        request: Request<'_>,
+    ) {
+        let ended_ns = self.clock.monotonic_ns();
+        let took_ns = ended_ns.saturating_sub(worker.last_ns);
+        worker.last_ns = ended_ns;
+        if !worker.batch.is_atomic {
+            // A command that took long must not make the next one of its pipeline see the past. Those of a transaction
+            // see one instant.
+            worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
+        }
+        let books = &*worker.books;
+        let counters = &books.stats.commands[registered.index];
+        counters.calls.add(1);
+        counters.ns.add(took_ns);
+        if self.settings.latency_tracking() {
+            books.histograms.add(registered.index, took_ns);
+        }
+        self.note_slow(worker, client, registered, request, took_ns);
+        if self.monitors.any() && !registered.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
+            self.feed_monitors(worker, client, request);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note_slow(
+        &self,
+        worker: &Worker,
+        client: &Client,
+        registered: &CommandRow,
+        request: Request<'_>,
+        took_ns: u64,
+    ) {
+        let took_us = took_ns / 1000;
+        let slower_than_us = self.settings.slowlog_log_slower_than();
+        if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !registered.command.flags.has(Flags::SKIP_SLOWLOG)
+        {
+            self.log_slow(worker, client, request, took_us);
+        }
+        let threshold_ms = self.settings.latency_monitor_threshold();
+        if threshold_ms > 0 && took_us >= threshold_ms.saturating_mul(1000) {
+            let event = if registered.command.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+            self.latency.add(event, worker.now_ms / 1000, took_us / 1000);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn feed_monitors(&self, worker: &Worker, client: &Client, request: Request<'_>) {
+        let limit = self.settings.client_output_buffer_limit(ClientClass::Normal).hard_bytes;
+        let shown = without_secrets(worker, request);
+        let origin = if worker.in_script { "lua" } else { &*client.handle.address };
+        self.monitors.feed(self.clock.unix_us(), client.db, origin, shown, limit);
+    }
+
+    #[cold]
+    fn log_slow(&self, worker: &Worker, client: &Client, request: Request<'_>, took_us: u64) {
+        let name = client.handle.name();
+        let len_max = self.settings.slowlog_max_len() as usize;
+        let shown = without_secrets(worker, request);
+        self.slowlog.add(shown, worker.now_ms / 1000, took_us, &client.handle.address, &name, len_max);
+    }
+}
+
+/// The arguments of a request for others to see.
+fn without_secrets<'a>(worker: &'a Worker, request: Request<'a>) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    const REDACTED: &[u8] = b"(redacted)";
+    let args = request.iter().enumerate();
+    args.map(|(at, arg)| if worker.secrets.contains(&at) { REDACTED } else { arg })
+}

@@ -1,0 +1,372 @@
+//! The locked part of the keyspace, to be changed: every effect that a command records goes through here, to the state, the
+//! batch of the journal, watchers, caches and waiters. Refuses to know commands.
+
+use super::view::{View, goes_with_its_fields};
+use crate::clients::tracking::Reason;
+use crate::error::{CommandError, CommandResult};
+use crate::execution::engine::Engine;
+use crate::execution::waiting::keys::note_ready;
+use crate::panics;
+use crate::settings::events::Events;
+use keyspace::db::Db;
+use keyspace::effects::codec;
+use keyspace::index::Definition;
+use keyspace::interest::watchers::Watched;
+use keyspace::types::hash::Pair;
+use keyspace::types::{Object, RecordFields, hash};
+use keyspace::{
+    Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch, Touches,
+    ValueType,
+};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The locked part of the keyspace, to be read and changed by recording effects.
+pub struct Recorder<'a> {
+    pub(super) view: View<'a>,
+    pub(super) engine: &'a Engine,
+    pub(super) thresholds: Thresholds,
+    /// The batch for the journal, if there is one to keep it.
+    pub(super) effects: Option<&'a mut Vec<u8>>,
+    /// Effects recorded.
+    pub(crate) changes: u64,
+    /// Records written by the command, while an index stamps records.
+    pub(super) written: Vec<Written>,
+}
+
+/// A record that a command has written, and which stamped fields it has set itself.
+pub(super) struct Written {
+    db: usize,
+    name: Vec<u8>,
+    set: Vec<Vec<u8>>,
+}
+
+impl<'a> std::ops::Deref for Recorder<'a> {
+    type Target = View<'a>;
+
+    #[inline]
+    fn deref(&self) -> &View<'a> {
+        &self.view
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// Makes an effect true, at once: later commands of the same script or transaction see it.
+    #[inline]
+    pub fn record(&mut self, effect: &Effect<'_>) -> Applied {
+        self.record_in(self.view.db, effect)
+    }
+
+    /// The same in another database.
+    pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        if self.engine.stamps.load(Relaxed) {
+            self.note_written(db, effect);
+        }
+        self.changes += 1;
+        let applied = self.record_alone(db, effect);
+        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
+            self.view.stats.expired_keys.add(1);
+        }
+        applied
+    }
+
+    /// Makes an effect true without what it entails.
+    fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        panics::note_effect();
+        if self.engine.watches.load(Relaxed) > 0 {
+            self.view.locked.notify_watchers(db, effect, self.view.now_ms);
+        }
+        if !self.view.events.is_empty() {
+            self.view.notify_expired_or_new(db, effect);
+        }
+        if self.engine.tracking.any() {
+            self.note_stale(db, effect);
+        }
+        let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
+        if self.engine.waiters.any()
+            && let Some(news) = self.view.news
+        {
+            note_ready(news, &self.view.locked, db, effect);
+        }
+        if let Some(batch) = &mut self.effects {
+            match self.engine.is_walked() {
+                false => codec::encode(db, effect, batch),
+                true => encode_while_walked(self.engine, &self.view.locked, db, effect, batch),
+            }
+        }
+        if let Effect::Change { key, change } = effect
+            && change.fate() == Fate::Loses(Cause::Expired)
+        {
+            self.view.notify_in(db, Events::HASH, "hexpired", *key);
+            if applied.emptied {
+                self.view.notify_in(db, Events::GENERIC, "del", *key);
+            }
+        }
+        applied
+    }
+
+    /// Makes an effect true that was recorded elsewhere, and publishes it as if its command had run here. What it defines is
+    /// made ready when clients read meanwhile.
+    pub(crate) fn replay(&mut self, db: usize, effect: &Effect<'_>, is_live: bool) {
+        if !is_live && effect.touches(db).is_definition() {
+            self.view.locked.apply(db, effect, &self.thresholds);
+            return;
+        }
+        let applied = self.record_alone(db, effect);
+        if !self.view.events.is_empty() {
+            self.view.notify_replayed(db, effect, applied.emptied);
+        }
+    }
+
+    /// Makes an effect on whole databases true for some keys alone.
+    pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
+        self.view.locked.apply_where(db, effect, counts);
+    }
+
+    /// Notes which fields a command sets in a record, for [`Recorder::stamp_written`].
+    #[cold]
+    fn note_written(&mut self, db: usize, effect: &Effect<'_>) {
+        let Effect::Change { key, change } = *effect else { return };
+        let set: &[Pair<'_>] = match change.record_fields() {
+            RecordFields::Set(fields) => fields,
+            RecordFields::Named(_) if change.fate() == Fate::Loses(Cause::Deleted) => &[],
+            RecordFields::Named(_) | RecordFields::Any | RecordFields::None => return,
+        };
+        let at = match self.written.iter().position(|record| record.db == db && record.name == key.name) {
+            Some(at) => at,
+            None => {
+                self.written.push(Written { db, name: key.name.to_vec(), set: Vec::new() });
+                self.written.len() - 1
+            }
+        };
+        let indexes = self.view.locked.db(db, key).indexes();
+        let stamps = |definition: &Definition, field: &[u8]| definition.stamp && definition.field == field;
+        let stamped = |field: &[u8]| indexes.iter().any(|index| stamps(&index.definition, field));
+        let set = set.iter().map(|(field, _)| *field).filter(|field| stamped(field)).map(<[u8]>::to_vec);
+        self.written[at].set.extend(set);
+    }
+
+    /// The records that the command has written have the time of the write in them, where an index asks for that and the
+    /// command itself has not set the field. Called when a command has recorded everything else.
+    #[inline]
+    pub(crate) fn stamp_written(&mut self) {
+        if !self.written.is_empty() {
+            self.stamp_all();
+        }
+    }
+
+    #[cold]
+    fn stamp_all(&mut self) {
+        let now = self.view.now_ms.to_string();
+        for Written { db, name, set } in std::mem::take(&mut self.written) {
+            let key = Key::new(&name);
+            let within = self.view.locked.db(db, key);
+            let is_hash = |entry: &Entry| ValueType::of(entry).is(&hash::TYPE);
+            if !within.entry(key).is_some_and(is_hash) {
+                continue;
+            }
+            let indexes = within.indexes().clone();
+            let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
+            let stamping = stamping.filter(|definition| definition.covers(&name));
+            let stamps = stamping.filter(|definition| !set.contains(&definition.field));
+            let stamps: SmallVec<[_; 2]> = stamps.map(|definition| (&*definition.field, now.as_bytes())).collect();
+            if !stamps.is_empty() {
+                self.changes += 1;
+                self.record_alone(
+                    db,
+                    &Effect::change(key, hash::Change::Set { fields: &stamps, keep_deadlines: true }),
+                );
+            }
+        }
+    }
+
+    /// Notes that what clients have read of keys is no longer so.
+    #[inline(never)]
+    fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
+        let Some(news) = self.view.news else { return };
+        let tracking = &self.engine.tracking;
+        let touches = match effect.touches(db) {
+            Touches::Keys(touches) => touches,
+            Touches::Emptied(_) | Touches::Swapped(..) => {
+                self.view.locked.forget_tracked();
+                tracking.note_all_forgotten();
+                return news.all_stale();
+            }
+            Touches::Definition => return,
+        };
+        for Touch { key, fate, .. } in touches {
+            let reason = match fate {
+                Fate::Read => continue,
+                Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
+                Fate::Gone(Cause::Deleted) | Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => {
+                    Reason::Changed
+                }
+            };
+            let readers = self.view.locked.tracked_mut(key).forget(key.name);
+            if let Some(readers) = &readers {
+                tracking.note_forgotten(readers.len());
+            }
+            if readers.is_some() || tracking.has_prefixes() {
+                news.stale(key.name, readers.unwrap_or_default(), reason);
+            }
+        }
+    }
+
+    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than so many. True
+    /// when there are still too many.
+    pub(crate) fn forget_readers(&mut self, count_max: usize) -> bool {
+        self.view.forget_readers(self.engine, b"", count_max)
+    }
+
+    /// What was recorded is left to be read.
+    pub(crate) fn into_view(self) -> View<'a> {
+        self.view.stats.changes.add(self.changes);
+        self.view
+    }
+
+    /// How long the batch is so far.
+    pub(crate) fn recorded_bytes(&self) -> usize {
+        self.effects.as_ref().map_or(0, |effects| effects.len())
+    }
+
+    /// The locks, once everything is recorded: counts the changes, and leaves the rest to the commit.
+    pub(crate) fn finish(self) -> Locked<'a> {
+        self.view.stats.changes.add(self.changes);
+        self.view.locked
+    }
+
+    /// Who watches keys in the shard of a key.
+    pub(crate) fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
+        self.view.locked.watched_mut(key)
+    }
+
+    /// True when the key is there but its time has come.
+    pub(crate) fn is_overdue(&self, key: Key<'_>) -> bool {
+        let entry = self.view.locked.db(self.view.db, key).entry(key);
+        entry.is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms))
+    }
+
+    /// Makes every key of the locked shards anew from its own image.
+    pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
+        self.view.locked.remake(&self.thresholds)
+    }
+
+    /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
+    pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
+        if !self.view.is_offered(key) {
+            return false;
+        }
+        let now_ms = self.view.now_ms;
+        let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_overdue(entry, now_ms)) else {
+            return false;
+        };
+        let stats = self.view.stats;
+        match entry.object() {
+            // As when the cycle finds it.
+            Some(Object::Hash(table)) if goes_with_its_fields(entry, now_ms) => {
+                stats.expired_fields.add(table.len() as u64);
+            }
+            _ => stats.expired_keys.add(1),
+        }
+        self.record_in(db, &Effect::Delete { key, cause: Cause::Expired });
+        true
+    }
+
+    /// Makes ready to change the hash at a key: what is past its time goes first, so that what is recorded next is
+    /// exact. An error when the key holds something else.
+    pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
+        if !self.view.is_offered(key) {
+            return Ok(());
+        }
+        let now_ms = self.view.now_ms;
+        let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
+        if Db::is_overdue(entry, now_ms) {
+            self.expire_if_overdue(self.view.db, key);
+            return Ok(());
+        }
+        if !ValueType::of(entry).is(&hash::TYPE) {
+            return Err(CommandError::WrongType);
+        }
+        let names = match entry.object() {
+            Some(Object::Hash(table)) if table.overdue(now_ms) > 0 => table.overdue_names(now_ms, usize::MAX),
+            _ => return Ok(()),
+        };
+        let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        self.view.stats.expired_fields.add(names.len() as u64);
+        self.record(&Effect::change(key, hash::Change::Delete { fields: &names, cause: Cause::Expired }));
+        Ok(())
+    }
+
+    /// The hash at a key, made ready to be changed.
+    pub fn hash_to_change(&mut self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
+        self.prepare_hash(key)?;
+        self.view.hash(key)
+    }
+
+    /// The sorted set at a key, made ready to be changed.
+    #[inline]
+    pub fn sorted_set_to_change(&mut self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
+        self.expire_if_overdue(self.view.db, key);
+        self.view.sorted_set(key)
+    }
+
+    /// When a small value becomes a large one.
+    pub(crate) fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
+    }
+
+    /// Removes whatever has expired from the selected database, as far as it is locked: whoever counts must not count it.
+    /// The caller has seen to it that there is little ([`Engine::lock_for_index`]), or holds the locks for other reasons.
+    pub(crate) fn expire_everything(&mut self) {
+        let (db, now_ms) = (self.view.db, self.view.now_ms);
+        loop {
+            let shards = || self.view.locked.shards().map(|(_, shard)| shard.db(db));
+            let overdue: Vec<Vec<u8>> = shards().flat_map(|db| db.overdue_keys(now_ms, usize::MAX)).collect();
+            let fields: Vec<_> = shards().filter_map(|db| db.overdue_fields(now_ms, usize::MAX)).collect();
+            if overdue.is_empty() && fields.is_empty() {
+                return;
+            }
+            for name in overdue.iter().chain(fields.iter().map(|(name, _)| name)) {
+                let key = Key::new(name);
+                if !self.expire_if_overdue(db, key) {
+                    // Some of its fields, then; whatever else it holds stays.
+                    let _ = self.prepare_hash(key);
+                }
+            }
+        }
+    }
+
+    /// Removes keys that were found to be overdue.
+    pub(crate) fn expire_met(&mut self) {
+        // Left in the list: that they have gone is told already.
+        let met = self.view.overdue.borrow().clone();
+        for name in met {
+            self.expire_if_overdue(self.view.db, Key::new(&name));
+        }
+    }
+}
+
+/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key to
+/// another is replaced by what became of each of them: the snapshot may have one of them from before and the other from
+/// after. A value too large to be carried in a batch makes the walk begin anew instead.
+#[cold]
+fn encode_while_walked(engine: &Engine, locked: &Locked<'_>, db: usize, effect: &Effect<'_>, batch: &mut Vec<u8>) {
+    let touches = match effect.touches(db) {
+        // One key in two databases is one place in a snapshot.
+        Touches::Keys(touches) if touches.iter().any(|touch| touch.key.name != touches[0].key.name) => touches,
+        Touches::Keys(_) | Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition => {
+            return codec::encode(db, effect, batch);
+        }
+    };
+    let changed = || touches.iter().filter(|touch| touch.fate != Fate::Read);
+    if changed().any(|touch| locked.is_large(touch.db, touch.key)) {
+        engine.spoil_walks();
+        return codec::encode(db, effect, batch);
+    }
+    for Touch { db, key, .. } in changed() {
+        match locked.db(*db, *key).entry(*key) {
+            Some(_) => locked.encode_key(*db, *key, batch),
+            None => codec::encode(*db, &Effect::Delete { key: *key, cause: Cause::Deleted }, batch),
+        }
+    }
+}

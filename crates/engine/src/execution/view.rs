@@ -1,0 +1,412 @@
+//! The locked part of the keyspace at one instant, as a handler sees it: looks keys up, notes expired ones that it meets,
+//! tells what happens to whoever listens. Has no way to write.
+
+use super::recorder::Recorder;
+use crate::clients::tracking::Reason;
+use crate::error::CommandError;
+use crate::execution::engine::Engine;
+use crate::execution::notifications::PendingNotifications;
+use crate::execution::waiting::keys::Offer;
+use crate::observability::stats::WorkerStats;
+use crate::settings::events::Events;
+use keyspace::db::Db;
+use keyspace::interest::readers::Readers;
+use keyspace::types::Object;
+use keyspace::{
+    Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The locked part of the keyspace at one instant, to be read.
+pub struct View<'a> {
+    pub(crate) locked: Locked<'a>,
+    pub(crate) db: usize,
+    pub now_ms: u64,
+    pub(super) touch: bool,
+    pub(super) usage: Usage,
+    pub(super) stats: &'a WorkerStats,
+    /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
+    pub(super) overdue: RefCell<BTreeSet<Vec<u8>>>,
+    /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
+    pub(super) news: Option<&'a PendingNotifications>,
+    pub(super) events: Events,
+    /// A shard could not be locked.
+    pub(super) met_busy: Cell<bool>,
+    /// The newest batch that has changed a shard which was looked at for a moment.
+    pub(super) seen: Cell<u64>,
+    /// One of the command's keys is an index, and everything is locked.
+    pub(super) reads_index: bool,
+    /// The command is served after a wait: all keys but these are absent to it.
+    pub(super) offer: Option<Arc<Offer>>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
+        let locked = locked.at(now_ms, usage);
+        let (overdue, met_busy) = (RefCell::default(), Cell::new(false));
+        View {
+            locked,
+            db,
+            now_ms,
+            touch: true,
+            usage,
+            stats,
+            overdue,
+            news: None,
+            events: Events::empty(),
+            met_busy,
+            seen: Cell::new(0),
+            reads_index: false,
+            offer: None,
+        }
+    }
+
+    /// Looks at keys without using them.
+    pub(crate) fn without_touching(mut self) -> View<'a> {
+        self.touch = false;
+        self
+    }
+
+    /// Shows these keys alone.
+    pub(crate) fn offered(mut self, offer: Arc<Offer>) -> View<'a> {
+        self.offer = Some(offer);
+        self
+    }
+
+    /// True when the command may touch a key: one that is served after a wait sees what it is offered.
+    #[inline]
+    pub(super) fn is_offered(&self, key: Key<'_>) -> bool {
+        self.offer.as_ref().is_none_or(|offer| offer.has(key))
+    }
+
+    /// Shows indexes as the sorted sets that they are. Everything is locked.
+    pub(crate) fn with_indexes(mut self) -> View<'a> {
+        self.reads_index = true;
+        self
+    }
+
+    /// The index of that name in the selected database. Everything is locked.
+    pub fn index(&self, name: &[u8]) -> Option<IndexRef<'_>> {
+        IndexRef::find(&self.locked, self.db, name)
+    }
+
+    /// Notes what happens in `news`, as far as somebody may want to hear of it.
+    #[inline]
+    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: Events) {
+        self.news = Some(news);
+        self.events = events;
+    }
+
+    /// Tells those who listen what happens to a key (`notify-keyspace-events`). `class` is what kind of event it is.
+    #[inline]
+    pub fn notify(&self, class: Events, event: &'static str, key: Key<'_>) {
+        self.notify_in(self.db, class, event, key);
+    }
+
+    /// The same in another database.
+    #[inline]
+    pub fn notify_in(&self, db: usize, class: Events, event: &'static str, key: Key<'_>) {
+        if self.events.intersects(class)
+            && let Some(news) = self.news
+        {
+            news.event(event, db, key.name);
+        }
+    }
+
+    /// True when events of any of these classes are told.
+    #[inline]
+    pub fn tells(&self, classes: Events) -> bool {
+        self.events.intersects(classes)
+    }
+
+    /// The number of the selected database.
+    pub fn db(&self) -> usize {
+        self.db
+    }
+
+    /// The entry of a key in the selected database; a key whose time has come is absent.
+    #[inline]
+    pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
+        self.entry_in(self.db, key)
+    }
+
+    /// The entry of a key in any database.
+    #[inline]
+    pub fn entry_in(&self, db: usize, key: Key<'_>) -> Option<&Entry> {
+        if !self.is_offered(key) {
+            return None;
+        }
+        let entry = self.locked.db(db, key).entry(key)?;
+        if Db::is_overdue(entry, self.now_ms) {
+            if db == self.db {
+                self.meet_overdue(key, entry);
+            }
+            return None;
+        }
+        if self.touch {
+            self.use_entry(entry);
+        }
+        Some(entry)
+    }
+
+    /// Notes that a key is to be removed.
+    #[cold]
+    pub(super) fn meet_overdue(&self, key: Key<'_>, entry: &Entry) {
+        if !self.overdue.borrow().contains(key.name) {
+            self.notify_expired(self.db, key, entry);
+            self.overdue.borrow_mut().insert(key.name.to_vec());
+        }
+    }
+
+    /// Tells that a key's time has come, unless that was told when it was met.
+    pub(super) fn notify_expired(&self, db: usize, key: Key<'_>, entry: &Entry) {
+        if self.events.is_empty() || db == self.db && self.overdue.borrow().contains(key.name) {
+            return;
+        }
+        match goes_with_its_fields(entry, self.now_ms) {
+            true => {
+                self.notify_in(db, Events::HASH, "hexpired", key);
+                self.notify_in(db, Events::GENERIC, "del", key);
+            }
+            false => self.notify_in(db, Events::EXPIRED, "expired", key),
+        }
+    }
+
+    /// Notes what an effect that is about to be recorded ends or begins beside what its handler tells: keys that had
+    /// expired, and keys that are new.
+    #[inline(never)]
+    pub(super) fn notify_expired_or_new(&self, db: usize, effect: &Effect<'_>) {
+        let Touches::Keys(touches) = effect.touches(db) else { return };
+        for Touch { db, key, fate } in touches {
+            match fate {
+                Fate::Gains { replaces } => self.notify_new(db, key, replaces),
+                Fate::Gone(Cause::Expired) => {
+                    if let Some(entry) = self.locked.db(db, key).entry(key) {
+                        self.notify_expired(db, key, entry);
+                    }
+                }
+                Fate::Gone(Cause::Deleted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
+            }
+        }
+    }
+
+    /// A key gets a value, and is new if it had none; or counts as new, since what it had goes first.
+    pub(super) fn notify_new(&self, db: usize, key: Key<'_>, replaced: bool) {
+        let entry = self.locked.db(db, key).entry(key);
+        let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
+        if let Some(entry) = overdue {
+            self.notify_expired(db, key, entry);
+        }
+        if replaced || entry.is_none() || overdue.is_some() {
+            self.notify_in(db, Events::NEW_KEY, "new", key);
+        }
+    }
+
+    /// Notes the events of an effect that was recorded elsewhere. Which command it was is not known: the events are those
+    /// of the plainest command with that effect.
+    #[cold]
+    pub(super) fn notify_replayed(&self, db: usize, effect: &Effect<'_>, emptied: bool) {
+        let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, Events::GENERIC, event, key);
+        match *effect {
+            Effect::Change { key, change } => {
+                // Elements that have expired were told of when they were removed.
+                if change.fate() != Fate::Loses(Cause::Expired) {
+                    let class = Events::of_letter(change.value_type().event_letter);
+                    self.notify_in(db, class, change.event(), key);
+                    if emptied {
+                        generic(db, "del", key);
+                    }
+                }
+            }
+            Effect::Delete { key, cause: Cause::Deleted } => generic(db, "del", key),
+            Effect::Deadline { key, deadline } => {
+                generic(db, if deadline.is_some() { "expire" } else { "persist" }, key);
+            }
+            Effect::Rename { from, to } => {
+                generic(db, "rename_from", from);
+                generic(db, "rename_to", to);
+            }
+            Effect::Copy { to, to_db, .. } => generic(to_db, "copy_to", to),
+            Effect::Move { key, to_db } => {
+                generic(db, "move_from", key);
+                generic(to_db, "move_to", key);
+            }
+            Effect::Put { key, .. } => generic(db, "restore", key),
+            Effect::Delete { cause: Cause::Expired, .. }
+            | Effect::FlushDb
+            | Effect::FlushAll
+            | Effect::SwapDb { .. }
+            | Effect::Define { .. }
+            | Effect::Undefine { .. } => {}
+        }
+    }
+
+    /// Notes that an entry is used now.
+    #[inline]
+    pub fn use_entry(&self, entry: &Entry) {
+        entry.touch(self.usage.used(entry.used_at(), self.now_ms));
+    }
+
+    /// What an entry of a key's database holds.
+    #[inline]
+    pub fn value_of<'e>(&'e self, db: usize, key: Key<'_>, entry: &'e Entry) -> Value<'e> {
+        self.locked.db(db, key).value(entry, self.now_ms)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: Key<'_>) -> Option<Value<'_>> {
+        if let Some(index) = self.index_at(key) {
+            return Some(Value::SortedSet(SortedSetRef::Index(index)));
+        }
+        let entry = self.entry(key)?;
+        Some(self.value_of(self.db, key, entry))
+    }
+
+    /// The index that a key of this command is.
+    pub fn index_at(&self, key: Key<'_>) -> Option<IndexRef<'_>> {
+        if self.reads_index { self.index(key.name) } else { None }
+    }
+
+    /// True when the key is there.
+    pub fn exists(&self, key: Key<'_>) -> bool {
+        self.index_at(key).is_some() || self.entry(key).is_some()
+    }
+
+    /// The string at a key.
+    #[inline]
+    pub fn string(&self, key: Key<'_>) -> Result<Option<Scalar<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(string)) => Ok(Some(string)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The hash at a key.
+    #[inline]
+    pub fn hash(&self, key: Key<'_>) -> Result<Option<HashRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Hash(hash)) => Ok(Some(hash)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The sorted set at a key.
+    #[inline]
+    pub fn sorted_set(&self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            // An index is there even if no record is in it; no other sorted set is empty, and no handler expects one.
+            Some(Value::SortedSet(SortedSetRef::Index(index))) if index.is_empty() => Ok(None),
+            Some(Value::SortedSet(set)) => Ok(Some(set)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The deadline of a key: `None` when there is no such key.
+    pub fn deadline(&self, key: Key<'_>) -> Option<Option<u64>> {
+        if self.index_at(key).is_some() {
+            // An index lasts until it is dropped.
+            return Some(None);
+        }
+        self.entry(key).map(Entry::deadline)
+    }
+
+    /// A read command has looked a key up: counted for INFO, and told if there is none.
+    #[inline]
+    pub fn looked_up(&self, key: Key<'_>, found: bool) {
+        self.count(found);
+        if !found {
+            self.notify(Events::KEY_MISS, "keymiss", key);
+        }
+    }
+
+    /// Counts a look-up as found or not, for INFO.
+    #[inline]
+    pub fn count(&self, found: bool) {
+        if found { self.stats.keyspace_hits.add(1) } else { self.stats.keyspace_misses.add(1) }
+    }
+
+    /// The locked shards, for commands that walk over all keys.
+    pub fn locked(&self) -> &Locked<'a> {
+        &self.locked
+    }
+
+    /// Remembers that a client has read keys, as long as there is room; when there is none, another key is forgotten,
+    /// and its readers are told so.
+    #[inline(never)]
+    pub(crate) fn remember<'k>(&mut self, engine: &Engine, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
+        for key in keys {
+            let gained = self.locked.tracked_mut(key).remember(key.name, reader);
+            engine.tracking.note_remembered(gained);
+            self.forget_readers(engine, key.name, 1);
+        }
+    }
+
+    /// Tells a client that what it has read of these keys may be something else by now: nobody hears of changes of an
+    /// index.
+    #[cold]
+    pub(crate) fn tell_stale<'k>(&mut self, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
+        let Some(news) = self.news else { return };
+        for key in keys {
+            news.stale(key.name, Readers::from_iter([reader]), Reason::Forgotten);
+        }
+    }
+
+    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than `count_max`
+    /// keys, and of this one last. True when there are still too many.
+    pub(super) fn forget_readers(&mut self, engine: &Engine, last: &[u8], count_max: usize) -> bool {
+        let too_many = engine.tracking.keys_beyond(engine.settings.tracking_table_max_keys());
+        for _ in 0..too_many.min(count_max) {
+            let Some((name, readers)) = self.locked.forget_any_tracked(last) else { return false };
+            engine.tracking.note_forgotten(readers.len());
+            if let Some(news) = self.news {
+                news.stale(&name, readers, Reason::Forgotten);
+            }
+        }
+        too_many > count_max
+    }
+
+    pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
+        let effects = engine.persistence.is_recording().then_some(effects);
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
+    }
+
+    /// The locks, once everything is read.
+    pub(crate) fn into_locked(self) -> Locked<'a> {
+        self.locked
+    }
+
+    /// To be changed by effects that were recorded elsewhere.
+    pub(crate) fn into_follower(self, engine: &'a Engine) -> Recorder<'a> {
+        Recorder { view: self, engine, thresholds: engine.thresholds(), effects: None, changes: 0, written: Vec::new() }
+    }
+
+    /// True when a shard could not be locked: what was found is not all there is.
+    pub(crate) fn has_met_busy(&self) -> bool {
+        self.met_busy.get()
+    }
+
+    pub(super) fn note_seen(&self, sequence: u64) {
+        self.seen.set(self.seen.get().max(sequence));
+    }
+
+    /// The newest batch that what was found may tell of.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen.get().max(self.locked.changed_by())
+    }
+
+    pub(crate) fn has_overdue(&self) -> bool {
+        !self.overdue.borrow().is_empty()
+    }
+}
+
+/// True for a hash whose fields are all past their time though it is not past its own: it is no expired key.
+pub(super) fn goes_with_its_fields(entry: &Entry, now_ms: u64) -> bool {
+    let is_hash = matches!(entry.object(), Some(Object::Hash(_)));
+    is_hash && entry.deadline().is_none_or(|deadline| deadline > now_ms)
+}

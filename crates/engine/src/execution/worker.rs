@@ -1,0 +1,45 @@
+//! What a worker thread carries from request to request, and its books. Refuses to know what a request does.
+
+use crate::execution::commit::PendingBatch;
+use crate::execution::scripts::LuaState;
+use crate::observability::latency::Histograms;
+use crate::observability::stats::WorkerStats;
+use resp::OwnedRequest;
+use std::sync::Arc;
+
+/// What a worker writes and anybody may read.
+pub struct WorkerBooks {
+    pub stats: WorkerStats,
+    pub histograms: Histograms,
+}
+
+/// What one worker thread carries from request to request.
+pub struct Worker {
+    pub books: Arc<WorkerBooks>,
+    pub random: fastrand::Rng,
+    /// The instant that the requests being executed see.
+    pub now_ms: u64,
+    /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
+    pub secrets: Vec<usize>,
+    /// What was recorded and not committed yet.
+    pub(crate) batch: PendingBatch,
+    /// Made when the first script runs here.
+    pub(crate) lua: Option<Box<LuaState>>,
+    /// Buffers for what scripts ask and answer, kept for their memory.
+    pub(crate) script_reply: Vec<u8>,
+    pub(crate) script_request: OwnedRequest,
+    /// A script runs: what is executed is what it calls.
+    pub(crate) in_script: bool,
+    /// When the last command ended: where the next one's time begins.
+    pub(crate) last_ns: u64,
+    /// How far unix time is ahead of the monotonic clock, in nanoseconds.
+    pub(super) ahead_ns: u64,
+}
+
+impl Worker {
+    /// The instant that the requests being executed see, on the monotonic clock.
+    #[inline]
+    pub fn monotonic_ms(&self) -> u64 {
+        self.last_ns / 1_000_000
+    }
+}
