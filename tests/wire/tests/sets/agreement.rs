@@ -3,10 +3,8 @@
 //! A failure prints the seed; `HOLDFAST_TEST_SEED` runs the same commands again, `HOLDFAST_TEST_STEPS` runs more.
 
 use std::fmt::Write as _;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use wire::{Connection, Product, Random, Reply, Session, free_address, fresh_dir};
+use wire::{Connection, Product, Random, Redis, Reply, Session};
 
 use crate::commands::{Commands, KEYS};
 use crate::model::{Model, sort};
@@ -39,8 +37,7 @@ fn random_commands_agree_with_a_plain_model() {
 #[test]
 fn random_commands_agree_with_redis() {
     let Some(redis) = Redis::start() else {
-        println!("left out: there is no redis-server here");
-        return;
+        return wire::skip("there is no redis-server here");
     };
     let session = Session::start();
     let (mut connection, mut judge) = (session.connect(), redis.connect());
@@ -151,48 +148,5 @@ impl IntsetLimit<'_> {
 impl Drop for IntsetLimit<'_> {
     fn drop(&mut self) {
         self.session.connect().run("CONFIG SET set-max-intset-entries 512");
-    }
-}
-
-/// A Redis to judge by: `redis-server` in the path, or what `REDIS_SERVER` names. Ended when dropped.
-struct Redis {
-    process: Child,
-    address: std::net::SocketAddr,
-    dir: std::path::PathBuf,
-}
-
-impl Redis {
-    fn start() -> Option<Redis> {
-        let program = std::env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
-        let (address, dir) = (free_address(), fresh_dir());
-        let mut command = Command::new(program);
-        command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", ""]);
-        command.args(["--enable-debug-command", "yes", "--dir"]).arg(&dir).stdout(Stdio::null());
-        match command.spawn() {
-            Ok(process) => Some(Redis { process, address, dir }),
-            Err(_) => {
-                let _ = std::fs::remove_dir_all(&dir);
-                None
-            }
-        }
-    }
-
-    fn connect(&self) -> Connection {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        loop {
-            match Connection::open(self.address) {
-                Ok(connection) => return connection,
-                Err(e) => assert!(Instant::now() < deadline, "Redis does not listen: {e}"),
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
