@@ -11,6 +11,10 @@
 
 #![deny(unsafe_code)]
 
+// The unit tests share engines with nothing real around them with `tests/`, where this crate has its name.
+#[cfg(test)]
+extern crate self as engine;
+
 pub mod algorithms;
 pub mod args;
 pub mod background;

@@ -4,14 +4,13 @@
 //! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test blocking` asks for the same requests again, though
 //! never for the same interleaving.
 
-#[path = "replay/place.rs"]
-#[allow(dead_code, reason = "the tests of the replay use all of it, these some")]
-mod place;
+mod common;
 
+use common::place::Place;
+use common::seed;
 use engine::clients::Unblock;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
 use fastrand::Rng;
-use place::Place;
 use resp::{OwnedRequest, Protocol};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -290,13 +289,4 @@ fn members(reply: &[u8]) -> Vec<String> {
     let text = String::from_utf8(reply.to_vec()).expect("replies are text here");
     let lines = text.split("\r\n").filter(|line| line.contains(':') && !line.starts_with(':'));
     lines.map(str::to_owned).collect()
-}
-
-fn seed() -> u64 {
-    let seed = match std::env::var("HOLDFAST_TEST_SEED") {
-        Ok(text) => text.parse().expect("HOLDFAST_TEST_SEED is a number"),
-        Err(_) => fastrand::u64(..),
-    };
-    println!("HOLDFAST_TEST_SEED={seed}");
-    seed
 }

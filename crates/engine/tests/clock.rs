@@ -1,7 +1,10 @@
 //! A wall clock that jumps: lengths of time stay what they are, points in time follow it.
 
-use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+#[path = "common/host.rs"]
+mod host;
+
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Settings, Worker};
+use host::IdleHost;
 use resp::OwnedRequest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -118,7 +121,7 @@ impl World {
             unix_us: AtomicU64::new(1_800_000_000_000_000),
             monotonic_ns: AtomicU64::new(12_345_678_901),
         });
-        let engine = Engine::new(Arc::new(Settings::new()), Arc::new(NoHost), clock.clone(), 4, 1);
+        let engine = Engine::new(Arc::new(Settings::new()), Arc::new(IdleHost), clock.clone(), 4, 1);
         let worker = engine.worker(0);
         let handle = ClientHandle::new(1, "127.0.0.1:1".into(), String::new(), 1, 0, Box::new(|| {}));
         let handle = Arc::new(handle);
@@ -142,54 +145,4 @@ impl World {
     fn is_paused(&mut self) -> bool {
         matches!(self.execute("SET a 1", &mut Vec::new()), Flow::Paused(_))
     }
-}
-
-struct NoHost;
-
-impl Host for NoHost {
-    fn used_memory(&self) -> u64 {
-        0
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-
-    fn purge_memory(&self) {}
-
-    fn total_memory(&self) -> u64 {
-        0
-    }
-
-    fn cpu(&self) -> CpuTime {
-        CpuTime::default()
-    }
-
-    fn process_id(&self) -> u32 {
-        1
-    }
-
-    fn executable(&self) -> String {
-        String::new()
-    }
-
-    fn config_file(&self) -> String {
-        String::new()
-    }
-
-    fn os(&self) -> String {
-        String::new()
-    }
-
-    fn threads(&self) -> usize {
-        1
-    }
-
-    fn shutdown(&self, _: Shutdown) {}
-
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn setting_changed(&self, _: &str) {}
 }

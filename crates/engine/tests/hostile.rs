@@ -5,6 +5,8 @@
 //! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test hostile` runs the same again. The fuzz target
 //! `execute` does the same for as long as it is let.
 
+#[path = "common/host.rs"]
+mod host;
 #[path = "hostile/world.rs"]
 mod world;
 

@@ -4,39 +4,25 @@
 //! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test replay` asks for the same again. Where keys lie, and
 //! so what the parts of a snapshot are, is another matter in every process.
 
+mod common;
 #[path = "replay/damage.rs"]
 mod damage;
 #[path = "replay/indexes.rs"]
 mod indexes;
-#[path = "replay/place.rs"]
-mod place;
-#[path = "replay/requests.rs"]
-mod requests;
-#[path = "replay/state.rs"]
-mod state;
 #[path = "replay/threads.rs"]
 mod threads;
 
+use common::place::{Asker, Place, Taken};
+use common::requests::Source;
+use common::seed;
+use common::state::{Content, State};
 use engine::execution::walk::{Part, Placement, Walk};
 use engine::{Engine, Persistence};
 use fastrand::Rng;
 use keyspace::Key;
 use keyspace::NameHasher;
 use keyspace::effects::codec::{self, Decoder, encode};
-use place::{Asker, Place, Taken};
-use requests::Source;
-use state::{Content, State};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The seed of a test's random numbers.
-pub(crate) fn seed() -> u64 {
-    let seed = match std::env::var("HOLDFAST_TEST_SEED") {
-        Ok(text) => text.parse().expect("HOLDFAST_TEST_SEED is a number"),
-        Err(_) => fastrand::u64(..),
-    };
-    println!("HOLDFAST_TEST_SEED={seed}");
-    seed
-}
 
 const HISTORIES: usize = 12;
 const HISTORIES_MAX: usize = 200;
@@ -243,12 +229,18 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
         ask(&words(&format!("select {db}")));
         ask(&words("dbsize"));
         let small = matches!(held.content, Content::Packed(_)) && forms;
-        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen", "zcard"];
+        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen", "zcard", "scard"];
         let of_form: &[&str] = if forms { &["object encoding"] } else { &[] };
         let of_small: &[&str] = if small { &["hgetall", "dump"] } else { &[] };
         for command in always.iter().chain(of_form).chain(of_small) {
             let mut request = words(command);
             request.push(name.clone());
+            ask(&request);
+        }
+        if let Content::Set { members, .. } = &held.content {
+            let mut request = words("smismember");
+            request.push(name.clone());
+            request.extend(members.iter().cloned());
             ask(&request);
         }
         if let Content::SortedSet { .. } = held.content {

@@ -1,12 +1,10 @@
 //! Commands whose work grows with the data do it in slices: between two of them others are served, and what comes of it is
 //! the same as if they had done it at once.
 
-#[path = "replay/place.rs"]
-#[allow(dead_code, reason = "the tests of the replay use all of it, these some")]
-mod place;
+mod common;
 
+use common::place::Place;
 use engine::{Client, ClientHandle, Engine, Flow, Worker};
-use place::Place;
 use resp::OwnedRequest;
 use std::sync::Arc;
 

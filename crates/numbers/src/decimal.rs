@@ -11,9 +11,8 @@ pub const I64_CHARS_MAX: usize = 20;
 /// Room for any f64 as [`format_f64`] prints it: 24 digits and a sign, rounded up.
 pub const F64_CHARS_MAX: usize = 32;
 
-/// Reads an integer that is spelled the one way Redis prints it: no sign but `-`, no leading zeros, no spaces, no
-/// `-0`. Anything else is not an integer to Redis; that is what lets it store "1" as a number and give back the same
-/// bytes.
+/// Reads an integer in the one form that Redis prints: no sign but `-`, no leading zeros, no spaces, no `-0`. Redis
+/// takes no other text for an integer, so it can store "1" as a number and still return the same bytes.
 #[inline]
 pub fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
@@ -69,7 +68,7 @@ fn parse_digits(digits: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Eight digits at once: checks them all, then adds neighbours up in three steps, by pairs, by fours, by eights.
+/// Reads eight digits at once: checks them all, then combines neighbours in three steps, into pairs, fours and eights.
 #[inline]
 fn parse_eight_digits(block: [u8; 8]) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -85,7 +84,7 @@ fn parse_eight_digits(block: [u8; 8]) -> Option<u64> {
     Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
 }
 
-/// Prints an integer at the end of `buffer` and answers that part of it.
+/// Prints an integer at the end of `buffer` and returns that part of it.
 #[inline]
 pub fn format_i64(number: i64, buffer: &mut [u8; I64_CHARS_MAX]) -> &[u8] {
     let mut at = write_digits(number.unsigned_abs(), buffer);
@@ -107,7 +106,7 @@ const DIGIT_PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Prints `number` at the end of `buffer`, answers where it starts.
+/// Prints `number` at the end of `buffer` and returns where it starts.
 #[inline]
 fn write_digits(mut number: u64, buffer: &mut [u8; I64_CHARS_MAX]) -> usize {
     let mut at = I64_CHARS_MAX;
@@ -138,7 +137,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     }
     let (_, unsigned) = split_sign(text);
     let allowed = if number == 0.0 {
-        // A zero that was typed, or a number too small to tell from it?
+        // Zero is accepted only when all digits are zero; otherwise it is an underflow.
         let mut mantissa = unsigned.iter().take_while(|&&byte| !matches!(byte, b'e' | b'E'));
         !mantissa.any(|byte| matches!(byte, b'1'..=b'9'))
     } else {
@@ -147,9 +146,8 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     allowed.then_some(number)
 }
 
-/// Reads a double as C's `strtod` does where Redis asks for nothing more than that it reads to the end: spaces in front
-/// are passed over, no text at all is zero, and so is what is too small; what is too large is infinite. The text ends at
-/// the first zero byte.
+/// Reads a double as C's `strtod` does, for the places where Redis checks only that all of the text was read. Leading
+/// spaces are skipped, an empty text is zero, underflow is zero, overflow is infinity. The text ends at the first NUL.
 pub fn parse_f64_loosely(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -166,7 +164,7 @@ fn parse_hex_f64_loosely(text: &[u8]) -> Option<f64> {
     let (negative, unsigned) = split_sign(text);
     let binary = parse_hex(unsigned)?;
     parse_hex_f64(text).or_else(|| {
-        // Out of range at one end or the other.
+        // Overflow or underflow: the position of the top bit tells which.
         let width = i64::from(u128::BITS - binary.significand.leading_zeros());
         let magnitude = if binary.exponent + width > 0 { f64::INFINITY } else { 0.0 };
         Some(if negative { -magnitude } else { magnitude })
@@ -216,11 +214,11 @@ pub fn format_f64(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) -> &[u8] {
     &buffer[..len]
 }
 
-/// Prints a double as C's `%.17g` does, which is how Redis up to 7.0 writes scores: 17 significant digits, whether or
-/// not fewer would do (`0.10000000000000001`), without zeros at the end.
+/// Prints a double as C's `%.17g` does, which is how Redis up to 7.0 writes scores: 17 significant digits, even where
+/// fewer would read back as the same double (`0.10000000000000001`), without trailing zeros.
 pub fn format_f64_in_17_digits(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) -> &[u8] {
     const DIGITS: usize = 17;
-    // From here on a whole number has more digits than that.
+    // Larger integers have more than 17 digits.
     const WHOLE_MAX: f64 = 1e17;
     let mut out = Text { buffer, len: 0 };
     if number.is_nan() {
@@ -254,8 +252,8 @@ pub fn format_f64_in_17_digits(number: f64, buffer: &mut [u8; F64_CHARS_MAX]) ->
     &buffer[..len]
 }
 
-/// C's choice between plain and scientific notation. The number is the digits with a point behind the first, times ten to
-/// the exponent.
+/// Plain or scientific notation, chosen as C's `%g` does. The number is the digits with a point after the first, times
+/// `10^exponent`.
 fn push_general(digits: &[u8], exponent: i32, precision: i32, out: &mut Text<'_>) {
     if !(-4..precision).contains(&exponent) {
         let (first, rest) = digits.split_at(1);
@@ -285,7 +283,7 @@ fn push_general(digits: &[u8], exponent: i32, precision: i32, out: &mut Text<'_>
     }
 }
 
-/// fpconv's choice between plain and scientific notation. `digits * 10^scale` is the number.
+/// Plain or scientific notation, chosen as fpconv does.
 fn push_fpconv(number: f64, out: &mut Text<'_>) {
     let mut digits = [0; DIGITS_MAX];
     let (count, scale) = digits_of(number, &mut digits);

@@ -1,8 +1,8 @@
 //! What the two float parsers share: C99 hexadecimal floats, the name of infinity, and rounding to a given precision.
-//! Knows nothing of decimal digits, and nothing of which float format the answer ends up in.
+//! Knows nothing of decimal digits, nor of the float format that the result is stored in.
 
 /// A number as a C text spells it: `significand * 2^exponent`, plus less than one unit of the significand where
-/// `sticky` is set (digits that no longer fitted; they only matter for rounding).
+/// `sticky` is set (digits that did not fit; they matter only for rounding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Binary {
     pub(super) significand: u128,
@@ -10,14 +10,14 @@ pub(super) struct Binary {
     pub(super) sticky: bool,
 }
 
-/// An exponent this far out is an overflow or a zero in every format; staying well inside i64 keeps the sums safe.
+/// Exponents are clamped here: out of range in every float format, and far enough from i64's limits to add to.
 const EXPONENT_LIMIT: i64 = 1 << 40;
 
 impl Binary {
     /// Rounds to nearest, ties to even, keeping at most `precision` bits and none below `2^exponent_min`.
-    /// The answer is as far to the left as both allow: it is normalised, or its exponent is `exponent_min`.
+    /// Returns (significand, exponent). The significand is normalised, or the exponent is `exponent_min`.
     ///
-    /// A sticky number must carry more than `precision` bits, or the digits that were lost would matter.
+    /// A sticky number must have more than `precision` bits; with fewer, the lost digits could change a kept bit.
     pub(super) fn round(self, precision: u32, exponent_min: i64) -> (u64, i64) {
         let Self { significand, exponent, sticky } = self;
         if significand == 0 {
@@ -45,7 +45,7 @@ impl Binary {
     }
 }
 
-/// Splits a sign off; both parsers accept one, either way.
+/// Splits off an optional sign, `-` or `+`; returns whether the number is negative, and the rest.
 pub(super) fn split_sign(text: &[u8]) -> (bool, &[u8]) {
     match text {
         [b'-', rest @ ..] => (true, rest),
@@ -91,7 +91,7 @@ pub(super) fn parse_hex(text: &[u8]) -> Option<Binary> {
 }
 
 /// Reads the exponent part that ends a number, if there is one: the marker, an optional sign and at least one digit.
-/// Exponents beyond any float's range come back as one that is merely out of range.
+/// Exponents beyond [`EXPONENT_LIMIT`] are clamped to it.
 pub(super) fn parse_exponent(text: &[u8], marker: u8) -> Option<i64> {
     let [first, rest @ ..] = text else {
         return Some(0);

@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 
 use super::long_double::LongDouble;
 
-/// Seventeen digits tell any two doubles apart; there are never more.
+/// Seventeen digits identify any double; Grisu2 never writes more.
 pub(super) const DIGITS_MAX: usize = 17;
 
-/// Writes the digits of a positive finite double. Answers how many there are, and the power of ten that scales them:
+/// Writes the digits of a positive finite double. Returns how many there are, and the power of ten that scales them:
 /// the number is `digits * 10^scale`.
 pub(super) fn digits_of(number: f64, digits: &mut [u8; DIGITS_MAX]) -> (usize, i32) {
     let Interval { lower, exact, upper } = Interval::around(number);
@@ -75,7 +75,7 @@ impl Interval {
 }
 
 /// Digits of `upper` from the left, until what is left is within the `width` that reads back as the same double;
-/// then the last digit steps back towards the exact number, which is `distance` below. Answers the number of digits
+/// then the last digit steps back towards the exact number, which is `distance` below. Returns the number of digits
 /// and the power of ten of the last one.
 fn generate(upper: Scaled, distance: u64, mut width: u64, digits: &mut [u8; DIGITS_MAX]) -> (usize, i32) {
     let shift = -upper.exponent; // 32 to 60: the whole part fits 32 bits

@@ -1,5 +1,5 @@
-//! Natural numbers of any size, with the few operations that exact decimal conversion takes.
-//! Knows nothing of floats; makes no attempt to be a general library.
+//! Natural numbers of any size, with the few operations that exact decimal conversion needs.
+//! Knows nothing of floats, and is not a general big-integer library.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(super) const FIVES: [u64; 28] = {
 pub(super) const CHUNK_DIGITS: usize = 19;
 const CHUNK: u64 = 10_u64.pow(CHUNK_DIGITS as u32);
 
-/// A natural number of any size: u64 limbs, least first, the last one not zero. Only the operations used here.
+/// A natural number: u64 limbs, least significant first, the last one not zero.
 #[derive(Default)]
 pub(super) struct Natural {
     limbs: Vec<u64>,
@@ -123,7 +123,7 @@ impl Natural {
         true
     }
 
-    /// Divides by [`CHUNK`] and answers the remainder: the last nineteen digits.
+    /// Divides by [`CHUNK`] and returns the remainder: the last nineteen digits.
     pub(super) fn divide_by_chunk(&mut self) -> u64 {
         let mut remainder = 0;
         for limb in self.limbs.iter_mut().rev() {

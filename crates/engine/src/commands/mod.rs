@@ -11,10 +11,13 @@ mod pubsub;
 mod records;
 mod scripting;
 mod server;
+mod sets;
 mod shared;
 mod sorted_sets;
 mod strings;
 mod transactions;
+#[cfg(test)]
+mod waiting_tests;
 
 use crate::execution::command::{self, Registry, Table};
 
@@ -34,6 +37,9 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     bits::TABLES,
     hashes::TABLES,
     records::TABLES,
+    sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
+    #[cfg(test)]
+    waiting_tests::TABLES,
 ];

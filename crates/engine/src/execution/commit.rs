@@ -128,6 +128,9 @@ impl Engine {
 
     #[inline]
     fn publish_and_serve(&self, worker: &mut Worker, sequence: u64, by: u64, locked: &mut Locked<'_>) {
+        if worker.batch.notifications.is_idle() {
+            return;
+        }
         self.publish(&worker.batch.notifications, sequence, by);
         if !worker.batch.is_serving {
             self.serve_ready(worker, locked);

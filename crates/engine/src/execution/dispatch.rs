@@ -237,7 +237,7 @@ impl Engine {
                         false => keys.remember(self, registered.keys(request), cx.client.id()),
                     }
                 }
-                (result, seen, keys.into_locked().take_garbage())
+                (result, seen, keys.take_garbage())
             }
             Handler::Write(handler) => {
                 let batch_bytes = worker.batch.effects.len();
@@ -260,8 +260,8 @@ impl Engine {
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }
-                let mut locked = cx.keys.finish();
-                (result, locked.changed_by(), locked.take_garbage())
+                cx.keys.count_changes();
+                (result, cx.keys.locked().changed_by(), cx.keys.take_garbage())
             }
             Handler::Server(_) | Handler::Script(_) | Handler::Container => return Ok(()),
         };

@@ -20,12 +20,13 @@ impl Engine {
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
+        // Also while expiry is off: without requests from clients, nothing else would serve them.
+        if self.has_deferred() {
+            self.serve_deferred(worker);
+        }
         // While writes are refused the journal cannot record removals; expired keys read as absent anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
-        }
-        if self.has_deferred() {
-            self.serve_deferred(worker);
         }
         let started_ns = self.clock.monotonic_ns();
         let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);

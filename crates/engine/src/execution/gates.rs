@@ -20,6 +20,8 @@ bitflags! {
         const NO_WRITES = 1 << 1;
         /// A script has been running for long.
         const BUSY = 1 << 2;
+        /// What is here follows another server: only what that one has recorded changes it.
+        const FOLLOWING = 1 << 3;
     }
 }
 
@@ -41,6 +43,18 @@ impl Engine {
     /// True while writes are refused.
     pub fn refuses_writes(&self) -> bool {
         self.restrictions().contains(Restrictions::NO_WRITES)
+    }
+
+    /// Starts or stops following another server. A follower answers reads, and changes nothing by itself: expired keys
+    /// read as absent and stay until the other server records their removal; it may have extended their deadlines
+    /// before. Takers that were already waiting keep waiting.
+    pub fn set_following(&self, is_following: bool) {
+        self.restrict(Restrictions::FOLLOWING, is_following);
+    }
+
+    /// True while it follows another server.
+    pub(crate) fn is_following(&self) -> bool {
+        self.restrictions().contains(Restrictions::FOLLOWING)
     }
 
     /// Sets whether a script has run for long: commands that need its locks then fail with -BUSY instead of waiting.
@@ -72,10 +86,14 @@ impl Engine {
 
     /// Refuses writes while they could not be persisted.
     pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
-        if self.refuses_writes() { Err(self.refusal()) } else { Ok(()) }
+        let restrictions = self.restrictions();
+        if restrictions.contains(Restrictions::FOLLOWING) {
+            return Err(CommandError::fixed("READONLY You can't write against a read only replica."));
+        }
+        if restrictions.contains(Restrictions::NO_WRITES) { Err(self.refusal()) } else { Ok(()) }
     }
 
-    /// True while the data is loading or writes are refused.
+    /// True while any restriction is in force.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
     }
@@ -155,10 +173,7 @@ impl Engine {
         if restrictions.contains(Restrictions::BUSY) && !flags.has(Flags::ALLOW_BUSY) {
             return Err(self.busy());
         }
-        if restrictions.contains(Restrictions::NO_WRITES) && flags.has(Flags::WRITE) {
-            return Err(self.refusal());
-        }
-        Ok(())
+        if flags.has(Flags::WRITE) { self.pass_write_restrictions() } else { Ok(()) }
     }
 
     pub(crate) fn refusal(&self) -> CommandError {

@@ -12,6 +12,7 @@ use crate::execution::context::After;
 use crate::execution::engine::Engine;
 use crate::execution::recorder::Recorder;
 use crate::execution::view::View;
+use crate::execution::waiting::keys::WaitPhase;
 use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::db::Db;
@@ -281,7 +282,10 @@ impl Engine {
             *after = After::Again;
             return Ok(());
         };
-        self.run_on_index_under(worker, client, registered, request, reply, &mut locked)
+        let result = self.run_on_index_under(worker, client, registered, request, reply, &mut locked);
+        // No effect tells of an index, so nothing can wait for one: the reply of a timeout stands.
+        client.wait_phase = WaitPhase::Idle;
+        result
     }
 
     /// Runs a command one of whose keys is an index, under locks that are already held.

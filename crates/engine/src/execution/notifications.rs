@@ -68,6 +68,13 @@ impl PendingNotifications {
         ready.entry((db, name.into())).or_insert(order);
     }
 
+    /// True when there is nothing to publish and no waiter to serve.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        let pending = self.0.borrow();
+        pending.notifications.is_empty() && pending.ready.is_empty()
+    }
+
     /// True when a key with waiters has changed.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {

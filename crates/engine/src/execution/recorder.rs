@@ -12,6 +12,7 @@ use keyspace::db::Db;
 use keyspace::effects::codec;
 use keyspace::index::Definition;
 use keyspace::interest::watchers::Watched;
+use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
 use keyspace::types::{Object, RecordFields, hash};
 use keyspace::{
@@ -72,6 +73,7 @@ impl<'a> Recorder<'a> {
 
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        assert!(self.view.offers(db, effect), "a command that is served changes only keys that it is offered");
         panics::note_effect();
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.notify_watchers(db, effect, self.view.now_ms);
@@ -229,9 +231,21 @@ impl<'a> Recorder<'a> {
         self.effects.as_ref().map_or(0, |effects| effects.len())
     }
 
+    /// Counts the changes. Called once everything is recorded.
+    #[inline]
+    pub(crate) fn count_changes(&self) {
+        self.view.stats.changes.add(self.changes);
+    }
+
+    /// Takes what effects have removed, to be freed elsewhere.
+    #[inline]
+    pub(crate) fn take_garbage(&mut self) -> Garbage {
+        self.view.take_garbage()
+    }
+
     /// The locks, once everything is recorded: counts the changes, and leaves the rest to the commit.
     pub(crate) fn finish(self) -> Locked<'a> {
-        self.view.stats.changes.add(self.changes);
+        self.count_changes();
         self.view.locked
     }
 
@@ -341,7 +355,7 @@ impl<'a> Recorder<'a> {
     pub(crate) fn expire_met(&mut self) {
         // They stay in the list: their expiry was notified when they were met.
         let met = self.view.overdue.borrow().clone();
-        for name in met {
+        for name in met.into_iter().flat_map(|met| *met) {
             self.expire_if_overdue(self.view.db, Key::new(&name));
         }
     }

@@ -41,8 +41,12 @@ impl<'e> Replay<'e> {
         Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
     }
 
-    /// The same from now on with clients that read.
-    pub fn go_live(mut self) -> Replay<'e> {
+    /// From now on clients read meanwhile, and the engine follows ([`Engine::set_following`]) until it is told otherwise.
+    /// What has come back so far is ready, and all of it of one state: every batch that a part of the snapshot has was
+    /// applied. `worker` serves nothing else: the counters of a worker have one writer.
+    pub fn go_live(mut self, worker: Worker) -> Replay<'e> {
+        self.engine.set_following(true);
+        self.worker = worker;
         self.is_live = true;
         self
     }
@@ -64,9 +68,11 @@ impl<'e> Replay<'e> {
         Ok(())
     }
 
-    /// Applies a batch, as far as the snapshot does not have it.
+    /// Applies a batch, as far as the snapshot does not have it. An error when its bytes are not a batch, with nothing
+    /// applied, or when it does not fit what is here: then a part of it may be applied, and nothing here may be read any more.
     pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
         if self.is_live {
+            assert!(sequence > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
             self.engine.begin(&mut self.worker);
         }
         let engine = self.engine;
@@ -84,7 +90,11 @@ impl<'e> Replay<'e> {
         }
         let garbage = keys.finish().take_garbage();
         engine.commit_replayed(&mut self.worker, sequence, &mut locked);
+        drop(locked);
         engine.free(garbage);
+        if engine.has_deferred() {
+            engine.serve_deferred(&mut self.worker);
+        }
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::observability::stats::WorkerStats;
 use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::interest::readers::Readers;
+use keyspace::locked::Garbage;
 use keyspace::types::Object;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
@@ -28,7 +29,7 @@ pub struct View<'a> {
     pub(super) usage: Usage,
     pub(super) stats: &'a WorkerStats,
     /// Expired keys that were met: removed when the handler is done, while the locks are still held.
-    pub(super) overdue: RefCell<BTreeSet<Vec<u8>>>,
+    pub(super) overdue: RefCell<Option<Box<BTreeSet<Vec<u8>>>>>,
     /// Where notifications are collected, and which classes of events (`settings::events`) are.
     pub(super) news: Option<&'a PendingNotifications>,
     pub(super) events: Events,
@@ -73,6 +74,17 @@ impl<'a> View<'a> {
     pub(crate) fn offered(mut self, offer: Arc<Offer>) -> View<'a> {
         self.offer = Some(offer);
         self
+    }
+
+    /// True when the command may record an effect: all its keys are offered.
+    #[inline]
+    pub(super) fn offers(&self, db: usize, effect: &Effect<'_>) -> bool {
+        self.offer.is_none() || self.offers_all_of(effect.touches(db))
+    }
+
+    #[cold]
+    fn offers_all_of(&self, touches: Touches<'_>) -> bool {
+        matches!(touches, Touches::Keys(keys) if keys.iter().all(|touch| self.is_offered(touch.key)))
     }
 
     /// True when the command may touch a key: a command that is served after a wait sees only the keys of its offer.
@@ -151,18 +163,23 @@ impl<'a> View<'a> {
         Some(entry)
     }
 
+    /// True when the key was met before and had expired.
+    fn has_met(&self, key: Key<'_>) -> bool {
+        self.overdue.borrow().as_ref().is_some_and(|met| met.contains(key.name))
+    }
+
     /// Notes an expired key, to be removed.
     #[cold]
     pub(super) fn meet_overdue(&self, key: Key<'_>, entry: &Entry) {
-        if !self.overdue.borrow().contains(key.name) {
+        if !self.has_met(key) {
             self.notify_expired(self.db, key, entry);
-            self.overdue.borrow_mut().insert(key.name.to_vec());
+            self.overdue.borrow_mut().get_or_insert_default().insert(key.name.to_vec());
         }
     }
 
     /// Notifies that a key has expired, unless that was done when it was met.
     pub(super) fn notify_expired(&self, db: usize, key: Key<'_>, entry: &Entry) {
-        if self.events.is_empty() || db == self.db && self.overdue.borrow().contains(key.name) {
+        if self.events.is_empty() || db == self.db && self.has_met(key) {
             return;
         }
         match goes_with_its_fields(entry, self.now_ms) {
@@ -375,9 +392,10 @@ impl<'a> View<'a> {
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
     }
 
-    /// The locks, once everything is read.
-    pub(crate) fn into_locked(self) -> Locked<'a> {
-        self.locked
+    /// Takes what effects have removed, to be freed elsewhere.
+    #[inline]
+    pub(crate) fn take_garbage(&mut self) -> Garbage {
+        self.locked.take_garbage()
     }
 
     /// To apply effects that were recorded elsewhere.
@@ -400,7 +418,7 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn has_overdue(&self) -> bool {
-        !self.overdue.borrow().is_empty()
+        self.overdue.borrow().is_some()
     }
 }
 

@@ -2,14 +2,14 @@
 //! does nothing, one client. Knows what every reply must look like; refuses to know where requests come from, so that
 //! `tests/hostile.rs` and the fuzz target `execute` share it.
 
+use crate::host::IdleHost;
 use engine::execution::client::ReplyMode;
-use engine::host::{CpuTime, MemoryUse, Shutdown};
-use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Settings, Worker};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Settings, Worker};
 use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
 use resp::{OwnedRequest, Protocol};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -139,6 +139,12 @@ impl World {
                                 })
                                 .collect(),
                         ),
+                        Value::Set(set) => {
+                            let members: Vec<Vec<u8>> = set.iter().map(|member| member.bytes().into_owned()).collect();
+                            let distinct: BTreeSet<Vec<u8>> = members.iter().cloned().collect();
+                            assert_eq!(distinct.len(), members.len(), "a member is there twice");
+                            Content::Set(distinct)
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -147,6 +153,7 @@ impl World {
                     };
                     match &content {
                         Content::Hash(fields) => assert!(!fields.is_empty(), "a hash without fields"),
+                        Content::Set(members) => assert!(!members.is_empty(), "a set without members"),
                         Content::SortedSet(members) => {
                             assert!(!members.is_empty(), "a sorted set without members");
                             assert!(members.iter().all(|(_, bits)| !f64::from_bits(*bits).is_nan()), "a NaN");
@@ -189,6 +196,7 @@ pub(crate) enum Content {
     Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
     /// Names and the bits of their scores, in order.
     SortedSet(Vec<(Vec<u8>, u64)>),
+    Set(BTreeSet<Vec<u8>>),
 }
 
 /// A request as it would be typed.
@@ -278,55 +286,4 @@ impl Clock for StoppedClock {
     fn monotonic_ns(&self) -> u64 {
         self.unix_us() * 1000
     }
-}
-
-struct IdleHost;
-
-impl Host for IdleHost {
-    fn used_memory(&self) -> u64 {
-        8 << 20
-    }
-
-    fn memory(&self) -> MemoryUse {
-        let used = self.used_memory();
-        MemoryUse { used, resident: used * 2, allocated: used, active: used, allocator_resident: used }
-    }
-
-    fn purge_memory(&self) {}
-
-    fn total_memory(&self) -> u64 {
-        8 << 30
-    }
-
-    fn cpu(&self) -> CpuTime {
-        CpuTime::default()
-    }
-
-    fn process_id(&self) -> u32 {
-        1
-    }
-
-    fn executable(&self) -> String {
-        "holdfast".into()
-    }
-
-    fn config_file(&self) -> String {
-        "holdfast.toml".into()
-    }
-
-    fn os(&self) -> String {
-        "Linux 6.1.0 x86_64".into()
-    }
-
-    fn threads(&self) -> usize {
-        1
-    }
-
-    fn shutdown(&self, _: Shutdown) {}
-
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn setting_changed(&self, _: &str) {}
 }

@@ -1,10 +1,10 @@
 //! Batches and parts that are not as they were written: an error or effects, never a panic, and whatever was applied
 //! leaves a keyspace that commands can work with.
 
-use crate::place::{Place, Taken};
-use crate::requests::Source;
-use crate::seed;
-use crate::state::{State, is_tame};
+use crate::common::place::{Place, Taken};
+use crate::common::requests::Source;
+use crate::common::seed;
+use crate::common::state::{State, is_tame};
 use engine::execution::walk::Placement;
 use fastrand::Rng;
 use keyspace::effects::codec::Decoder;

@@ -1,9 +1,9 @@
 //! Indexes of many records, whose changes wait to be made together: with scores that are all different and with few,
 //! in one shard and in several, looked at often and seldom.
 
-use crate::place::Place;
-use crate::seed;
-use crate::state::State;
+use crate::common::place::Place;
+use crate::common::seed;
+use crate::common::state::State;
 use fastrand::Rng;
 use keyspace::index::{Definition, INDEXES_MAX};
 

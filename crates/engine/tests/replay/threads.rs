@@ -1,10 +1,11 @@
 //! The same with several workers at once, while somebody walks over the keys: nothing is repeatable here but what must
 //! hold in the end.
 
-use crate::place::{Place, Taken};
-use crate::requests::Source;
-use crate::state::State;
-use crate::{restore, seed};
+use crate::common::place::{Place, Taken};
+use crate::common::requests::Source;
+use crate::common::seed;
+use crate::common::state::State;
+use crate::restore;
 use engine::Persistence;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

@@ -325,8 +325,14 @@ impl<'a> Locked<'a> {
     }
 
     /// The same locks for one of several commands.
+    #[inline]
     pub fn lend(&mut self) -> Locked<'_> {
-        let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard))).collect();
+        let mut guards = SmallVec::new();
+        match &mut self.guards[..] {
+            // Nearly always.
+            [(index, guard)] => guards.push((*index, Guard::Lent(guard))),
+            several => guards.extend(several.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard)))),
+        }
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 

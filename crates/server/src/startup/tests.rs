@@ -109,7 +109,7 @@ fn an_engine_that_follows_the_log_of_another_has_its_state() {
     let mut follow = log.follow(Sequence(1), FollowUpTo::Durable);
     std::thread::scope(|scope| {
         let follower = scope.spawn(|| {
-            let mut replay = Replay::new(&second, None).go_live();
+            let mut replay = Replay::new(&second, None).go_live(second.worker(0));
             while let Followed::Batch(batch) = follow.next().unwrap() {
                 replay.batch(batch.sequence.0, &batch.payload).unwrap();
             }

@@ -38,12 +38,17 @@ impl Engine {
         let mut own = match &held {
             Some(_) => None,
             None if has_all => self.keyspace.lock_all_unless_busy(),
+            // IMPORTANT: libraries are kept in the first shard. The reply tells of the batch that has defined the function.
+            None if keys.is_empty() && matches!(program, Program::Function(..)) => {
+                self.keyspace.lock_shard_unless_busy(0)
+            }
             None => self.keyspace.lock_keys_unless_busy(keys.iter().map(|key| Key::new(key))),
         };
         let Some(locked) = held.as_mut().map(Locked::lend).or(own.as_mut().map(Locked::lend)) else {
             worker.lua = Some(lua);
             return Err(self.busy());
         };
+        client.depends_on = client.depends_on.max(locked.changed_by());
         // What it does to its connection ends with it.
         let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
         let was_atomic = std::mem::replace(&mut worker.batch.is_atomic, true);
@@ -82,7 +87,6 @@ impl Engine {
         worker.batch.is_atomic = was_atomic;
         worker.in_script = was_in_script;
         if let Some(mut locked) = own {
-            client.depends_on = client.depends_on.max(locked.changed_by());
             self.commit(worker, Some(client), &mut locked);
             drop(locked);
         }

@@ -35,6 +35,9 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 /// The one table. The families have been listed: an engine is made with them.
 #[cfg(not(test))]
 pub fn registry() -> &'static Registry {
+    // Many unit tests make no engine.
+    #[cfg(test)]
+    crate::commands::registry();
     REGISTRY.get().expect("commands are listed before anything asks for one")
 }
 

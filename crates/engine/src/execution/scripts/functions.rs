@@ -100,14 +100,18 @@ impl Functions {
             let at = expected.iter().position(|library| library.name == name && Some(&*library.code) == code);
             at.map(|at| expected.swap_remove(at))
         };
-        let change = match (expected, code) {
-            (Some(library), _) => Change::Set(library),
-            (None, Some(code)) => Change::Set(Arc::new(LuaState::new().understand(code)?)),
-            (None, None) => Change::Delete(name),
+        let (change, result) = match (expected, code) {
+            (Some(library), _) => (Change::Set(library), Ok(())),
+            (None, Some(code)) => match LuaState::new().understand(code) {
+                Ok(library) => (Change::Set(Arc::new(library)), Ok(())),
+                // What had that name before is not what is kept.
+                Err(why) => (Change::Delete(name), Err(why)),
+            },
+            (None, None) => (Change::Delete(name), Ok(())),
         };
         let mut current = self.current.write();
         current.catalogue = Arc::new(current.catalogue.with(&change));
-        Ok(())
+        result
     }
 
     fn set(&self, catalogue: Catalogue) {
@@ -275,6 +279,16 @@ mod tests {
             assert_eq!(name_of(code), Err(error.into()), "{}", String::from_utf8_lossy(code));
         }
         assert!(name_of(b"#!lua name=a-b\n").unwrap_err().starts_with("Library names can only"));
+    }
+
+    /// What is kept cannot be called here: what had that name before can neither.
+    #[test]
+    fn a_library_that_is_not_understood_takes_the_place_of_the_one_before() {
+        let functions = Functions::default();
+        functions.define(b"l", Some(b"#!lua name=l\nredis.register_function('f', function() end)")).unwrap();
+        assert!(functions.find(b"f").is_some());
+        functions.define(b"l", Some(b"#!lua name=l\nnothing.that.is.known()")).unwrap_err();
+        assert!(functions.find(b"f").is_none());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::clients::ticket::Ticket;
 use crate::execution::client::Client;
 use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
+use crate::execution::indexes::is_index;
 use crate::execution::notifications::PendingNotifications;
 use crate::execution::worker::Worker;
 use keyspace::db::Db;
@@ -177,6 +178,11 @@ pub(crate) enum WaitRole {
     Reader,
 }
 
+impl WaitRole {
+    /// In the order in which they are served.
+    const IN_ORDER: [WaitRole; 2] = [WaitRole::Reader, WaitRole::Taker];
+}
+
 /// The phase of a client's wait.
 #[derive(Default)]
 pub(crate) enum WaitPhase {
@@ -292,9 +298,11 @@ impl Engine {
         }
     }
 
+    /// Returns how many waiters were served.
     #[inline(never)]
-    fn serve_all(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
+    fn serve_all(&self, worker: &mut Worker, locked: &mut Locked<'_>) -> usize {
         let began_ns = self.clock.monotonic_ns();
+        let mut served = 0;
         worker.batch.is_serving = true;
         loop {
             // Serving one may change another key.
@@ -305,7 +313,7 @@ impl Engine {
             for (db, name) in ready {
                 let key = Key::new(&name);
                 match locked.holds(key) {
-                    true => self.serve_key(worker, locked, db, key),
+                    true => served += self.serve_key(worker, locked, db, key),
                     // A waiter that was served has changed a key that it did not wait for.
                     false => self.waiters.defer(db, key),
                 }
@@ -314,11 +322,16 @@ impl Engine {
         worker.batch.is_serving = false;
         // This time does not count for the command that has changed the keys.
         worker.last_ns += self.clock.monotonic_ns().saturating_sub(began_ns);
+        served
     }
 
-    /// Serves the waiters of a key as long as their conditions hold, readers first.
-    fn serve_key(&self, worker: &mut Worker, locked: &mut Locked<'_>, db: usize, key: Key<'_>) {
-        for role in [WaitRole::Reader, WaitRole::Taker] {
+    /// Serves the waiters of a key as long as their conditions hold, readers first. Returns how many.
+    fn serve_key(&self, worker: &mut Worker, locked: &mut Locked<'_>, db: usize, key: Key<'_>) -> usize {
+        let mut count = 0;
+        for role in WaitRole::IN_ORDER {
+            if role == WaitRole::Taker && self.is_following() {
+                break;
+            }
             let mut passed_over = 0;
             while let Some(waiter) = next_in_queue(locked, db, key, role, passed_over, worker.now_ms) {
                 if waiter.handle.claim(waiter.number) {
@@ -329,18 +342,22 @@ impl Engine {
                         waiter.handle.wake();
                     }
                     match served {
-                        Served::Yes => {}
+                        Served::Yes => count += 1,
                         Served::NothingForIt => {
                             passed_over = waiter.number;
                             continue;
                         }
                         // The waiters behind it keep their order.
-                        Served::Later => return self.waiters.defer(db, key),
+                        Served::Later => {
+                            self.waiters.defer(db, key);
+                            return count;
+                        }
                     }
                 }
                 self.waiters.leave(locked, key, &waiter);
             }
         }
+        count
     }
 
     /// Runs a client's command on its behalf, now that a key may have something for it.
@@ -356,7 +373,11 @@ impl Engine {
         let mut out = Vec::new();
         let reply = Reply::new(&mut out, waiter.protocol).limited(waiter.output_bytes_max);
         let request = waiter.request.as_request();
-        let result = self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, false);
+        let result = match waiter.other_keys().find(|key| self.any_is_index([key.name].into_iter())) {
+            // It was made while the client waited.
+            Some(key) => Err(is_index(key.name)),
+            None => self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, false),
+        };
         drop(lent);
         if matches!(client.wait_phase, WaitPhase::Requested(_)) {
             return Served::NothingForIt;
@@ -384,14 +405,23 @@ impl Engine {
         self.waiters.deferred_count.load(Relaxed) > 0
     }
 
-    /// Serves waiters whose shards could not be locked during the commit. The caller holds no locks.
+    /// Serves waiters whose shards could not be locked during the commit, and waiters that become ready by that. The
+    /// caller holds no locks. Waiters that cannot be served now are left for the next command or expiry cycle; so are
+    /// all while clients are paused or writes are refused, since most waiters write.
     #[cold]
     pub(crate) fn serve_deferred(&self, worker: &mut Worker) {
+        let may_serve = || self.may_expire() || self.is_following();
+        while self.has_deferred() && may_serve() && self.serve_deferred_once(worker) > 0 {}
+    }
+
+    fn serve_deferred_once(&self, worker: &mut Worker) -> usize {
+        let mut served = 0;
         for (db, name) in self.waiters.take_deferred() {
             let key = Key::new(&name);
             let mut shards: SmallVec<[usize; 16]> = SmallVec::from_slice(&[self.keyspace.shard_of_key(key)]);
             if let Some(locked) = self.keyspace.lock_key_unless_busy(key) {
-                let first = next_in_queue(&locked, db, key, WaitRole::Taker, 0, worker.now_ms);
+                let first_of = |role| next_in_queue(&locked, db, key, role, 0, worker.now_ms);
+                let first = WaitRole::IN_ORDER.into_iter().find_map(first_of);
                 let others = first.iter().flat_map(|waiter| waiter.other_keys());
                 shards.extend(others.map(|key| self.keyspace.shard_of_key(key)));
             }
@@ -401,8 +431,9 @@ impl Engine {
                 continue;
             };
             worker.batch.notifications.ready(db, &name);
-            self.serve_all(worker, &mut locked);
+            served += self.serve_all(worker, &mut locked);
         }
+        served
     }
 
     /// The reply to a queued client: what it was served with, or the timeout reply.

@@ -1,12 +1,12 @@
 //! An engine with nothing real around it but a journal in memory: what a replay has to bring back comes from here.
-//! Knows how to ask; refuses to know what, so that `tests/replay.rs` and the fuzz target `replay` share it.
+//! Knows how to ask; refuses to know what, so that several tests and the fuzz target `replay` share it.
 
+use super::host::IdleHost;
 use engine::execution::replay::Replay;
 use engine::execution::walk::{Part, Placement, Walk};
-use engine::host::{CpuTime, MemoryUse, Shutdown};
 use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
-use engine::{Client, ClientHandle, Clock, Engine, Flow, Host, Persistence, Settings, Worker};
+use engine::{Client, ClientHandle, Clock, Engine, Flow, Persistence, Settings, Worker};
 use keyspace::index::{Condition, Definition};
 use resp::{OwnedRequest, Request};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -52,7 +52,6 @@ impl Place {
     }
 
     /// From here on each look at the monotonic clock takes so long by that clock.
-    #[allow(dead_code, reason = "one of the tests that share this uses it")]
     pub(crate) fn set_look_ns(&self, ns: u64) {
         self.clock.look_ns.store(ns, Relaxed);
     }
@@ -100,7 +99,7 @@ pub(crate) fn settings(changed: &[(&str, &str)]) -> Arc<Settings> {
 pub(crate) struct Asker<'e> {
     engine: &'e Engine,
     worker: Worker,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Asker<'_> {
@@ -168,7 +167,12 @@ pub(crate) struct Kept {
 impl Kept {
     /// All batches with their numbers, in their order.
     pub(crate) fn batches(&self) -> Vec<(u64, Vec<u8>)> {
-        (1..).zip(self.locked().iter().cloned()).collect()
+        self.batches_after(0)
+    }
+
+    /// The batches behind that of a number, with their numbers.
+    pub(crate) fn batches_after(&self, sequence: u64) -> Vec<(u64, Vec<u8>)> {
+        (sequence + 1..).zip(self.locked().iter().skip(sequence as usize).cloned()).collect()
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
@@ -267,54 +271,4 @@ impl Clock for ToldClock {
         let look_ns = self.look_ns.load(Relaxed);
         self.unix_us() * 1000 + self.looked_ns.fetch_add(look_ns, Relaxed)
     }
-}
-
-struct IdleHost;
-
-impl Host for IdleHost {
-    fn used_memory(&self) -> u64 {
-        8 << 20
-    }
-
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-
-    fn purge_memory(&self) {}
-
-    fn total_memory(&self) -> u64 {
-        8 << 30
-    }
-
-    fn cpu(&self) -> CpuTime {
-        CpuTime::default()
-    }
-
-    fn process_id(&self) -> u32 {
-        1
-    }
-
-    fn executable(&self) -> String {
-        String::new()
-    }
-
-    fn config_file(&self) -> String {
-        String::new()
-    }
-
-    fn os(&self) -> String {
-        String::new()
-    }
-
-    fn threads(&self) -> usize {
-        1
-    }
-
-    fn shutdown(&self, _: Shutdown) {}
-
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn setting_changed(&self, _: &str) {}
 }

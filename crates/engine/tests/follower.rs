@@ -1,0 +1,166 @@
+//! An engine that does nothing but apply the batches of another, as they come, while clients read from it: each reply is of a
+//! state between two batches, all who want to hear of changes hear of them, and in the end both engines hold the same.
+//!
+//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test follower` asks for the same requests again, though never
+//! for the same interleaving.
+
+mod common;
+#[path = "follower/histories.rs"]
+mod histories;
+#[path = "follower/publication.rs"]
+mod publication;
+#[path = "follower/states.rs"]
+mod states;
+
+use common::place::{Kept, Place};
+use common::state::State;
+use engine::Persistence;
+use engine::execution::replay::Replay;
+use keyspace::BadEffect;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+
+/// The worker of a follower that applies batches; clients have those from 1 on.
+const APPLIES: usize = 0;
+
+/// Applies the batches of a leader one by one, when it is told to.
+pub(crate) struct Follower<'p> {
+    leader: &'p Kept,
+    replay: Replay<'p>,
+    applied: u64,
+}
+
+impl<'p> Follower<'p> {
+    pub(crate) fn new(leader: &'p Place, place: &'p Place) -> Follower<'p> {
+        let replay = place.replay(None).go_live(place.engine.worker(APPLIES));
+        Follower { leader: &leader.kept, replay, applied: 0 }
+    }
+
+    /// Applies what there is. How many batches there were.
+    pub(crate) fn catch_up(&mut self) -> usize {
+        let batches = self.leader.batches_after(self.applied);
+        for (sequence, batch) in &batches {
+            self.replay.batch(*sequence, batch).expect("what was recorded can be applied");
+            self.applied = *sequence;
+        }
+        batches.len()
+    }
+
+    /// Applies batches as they come, and the last ones when the leader has stopped.
+    pub(crate) fn follow_until(mut self, has_stopped: &AtomicBool) {
+        let _stop = SetAtEnd(has_stopped);
+        loop {
+            // Asked first: what came before it is found then.
+            let is_last = has_stopped.load(SeqCst);
+            if self.catch_up() == 0 {
+                if is_last {
+                    return;
+                }
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Set when this goes, whatever has become of its thread: those who wait for it must not wait for ever.
+pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// The lines of a reply without what says their types and lengths.
+pub(crate) fn values(reply: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(reply).into_owned();
+    let lines = text.split("\r\n").filter(|line| !line.is_empty() && !line.starts_with(['*', '$', '>', '%', '~']));
+    lines.map(|line| line.trim_start_matches([':', '+', '_', ',']).to_owned()).collect()
+}
+
+#[test]
+fn a_follower_takes_no_writes_and_records_nothing() {
+    let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
+    let mut follower = Follower::new(&leader, &place);
+    let (mut writer, mut reader) = (leader.asker(0), place.asker(1));
+    writer.say("SET a 1");
+    follower.catch_up();
+    const REFUSED: &[u8] = b"-READONLY You can't write against a read only replica.\r\n";
+    for request in ["SET a 2", "DEL a", "BZPOPMIN z 0", "FLUSHALL", "IDX.DROP index:all"] {
+        assert_eq!(reader.say(request), REFUSED, "{request}");
+    }
+    let script = [b"eval".to_vec(), b"return redis.call('set', KEYS[1], 2)".to_vec(), b"1".to_vec(), b"a".to_vec()];
+    let reply = String::from_utf8(reader.ask(&script)).expect("text");
+    assert!(reply.starts_with("-READONLY "), "{reply}");
+    assert_eq!((values(&reader.say("GET a")), place.kept.tail()), (vec!["1".to_owned()], 0));
+    // The leader is gone, and this one takes its place.
+    drop(follower);
+    place.engine.set_following(false);
+    assert_eq!(reader.say("SET a 2"), b"+OK\r\n");
+}
+
+/// What has expired may have been prolonged before it did: the leader alone knows.
+#[test]
+fn a_follower_removes_nothing_by_itself() {
+    let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
+    let mut follower = Follower::new(&leader, &place);
+    let (mut writer, mut reader) = (leader.asker(0), place.asker(1));
+    for request in ["SET a 1 PX 1000", "HSET h f v g w", "HPEXPIRE h 1000 FIELDS 1 f", "SET b 1 PX 1000"] {
+        writer.say(request);
+    }
+    follower.catch_up();
+    // Its clock is ahead.
+    place.pass_ms(2_000);
+    for (request, reply) in
+        [("GET a", "$-1\r\n"), ("HGET h f", "$-1\r\n"), ("EXISTS b", ":0\r\n"), ("HLEN h", ":1\r\n")]
+    {
+        assert_eq!(reader.say(request), reply.as_bytes(), "{request}");
+    }
+    reader.expire();
+    writer.say("PERSIST a");
+    writer.say("HPERSIST h FIELDS 1 f");
+    leader.pass_ms(2_000);
+    assert_eq!(writer.say("GET b"), b"$-1\r\n");
+    follower.catch_up();
+    assert_eq!(values(&reader.say("GET a")), ["1"]);
+    assert_eq!(values(&reader.say("HGET h f")), ["v"]);
+    State::of(&place.engine).assert_is(&State::of(&leader.engine), "after all");
+    assert_eq!(place.kept.tail(), 0);
+}
+
+#[test]
+fn a_batch_that_is_cut_short_changes_nothing() {
+    let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
+    let mut writer = leader.asker(0);
+    let code = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
+    for request in
+        ["SET a 1", "HSET h f v g w", "ZADD z 1 m 2 n", "PEXPIRE a 5000", "COPY a b", "RENAME b c", "SWAPDB 0 3"]
+    {
+        writer.say(request);
+    }
+    writer.ask(&[b"function".to_vec(), b"load".to_vec(), code.as_bytes().to_vec()]);
+    let mut replay = place.replay(None).go_live(place.engine.worker(APPLIES));
+    for (sequence, batch) in leader.kept.batches() {
+        let before = State::of(&place.engine);
+        for len in 1..batch.len() {
+            assert!(replay.batch(sequence, &batch[..len]).is_err(), "{len} bytes of \"{}\"", batch.escape_ascii());
+        }
+        State::of(&place.engine).assert_is(&before, "what was refused");
+        replay.batch(sequence, &batch).expect("the whole batch can be applied");
+    }
+    State::of(&place.engine).assert_is(&State::of(&leader.engine), "after all");
+}
+
+#[test]
+fn a_batch_for_another_type_is_refused() {
+    for (here, there) in [("SET k 1", "HSET k f v"), ("HSET k f v", "ZADD k 1 m"), ("ZADD k 1 m", "SETRANGE k 1 x")] {
+        let (leader, place) = (Place::new(1, 1, &[]), Place::new(1, 2, &[]));
+        leader.asker(0).say(there);
+        place.asker(1).say(here);
+        let (sequence, batch) = leader.kept.batches().remove(0);
+        let before = State::of(&place.engine);
+        let mut replay = place.replay(None).go_live(place.engine.worker(APPLIES));
+        assert!(matches!(replay.batch(sequence, &batch), Err(BadEffect::WrongType)), "{there} after {here}");
+        State::of(&place.engine).assert_is(&before, "what was refused");
+    }
+}
