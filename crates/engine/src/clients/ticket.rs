@@ -5,10 +5,10 @@ use locks::{Mutex, rank};
 
 /// The slot in which a blocked client finds the reply that another thread has made for it.
 #[derive(Default)]
-pub struct Ticket(Mutex<Option<Outcome>, { rank::TICKET }>);
+pub struct Ticket(Mutex<Option<ServedReply>, { rank::TICKET }>);
 
 /// The reply, and the journal batches it depends on.
-pub(crate) struct Outcome {
+pub(crate) struct ServedReply {
     pub(crate) reply: Vec<u8>,
     pub(crate) depends_on: u64,
     pub(crate) last_batch: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Outcome {
 impl Ticket {
     /// Leaves the reply, with the newest batch that it depends on and the last one that its command has written.
     pub(crate) fn put(&self, reply: Vec<u8>, depends_on: u64, last_batch: u64) {
-        *self.0.lock() = Some(Outcome { reply, depends_on, last_batch });
+        *self.0.lock() = Some(ServedReply { reply, depends_on, last_batch });
     }
 
     /// Leaves the reply of a command whose changes are the batch of that number.
@@ -26,7 +26,7 @@ impl Ticket {
     }
 
     /// Takes the reply, once there is one.
-    pub(crate) fn take(&self) -> Option<Outcome> {
+    pub(crate) fn take(&self) -> Option<ServedReply> {
         self.0.lock().take()
     }
 }

@@ -111,16 +111,16 @@ impl ReadCx<'_> {
 
     /// Reads the selected database in one shard, as [`shard`](ReadCx::shard) does, after applying the pending changes
     /// of its indexes.
-    pub fn settled_shard<T>(&mut self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
+    pub fn shard_with_current_indexes<T>(&mut self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         let db = self.keys.db;
         if self.keys.locked.shards().next().is_some() {
-            self.keys.locked.settle(db);
+            self.keys.locked.apply_pending(db);
             return self.shard(index, look);
         }
         match self.engine.keyspace.lock_shard_unless_busy(index) {
             Some(mut locked) => {
                 self.keys.note_seen(locked.changed_by());
-                locked.settle(db);
+                locked.apply_pending(db);
                 let (_, shard) = locked.shards().next().expect("the shard was just locked");
                 look(shard.db(db))
             }

@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const RECORDS_PER_LOCK: usize = 256;
 
 /// The most pending index changes that are applied while everything is locked: about half a millisecond.
-const SETTLED_AT_ONCE: usize = 2048;
+const PENDING_AT_ONCE: usize = 2048;
 /// The most expired keys, and hashes with expired fields, that are removed while everything is locked: about as long.
 const EXPIRED_AT_ONCE: usize = 256;
 /// How long a command that works in slices keeps its thread, and the locks, at a time.
@@ -323,7 +323,7 @@ impl Engine {
         let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
         let now_ms = worker.now_ms;
         let overdue = if self.may_expire() { locked.expired_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
-        if locked.unsettled(db) <= SETTLED_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
+        if locked.pending_changes(db) <= PENDING_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
             return Ok(Some(locked));
         }
         drop(locked);
@@ -337,8 +337,8 @@ impl Engine {
             let mut locked = self.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| self.busy())?;
             // IMPORTANT: check the time only after real work, or a slice could end before it reaches a shard that has
             // any.
-            if locked.unsettled(db) > 0 {
-                locked.settle(db);
+            if locked.pending_changes(db) > 0 {
+                locked.apply_pending(db);
                 locked.release_fairly();
                 is_over |= self.clock.monotonic_ns() >= until_ns;
             }
@@ -359,7 +359,7 @@ impl Engine {
     /// locked.
     pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
         if !self.may_expire() {
-            return locked.settle(db);
+            return locked.apply_pending(db);
         }
         let events = self.events_told(Handler::Container);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
@@ -369,7 +369,7 @@ impl Engine {
         let garbage = keys.finish().take_garbage();
         self.commit(worker, None, locked);
         self.free(garbage);
-        locked.settle(db);
+        locked.apply_pending(db);
     }
 }
 

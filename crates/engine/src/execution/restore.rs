@@ -54,7 +54,7 @@ impl Engine {
 
     /// After an import, during which nothing expires: removes everything that has expired by now, and marks the rest as
     /// used now. Returns how many keys and fields were removed.
-    pub fn settle(&self, worker: &mut Worker) -> (u64, u64) {
+    pub fn expire_after_import(&self, worker: &mut Worker) -> (u64, u64) {
         const LONG_NS: u64 = 1 << 60;
         self.begin(worker);
         let removed = |worker: &Worker| {

@@ -69,7 +69,7 @@ impl State {
     /// The state of an engine. What is kept beside the keys is compared with them on the way.
     pub(crate) fn of(engine: &Engine) -> State {
         let mut locked = engine.keyspace.lock_all();
-        (0..DATABASES).for_each(|db| locked.settle(db));
+        (0..DATABASES).for_each(|db| locked.apply_pending(db));
         let mut state = State::default();
         for (name, code) in locked.definitions().libraries() {
             let content = Content::String { bytes: code.to_vec(), number: false, marked: false };

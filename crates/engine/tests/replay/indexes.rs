@@ -57,15 +57,15 @@ fn an_index_is_whole_after_much_has_been_written() {
     for number in 0..MANY {
         asker.say(&format!("HSET x{number} f1 {}", number % 900));
     }
-    let unsettled = || place.engine.keyspace.lock_all().unsettled(0);
+    let pending_changes = || place.engine.keyspace.lock_all().pending_changes(0);
     let mut written = 0;
-    while unsettled() <= 2_048 {
-        assert!(written < MANY, "no more than {} changes wait", unsettled());
+    while pending_changes() <= 2_048 {
+        assert!(written < MANY, "no more than {} changes wait", pending_changes());
         asker.say(&format!("HSET x{written} f1 1000"));
         written += 1;
     }
     assert_eq!(asker.say("ZCOUNT index:all 1000 1000"), format!(":{written}\r\n").into_bytes());
-    assert_eq!(unsettled(), 0);
+    assert_eq!(pending_changes(), 0);
     State::of(&place.engine);
 }
 

@@ -54,10 +54,10 @@ impl IndexMask {
 /// The parts of all indexes in one database of one shard.
 #[derive(Default)]
 #[repr(C)]
-pub(crate) struct Parts {
+pub(crate) struct IndexParts {
     /// In the order of `indexes`. Empty until the first record is added. There is one index by default, and often no
     /// other: its part is inline, for every write.
-    parts: SmallVec<[Part; 1]>,
+    parts: SmallVec<[IndexPart; 1]>,
     indexes: Indexes,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Parts {
 /// table: every record that is pending or in the tree must have its name in the table.
 #[derive(Default)]
 #[repr(C)]
-pub(crate) struct Part {
+pub(crate) struct IndexPart {
     /// Changes that are not applied to the tree yet, in their order.
     pending: Vec<ScoreChange>,
     items: Ranked<Item>,
@@ -87,7 +87,7 @@ struct ScoreChange {
 /// few of them.
 const FETCHED_AHEAD: usize = 2;
 
-impl Parts {
+impl IndexParts {
     pub(crate) fn indexes(&self) -> &Indexes {
         &self.indexes
     }
@@ -124,13 +124,13 @@ impl Parts {
 
     /// Sets the indexes; those that were there before keep their records. Returns the parts of dropped indexes, for the
     /// caller to free.
-    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
+    pub(crate) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<IndexPart> {
         if self.indexes.is_same(indexes) {
             return Vec::new();
         }
         let mut left = Vec::new();
         if !self.parts.is_empty() {
-            let mut before: Vec<Option<Part>> = std::mem::take(&mut self.parts).into_iter().map(Some).collect();
+            let mut before: Vec<Option<IndexPart>> = std::mem::take(&mut self.parts).into_iter().map(Some).collect();
             let parts = indexes.iter().map(|index| {
                 let at = self.indexes.0.iter().position(|known| Arc::ptr_eq(known, index));
                 at.and_then(|at| before[at].take()).unwrap_or_default()
@@ -143,19 +143,19 @@ impl Parts {
     }
 
     /// Empty parts of the same indexes.
-    pub(crate) fn emptied(&self) -> Parts {
-        Parts { indexes: self.indexes.clone(), parts: SmallVec::new() }
+    pub(crate) fn emptied(&self) -> IndexParts {
+        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new() }
     }
 
     /// Applies all pending changes to the trees.
-    pub(crate) fn settle(&mut self, table: &Table) {
+    pub(crate) fn apply_pending(&mut self, table: &Table) {
         for part in self.parts.iter_mut() {
             part.apply_pending(table);
         }
     }
 
     /// How many changes are pending.
-    pub(crate) fn unsettled(&self) -> usize {
+    pub(crate) fn pending_changes(&self) -> usize {
         self.parts.iter().map(|part| part.pending.len()).sum()
     }
 
@@ -170,7 +170,7 @@ impl Parts {
 
     /// Heap bytes of the part of one index.
     pub(crate) fn part_bytes(&self, index: usize) -> usize {
-        self.parts.get(index).map_or(0, Part::heap_bytes)
+        self.parts.get(index).map_or(0, IndexPart::heap_bytes)
     }
 
     /// True when every record that it covers and that has the field is in it.
@@ -261,7 +261,7 @@ impl Parts {
                 continue;
             }
             if self.parts.is_empty() {
-                self.parts.resize_with(self.indexes.0.len(), Part::default);
+                self.parts.resize_with(self.indexes.0.len(), IndexPart::default);
             }
             let part = &mut self.parts[at];
             if after.is_not_numeric() {
@@ -294,13 +294,13 @@ impl Parts {
             return;
         }
         items.sort_unstable_by(|a, b| by_score(a.0, b.0).then_with(|| a.1.cmp(b.1)));
-        self.parts.resize_with(self.indexes.0.len(), Part::default);
+        self.parts.resize_with(self.indexes.0.len(), IndexPart::default);
         let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
-        self.parts[index] = Part { items, not_numeric, pending: Vec::new() };
+        self.parts[index] = IndexPart { items, not_numeric, pending: Vec::new() };
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.parts.iter().map(Part::heap_bytes).sum()
+        self.parts.iter().map(IndexPart::heap_bytes).sum()
     }
 }
 
@@ -311,7 +311,7 @@ const PENDING_MAX: usize = 768;
 /// record.
 const PENDING_MIN: usize = 16;
 
-impl Part {
+impl IndexPart {
     #[inline]
     fn add_pending(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
         self.pending.push(ScoreChange { before, after, id });

@@ -3,7 +3,7 @@
 use super::detached::DetachedValue;
 use crate::digest::Digest;
 use crate::index::Indexes;
-use crate::index::parts::{IndexMask, IndexScores, Item, Part, Parts};
+use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 #[repr(C)]
 pub struct Db {
     /// This database's part of every index; first, as [`Shard`](super::shard::Shard) says.
-    parts: Parts,
+    parts: IndexParts,
     pub(crate) table: Table,
     pub(crate) shapes: Shapes,
     /// Deadline and id of each key that has one, soonest first.
@@ -167,19 +167,19 @@ impl Db {
         self.parts.indexes()
     }
 
-    pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
+    pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<IndexPart> {
         self.parts.set_indexes(indexes)
     }
 
     /// Applies pending index changes, before a read.
     #[inline]
-    pub(super) fn settle(&mut self) {
-        self.parts.settle(&self.table);
+    pub(super) fn apply_pending(&mut self) {
+        self.parts.apply_pending(&self.table);
     }
 
     /// How much there is to bring up to date.
-    pub(super) fn unsettled(&self) -> usize {
-        self.parts.unsettled()
+    pub(super) fn pending_changes(&self) -> usize {
+        self.parts.pending_changes()
     }
 
     /// Its records in one of the indexes, in their order. Pending changes have been applied.

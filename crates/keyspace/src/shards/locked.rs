@@ -451,8 +451,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Applies pending index changes of database `db` in the locked shards, before a read.
-    pub fn settle(&mut self, db: usize) {
-        self.shards_mut().for_each(|shard| shard.dbs[db].settle());
+    pub fn apply_pending(&mut self, db: usize) {
+        self.shards_mut().for_each(|shard| shard.dbs[db].apply_pending());
     }
 
     /// How many keys of database `db` have expired, or have fields that have, as far as it is locked; no more than `max`.
@@ -468,8 +468,8 @@ impl<'a> Locked<'a> {
     }
 
     /// How many changes that would make.
-    pub fn unsettled(&self, db: usize) -> usize {
-        self.shards().map(|(_, shard)| shard.db(db).unsettled()).sum()
+    pub fn pending_changes(&self, db: usize) -> usize {
+        self.shards().map(|(_, shard)| shard.db(db).pending_changes()).sum()
     }
 
     /// How many shards are locked.

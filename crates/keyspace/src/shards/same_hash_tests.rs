@@ -205,7 +205,7 @@ fn keys_and_fields_with_equal_hashes_are_distinguished() {
             let now_ms = random.next() % (2 * TIMES);
             check_expiry(&locked, &model, now_ms, shard_count);
             if round % 3 == 0 {
-                locked.settle(0);
+                locked.apply_pending(0);
                 check_index(&locked, &model, b"first", &mut random);
                 if second.is_built() {
                     check_index(&locked, &model, b"second", &mut random);

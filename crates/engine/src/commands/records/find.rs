@@ -47,7 +47,7 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let shard_count = cx.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
-        let next = cx.settled_shard(place.shard, |db| {
+        let next = cx.shard_with_current_indexes(place.shard, |db| {
             let show = |found: &mut FoundRecords, entry: &Entry, hash: HashRef<'_>| {
                 let mut reply = Reply::new(&mut found.bytes, protocol);
                 found.count += 1;

@@ -49,7 +49,7 @@ pub(crate) fn import(engine: &Engine, path: &Path, progress: &mut dyn FnMut(Prog
             format!("cannot import {}: stopped after {records} keys and commands", file.path.display())
         })?;
     }
-    let (keys, fields) = engine.settle(&mut import.worker);
+    let (keys, fields) = engine.expire_after_import(&mut import.worker);
     import.report.keys_expired += keys;
     import.report.fields_expired += fields;
     (import.tell)(import.progress);
