@@ -47,9 +47,12 @@ impl Engine {
 
     /// Follows another server, or stops to. Meanwhile clients may read, and nothing here changes by itself: what has expired
     /// is absent to readers and stays until the other server says that it is gone. That one may have prolonged it before.
-    /// Clients that wait to take something, from before, wait on.
+    /// Clients that wait to take something, from before, wait on until it stops.
     pub fn set_following(&self, is_following: bool) {
         self.restrict(Restrictions::FOLLOWING, is_following);
+        if !is_following {
+            self.defer_all_waiters();
+        }
     }
 
     /// True while it follows another server.
