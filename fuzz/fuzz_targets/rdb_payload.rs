@@ -18,6 +18,7 @@ fuzz_target!(|body: &[u8]| {
         let bytes: usize = match &value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(entries) => entries.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
+            Value::Set(members) => members.iter().map(Vec::len).sum(),
             Value::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Value::Unsupported(_) => continue,
         };
@@ -35,6 +36,7 @@ fuzz_target!(|body: &[u8]| {
 fn ordered(mut value: Value) -> Value {
     match &mut value {
         Value::Hash(entries) => entries.sort(),
+        Value::Set(members) => members.sort(),
         Value::SortedSet(members) => members.sort_by(|a, b| a.0.cmp(&b.0)),
         Value::String(_) | Value::Unsupported(_) => {}
     }

@@ -28,6 +28,7 @@ static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
         ("hash-max-listpack-value", "16"),
         ("zset-max-listpack-entries", "4"),
         ("zset-max-listpack-value", "16"),
+        ("set-max-intset-entries", "4"),
     ])
 });
 
@@ -79,6 +80,7 @@ fn look_at(place: &Place) {
         asker.ask(&[b"hset".to_vec(), name.clone(), b"f".to_vec(), b"v".to_vec()]);
         asker.ask(&[b"hdel".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
         asker.ask(&[b"zpopmin".to_vec(), name.clone()]);
+        asker.ask(&[b"sadd".to_vec(), name.clone(), b"f".to_vec()]);
         asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);
         asker.ask(&[b"zrem".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
         asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a request, with the exact words for the wire.
+//! What can be wrong with a request, with the exact error text for the wire.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,22 +27,22 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// An error with a sentence of its own; begins with its code, such as `ERR`.
+    /// An error with a text of its own, which begins with its code, such as `ERR`.
     pub const fn fixed(text: &'static str) -> CommandError {
         CommandError::Message(Cow::Borrowed(text))
     }
 
-    /// An error whose sentence names what was wrong.
+    /// An error with a text made at run time.
     pub fn said(text: String) -> CommandError {
         CommandError::Message(Cow::Owned(text))
     }
 
-    /// `EXPIRE` and its kin refuse a time that cannot be kept.
+    /// `EXPIRE` and related commands refuse a time that is out of range.
     pub fn invalid_expire(command: &str) -> CommandError {
         CommandError::said(format!("ERR invalid expire time in '{command}' command"))
     }
 
-    /// A container was asked for a subcommand it does not have.
+    /// The error for an unknown subcommand of a container.
     pub fn unknown_subcommand(container: &str, given: &[u8]) -> CommandError {
         let given = String::from_utf8_lossy(&given[..given.len().min(128)]).into_owned();
         let container = container.to_uppercase();

@@ -1,4 +1,4 @@
-//! What the engine asks of the world it runs in. The server answers; tests answer with what they like.
+//! What the engine needs from its environment. The server provides it; tests provide fakes.
 
 /// Time, passed in so that the engine never reads a clock by itself. Unix time may jump: it is for points in time (a deadline, the
 /// time of a snapshot). Lengths of time (idle, paused, running) are measured with the monotonic clock.
@@ -7,7 +7,7 @@ pub trait Clock: Send + Sync {
     fn unix_us(&self) -> u64;
     /// A clock that never goes back, in nanoseconds from an arbitrary start.
     fn monotonic_ns(&self) -> u64;
-    /// The same in milliseconds.
+    /// The monotonic clock in milliseconds.
     fn monotonic_ms(&self) -> u64 {
         self.monotonic_ns() / 1_000_000
     }
@@ -44,7 +44,7 @@ pub struct MemoryUse {
 /// How the server is to be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Finish what is in flight first.
+    /// Finish requests in flight first.
     pub graceful: bool,
     pub save: SaveOnExit,
     /// Stop even if saving fails.
@@ -62,7 +62,7 @@ pub enum SaveOnExit {
 
 /// The process around the engine.
 pub trait Host: Send + Sync {
-    /// Bytes handed out by the allocator now. Cheap: asked before every write when there is a limit.
+    /// Bytes handed out by the allocator now. Must be cheap: called before every write when there is a limit.
     fn used_memory(&self) -> u64;
     /// The full account, for INFO and MEMORY.
     fn memory(&self) -> MemoryUse;
@@ -99,7 +99,7 @@ pub trait Host: Send + Sync {
     }
     /// A setting that reaches into the server (log level, journal) was set.
     fn setting_changed(&self, name: &str);
-    /// Drops something large without making anybody wait for it, where the host can.
+    /// Drops something large off the request path, where the host can.
     fn discard(&self, garbage: Box<dyn std::any::Any + Send>) {
         drop(garbage);
     }

@@ -7,7 +7,7 @@
 //! - `execution`: [`Engine::execute`] finds a request's row, passes the gates once, locks the shards of its keys, calls its
 //!   handler and commits what that has recorded; MULTI, waiting, replay, indexes;
 //! - `commands`: a folder for each family, handlers and rows;
-//! - `background`: the thread for work that no client waits in a worker for.
+//! - `background`: the background thread.
 
 #![deny(unsafe_code)]
 

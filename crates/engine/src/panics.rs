@@ -1,10 +1,9 @@
-//! A bug in a command costs its client an error, not everybody the server. Knows when a panic may be caught; refuses to
-//! know which command it was.
+//! A panic in a command costs its client an error, not all clients the server. Knows when a panic may be caught;
+//! refuses to know which command it was.
 //!
-//! A handler that panics before it has recorded an effect has changed nothing: the panic is caught, and the client gets an
-//! error. One that panics later leaves behind what is neither before nor after: what is in memory can no longer be
-//! trusted, and the process ends. The panic hook of the process tells the two apart ([`is_caught`]) before anything is
-//! unwound.
+//! A handler that panics before it has recorded an effect has changed nothing: the panic is caught, and the client gets
+//! an error. One that panics later leaves a partial change: memory can no longer be trusted, and the process ends. The
+//! panic hook of the process decides which case it is ([`is_caught`]) before anything is unwound.
 
 use crate::error::{CommandError, CommandResult};
 use std::cell::Cell;
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 thread_local! {
     /// Effects recorded by this thread.
     static RECORDED: Cell<u64> = const { Cell::new(0) };
-    /// How many there were when the innermost handler began whose panic would be caught.
+    /// How many effects were recorded when the innermost handler began whose panic would be caught.
     static CAUGHT_AT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 

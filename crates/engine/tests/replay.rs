@@ -229,12 +229,18 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
         ask(&words(&format!("select {db}")));
         ask(&words("dbsize"));
         let small = matches!(held.content, Content::Packed(_)) && forms;
-        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen", "zcard"];
+        let always: &[&str] = &["exists", "type", "pttl", "get", "hlen", "zcard", "scard"];
         let of_form: &[&str] = if forms { &["object encoding"] } else { &[] };
         let of_small: &[&str] = if small { &["hgetall", "dump"] } else { &[] };
         for command in always.iter().chain(of_form).chain(of_small) {
             let mut request = words(command);
             request.push(name.clone());
+            ask(&request);
+        }
+        if let Content::Set { members, .. } = &held.content {
+            let mut request = words("smismember");
+            request.push(name.clone());
+            request.extend(members.iter().cloned());
             ask(&request);
         }
         if let Content::SortedSet { .. } = held.content {

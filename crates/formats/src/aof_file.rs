@@ -7,8 +7,9 @@
 //! manifest = line "file NAME seq NUMBER type b|h|i" ...       base, history (to be deleted), increment
 //! ```
 //!
-//! As Redis does with `aof-load-truncated yes`, a file may end in the middle of a command or of a transaction: what is
-//! there of it is left out, and [`AofFile::cut`] says so. A transaction is held back until its EXEC has been read.
+//! As Redis does with `aof-load-truncated yes`, a file may end in the middle of a command or of a transaction: the
+//! incomplete rest is ignored, and [`AofFile::cut`] reports it. The commands of a transaction are returned once its
+//! EXEC has been read.
 
 use super::input::{FileError, Input, Trouble};
 use super::rdb_file::{Item, MAGIC, RdbFile};
@@ -48,7 +49,7 @@ const LIMITS: Limits = Limits {
 
 /// A file being read: an iterator over its records, which ends after the first error. An RDB file alone is one too.
 pub struct AofFile<R> {
-    part: Part<R>,
+    stage: Stage<R>,
     rdb_only: bool,
     scanner: Scanner,
     /// Commands of a transaction that is whole.
@@ -57,7 +58,7 @@ pub struct AofFile<R> {
     ended: bool,
 }
 
-enum Part<R> {
+enum Stage<R> {
     /// Nothing is known yet. The number is what the RDB file's compressed values may decompress to.
     Front(Input<R>, usize),
     Rdb(Box<RdbFile<R>>),
@@ -70,7 +71,7 @@ impl<R: Read> AofFile<R> {
     /// A file to be read. `bytes_max` limits what one value of the RDB file at its front may decompress to.
     pub fn new(read: R, bytes_max: usize) -> AofFile<R> {
         AofFile {
-            part: Part::Front(Input::new(read), bytes_max),
+            stage: Stage::Front(Input::new(read), bytes_max),
             rdb_only: false,
             scanner: Scanner::default(),
             ready: VecDeque::new(),
@@ -79,7 +80,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// The same for an RDB file that stands alone: whatever comes after its end is not looked at, as in Redis.
+    /// Reads an RDB file that is not part of an AOF: bytes after its end are ignored, as in Redis.
     pub fn rdb_only(mut self) -> AofFile<R> {
         self.rdb_only = true;
         self
@@ -87,10 +88,10 @@ impl<R: Read> AofFile<R> {
 
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
-        match &self.part {
-            Part::Front(input, _) | Part::Commands(input) => input.offset(),
-            Part::Rdb(file) => file.offset(),
-            Part::Changing => 0,
+        match &self.stage {
+            Stage::Front(input, _) | Stage::Commands(input) => input.offset(),
+            Stage::Rdb(file) => file.offset(),
+            Stage::Changing => 0,
         }
     }
 
@@ -104,35 +105,35 @@ impl<R: Read> AofFile<R> {
             return Ok(Some(Record::Command(command)));
         }
         loop {
-            match &mut self.part {
-                Part::Front(input, bytes_max) => {
+            match &mut self.stage {
+                Stage::Front(input, bytes_max) => {
                     let is_rdb = input.want(MAGIC.len())? && input.unread().starts_with(MAGIC);
                     let bytes_max = *bytes_max;
-                    let Part::Front(input, _) = self.change_part() else { unreachable!() };
-                    self.part = match is_rdb || self.rdb_only {
-                        true => Part::Rdb(Box::new(RdbFile::from_input(input, bytes_max))),
-                        false => Part::Commands(input),
+                    let Stage::Front(input, _) = self.change_stage() else { unreachable!() };
+                    self.stage = match is_rdb || self.rdb_only {
+                        true => Stage::Rdb(Box::new(RdbFile::from_input(input, bytes_max))),
+                        false => Stage::Commands(input),
                     };
                 }
-                Part::Rdb(file) => match file.next() {
+                Stage::Rdb(file) => match file.next() {
                     Some(item) => return item.map(|item| Some(Record::Item(item))),
                     None if self.rdb_only => return Ok(None),
                     None => {
-                        let Part::Rdb(file) = self.change_part() else { unreachable!() };
-                        self.part = Part::Commands(file.into_input());
+                        let Stage::Rdb(file) = self.change_stage() else { unreachable!() };
+                        self.stage = Stage::Commands(file.into_input());
                     }
                 },
-                Part::Commands(_) => return Ok(self.command_or_transaction()?.map(Record::Command)),
-                Part::Changing => unreachable!("only while one becomes another"),
+                Stage::Commands(_) => return Ok(self.command_or_transaction()?.map(Record::Command)),
+                Stage::Changing => unreachable!("only while one becomes another"),
             }
         }
     }
 
-    fn change_part(&mut self) -> Part<R> {
-        std::mem::replace(&mut self.part, Part::Changing)
+    fn change_stage(&mut self) -> Stage<R> {
+        std::mem::replace(&mut self.stage, Stage::Changing)
     }
 
-    /// The next command. One in a transaction comes when all of that is there, and without the words around it.
+    /// The next command. Commands of a transaction are returned once it is complete, without MULTI and EXEC.
     fn command_or_transaction(&mut self) -> Result<Option<OwnedRequest>, FileError> {
         loop {
             let Some(command) = self.command()? else {
@@ -150,9 +151,9 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// What stands between MULTI, which has been read, and EXEC; `None` when the file ends before.
+    /// The commands between MULTI, which has been read, and EXEC; `None` when the file ends before.
     fn transaction(&mut self) -> Result<Option<VecDeque<OwnedRequest>>, FileError> {
-        let Part::Commands(input) = &self.part else { return Ok(None) };
+        let Stage::Commands(input) = &self.stage else { return Ok(None) };
         let began = input.began();
         let mut commands = VecDeque::new();
         loop {
@@ -163,7 +164,7 @@ impl<R: Read> AofFile<R> {
                 }
                 Some(command) if is_alone(&command, b"exec") => return Ok(Some(commands)),
                 Some(command) if is_alone(&command, b"multi") => {
-                    let Part::Commands(input) = &self.part else { return Ok(None) };
+                    let Stage::Commands(input) = &self.stage else { return Ok(None) };
                     return Err(input.error(Trouble::Nested));
                 }
                 Some(command) => commands.push_back(command),
@@ -171,17 +172,17 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// The file has ended: notes what was left of it, if anything, and of the transaction that began there, if any.
+    /// At the end of the file: notes an incomplete command, or the transaction that began there.
     fn note_cut(&mut self, transaction: Option<u64>) {
-        let Part::Commands(input) = &self.part else { return };
+        let Stage::Commands(input) = &self.stage else { return };
         let end = input.offset() + input.unread().len() as u64;
         let offset = transaction.unwrap_or(input.offset());
         self.cut = (end > offset).then_some(Cut { offset, bytes: end - offset, in_transaction: transaction.is_some() });
     }
 
-    /// The next whole command, whatever it is; `None` where the file ends, with what is there of another left unread.
+    /// The next complete command, of any kind; `None` at the end of the file, with an incomplete one left unread.
     fn command(&mut self) -> Result<Option<OwnedRequest>, FileError> {
-        let Part::Commands(input) = &mut self.part else { return Ok(None) };
+        let Stage::Commands(input) = &mut self.stage else { return Ok(None) };
         loop {
             input.begin("a command");
             if !input.want(1)? {
@@ -308,7 +309,7 @@ struct Entry {
     kind: char,
 }
 
-/// A line, in Redis's words and quotes: those of an inline command.
+/// Parses a line with the quoting of inline commands, as Redis does.
 fn entry(line: &[u8]) -> Result<Entry, &'static str> {
     const UNREADABLE: &str = "not of the form \"file NAME seq NUMBER type TYPE\"";
     let line = [line, b"\n"].concat();

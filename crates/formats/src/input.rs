@@ -1,6 +1,6 @@
-//! The bytes of a file from outside, in order and in pieces: a buffer that knows its place in the file, keeps the
-//! checksum of what has been read, and can say what was being read when something is wrong. Knows `std::io::Read`;
-//! refuses to know paths, and what the bytes mean.
+//! Buffered reading of a foreign file: a buffer that knows its offset in the file, keeps the checksum of what was read,
+//! and can say what was being read when an error occurs. Knows `std::io::Read`; refuses to know paths, and what the
+//! bytes mean.
 
 use crate::rdb::reader::Source;
 use crate::rdb::{BadPayload, CHECKSUM};
@@ -40,7 +40,7 @@ pub enum Trouble {
     NotRedis,
     /// A version of the format that is not known here.
     Version(u32),
-    /// A type of value that is not known here, so that nobody can tell where it ends.
+    /// An unknown type of value: its end cannot be found.
     Type(u8),
     /// A value of a module of Redis 4's release candidates: only that module knows where it ends.
     OldModule,
@@ -89,7 +89,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What is read at once, and what the buffer goes back to after something large.
+/// The size of one read, and the size to which the buffer shrinks after a large value.
 const BUFFER_BYTES: usize = 64 << 10;
 /// A buffer that was made larger than this is given back.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
@@ -105,7 +105,7 @@ pub(super) struct Input<R> {
     end: usize,
     /// Where `buffer[start]` is in the file.
     offset: u64,
-    /// Over everything used up to `buffer[summed]`, while anybody wants to know. Kept late, so that it is one long run
+    /// The checksum of everything used up to `buffer[summed]`, while it is needed. Updated lazily, in one long run
     /// rather than many short ones.
     sum: Option<crc::Digest<'static, u64, crc::Table<16>>>,
     summed: usize,
@@ -202,7 +202,8 @@ impl<R: Read> Input<R> {
         self.offset += len as u64;
     }
 
-    /// Brings more to hand, behind what is there; false at the end of the file. The buffer grows only once it is full.
+    /// Reads more bytes into the buffer, behind those it has; false at the end of the file. The buffer grows only once
+    /// it is full.
     pub(super) fn more(&mut self) -> Result<bool, FileError> {
         if self.end == self.buffer.len() || self.start == self.end {
             self.make_room();

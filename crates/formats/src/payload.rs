@@ -6,9 +6,9 @@
 //! type: u8 | value | RDB version: u16 | CRC-64 of all before it: u64        (little endian)
 //! ```
 //!
-//! Read is what Redis 2.6 to 8.0 write for these types. Written is RDB version 10, which Redis 7.0 and everything
-//! since restores; only field deadlines need version 12, of Redis 7.4. Payloads come from clients, so nothing in them
-//! is trusted: reading allocates in proportion to the payload, and compressed parts no more than the caller allows.
+//! Reads what Redis 2.6 to 8.0 write for these types. Writes RDB version 10, which Redis 7.0 and later restore; only
+//! field deadlines need version 12, of Redis 7.4. Payloads come from clients, so nothing in them is trusted: reading
+//! allocates in proportion to the payload, and for compressed parts no more than the caller allows.
 
 #[cfg(test)]
 mod tests;
@@ -38,8 +38,8 @@ pub fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, BadPayload> {
     Ok(value)
 }
 
-/// Writes a payload; with `packed`, in the compact form of small values. RDB version 10, which Redis 7.0 and everything
-/// since restores, unless fields have deadlines.
+/// Writes a payload; with `packed`, in the compact form of small values. RDB version 10, which Redis 7.0 and later
+/// restore, unless fields have deadlines.
 pub fn encode(value: &Value, packed: bool) -> Vec<u8> {
     value.write(packed)
 }
@@ -80,7 +80,7 @@ impl std::fmt::Display for BadFunctions {
 
 /// In front of the code of a library, in files and in payloads.
 pub(crate) const FUNCTION: u8 = 245;
-/// The same as the release candidates of Redis 7.0 wrote it.
+/// A function library as the release candidates of Redis 7.0 wrote it.
 pub(crate) const FUNCTION_CANDIDATE: u8 = 246;
 
 /// Reads the codes of libraries out of a payload of FUNCTION DUMP. `bytes_max` limits what they may decompress to.

@@ -1,9 +1,9 @@
-//! Signatures of data, equal to those of Redis's DEBUG DIGEST: the same data has the same signature in both, whatever order
-//! it was written in. Knows how bytes are taken in; refuses to know what they mean.
+//! Signatures of data, equal to those of Redis's DEBUG DIGEST: the same data has the same signature in both, whatever
+//! order it was written in. Knows how bytes are mixed in; refuses to know what they mean.
 
 use sha1_smol::Sha1;
 
-/// Twenty bytes that take in data in order (`mix`) or in any order (`add`).
+/// A digest of twenty bytes, over data in order (`mix`) or in any order (`add`).
 #[derive(Clone, Copy, Default)]
 pub struct Digest([u8; 20]);
 

@@ -81,7 +81,7 @@ impl std::fmt::Display for BadEffect {
 
 impl std::error::Error for BadEffect {}
 
-/// Takes encoded bytes apart from the front.
+/// Reads encoded bytes from the front.
 #[derive(Clone, Copy, Default)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A scalar, and those of the `known` bits beside its kind that are set.
+    /// Reads a scalar, and which of the `known` flag bits in its kind byte are set.
     pub(crate) fn scalar(&mut self, known: u8) -> Result<(Scalar<'a>, u8), BadEffect> {
         let byte = self.byte()?;
         if byte & !(SCALAR_NUMBER | known) != 0 {

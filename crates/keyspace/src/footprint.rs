@@ -1,4 +1,4 @@
-//! How much memory a key takes. Knows sizes; refuses to know who asks.
+//! How much memory a key takes. Knows sizes; refuses to know what the figures are for.
 
 use crate::storage::size_class::{DEADLINE_BYTES, size_class};
 use crate::types::{Entry, Object, ValueType};

@@ -6,7 +6,7 @@
 //! - `types`: one folder for each type of values, and the table that lists them ([`types::TYPES`]);
 //! - `index`: indexes of records by a field;
 //! - `effects`: the facts that change state ([`Effect`]), and their bytes;
-//! - `interest`: who wants to know what happens to a key;
+//! - `interest`: watchers, tracking readers and waiters of keys;
 //! - `shards`: a [`Keyspace`] is a row of locked shards, a shard has a [`db::Db`] for each database; `apply` is the only
 //!   way to change any of it;
 //! - `views`: what readers see.

@@ -1,9 +1,9 @@
 //! How the use of a key is remembered in the 24 bits that an entry has for it: when it was last used, or how often.
-//! Knows Redis's two forms; refuses to know which one is asked for and why.
+//! Knows Redis's two forms; refuses to know which one is configured.
 
 use crate::storage::entry::used_at;
 
-/// What is kept: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values kept in one form make little sense
+/// What is stored: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values stored in one form make little sense
 /// in the other, as in Redis; they adjust as keys are used.
 #[derive(Clone, Copy, Debug)]
 pub enum Usage {
@@ -13,14 +13,14 @@ pub enum Usage {
     Frequency {
         /// The higher, the slower the counter grows.
         log_factor: u64,
-        /// Minutes without use that take one from the counter; 0 = it never falls.
+        /// Minutes without use that decrement the counter by one; 0 = no decay.
         decay_minutes: u64,
-        /// A random number: whether this use makes the counter grow is a matter of chance.
+        /// A random number, which decides whether this use increments the counter.
         draw: u32,
     },
 }
 
-/// The counter of a new key: it must not be the first to be found unused.
+/// The counter of a new key: above zero, so that new keys are not evicted first.
 const COUNTER_OF_NEW: u8 = 5;
 
 impl Usage {
@@ -54,7 +54,7 @@ pub fn counted(counter: u8, now_ms: u64) -> u32 {
     minute(now_ms) << 8 | u32::from(counter)
 }
 
-/// The counter that `bits` hold, less what time has taken from it.
+/// The counter in `bits`, after decay.
 pub fn frequency(bits: u32, now_ms: u64, decay_minutes: u64) -> u8 {
     let idle_minutes = u64::from(minute(now_ms).wrapping_sub(bits >> 8) & 0xffff);
     let periods = idle_minutes.checked_div(decay_minutes).unwrap_or(0);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_falls_with_time_unless_told_not_to() {
+    fn the_counter_decays_unless_that_is_turned_off() {
         let bits = counted(20, NOW);
         assert_eq!(frequency(bits, NOW + 7 * 60_000, 1), 13);
         assert_eq!(frequency(bits, NOW + 7 * 60_000, 2), 17);

@@ -4,7 +4,7 @@
 
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
-use keyspace::types::{hash, sorted_set, string};
+use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,15 @@ type Row = (usize, Effect<'static>, &'static str);
 
 /// Every effect with its bytes, in the order of the tags. IMPORTANT: rows are added, never changed.
 fn pinned() -> Vec<Row> {
-    [changes_of_strings(), changes_of_hashes(), changes_of_sorted_sets(), images(), effects_on_keys()].concat()
+    [
+        changes_of_strings(),
+        changes_of_hashes(),
+        changes_of_sorted_sets(),
+        changes_of_sets(),
+        images(),
+        effects_on_keys(),
+    ]
+    .concat()
 }
 
 fn changes_of_strings() -> Vec<Row> {
@@ -67,6 +75,15 @@ fn changes_of_sorted_sets() -> Vec<Row> {
     ]
 }
 
+fn changes_of_sets() -> Vec<Row> {
+    use set::Change::{Add, Remove};
+    let change = |change: set::Change<'static>| Effect::change(Key::new(b"s"), change);
+    vec![
+        (0, change(Add { members: &[b"a", b"", b"12"] }), "0100 0173 0401 03 0161 00 023132"),
+        (4, change(Remove { members: &[b"a", b"b"] }), "0104 0173 0402 02 0161 0162"),
+    ]
+}
+
 fn images() -> Vec<Row> {
     let put = |name, deadline, value_type, bytes| Effect::Put {
         key: Key::new(name),
@@ -75,7 +92,8 @@ fn images() -> Vec<Row> {
     };
     let string = |bytes, deadline| put(b"k", deadline, &string::TYPE, bytes);
     let hash = |bytes, deadline| put(b"h", deadline, &hash::TYPE, bytes);
-    let set = |bytes, deadline| put(b"z", deadline, &sorted_set::TYPE, bytes);
+    let sorted_set = |bytes, deadline| put(b"z", deadline, &sorted_set::TYPE, bytes);
+    let set = |bytes, deadline| put(b"s", deadline, &set::TYPE, bytes);
     vec![
         (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
         (0, string(b"\x02\x01v", None), "0200 016b 00 01 02 0176"),
@@ -92,15 +110,18 @@ fn images() -> Vec<Row> {
         (0, hash(b"\x83\x01\x01f\x01v\x81\xc2\xf6\xa9\xa8\x33", None), "0200 0168 00 02 83 01 0166 0176 81c2f6a9a833"),
         (
             0,
-            set(b"\x00\x02\x01\x02\x01a\x01\xd8\x04\x01b", THEN),
+            sorted_set(b"\x00\x02\x01\x02\x01a\x01\xd8\x04\x01b", THEN),
             "0200 017a 81c2f6a9a833 03 00 02 01 02 0161 01 d804 0162",
         ),
-        (0, set(b"\x01\x01\x01\x02\x01a", None), "0200 017a 00 03 01 01 01 02 0161"),
+        (0, sorted_set(b"\x01\x01\x01\x02\x01a", None), "0200 017a 00 03 01 01 01 02 0161"),
         (
             0,
-            set(b"\x02\x01\x00\x00\x00\x00\x00\x00\x00\xe0\x3f\x01a", None),
+            sorted_set(b"\x02\x01\x00\x00\x00\x00\x00\x00\x00\xe0\x3f\x01a", None),
             "0200 017a 00 03 02 01 00 000000000000e03f 0161",
         ),
+        (0, set(b"\x00\x03\x03\x02\xd8\x04", THEN), "0200 0173 81c2f6a9a833 04 00 03 03 02 d804"),
+        (0, set(b"\x01\x03\x01a\x00\x0212", None), "0200 0173 00 04 01 03 0161 00 023132"),
+        (0, set(b"\x02\x02\x01a\x011", None), "0200 0173 00 04 02 02 0161 0131"),
     ]
 }
 
@@ -279,6 +300,10 @@ fn what_no_version_wrote_is_refused() {
         ("0100 017a 0301 01 02 02 0161", BadEffect::OutOfRange),     // an unknown kind of score
         ("0100 017a 0301 01 00 000000000000f87f 0161", BadEffect::OutOfRange), // NaN
         ("0100 017a 0301 01 00 0000000000", BadEffect::CutShort),
+        ("0100 0173 0401 00", BadEffect::OutOfRange), // a set without members
+        ("0200 0173 00 04 00 00", BadEffect::OutOfRange),
+        ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
+        ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
         ("0c00 03 0161 0162", BadEffect::OutOfRange), // something unknown is defined
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
@@ -299,7 +324,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -374,6 +399,12 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::SortedSet(sorted_set::Change::Remove { members }) => {
             format!("sorted-set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
         }
+        Change::Set(set::Change::Add { members }) => {
+            format!("set-add {key} {}", joined(members.iter().map(|member| quoted(member))))
+        }
+        Change::Set(set::Change::Remove { members }) => {
+            format!("set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
+        }
     }
 }
 
@@ -398,6 +429,12 @@ fn describe_image(value: Image<'_>) -> String {
         }
         formats::Value::SortedSet(members) => {
             joined(members.iter().map(|(name, score)| format!("{}={score:?}", quoted(name))))
+        }
+        formats::Value::Set(mut members) => {
+            if entry.object().is_some() {
+                members.sort();
+            }
+            joined(members.iter().map(|member| quoted(member)))
         }
         formats::Value::Unsupported(_) => panic!("it is kept here"),
     };

@@ -34,7 +34,7 @@ impl<T, const RANK: u16> Mutex<T, RANK> {
         MutexGuard { guard: self.0.lock(), _held: held }
     }
 
-    /// Takes the lock if nobody holds it. It never waits, so any rank may be held.
+    /// Takes the lock if it is free. It never waits, so any rank may be held.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, RANK>> {
         self.0.try_lock().map(|guard| MutexGuard { guard, _held: Held::unchecked(RANK) })

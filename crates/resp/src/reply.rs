@@ -1,4 +1,4 @@
-//! Writes replies in RESP2 or RESP3. Knows the two encodings; refuses to know who reads them.
+//! Writes replies in RESP2 or RESP3. Knows the two encodings; refuses to know clients.
 
 /// The version a client has chosen with HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,12 +49,12 @@ impl<'a> Reply<'a> {
         self.protocol
     }
 
-    /// From here on the reply is written in `protocol`: HELLO answers in the version it chose.
+    /// Writes the rest of the reply in `protocol`: HELLO answers in the version it has selected.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
-    /// How long the output is now; with [`Reply::truncate`] a half-written reply can be taken back.
+    /// How long the output is now; with [`Reply::truncate`] a partial reply can be removed.
     #[inline]
     pub fn position(&self) -> usize {
         self.out.len()
@@ -70,7 +70,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"+OK\r\n");
     }
 
-    /// A status line. The caller vouches that there is no line break in it.
+    /// A status line. The caller guarantees that it has no line break.
     pub fn simple(&mut self, text: &str) {
         self.out.push(b'+');
         self.out.extend_from_slice(text.as_bytes());
@@ -125,7 +125,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// An integer as a bulk string, as values that look like numbers are kept.
+    /// An integer as a bulk string, for values that are stored as numbers.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {
         let mut digits = itoa::Buffer::new();
@@ -140,7 +140,7 @@ impl<'a> Reply<'a> {
         });
     }
 
-    /// The null that stands where an array would have been.
+    /// The null in place of an array.
     pub fn null_array(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n".as_slice(),
@@ -198,7 +198,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// A double whose text the caller has made: there is more than one way to write them.
+    /// A double that the caller has formatted: there is more than one format.
     #[inline]
     pub fn double_text(&mut self, text: &[u8]) {
         match self.protocol {
@@ -229,7 +229,7 @@ impl<'a> Reply<'a> {
         Open { at: self.out.len(), kind: b'*' }
     }
 
-    /// Puts the length in front of what was written since [`Reply::open_array`].
+    /// Inserts the length in front of what was written since [`Reply::open_array`].
     pub fn close(&mut self, open: Open, len: usize) {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(len).as_bytes();

@@ -45,7 +45,7 @@ pub enum Scan<'a> {
     Empty(usize),
     /// More bytes are needed; at least this many, as far as is known yet.
     Incomplete(usize),
-    /// The peer does not speak the protocol; answer with the error and close.
+    /// The client violates the protocol; reply with the error and close.
     Broken(ProtocolError),
 }
 
@@ -81,9 +81,9 @@ impl fmt::Display for ProtocolError {
     }
 }
 
-/// Scans one client's requests. It remembers how far it got in an unfinished request, so that a request of a
-/// million arguments that arrives in a thousand pieces is looked at once, not a thousand times. Between two
-/// calls that end in [`Scan::Incomplete`] the caller may append to the buffer, never shift it.
+/// Scans one client's requests. It remembers how far it got in an unfinished request, so that a request of a million
+/// arguments that arrives in a thousand pieces is scanned once, not a thousand times. Between two calls that end in
+/// [`Scan::Incomplete`] the caller may append to the buffer, never shift it.
 #[derive(Default)]
 pub struct Scanner {
     spans: Vec<Span>,
@@ -95,7 +95,7 @@ pub struct Scanner {
     missing: usize,
 }
 
-/// Span lists longer than this are given back after the request, so that an idle client stays small.
+/// Span lists longer than this are freed after the request, so that an idle client stays small.
 const SPANS_KEPT: usize = 32;
 
 impl Scanner {
@@ -154,7 +154,7 @@ impl Scanner {
         self.spans.capacity() * size_of::<Span>() + self.text.capacity()
     }
 
-    /// Gives back what an unusually large request left behind. Only between requests.
+    /// Frees the memory of an unusually large request. Only between requests.
     pub fn shrink(&mut self) {
         if self.missing == 0 && self.spans.capacity() > SPANS_KEPT {
             self.spans = Vec::new();
@@ -213,7 +213,7 @@ impl Scanner {
             if buffer.len() < end {
                 return Ok(Some(end));
             }
-            // As in Redis, the two bytes behind the argument are passed over unread.
+            // As in Redis, the two bytes behind the argument are skipped unread.
             self.spans.push(Span { start: start as u32, len: len as u32 });
             self.position = end;
             self.missing -= 1;

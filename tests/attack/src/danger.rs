@@ -135,6 +135,7 @@ fn harmless_setting(args: &mut Vec<Vec<u8>>, random: &mut Random) {
         ("hash-max-listpack-value", &["0", "1", "64", "1000"]),
         ("zset-max-listpack-entries", &["0", "1", "8", "32", "128"]),
         ("zset-max-listpack-value", &["0", "1", "64", "1000"]),
+        ("set-max-intset-entries", &["0", "1", "8", "512"]),
         ("maxmemory-policy", &["noeviction", "allkeys-lru", "volatile-ttl", "none"]),
         ("lfu-log-factor", &["0", "10", "-1"]),
         ("lfu-decay-time", &["0", "1", "9999999999999"]),

@@ -228,6 +228,7 @@ impl Round<'_> {
         let mut server = Server::launch(free_address(), &data, |command| {
             command.args(["--enable-debug-command", "yes", "--maxmemory", "300mb", "--busy-reply-threshold", "300"]);
             command.args(["--hash-max-listpack-entries", &entries_max, "--zset-max-listpack-entries", &entries_max]);
+            command.args(["--set-max-intset-entries", &entries_max]);
             command.args([
                 "--proto-max-bulk-len",
                 "16mb",

@@ -15,7 +15,7 @@ pub(crate) struct Vocabulary {
     pub(crate) digests: Vec<String>,
 }
 
-/// Elements that make a hash or sorted set a large one: the server is started with a threshold below this.
+/// Elements that make a hash, set or sorted set a large one: the server is started with a threshold below this.
 pub(crate) const LARGE: usize = 40;
 pub(crate) const LISTPACK_ENTRIES_MAX: usize = 16;
 
@@ -44,6 +44,9 @@ const KEYS: &[&str] = &[
     "zset:large",
     "zset:one",
     "zset:inf",
+    "set:small",
+    "set:numbers",
+    "set:large",
     "bits",
     "soon:1",
     "soon:2",
@@ -330,6 +333,9 @@ const FILLING: &[&str] = &[
     "ZADD zset:small 1 m1 2 m2 2 m3 5 m5",
     "ZADD zset:one 0 m1",
     "ZADD zset:inf -inf low +inf high 0 m1",
+    "DEL set:small set:numbers",
+    "SADD set:small m1 m2 m3 12",
+    "SADD set:numbers 1 2 3 -70000 5000000000",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -351,7 +357,17 @@ impl Vocabulary {
     pub(crate) fn collect(talk: &mut Talk) -> Result<Vocabulary, String> {
         fill(talk)?;
         let mut payloads = Vec::new();
-        for key in ["str:short", "num:1", "hash:small", "hash:large", "zset:small", "zset:large", "rec:1"] {
+        for key in [
+            "str:short",
+            "num:1",
+            "hash:small",
+            "hash:large",
+            "zset:small",
+            "zset:large",
+            "set:small",
+            "set:numbers",
+            "rec:1",
+        ] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {
                 payloads.push(payload);
             }
@@ -385,6 +401,7 @@ impl Vocabulary {
             "bitmap" => &["bits", "str:", "missing:"],
             "hash" => &["hash:", "rec:", "job:"],
             "sorted-set" => &["zset:", "idx:"],
+            "set" => &["set:"],
             _ => return None,
         };
         let fits = |key: &&&str| prefixes.iter().any(|prefix| key.starts_with(prefix));
@@ -399,7 +416,9 @@ impl Vocabulary {
         }
         match name {
             "field" => self.field(random),
-            "member" => random.pick(&["m1", "m2", "m3", "m5", "m30", "", "low", "high", "f1"]).into(),
+            "member" => {
+                random.pick(&["m1", "m2", "m3", "m5", "m30", "", "low", "high", "f1", "1", "12", "-70000"]).into()
+            }
             "min" | "max" | "start" | "stop" => random.pick(BOUNDS).into(),
             "channel" | "shardchannel" => random.pick(CHANNELS).into(),
             "index" | "name" => random
@@ -421,7 +440,7 @@ impl Vocabulary {
                 .pick(&["all", "everything", "memory", "keyspace", "commandstats", "latencystats", "none", ""])
                 .into(),
             "pattern" => random.pick(PATTERNS).into(),
-            "type" => random.pick(&["string", "hash", "zset", "list", "none", ""]).into(),
+            "type" => random.pick(&["string", "hash", "zset", "set", "list", "none", ""]).into(),
             "option" => random.pick(&["MERGE", "NOFLUSH", "NOSAVE", "x"]).into(),
             _ => self.value(random),
         }
@@ -537,7 +556,7 @@ pub(crate) fn some_filling(random: &mut Random) -> Vec<Vec<u8>> {
     filling_number(random.below(FILLINGS))
 }
 
-const FILLINGS: usize = FILLING.len() + 3;
+const FILLINGS: usize = FILLING.len() + 4;
 
 fn filling_number(number: usize) -> Vec<Vec<u8>> {
     let many = |start: &str, each: fn(usize) -> [String; 2]| {
@@ -549,6 +568,7 @@ fn filling_number(number: usize) -> Vec<Vec<u8>> {
         None => words(FILLING[number]),
         Some(0) => many("HSET hash:large", |i| [format!("f{i}"), i.to_string()]),
         Some(1) => many("HSET hash:large:ttl", |i| [format!("f{i}"), i.to_string()]),
+        Some(2) => many("SADD set:large", |i| [format!("m{i}"), i.to_string()]),
         Some(_) => many("ZADD zset:large", |i| [(i / 3).to_string(), format!("m{i}")]),
     }
 }

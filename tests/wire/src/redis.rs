@@ -24,7 +24,8 @@ impl Redis {
         let program = env::var("REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
         let (address, dir) = (free_address(), fresh_dir());
         let mut command = Command::new(program);
-        command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", "", "--dir"]);
+        command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", ""]);
+        command.args(["--enable-debug-command", "yes", "--dir"]);
         match command.arg(&dir).stdout(Stdio::null()).spawn() {
             Ok(process) => Some(Redis { process, address, dir }),
             Err(_) => {

@@ -171,6 +171,35 @@ const ZSET_OR_SET_COMMANDS: &[&str] = &[
     "ZDIFFSTORE target 1 k",
 ];
 
+const SET_COMMANDS: &[&str] = &[
+    "SADD k m",
+    "SREM k m",
+    "SPOP k",
+    "SPOP k 0",
+    "SPOP k 2",
+    "SMOVE k target m",
+    "SMOVE k k m",
+    "SISMEMBER k m",
+    "SMISMEMBER k m n",
+    "SCARD k",
+    "SMEMBERS k",
+    "SRANDMEMBER k",
+    "SRANDMEMBER k 0",
+    "SRANDMEMBER k -1",
+    "SINTER k",
+    "SINTER nosuch k",
+    "SINTERCARD 1 k",
+    "SINTERCARD 2 nosuch k LIMIT 1",
+    "SINTERSTORE target k",
+    "SINTERSTORE k nosuch k",
+    "SUNION nosuch k",
+    "SUNIONSTORE target nosuch k",
+    "SDIFF k",
+    "SDIFF nosuch k",
+    "SDIFFSTORE target nosuch k",
+    "SSCAN k 0",
+];
+
 /// Commands that take a key of any type, and their reply whatever the type.
 const ANY_TYPE: &[(&str, &str)] = &[
     ("EXISTS k", ":1"),
@@ -256,6 +285,11 @@ fn sorted_set_commands_refuse_other_types() {
     let session = Session::start();
     refuse(&session, &["zset"], ZSET_COMMANDS);
     refuse(&session, &["zset", "set"], ZSET_OR_SET_COMMANDS);
+}
+
+#[test]
+fn set_commands_refuse_other_types() {
+    refuse(&Session::start(), &["set"], SET_COMMANDS);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub fn get_bit(bytes: &[u8], offset: u64) -> bool {
     byte.is_some_and(|byte| byte & bit_mask(offset) != 0)
 }
 
-/// Sets one bit, answers what it was. The string must be long enough already.
+/// Sets one bit and returns what it was. The string must be long enough.
 #[inline]
 pub fn set_bit(bytes: &mut [u8], offset: u64, on: bool) -> bool {
     let byte = &mut bytes[(offset / 8) as usize];
@@ -72,9 +72,9 @@ pub fn count_range(bytes: &[u8], start: i64, end: i64, unit: Unit) -> u64 {
 
 /// BITPOS: where the first bit that is `bit` lies in the range, or -1.
 ///
-/// Without an `end`, a string of ones is followed by zeros for whoever looks for one: the answer is then the first
-/// position past the string. An empty range holds neither ones nor zeros, and neither does an empty string. (A key
-/// that does not exist does: the caller answers that one.)
+/// Without an `end`, a search for a zero in a string of ones returns the first position past the string, as if zeros
+/// followed. An empty range holds neither ones nor zeros, and neither does an empty string. (For a key that does not
+/// exist, the caller answers: it is all zeros.)
 pub fn position(bytes: &[u8], bit: bool, start: i64, end: Option<i64>, unit: Unit) -> i64 {
     let Some((first, last)) = bit_range(bytes.len(), start, end.unwrap_or(-1), unit) else {
         return -1;
@@ -129,8 +129,8 @@ fn first_bit(bytes: &[u8], bit: bool, first: u64, last: u64) -> Option<u64> {
 
 // Combining -----------------------------------------------------------------------------------------------------------
 
-/// The operations of BITOP. The last four are Redis 8.2's; of those, all but `One` set the first source, x, against
-/// the others.
+/// The operations of BITOP. The last four are Redis 8.2's; all of them but `One` combine the first source, x, with the
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     And,
@@ -286,9 +286,9 @@ impl FieldType {
 
     /// What SET stores for `value`; None when it must fail.
     ///
-    /// Two of Redis's ways show when a value saturates. For an unsigned field it takes the value as unsigned first, so
-    /// a negative one is too *large*: `SET u8 0 -1` ends at 255. For a signed field it asks whether 0 is more than
-    /// `max - value`, in 64 bits; where that difference wraps, the most negative values end at the maximum, too.
+    /// Two quirks of Redis show when a value saturates. For an unsigned field it takes the value as unsigned first, so
+    /// a negative one is too *large*: `SET u8 0 -1` ends at 255. For a signed field it tests
+    /// `max - value < 0`, in 64 bits; where that difference wraps, the most negative values end at the maximum, too.
     pub fn to_store(self, value: i64, overflow: Overflow) -> Option<i64> {
         let wraps = self.max() - i128::from(value) > i128::from(i64::MAX);
         if self.signed && self.bits < 64 && wraps && overflow == Overflow::Saturate {
@@ -324,7 +324,7 @@ impl FieldType {
         window.copy_from_slice(&new.to_be_bytes()[..window.len()]);
     }
 
-    /// How far a field's last bit is from the end of the 16 bytes that [`load`] answers. A field spans nine at most.
+    /// How far a field's last bit is from the end of the 16 bytes that [`load`] returns. A field spans nine at most.
     fn shift(self, offset: u64) -> u32 {
         128 - (offset % 8) as u32 - self.bits
     }

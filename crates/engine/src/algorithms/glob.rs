@@ -1,8 +1,8 @@
 //! Redis's glob patterns, as KEYS, SCAN MATCH, PSUBSCRIBE, ACL key rules and CONFIG GET use them.
 //! Knows nothing of keys or channels, and nothing of UTF-8: patterns and texts are bytes.
 //!
-//! The rules follow Redis to the bit, quirks included, because a pattern that selects one key more here than there
-//! is a data bug in somebody's clean-up script. The quirks worth knowing:
+//! The rules follow Redis to the bit, quirks included, because a pattern that selects one key more here than there is a
+//! data bug in a user's clean-up script. The quirks worth knowing:
 //! - an empty text matches only the empty pattern, not `*` (KEYS answers `*` without asking the matcher);
 //! - a class that is never closed ends where the pattern ends: `[ab` is `[ab]`, and `[` matches nothing;
 //! - bytes in a range compare as *signed* characters, as they do in Redis on x86;
@@ -138,7 +138,7 @@ impl Pattern {
         true
     }
 
-    /// Where in `text` the first place ends that the part `from..to` of the program fits.
+    /// Where the first match of the part `from..to` of the program in `text` ends.
     fn find_part(&self, from: usize, to: usize, text: &[u8]) -> Option<usize> {
         let bytes = self.part_bytes(from, to);
         let places = (text.len() + 1).checked_sub(bytes)?;
@@ -148,8 +148,8 @@ impl Pattern {
         (0..places).find(|at| self.fits(from, to, &text[*at..])).map(|at| at + bytes)
     }
 
-    /// The same, in one pass over the text (Shift-And): bit n of `reached` says that the last n + 1 bytes fit the first n + 1
-    /// elements.
+    /// Finds a part in one pass over the text (Shift-And): bit n of `reached` says that the last n + 1 bytes match the
+    /// first n + 1 elements.
     fn find_bitwise(&self, from: usize, to: usize, bytes: usize, text: &[u8]) -> Option<usize> {
         let words = bytes.div_ceil(64);
         // For each byte, the elements that it fits.
@@ -192,7 +192,7 @@ impl Pattern {
         None
     }
 
-    /// Whether the part `from..to` of the program fits the beginning of `text`.
+    /// Whether the part `from..to` of the program matches the beginning of `text`.
     #[inline]
     fn fits(&self, from: usize, to: usize, text: &[u8]) -> bool {
         let (mut at, mut rest) = (from, text);
@@ -397,7 +397,7 @@ fn has(set: &[u8], byte: u8) -> bool {
     set[byte as usize / 8] >> (byte % 8) & 1 != 0
 }
 
-/// Whether `pattern` matches all of `text`, for those who ask once.
+/// Whether `pattern` matches all of `text`, for a pattern that is used once.
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     Pattern::new(pattern, nocase).matches(text)
 }
@@ -428,7 +428,7 @@ mod tests {
 
     /// Rows collected from Redis 7.0.15 and 8.0.2 (KEYS for a keyspace that holds just the text).
     const WITH_CASE: &[(&[u8], &[u8], bool)] = &[
-        // Not asked of Redis: KEYS takes a short cut for this one pattern.
+        // Not compared with Redis: KEYS has a fast path for this pattern.
         (b"*", b"", false),
         (b"", b"", true),
         (b"**", b"", false),
@@ -612,7 +612,8 @@ mod tests {
             Some(from + skip)
         }
 
-        /// Matches the element of `pattern` at `p`, which is not a `*`, with one byte; answers where the next element starts.
+        /// Matches the element of `pattern` at `p`, which is not a `*`, with one byte; returns where the next element
+        /// starts.
         #[inline]
         fn match_one(pattern: &[u8], p: usize, byte: u8, nocase: bool) -> Option<usize> {
             match pattern[p] {

@@ -1,5 +1,5 @@
-//! The thread for work that no client waits in a worker for: index backfills, and sweeps that the configuration asks for.
-//! Knows when each is due; refuses to know how it is done.
+//! The background thread: index backfills, and sweeps that the configuration asks for. Knows when each is due; refuses
+//! to know how it is done.
 
 use crate::clients::ClientHandle;
 use crate::execution::client::Client;
@@ -17,7 +17,7 @@ pub struct Sweeper {
     /// Records are swept whose score is older than that.
     pub older_than_ms: u64,
     pub db: usize,
-    /// What SWEEP is told beside the index and the time.
+    /// The options of SWEEP, after the index and the time.
     pub options: Vec<Vec<u8>>,
 }
 
@@ -32,7 +32,7 @@ impl Sweeper {
 }
 
 impl Engine {
-    /// Does chores for as long as the process lives. Called on a thread that does nothing else.
+    /// Runs background tasks for as long as the process lives. Called on a thread that does nothing else.
     pub fn serve_background_tasks(&self, mut worker: Worker, sweepers: &[Sweeper]) -> ! {
         const IDLE: Duration = Duration::from_secs(3600);
         self.background_tasks.set_served();
@@ -62,7 +62,7 @@ impl Engine {
             for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
                 let sweeper = &sweepers[at];
                 let failure = self.sweep(&mut worker, sweeper);
-                // Told when it begins, when it becomes another, and when it ends: not at every interval.
+                // Log an error when it begins, changes or ends, not at every interval.
                 if failure != failures[at] {
                     let text =
                         failure.as_ref().map_or("sweeps again".to_owned(), |why| format!("could not sweep: {why}"));

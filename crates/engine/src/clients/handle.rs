@@ -1,5 +1,5 @@
 //! All connected clients, as other clients may see and reach them. Knows names, ages and outboxes; refuses to know
-//! sockets: whoever owns one is woken.
+//! sockets: a handle only wakes its connection.
 
 use super::wait_state::WaitState;
 use locks::{Mutex, RwLock, rank};
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What a connection keeps for its client beside the handle, at the most: `execution::client` checks it.
+/// The most bytes that a connection keeps for its client beside the handle: `execution::client` checks it.
 pub(crate) const CLIENT_BYTES: usize = 512;
 
 /// Wakes the task that owns a client's connection.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// How a blocked client was told to stop waiting.
+/// How CLIENT UNBLOCK has ended a client's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblock {
     No,
@@ -21,7 +21,7 @@ pub enum Unblock {
     Error,
 }
 
-/// The part of a client that others may look at or act on.
+/// The part of a client that other threads may read or act on.
 pub struct ClientHandle {
     pub id: u64,
     pub address: Box<str>,
@@ -46,7 +46,7 @@ pub struct ClientHandle {
     pub no_touch: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
-    /// Bytes that these take, and bytes that names take which it has subscribed to or watches.
+    /// Bytes of the queued commands, and bytes of the names that it has subscribed to or watches.
     pub queued_bytes: AtomicUsize,
     pub names_bytes: AtomicUsize,
     /// Channels, patterns and shard channels subscribed to.
@@ -64,21 +64,21 @@ pub struct ClientHandle {
     wake: Wake,
 }
 
-/// What others have sent to a client and its connection has not taken yet.
+/// Messages to a client that its connection has not taken yet.
 #[derive(Default)]
 struct Outbox {
     bytes: Vec<u8>,
-    /// The newest batch of the journal that it tells of.
+    /// The newest journal batch that it depends on.
     depends_on: u64,
 }
 
-/// What a subscription or a watch takes beside its name, about: places in two tables and a list.
+/// About how many bytes a subscription or a watch takes besides its name: entries in two tables and a list.
 const NAME_OVERHEAD_BYTES: usize = 112;
 
 /// The largest outbox that is kept for the next message.
 const OUTBOX_KEPT_BYTES: usize = 16 * 1024;
 
-/// What a client calls itself; empty where it does not.
+/// The name of a client; empty when it has none.
 #[derive(Default, Clone)]
 pub struct Labels {
     pub name: Box<[u8]>,
@@ -127,7 +127,7 @@ impl ClientHandle {
         }
     }
 
-    /// The client is active at this instant of the monotonic clock.
+    /// Notes that the client is active at this instant of the monotonic clock.
     #[inline]
     pub fn note_active(&self, monotonic_ns: u64) {
         self.active_s.store((monotonic_ns / 1_000_000_000) as u32, Relaxed);
@@ -138,7 +138,7 @@ impl ClientHandle {
         (monotonic_ns / 1_000_000_000).saturating_sub(self.active_s.load(Relaxed).into())
     }
 
-    /// So many channels, patterns and shard channels are subscribed to.
+    /// Notes how many channels, patterns and shard channels it has subscribed to.
     pub fn note_subscriptions(&self, counts: [usize; 3]) {
         self.subscriptions.iter().zip(counts).for_each(|(slot, count)| slot.store(count as u32, Relaxed));
     }
@@ -148,13 +148,13 @@ impl ClientHandle {
         self.subscriptions.iter().any(|count| count.load(Relaxed) > 0)
     }
 
-    /// So many commands are queued and take so many bytes, or there is no transaction.
+    /// Notes how many commands are queued and their bytes, or that there is no transaction.
     pub fn note_queued(&self, queue: Option<(usize, usize)>) {
         self.queued.store(queue.map_or(-1, |(count, _)| count as i32), Relaxed);
         self.queued_bytes.store(queue.map_or(0, |(_, bytes)| bytes), Relaxed);
     }
 
-    /// So many bytes wait to be parsed, in a buffer of that size.
+    /// Notes how many bytes wait to be parsed, and the size of their buffer.
     #[inline]
     pub fn note_input(&self, bytes: usize, buffer_bytes: usize) {
         self.query_bytes.store(bytes.try_into().unwrap_or(u32::MAX), Relaxed);
@@ -166,20 +166,20 @@ impl ClientHandle {
         (self.query_bytes.load(Relaxed) as usize, self.query_buffer_bytes.load(Relaxed) as usize)
     }
 
-    /// The client has subscribed to a name of that length, or watches it.
+    /// Notes that the client has subscribed to a name of that length, or watches it.
     pub(crate) fn add_name(&self, len: usize) {
         self.names_bytes.fetch_add(len + NAME_OVERHEAD_BYTES, Relaxed);
     }
 
-    /// So many names of that length altogether are given up.
+    /// Notes that so many names, of that length altogether, are no longer subscribed to or watched.
     pub(crate) fn remove_names(&self, count: usize, len: usize) {
         self.names_bytes.fetch_sub(len + count * NAME_OVERHEAD_BYTES, Relaxed);
     }
 
-    /// Tells the connection to close.
+    /// Asks the connection to close.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        // Nobody serves it any more.
+        // No commit may serve it from now on.
         self.wait_state.end();
         self.wake();
     }
@@ -190,7 +190,7 @@ impl ClientHandle {
         self.killed.load(Relaxed)
     }
 
-    /// True when it is to be closed because it did not read what was sent to it.
+    /// True when it is to be closed because its output exceeds the limit.
     pub fn has_overflowed(&self) -> bool {
         self.overflowed.load(Relaxed)
     }
@@ -200,13 +200,13 @@ impl ClientHandle {
         (self.wake)();
     }
 
-    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is cut
-    /// off; nobody waits for it.
+    /// Sends bytes that are no reply: monitor lines, messages. Beyond `bytes_max` (0 = no limit) the client is
+    /// disconnected; senders never wait.
     pub fn send(&self, bytes: &[u8], bytes_max: u64) {
         self.send_after(0, bytes, bytes_max);
     }
 
-    /// The same for bytes that tell of a batch of the journal: they are held until that is kept.
+    /// Sends bytes that depend on a journal batch: they are held until it is persisted.
     pub fn send_after(&self, sequence: u64, bytes: &[u8], bytes_max: u64) {
         if self.is_killed() {
             return;
@@ -221,7 +221,7 @@ impl ClientHandle {
         }
         outbox.bytes.extend_from_slice(bytes);
         outbox.depends_on = outbox.depends_on.max(sequence);
-        // Under the lock, as `drain_outbox` clears it: whoever finds it set knows that a wake is on its way.
+        // Under the lock, as `drain_outbox` clears it: if it is already set, a wake is on its way.
         let is_woken = self.outbox_filled.swap(true, Relaxed);
         drop(outbox);
         if !is_woken {
@@ -235,7 +235,7 @@ impl ClientHandle {
         self.outbox_filled.load(Relaxed)
     }
 
-    /// Moves what others have sent to the end of `out`. Returns the newest batch of the journal that it tells of.
+    /// Moves pending messages to the end of `out`. Returns the newest journal batch that they depend on.
     #[inline]
     pub fn drain_outbox(&self, out: &mut Vec<u8>) -> u64 {
         if !self.outbox_filled.load(Relaxed) {
@@ -263,12 +263,12 @@ impl ClientHandle {
         self.wait_state.is_waiting()
     }
 
-    /// The client's wait of that number is about to be served. False when it has ended, or its connection is about to.
+    /// Claims the client's wait of that number, to serve it. False when it has ended, or its connection is about to.
     pub(crate) fn claim(&self, wait: u64) -> bool {
         !self.is_killed() && self.wait_state.claim(wait)
     }
 
-    /// The client waits no longer. False when it is being served, or has been and has yet to see it.
+    /// Ends the client's wait. False when a commit serves it, or has and the client has not seen that yet.
     pub fn end_wait(&self) -> bool {
         self.wait_state.end()
     }
@@ -308,7 +308,7 @@ impl ClientHandle {
         (output + outbox, usize::from(output > 0) + usize::from(outbox > 0))
     }
 
-    /// Bytes this client keeps in memory, as far as its handle knows.
+    /// Bytes of memory that this client uses, as far as its handle knows.
     pub fn memory_bytes(&self) -> usize {
         let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
         let own = size_of::<ClientHandle>() + CLIENT_BYTES;
@@ -317,7 +317,7 @@ impl ClientHandle {
         own + self.address.len() + self.local_address.len() + labels + buffers + kept
     }
 
-    /// As a new connection, but for the library's name and version: those do not change by RESET.
+    /// Resets to a new connection's state, except the library's name and version, which RESET leaves.
     pub(crate) fn reset(&self) {
         if let Some(labels) = self.labels.lock().as_mut() {
             labels.name = Box::default();
@@ -356,14 +356,14 @@ impl Clients {
         self.by_id.write().insert(handle.id, handle);
     }
 
-    /// Closes a client's connection. From now on nobody sees it, though its task may need a moment to end.
+    /// Closes a client's connection. It is out of the list from now on, though its task may take a moment to end.
     pub fn kill(&self, handle: &ClientHandle) {
         self.by_id.write().remove(&handle.id);
         handle.kill();
     }
 
-    /// Removes a client whose connection has ended: nothing more is sent to it, though subscriptions of it may be left
-    /// for a moment.
+    /// Removes a client whose connection has ended: nothing more is sent to it, though some of its subscriptions may
+    /// remain for a moment.
     pub fn remove(&self, handle: &ClientHandle) {
         handle.killed.store(true, Relaxed);
         if handle.has_overflowed() {
@@ -412,7 +412,7 @@ impl Clients {
         self.by_id.read().len()
     }
 
-    /// True when nobody is connected.
+    /// True when no client is connected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_client_is_seen_by_nobody() {
+    fn a_killed_client_is_no_longer_listed() {
         let clients = Clients::default();
         let (first, second) = (handle(1), handle(2));
         clients.add(first.clone());
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_client_is_served_by_nobody() {
+    fn a_killed_client_is_not_served() {
         let (before, after) = (handle(1), handle(2));
         before.wait_state.begin(1);
         before.kill();

@@ -1,5 +1,5 @@
-//! The clients of the server as others see them: their handles, what they subscribe to, cache and wait for. Knows how a
-//! client is reached; refuses to know commands and how they run.
+//! The clients of the server as other clients and threads see them: handles, subscriptions, tracking, waits. Knows how
+//! a client is reached; refuses to know commands and how they run.
 
 pub(crate) mod handle;
 pub mod pause;

@@ -1,5 +1,5 @@
-//! CLIENT PAUSE: commands wait until a moment or until UNPAUSE. Knows who waits; is told the time, in milliseconds of the
-//! monotonic clock: a pause is a length of time, whatever becomes of the wall clock.
+//! CLIENT PAUSE: commands wait until a deadline or UNPAUSE. Knows which clients wait. The time is passed in, in
+//! milliseconds of the monotonic clock: changes of the wall clock do not affect a pause.
 
 use crate::clients::ClientHandle;
 use locks::{Mutex, rank};
@@ -17,7 +17,7 @@ pub enum PauseMode {
 #[derive(Default)]
 struct State {
     mode: Option<PauseMode>,
-    /// By the client's number: one that tries again is still one.
+    /// By the client's id: a client that tries again counts once.
     waiting: BTreeMap<u64, Arc<ClientHandle>>,
 }
 
@@ -41,7 +41,7 @@ impl Pause {
         self.until_ms.fetch_max(until_ms, Relaxed);
     }
 
-    /// Ends the pause and wakes everybody who waits.
+    /// Ends the pause and wakes all waiting clients.
     pub fn end(&self) {
         self.end_under(&mut self.state.lock());
     }
@@ -73,23 +73,23 @@ impl Pause {
         held.then_some(until_ms)
     }
 
-    /// A client that waits, to be woken by [`Pause::end`].
+    /// Adds a waiting client, to be woken by [`Pause::end`].
     pub fn wait(&self, handle: &Arc<ClientHandle>) {
         let mut state = self.state.lock();
         if state.mode.is_none() {
-            // The pause ended after this client was told to wait: nobody else would wake it.
+            // The pause ended after this client had decided to wait: nothing else would wake it.
             return handle.wake();
         }
         handle.paused.store(true, Relaxed);
         state.waiting.insert(handle.id, handle.clone());
     }
 
-    /// A client that waits no longer because it is gone.
+    /// Removes a client that has disconnected.
     pub fn forget(&self, id: u64) {
         self.state.lock().waiting.remove(&id);
     }
 
-    /// True when a pause has begun that nobody has noticed the end of yet.
+    /// True when a pause has begun whose end was not noticed yet.
     #[inline]
     pub fn is_set(&self) -> bool {
         self.until_ms.load(Relaxed) > 0

@@ -1,5 +1,5 @@
-//! Who wants to hear what: channels, patterns and shard channels. Knows subscribers and how a message looks; refuses to
-//! know how it reaches them.
+//! Subscriptions: channels, patterns and shard channels. Knows subscribers and the form of messages; refuses to know
+//! how they are delivered.
 
 use crate::algorithms::glob::Pattern;
 use crate::clients::ClientHandle;
@@ -41,7 +41,7 @@ pub struct PubSub {
 }
 
 /// What one client has subscribed to: channels, patterns, shard channels. Sets, since a client may have very many. Most
-/// clients listen to nothing, and pay a pointer for it.
+/// clients have no subscriptions, and pay one pointer for it.
 #[derive(Default)]
 pub struct Subscriptions(Option<Box<[Names; 3]>>);
 
@@ -66,7 +66,7 @@ impl Subscriptions {
         TOPICS.into_iter().find_map(|topic| Some((topic, self.of(topic)?.first()?.clone())))
     }
 
-    /// How many there are, as the replies to SUBSCRIBE and its kin count: channels and patterns together, shard
+    /// How many there are, as the replies to SUBSCRIBE and UNSUBSCRIBE count: channels and patterns together, shard
     /// channels by themselves.
     pub fn count(&self, topic: Topic) -> usize {
         let [channels, patterns, shards] = self.counts();
@@ -156,8 +156,8 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all who want to hear of the channel, and says how many they are. Beyond `bytes_max` a
-    /// subscriber that does not read is cut off. Nobody hears of it before the batch `sequence` of the journal is kept.
+    /// Sends a message to all subscribers of the channel, and returns how many they are. A subscriber whose output
+    /// exceeds `bytes_max` is disconnected. The message is held until the journal batch `sequence` is persisted.
     pub fn publish(&self, channel: &[u8], message: &[u8], bytes_max: u64, sequence: u64) -> usize {
         let mut heard = 0;
         if let Some(audience) = self.channels.read().get(channel) {
@@ -173,7 +173,7 @@ impl PubSub {
         heard
     }
 
-    /// The same for a shard channel, which has no patterns.
+    /// Sends a message to all subscribers of a shard channel. Patterns do not apply.
     pub fn publish_to_shard(&self, channel: &[u8], message: &[u8], bytes_max: u64) -> usize {
         let shards = self.shards.read();
         shards
@@ -199,14 +199,14 @@ impl PubSub {
         self.subscribers(topic).read().len()
     }
 
-    /// True when nobody has subscribed to anything.
+    /// True when there are no subscriptions.
     pub fn is_empty(&self) -> bool {
         TOPICS.iter().all(|topic| self.len(*topic) == 0)
     }
 }
 
-/// Sends a message to each whose connection is open, and says how many they are; it is written once for each protocol in
-/// use.
+/// Sends a message to each subscriber with an open connection, and returns how many they are; it is encoded once for
+/// each protocol in use.
 fn deliver(handles: &[Arc<ClientHandle>], parts: &[&[u8]], bytes_max: u64, sequence: u64) -> usize {
     let (mut resp2, mut resp3) = (Vec::new(), Vec::new());
     let mut count = 0;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_hears_nothing_and_is_not_counted() {
+    fn a_closed_connection_gets_no_message_and_is_not_counted() {
         let pubsub = PubSub::default();
         let (closed, open) = (handle(1), handle(2));
         for handle in [&closed, &open] {

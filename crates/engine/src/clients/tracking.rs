@@ -1,6 +1,6 @@
-//! Client-side caching: which clients want to know when keys that they have read change, and how they are told. Which keys
-//! those are is kept beside the keys themselves (`keyspace::interest::readers`), under the locks under which they are read and
-//! changed: no change slips in between.
+//! Client-side caching: which clients track keys, and in which mode. The keys that each client has read are kept in the
+//! keys' shards (`keyspace::interest::readers`), under the locks under which keys are read and changed, so that no
+//! change is missed. Refuses to know how messages are sent.
 
 use crate::clients::ClientHandle;
 use keyspace::interest::readers::Gained;
@@ -13,23 +13,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 #[derive(Default)]
 pub struct Tracking {
     pub(crate) clients: RwLock<HashMap<u64, Arc<Tracker>>, { rank::TRACKING_CLIENTS }>,
-    /// Prefixes, each with the numbers of the clients that hear of every change below it.
+    /// Broadcast mode: prefixes, each with the ids of the clients that track it.
     pub(crate) prefixes: RwLock<Prefixes, { rank::TRACKING_PREFIXES }>,
-    /// How many there are of each: looked at without a lock.
+    /// The numbers of both, to be read without a lock.
     client_count: AtomicUsize,
     prefix_count: AtomicUsize,
-    /// Keys that are remembered, and readers of all of them.
+    /// Tracked keys, and readers of all of them.
     keys: AtomicUsize,
     readers: AtomicUsize,
-    /// Clients and keys together: while it is zero, nobody has to be told of anything.
+    /// Clients and keys together: while it is zero, no change needs an invalidation.
     active: AtomicUsize,
 }
 
-/// Which clients hear of every change below a prefix.
+/// The clients that track each prefix.
 #[derive(Default)]
 pub(crate) struct Prefixes {
     pub(crate) clients: BTreeMap<Arc<[u8]>, BTreeSet<u64>>,
-    /// Those of each client, so that a client's end costs no more than its own.
+    /// The prefixes of each client, so that removing a client only looks at its own.
     of_client: HashMap<u64, BTreeSet<Arc<[u8]>>>,
 }
 
@@ -55,39 +55,39 @@ impl Prefixes {
 pub struct Tracker {
     pub(crate) handle: Arc<ClientHandle>,
     pub mode: Mode,
-    /// It does not want to hear of what it changes itself.
+    /// NOLOOP: it gets no invalidations for its own changes.
     pub no_loop: bool,
-    /// The client that is told in its place.
+    /// REDIRECT: the client that gets its invalidations.
     pub redirect: Option<u64>,
-    /// That client was gone when it was to be told something.
+    /// The REDIRECT target was disconnected when an invalidation was due.
     pub(crate) redirect_broken: AtomicBool,
 }
 
-/// Which keys a client wants to hear of.
+/// Which keys a client tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All that it reads.
+    /// All keys that it reads.
     Read,
-    /// Those that it reads right after CLIENT CACHING YES.
+    /// Keys that it reads right after CLIENT CACHING YES.
     OptIn,
-    /// All that it reads but right after CLIENT CACHING NO.
+    /// All keys that it reads, except right after CLIENT CACHING NO.
     OptOut,
-    /// All that begin with one of its prefixes, read or not.
+    /// All keys that begin with one of its prefixes, read or not.
     Broadcast,
 }
 
-/// Why a key is not what it was when it was read.
+/// Why an invalidation is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Changed,
-    /// Nobody has changed it: its time has come.
+    /// The key has expired.
     Expired,
-    /// It may well be the same, but nobody remembers any more who has read it.
+    /// The key may be unchanged, but its readers are no longer remembered.
     Forgotten,
 }
 
 impl Tracker {
-    /// True when the keys of a read command are remembered; `caching` when CLIENT CACHING was called right before.
+    /// True when the keys of a read command are to be tracked; `caching` when CLIENT CACHING was called right before.
     pub fn remembers(&self, caching: bool) -> bool {
         match self.mode {
             Mode::Read => true,
@@ -103,7 +103,7 @@ impl Tracker {
 }
 
 impl Tracking {
-    /// True when there may be somebody to tell of a change. One relaxed load: asked before every one.
+    /// True when a change may need an invalidation. One relaxed load: checked for every change.
     #[inline]
     pub fn any(&self) -> bool {
         self.active.load(Relaxed) > 0
@@ -117,8 +117,7 @@ impl Tracking {
         self.clients.read().get(&id).cloned()
     }
 
-    /// Has a client track keys, or track them in another way; in broadcast mode with these prefixes beside those it
-    /// has already.
+    /// Turns tracking on for a client, or changes its mode; in broadcast mode these prefixes are added to those it has.
     pub fn start(
         &self,
         handle: Arc<ClientHandle>,
@@ -142,7 +141,8 @@ impl Tracking {
         tracker
     }
 
-    /// Ends that. What the client has read stays remembered until it changes: nobody is told then.
+    /// Turns tracking off. The keys that the client has read stay in the tables until they change; no message is sent
+    /// then.
     pub fn stop(&self, tracker: &Tracker) {
         let id = tracker.handle.id;
         if self.clients.write().remove(&id).is_some() {
@@ -161,17 +161,17 @@ impl Tracking {
         self.prefixes.read().of_client.get(&id).into_iter().flatten().cloned().collect()
     }
 
-    /// True when somebody wants to hear of all changes below a prefix.
+    /// True when a client tracks a prefix.
     pub fn has_prefixes(&self) -> bool {
         self.prefix_count.load(Relaxed) > 0
     }
 
-    /// Clients that track, keys that are remembered, readers of all of them, and prefixes.
+    /// Tracking clients, tracked keys, readers of all of them, and prefixes.
     pub fn totals(&self) -> [usize; 4] {
         [&self.client_count, &self.keys, &self.readers, &self.prefix_count].map(|count| count.load(Relaxed))
     }
 
-    /// How many keys more are remembered than `keys_max`, which is no limit when it is 0.
+    /// By how many keys the tracking table exceeds `keys_max`; 0 means no limit.
     pub(crate) fn keys_beyond(&self, keys_max: u64) -> usize {
         match keys_max {
             0 => 0,

@@ -1,18 +1,18 @@
-//! How a client's wait stands, so that exactly one of those who could end it does. Knows numbers and states; refuses to know
+//! The state of a client's wait, which ensures that a wait ends exactly once. Knows numbers and states; refuses to know
 //! what is waited for.
 
 use super::handle::Unblock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// How a client's wait stands: the wait's number and one of the states below. Whoever ends a wait changes this first, in
-/// one step, so that exactly one does.
+/// The state of a client's wait: its number and one of the states below. A thread that ends a wait changes this first,
+/// in one atomic step, so that exactly one thread does.
 #[derive(Default)]
 pub(crate) struct WaitState(AtomicU64);
 
-/// It does not wait.
+/// The client does not wait.
 const IDLE: u64 = 0;
 const WAITING: u64 = 1;
-/// Somebody runs its command on its behalf, or has.
+/// A commit runs its command on its behalf, or has.
 const CLAIMED: u64 = 2;
 /// CLIENT UNBLOCK has ended the wait, as if the time were up or with an error; its connection has yet to see that.
 const UNBLOCKED: u64 = 3;
@@ -20,7 +20,7 @@ const UNBLOCKED_BY_ERROR: u64 = 4;
 const STATE_BITS: u32 = 3;
 
 impl WaitState {
-    /// A wait begins. Its number is 0 when nobody can serve it.
+    /// Begins a wait. The number is 0 when no commit can serve it.
     pub(crate) fn begin(&self, number: u64) {
         self.0.store(number << STATE_BITS | WAITING, SeqCst);
     }
@@ -30,17 +30,17 @@ impl WaitState {
         state_of(self.0.load(SeqCst)) == WAITING
     }
 
-    /// The wait of that number is about to be served. False when it has ended.
+    /// Claims the wait of that number, to serve it. False when it has ended.
     pub(crate) fn claim(&self, number: u64) -> bool {
         self.step(number << STATE_BITS | WAITING, CLAIMED)
     }
 
-    /// There was nothing for it after all.
+    /// Takes the claim back: there was nothing for the client after all.
     pub(crate) fn give_back(&self, number: u64) {
         self.step(number << STATE_BITS | CLAIMED, WAITING);
     }
 
-    /// The wait is over. False when somebody serves it, or has.
+    /// Ends the wait. False when a commit serves it, or has.
     pub(crate) fn end(&self) -> bool {
         let mut now = self.0.load(SeqCst);
         while state_of(now) != CLAIMED {
@@ -57,11 +57,11 @@ impl WaitState {
         self.0.store(IDLE, SeqCst);
     }
 
-    /// Ends a wait that nobody serves; false when there is none.
+    /// Ends a wait that no commit has claimed; false when there is none.
     pub(crate) fn unblock(&self, how: Unblock) -> bool {
         let state = if how == Unblock::Error { UNBLOCKED_BY_ERROR } else { UNBLOCKED };
         let now = self.0.load(SeqCst);
-        // When it changes meanwhile, the wait has just ended.
+        // If the state changes in between, the wait has just ended.
         state_of(now) == WAITING && self.step(now, state)
     }
 

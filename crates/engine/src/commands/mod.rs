@@ -11,6 +11,7 @@ mod pubsub;
 mod records;
 mod scripting;
 mod server;
+mod sets;
 mod shared;
 mod sorted_sets;
 mod strings;
@@ -36,6 +37,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     bits::TABLES,
     hashes::TABLES,
     records::TABLES,
+    sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
     #[cfg(test)]

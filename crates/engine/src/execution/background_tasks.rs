@@ -1,5 +1,5 @@
-//! Work that no client waits in a worker for: indexes that are being filled, sweeps that the configuration asks for. Knows
-//! when there is something to do; refuses to know how it is done.
+//! Queue of background work: index backfills and configured sweeps. Knows when a task is due; refuses to know how it is
+//! done.
 
 use crate::clients::ClientHandle;
 use crate::clients::ticket::Ticket;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// An index to be filled, and who waits for it.
+/// An index to backfill, and the client that waits for it.
 pub(crate) struct IndexBackfill {
     pub(crate) index: Arc<Index>,
     pub(crate) ticket: Arc<Ticket>,
@@ -19,22 +19,22 @@ pub(crate) struct IndexBackfill {
     pub(crate) protocol: Protocol,
 }
 
-/// What waits to be done.
+/// The queue of background work.
 #[derive(Default)]
 pub struct BackgroundTasks {
     backfills: Mutex<VecDeque<IndexBackfill>, { rank::BACKGROUND_QUEUE }>,
     arrived: Condvar,
-    /// There is a thread that does them.
+    /// A thread serves the queue.
     served: AtomicBool,
 }
 
 impl BackgroundTasks {
-    /// From here on there is a thread that does them.
+    /// Notes that a thread serves the queue from now on.
     pub(crate) fn set_served(&self) {
         self.served.store(true, Relaxed);
     }
 
-    /// True when something can be sent here.
+    /// True when a thread serves the queue, so that work can be sent.
     pub(crate) fn is_served(&self) -> bool {
         self.served.load(Relaxed)
     }
@@ -44,7 +44,7 @@ impl BackgroundTasks {
         self.arrived.notify_one();
     }
 
-    /// The next index to be filled; `None` when none has come within that time.
+    /// The next index to backfill; `None` when none was queued within that time.
     pub(crate) fn next(&self, within: Duration) -> Option<IndexBackfill> {
         let mut backfills = self.backfills.lock();
         if backfills.is_empty() {

@@ -1,11 +1,11 @@
-//! How much one batch of the journal may hold, and what a command would add to it. Knows sizes; refuses to know what is in a
+//! The size limit of a journal batch, and how much a command would add. Knows sizes; refuses to know what is in a
 //! batch.
 //!
-//! A frame of the journal has a length of 32 bits, so nobody may build a longer batch: the journal could only fail. Most
-//! commands record no more than they are sent; those that copy values record as much as these are long
-//! ([`Flags::COPIES_VALUES`]). Both are known before a handler runs, so what would be too much is refused with nothing
-//! changed: a command by itself, a transaction as a whole. Should commands of a transaction make each other's values longer
-//! than could be foreseen, the one that would be too much is refused alone.
+//! A journal frame has a 32-bit length, so no client may build a longer batch: the journal could only fail. Most
+//! commands record at most as many bytes as their request has; commands that copy values record the length of those
+//! values ([`Flags::COPIES_VALUES`]). Both are known before the handler runs, so a command, or a whole transaction,
+//! that would exceed the limit is refused with nothing changed. If commands of one transaction grow each other's values
+//! beyond the estimate, only the command that would exceed the limit is refused.
 
 use crate::error::{CommandError, CommandResult};
 use crate::execution::command::{CommandRow, Flags};
@@ -16,17 +16,17 @@ use keyspace::{Key, Locked};
 use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The longest batch, less what a command may record beyond what is reckoned here: a value that comes compressed, records
-/// that are stamped, keys that have expired.
+/// The longest batch, minus a margin for what the estimate leaves out: compressed values, stamped records, expired
+/// keys.
 pub(crate) const BATCH_BYTES_MAX: usize = 3 << 30;
 
-/// A batch that is shorter than this takes any command that copies nothing: no request is so long that it would matter.
+/// A batch that is shorter than this has room for any command that copies nothing, since requests are limited.
 const UNCHECKED_SHARE: usize = 4;
 
-/// Elements of a large value that are looked at to judge the size of the others.
+/// How many elements of a large value are sampled to estimate its size.
 const SAMPLES: usize = 64;
 
-/// How much longer a record of an index is as a member of a sorted set, about: the index has no names.
+/// About how many more bytes a record of an index takes as a member of a sorted set: the index has no names.
 const INDEX_FACTOR: usize = 4;
 
 const TOO_LARGE: &str = "its changes would be larger than one batch of the journal can be";

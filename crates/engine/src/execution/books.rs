@@ -1,4 +1,4 @@
-//! What is noted of a command that has ended: counters, slow log, MONITOR. Refuses to know how it was run.
+//! Bookkeeping after a command: counters, latency histograms, slow log, MONITOR. Refuses to know how it was run.
 
 use super::engine::Engine;
 use super::worker::Worker;
@@ -8,7 +8,7 @@ use crate::settings::ClientClass;
 use resp::Request;
 
 impl Engine {
-    /// Notes what a command that has just ended took, for those who look.
+    /// Records how long a finished command took, for INFO, SLOWLOG, LATENCY and MONITOR.
     #[inline]
     pub(crate) fn keep_books(
         &self,
@@ -21,8 +21,8 @@ impl Engine {
         let took_ns = ended_ns.saturating_sub(worker.last_ns);
         worker.last_ns = ended_ns;
         if !worker.batch.is_atomic {
-            // A command that took long must not make the next one of its pipeline see the past. Those of a transaction
-            // see one instant.
+            // After a slow command, the next one in the pipeline must see the current time. Commands of a transaction
+            // share one instant.
             worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
         }
         let books = &*worker.books;

@@ -1,5 +1,5 @@
-//! Client-side caching: how clients are told that what they have read is no longer so. Which clients those are is the business
-//! of `clients::tracking`.
+//! Client-side caching: sends invalidation messages to clients that have read a key. Which clients track is kept in
+//! `clients::tracking`.
 
 use super::client::Client;
 use super::engine::Engine;
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What clients are told of.
+/// What an invalidation message covers.
 enum Stale<'a> {
     Keys(&'a [&'a [u8]]),
     Everything,
 }
 
 impl Engine {
-    /// A client tracks nothing any more.
+    /// Turns tracking off for a client.
     pub(crate) fn stop_tracking(&self, client: &mut Client) {
         if let Some(tracker) = client.tracker.take() {
             client.caching = false;
@@ -26,29 +26,30 @@ impl Engine {
         }
     }
 
-    /// Tells those who have read a key that it has changed. `by` is the client whose command is running, or 0.
+    /// Sends an invalidation for a changed key to the clients that have read it. `by` is the client whose command is
+    /// running, or 0.
     pub(crate) fn tell_readers(&self, name: &[u8], readers: &[u64], by: u64) {
         for id in readers {
-            // Who does not track any more, or tracks prefixes now, does not want to hear of it.
+            // Skip clients that no longer track, or track in broadcast mode now.
             let Some(tracker) = self.tracking.of(*id).filter(|tracker| tracker.mode != Mode::Broadcast) else {
                 continue;
             };
             if !(tracker.no_loop && *id == by) {
-                self.tell_tracker(&tracker, &Stale::Keys(&[name]));
+                self.send_invalidation(&tracker, &Stale::Keys(&[name]));
             }
         }
     }
 
-    /// Tells all who track that everything has changed.
+    /// Sends "all keys are invalid" to every tracking client.
     pub(crate) fn tell_all_trackers(&self) {
         let trackers: Vec<Arc<Tracker>> = self.tracking.clients.read().values().cloned().collect();
         for tracker in trackers {
-            self.tell_tracker(&tracker, &Stale::Everything);
+            self.send_invalidation(&tracker, &Stale::Everything);
         }
     }
 
-    /// Tells those who track prefixes of keys that have changed: a message for each prefix. Each key comes with whether
-    /// it was changed by the client `by`.
+    /// Sends invalidations to clients in broadcast mode, one message for each prefix. Each key comes with whether the
+    /// client `by` changed it.
     pub(crate) fn tell_below_prefixes(&self, changed: &BTreeMap<&[u8], bool>, by: u64) {
         for (prefix, ids) in &self.tracking.prefixes.read().clients {
             let below = || changed.iter().filter(|(name, _)| name.starts_with(prefix));
@@ -63,20 +64,20 @@ impl Engine {
                     false => &all,
                 };
                 if !keys.is_empty() {
-                    self.tell_tracker(&tracker, &Stale::Keys(keys));
+                    self.send_invalidation(&tracker, &Stale::Keys(keys));
                 }
             }
         }
     }
 
-    /// Sends a message to a client that tracks, or to the one it has named. A push where the protocol has such; in RESP2
-    /// a message on a channel, to a client that was named and listens.
-    fn tell_tracker(&self, tracker: &Tracker, stale: &Stale<'_>) {
+    /// Sends an invalidation to a tracking client, or to its REDIRECT target: a push in RESP3; in RESP2 a message on a
+    /// channel, only to a target that has subscribed.
+    fn send_invalidation(&self, tracker: &Tracker, stale: &Stale<'_>) {
         let target = match tracker.redirect {
             None => tracker.handle.clone(),
             Some(id) => match self.clients.get(id) {
                 Some(target) => target,
-                None => return self.tell_of_broken_redirect(tracker, id),
+                None => return self.send_broken_redirect(tracker, id),
             },
         };
         let mut bytes = Vec::new();
@@ -96,16 +97,16 @@ impl Engine {
                 message.array(keys.len());
                 keys.iter().for_each(|key| message.bulk(key));
             }
-            // As in Redis: the null of the client that tracks, whoever is told.
+            // As in Redis: the null is in the protocol of the tracking client, even when it redirects to another.
             Stale::Everything => {
                 message.set_protocol(protocol(&tracker.handle));
                 message.null();
             }
         }
-        self.send_unasked(&target, &bytes);
+        self.send_push(&target, &bytes);
     }
 
-    fn tell_of_broken_redirect(&self, tracker: &Tracker, id: u64) {
+    fn send_broken_redirect(&self, tracker: &Tracker, id: u64) {
         tracker.redirect_broken.store(true, Relaxed);
         if protocol(&tracker.handle) == Protocol::Resp3 {
             let mut bytes = Vec::new();
@@ -113,13 +114,13 @@ impl Engine {
             message.push(2);
             message.bulk(b"tracking-redir-broken");
             message.integer(id as i64);
-            self.send_unasked(&tracker.handle, &bytes);
+            self.send_push(&tracker.handle, &bytes);
         }
     }
 
-    fn send_unasked(&self, target: &ClientHandle, bytes: &[u8]) {
+    fn send_push(&self, target: &ClientHandle, bytes: &[u8]) {
         let class = if target.is_subscriber() { ClientClass::Pubsub } else { ClientClass::Normal };
-        // That something has changed may be told at once: whoever reads it again waits for what has changed to be kept.
+        // An invalidation need not wait for the journal: the next read of the key does.
         target.send(bytes, self.settings.client_output_buffer_limit(class).hard_bytes);
     }
 }

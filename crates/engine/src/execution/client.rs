@@ -35,7 +35,7 @@ pub struct Client {
     pub no_evict: bool,
     /// MONITOR was called.
     pub monitoring: bool,
-    /// How long its output may get; a reply that would exceed it is cut, and the connection's owner closes.
+    /// The limit of its output; a reply that would exceed it is cut, and the connection is closed.
     pub output_bytes_max: usize,
     /// What it listens to.
     pub subscriptions: Subscriptions,
@@ -49,17 +49,17 @@ pub struct Client {
     pub caching: bool,
     /// CLIENT DURABILITY: what its replies wait for, where that is not what `appendfsync` says.
     pub durability: Option<AppendFsync>,
-    /// The newest batch of effects that its replies may tell of: they are sent once that is kept.
+    /// The newest journal batch that its replies depend on: they are sent once it is persisted.
     pub depends_on: u64,
     /// The newest batch of its own.
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) wait_phase: WaitPhase,
-    /// How far a command is that works in slices and has more to do; what it is only its handler knows.
+    /// The progress of a command that works in slices; only its handler knows the type.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
     pub(crate) slices_ns: u64,
-    /// The row of the last command: pipelines repeat themselves.
+    /// The row of the last command: pipelines often repeat a command.
     pub(crate) last_command: Option<&'static CommandRow>,
 }
 
@@ -96,13 +96,13 @@ impl Client {
         self.handle.id
     }
 
-    /// True when its replies wait until what they tell of is durable.
+    /// True when its replies wait until the batches they depend on are durable.
     #[inline]
     pub fn waits_for_disk(&self, settings: &Settings) -> bool {
         self.durability.unwrap_or_else(|| settings.appendfsync()) == AppendFsync::Always
     }
 
-    /// True when it has subscribed and speaks RESP2, in which messages and replies cannot be told apart.
+    /// True when it has subscribed and speaks RESP2, where messages look like replies.
     #[inline]
     pub fn is_only_listening(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()

@@ -1,12 +1,12 @@
-//! `maxmemory-clients`: when the clients together use more memory than that, those that use most are closed. Knows what
-//! clients use and who may be closed; refuses to know what they use it for.
+//! `maxmemory-clients`: closes the clients that use most memory while all together exceed the limit. Knows what each
+//! client uses and which may be closed; refuses to know what they use it for.
 
 use crate::clients::ClientHandle;
 use crate::execution::engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A lower limit would close every client, even one that comes to raise it. Redis has the same.
+/// A lower limit would close every client, even one that connects to raise it. Redis has the same minimum.
 const LIMIT_MIN: u64 = 128 * 1024;
 
 /// Sizes of clients in DEBUG CLIENT-EVICTION: up to the first, then doubled up to the last.
@@ -21,7 +21,7 @@ impl Engine {
         if limit == 0 {
             return;
         }
-        // One thread is enough; what the others have seen is seen by it or at the next call.
+        // One thread is enough: what other threads have noticed, it finds now or at its next call.
         let Some(_guard) = self.clients.evicting.try_lock() else { return };
         let all = self.clients.all();
         for (handle, bytes) in surplus(&all, limit.max(LIMIT_MIN)) {
@@ -68,8 +68,7 @@ fn is_evictable(handle: &ClientHandle) -> bool {
     !handle.no_evict.load(Relaxed)
 }
 
-/// The clients to close, largest first, with what they use: without them the rest uses less than `limit`, if that is to be
-/// had.
+/// The clients to close, largest first, with what they use: without them the rest uses less than `limit`, if possible.
 fn surplus(all: &[Arc<ClientHandle>], limit: u64) -> Vec<(Arc<ClientHandle>, u64)> {
     let mut sizes: Vec<(Arc<ClientHandle>, u64)> =
         all.iter().map(|handle| (handle.clone(), handle.memory_bytes() as u64)).collect();

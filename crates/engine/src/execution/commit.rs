@@ -1,6 +1,6 @@
-//! The end of every change: what was recorded under locks becomes one batch of the journal, is published, and serves those
-//! who waited for it. Plain commands, transactions, scripts, sweeps, index work, expiry and replay all end here; nothing
-//! does these steps by hand.
+//! Commits changes: the effects that were recorded under locks become one journal batch, are published, and waiters are
+//! served. Plain commands, transactions, scripts, sweeps, index work, expiry and replay all end here; nothing does
+//! these steps by hand.
 
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
@@ -13,11 +13,11 @@ use keyspace::{Applied, Definable, Effect, Locked, Thresholds};
 pub(crate) struct PendingBatch {
     /// Effects as the journal wants them.
     pub(crate) effects: Vec<u8>,
-    /// What has happened to keys meanwhile.
+    /// Notifications that are pending until the commit.
     pub(crate) notifications: PendingNotifications,
     /// Several commands make one batch: a transaction or a script.
     pub(crate) is_atomic: bool,
-    /// Those who waited are being served: what serving one makes ready is served by the same loop.
+    /// Waiters are being served: keys that this makes ready are handled by the same loop.
     pub(crate) is_serving: bool,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct PendingBatch {
 const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
 impl PendingBatch {
-    /// Appends the effects to the journal, if there are any. IMPORTANT: while what they have changed is locked, so that the
-    /// journal has the changes of every key in the order in which they were made.
+    /// Appends the effects to the journal, if there are any. IMPORTANT: call this while the changed shards are locked,
+    /// so that the journal has the changes of every key in the order in which they were made.
     #[inline]
     fn append(&mut self, engine: &Engine, locked: &mut Locked<'_>) -> Option<u64> {
         if self.effects.is_empty() {
@@ -43,8 +43,8 @@ impl PendingBatch {
 }
 
 impl Engine {
-    /// Makes an effect true: in the keyspace, and for those who use what it defines. The same way live, on replay and on a
-    /// server that follows another.
+    /// Applies an effect to the keyspace and, for a definition, to the live catalogue. Works alike live, on replay and
+    /// on a follower.
     #[inline]
     pub(crate) fn apply(
         &self,
@@ -71,8 +71,8 @@ impl Engine {
         applied
     }
 
-    /// Makes the functions of all libraries that are kept callable: after a start, when they have just come back. What
-    /// cannot be understood any more stays kept, and is told of.
+    /// After a start: makes the functions of all recovered libraries callable. Returns why some libraries cannot be
+    /// compiled any more; those stay stored.
     pub fn revive_functions(&self) -> Vec<String> {
         let locked = self.keyspace.lock_shard(0);
         let libraries = locked.definitions().libraries();
@@ -95,8 +95,9 @@ impl Engine {
     }
 
     /// Commits what the worker has recorded under `locked`, on behalf of a client or of the server itself: appends the
-    /// batch, publishes what has happened, serves those who waited for it, notes what the client's reply depends on. The
-    /// number of the batch, if there is one. Inside a transaction or script nothing is done: the commit of the whole does it.
+    /// batch, publishes its notifications, serves waiters, notes what the client's reply depends on. Returns the
+    /// batch's sequence number, if there is a batch. Does nothing inside a transaction or script: those commit once, at
+    /// their end.
     #[inline]
     pub(crate) fn commit(
         &self,
@@ -127,6 +128,9 @@ impl Engine {
 
     #[inline]
     fn publish_and_serve(&self, worker: &mut Worker, sequence: u64, by: u64, locked: &mut Locked<'_>) {
+        if worker.batch.notifications.is_idle() {
+            return;
+        }
         self.publish(&worker.batch.notifications, sequence, by);
         if !worker.batch.is_serving {
             self.serve_ready(worker, locked);

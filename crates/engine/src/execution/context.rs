@@ -40,8 +40,8 @@ pub struct WriteCx<'a> {
     pub command: &'static CommandRow,
 }
 
-/// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data have no
-/// need of it: they get by with their keys and the settings.
+/// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data do
+/// not need it: they have their keys and the settings.
 pub(crate) trait WholeServer<'a> {
     /// All that the server has.
     fn server(&self) -> &'a Engine;
@@ -92,7 +92,7 @@ pub enum After {
     Continue,
     Close,
     Block(Blocked),
-    /// There is more to do: the same request is executed again, and goes on, when others have had their turn.
+    /// There is more to do: the connection yields, then executes the same request again, which continues.
     Again,
 }
 
@@ -102,14 +102,15 @@ impl ReadCx<'_> {
         self.engine.keyspace.shard_count()
     }
 
-    /// Hands out the selected database's part in one shard, locked for just that long. For commands whose keys are
-    /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless they are part of something that holds
-    /// them all.
+    /// Reads the selected database in one shard, which is locked only during `look`. For commands whose keys are
+    /// [`Locks::Walk`](crate::execution::command::Locks::Walk): they hold no locks, unless a transaction or script
+    /// holds all.
     pub fn shard<T>(&self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         self.whole_shard(index, |shard| look(shard.db(self.keys.db)))
     }
 
-    /// The same with the database's part of every index up to date.
+    /// Reads the selected database in one shard, as [`shard`](ReadCx::shard) does, after applying the pending changes
+    /// of its indexes.
     pub fn settled_shard<T>(&mut self, index: usize, look: impl FnOnce(&Db) -> T) -> T {
         let db = self.keys.db;
         if self.keys.locked.shards().next().is_some() {
@@ -130,7 +131,7 @@ impl ReadCx<'_> {
         }
     }
 
-    /// The same with the shard's part of every database.
+    /// Reads all databases of one shard, which is locked only during `look`.
     pub fn whole_shard<T>(&self, index: usize, look: impl FnOnce(&Shard) -> T) -> T {
         match self.keys.locked.shards().find(|(number, _)| *number == index) {
             Some((_, shard)) => look(shard),
@@ -140,7 +141,7 @@ impl ReadCx<'_> {
                     let (_, shard) = locked.shards().next().expect("the shard was just locked");
                     look(shard)
                 }
-                // It makes no difference what is found: the reply will be that the server is busy.
+                // An empty shard will do: the reply will be -BUSY.
                 None => {
                     self.keys.met_busy.set(true);
                     look(&Shard::default())

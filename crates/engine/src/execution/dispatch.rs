@@ -1,5 +1,5 @@
-//! From a row to its handler: takes the locks that the command's keys need, gives the handler its context, and hands what
-//! it has changed to the journal. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
+//! From a row to its handler: takes the locks that the command's keys need, gives the handler its context, and commits
+//! its changes. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
 
 use crate::args::Args;
 use crate::error::CommandResult;
@@ -144,7 +144,7 @@ impl Engine {
                 self.run_under(worker, client, registered, request, reply.lend(), &mut lent, only_key, false)
             }
         };
-        // Nor does anybody wait for a key: the reply of one whose time is up stands.
+        // Commands do not wait for keys here: the timeout reply that the handler has written stands.
         client.wait_phase = WaitPhase::Idle;
         self.keep_books(worker, client, registered, request);
         if let Err(error) = result {
@@ -155,7 +155,7 @@ impl Engine {
             reply.error(&text);
         }
         let after = match after {
-            // Nobody waits in the middle of a transaction.
+            // No command blocks inside a transaction or script.
             After::Block(blocked) => {
                 reply.raw(&self.outcome(worker, client, &blocked.event, true).unwrap_or_default());
                 After::Continue
@@ -163,7 +163,8 @@ impl Engine {
             after => after,
         };
         if reply.position() == reply_at {
-            // By itself it has no reply (CLIENT REPLY SKIP). Here somebody counts.
+            // Outside a transaction the command has no reply (CLIENT REPLY SKIP); here one reply is counted per
+            // command.
             reply.null();
         }
         after
@@ -216,7 +217,8 @@ impl Engine {
                     result = Err(self.busy());
                 }
                 let seen = match command.keys.locks {
-                    // What is about the server, such as INFO, tells of no change that somebody could miss.
+                    // Replies about the server, such as INFO's, reveal no change to data, so they need not wait for the
+                    // journal.
                     Locks::Walk if !command.flags.has(Flags::READONLY) => 0,
                     _ => cx.keys.seen(),
                 };
@@ -235,7 +237,7 @@ impl Engine {
                         false => keys.remember(self, registered.keys(request), cx.client.id()),
                     }
                 }
-                (result, seen, keys.into_locked().take_garbage())
+                (result, seen, keys.take_garbage())
             }
             Handler::Write(handler) => {
                 let batch_bytes = worker.batch.effects.len();
@@ -258,8 +260,8 @@ impl Engine {
                 if cx.keys.has_overdue() {
                     cx.keys.expire_met();
                 }
-                let mut locked = cx.keys.finish();
-                (result, locked.changed_by(), locked.take_garbage())
+                cx.keys.count_changes();
+                (result, cx.keys.locked().changed_by(), cx.keys.take_garbage())
             }
             Handler::Server(_) | Handler::Script(_) | Handler::Container => return Ok(()),
         };

@@ -1,5 +1,4 @@
-//! The state server without its sockets: everything it has, in one place. What it does with it is in the files beside this
-//! one.
+//! The state server without its sockets: all its state in one place. What it does is in the files beside this one.
 
 use super::worker::{Worker, WorkerBooks};
 use crate::clients::Clients;
@@ -50,7 +49,7 @@ pub struct Engine {
     pub(crate) indexes: RwLock<Indexes, { rank::INDEXES }>,
     /// Names of the indexes that the configuration asks for.
     pub(crate) configured_indexes: RwLock<BTreeSet<Vec<u8>>, { rank::CONFIGURED_INDEXES }>,
-    /// What no worker is kept waiting for.
+    /// Work of the background thread.
     pub background_tasks: BackgroundTasks,
     /// One of them stamps records.
     pub(crate) stamps: AtomicBool,
@@ -64,11 +63,11 @@ pub struct Engine {
     /// Unix milliseconds at which the engine was made.
     /// Nanoseconds of the monotonic clock.
     pub started_ns: u64,
-    /// Forty hexadecimal digits that tell one run of the server from another.
+    /// Forty hexadecimal digits that identify this run of the server.
     pub run_id: String,
-    /// Keeps what is changed.
+    /// Stores the effects: the journal and snapshots.
     pub persistence: Arc<dyn Persistence>,
-    /// Watches of clients that are gone, to be removed.
+    /// Watches of disconnected clients, to be removed.
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
@@ -76,7 +75,7 @@ pub struct Engine {
     pub(crate) waiters: KeyWaiters,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
-    /// How often what walks had gathered became of no use.
+    /// How often the parts of walks were spoiled.
     pub(crate) walks_spoiled: AtomicUsize,
     /// Bits of [`restriction`](crate::execution::gates).
     pub(crate) restrictions: AtomicU8,
@@ -84,11 +83,11 @@ pub struct Engine {
     pub(crate) refusal: Mutex<String, { rank::REFUSAL }>,
     /// The longest batch of the journal; DEBUG SET-BATCH-BYTES-MAX.
     pub(crate) batch_bytes_max: AtomicUsize,
-    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call what is not for them.
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call commands that are flagged `noscript`.
     pub scripts_call_anything: AtomicBool,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expiry: AtomicBool,
-    /// The most memory seen in use, and what was in use before there was any data.
+    /// The peak of memory in use, and memory in use before there was any data.
     pub peak_memory: AtomicU64,
     pub startup_memory: AtomicU64,
     /// How busy the server is.
@@ -158,7 +157,7 @@ impl Engine {
         }
     }
 
-    /// The same with something that keeps what is changed.
+    /// Sets where effects are stored.
     pub fn with_persistence(mut self, persistence: Arc<dyn Persistence>) -> Engine {
         self.persistence = persistence;
         self
@@ -193,7 +192,8 @@ impl Engine {
         Totals::of(self.workers.iter().map(|books| &books.stats))
     }
 
-    /// Notes how much has been done and how much memory is in use. Called about ten times a second.
+    /// Periodic work, about ten times a second: samples counters and memory, and retries clean-ups that a lock had
+    /// delayed.
     pub fn sample(&self) {
         self.remove_left_watches();
         self.leave_left_queues();
@@ -210,7 +210,7 @@ impl Engine {
         worker.ahead_ns = (unix_us * 1000).wrapping_sub(monotonic_ns);
     }
 
-    /// Leaves what a command has removed to be freed where nobody waits for it.
+    /// Frees removed values off the request path, where the host can.
     #[inline]
     pub(crate) fn free(&self, garbage: Garbage) {
         if !garbage.is_empty() {
@@ -218,12 +218,12 @@ impl Engine {
         }
     }
 
-    /// Which events are published when a command is run.
+    /// The classes of events that a command publishes.
     #[inline]
     pub(crate) fn events_told(&self, handler: Handler) -> Events {
         match self.settings.notify_keyspace_events().published() {
             none if none.is_empty() => none,
-            // What is past its time is absent then, but it is not removed.
+            // While expiry is off, expired keys read as absent but are not removed, so no "expired" event is due.
             told if matches!(handler, Handler::Read(_)) && !self.may_expire() => told & Events::KEY_MISS,
             told => told,
         }

@@ -1,4 +1,4 @@
-//! Executes requests: finds the row, passes the gates, has it dispatched. Knows nothing of sockets; whoever owns one calls
+//! Executes requests: finds the row, passes the gates, dispatches. Knows nothing of sockets; the connection calls
 //! `execute`.
 
 use super::engine::Engine;
@@ -20,24 +20,24 @@ use std::sync::atomic::Ordering::Relaxed;
 pub enum Flow {
     /// Goes on with the next request.
     Continue,
-    /// Sends what is there and closes.
+    /// Send the pending output, then close the connection.
     Close,
     /// Waits, with nothing replied yet.
     Block(Blocked),
-    /// Leaves the request where it is and tries again at this time (unix ms), or when woken.
+    /// Keep the request and try again at this time (unix ms), or when woken.
     Paused(u64),
-    /// Leaves the request where it is and executes it again, to go on with it, when others have had their turn.
+    /// Keep the request, yield to other connections, then execute it again to continue.
     Again,
 }
 
-/// Locks taken for requests to come: see [`Engine::look_ahead`].
+/// Locks taken ahead for the next requests: see [`Engine::look_ahead`].
 #[derive(Default)]
 pub struct Ahead<'e> {
     batch: Option<Batch<'e>>,
 }
 
 impl<'e> Ahead<'e> {
-    /// The shard of a key: lent if it is held, otherwise locked once nothing else is.
+    /// The shard of a key: lent if it is held, otherwise locked after all held locks are released.
     #[inline]
     pub(crate) fn lock_key<'s>(&'s mut self, keyspace: &'s Keyspace, key: Key<'_>) -> Option<Locked<'s>> {
         if !self.batch.as_ref().is_some_and(|batch| batch.holds(key)) {
@@ -49,18 +49,18 @@ impl<'e> Ahead<'e> {
         }
     }
 
-    /// Gives all locks back: before a command that takes others, or that takes long.
+    /// Releases all locks: before a command that takes others, or that takes long.
     pub(crate) fn release(&mut self) {
         self.batch = None;
     }
 }
 
-/// When a transaction has grown by so much, all clients are looked at: together they may take more than `maxmemory-clients`.
+/// When a transaction has grown by so much, `maxmemory-clients` is checked.
 const GROWN_BYTES: usize = 1024 * 1024;
 
 impl Engine {
-    /// Makes ready to execute several requests of a client one after the other: as far as each touches one key, their
-    /// locks are taken and their entries fetched. What is returned goes to [`Engine::execute_ahead`] with each.
+    /// Prepares to execute several pipelined requests: for those that touch one key each, takes the locks and
+    /// prefetches the entries. Pass the result to [`Engine::execute_ahead`] with each request.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
         if client.transaction.is_some() {
@@ -82,7 +82,7 @@ impl Engine {
         Ahead { batch: (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys)) }
     }
 
-    /// Executes one request of a client to its end, however long it takes: for those who serve no others.
+    /// Executes one request to its end, without yielding. For callers that serve no other clients.
     pub fn execute_to_end(
         &self,
         worker: &mut Worker,
@@ -108,7 +108,7 @@ impl Engine {
         self.execute_ahead(worker, client, request, out, &mut Ahead::default())
     }
 
-    /// The same for a request that [`Engine::look_ahead`] has seen.
+    /// Executes one request, with locks that [`Engine::look_ahead`] may have taken for it.
     #[inline]
     pub fn execute_ahead(
         &self,
@@ -176,7 +176,7 @@ impl Engine {
         }
         match client.reply_mode {
             ReplyMode::On => {}
-            // What tells of subscriptions is no reply, whatever it looks like in RESP2.
+            // A subscription message is not a reply, even if it looks like one in RESP2.
             ReplyMode::Off | ReplyMode::Skipping
                 if found.as_ref().is_ok_and(|row| row.command.flags.has(Flags::SENDS_MESSAGES))
                     && out.get(reply_at).is_none_or(|byte| *byte != b'-') => {}
@@ -197,7 +197,7 @@ impl Engine {
             After::Close => Flow::Close,
             After::Again => Flow::Again,
             After::Block(blocked) => {
-                // Nothing that CLIENT UNBLOCK could end: its script runs. One who waits for a key has begun under its locks.
+                // CLIENT UNBLOCK cannot end a wait for a script. A wait for a key has already begun, under its locks.
                 if !matches!(blocked.event, Event::Background(_) | Event::Value) {
                     client.handle.wait_state.begin(0);
                 }
@@ -206,8 +206,8 @@ impl Engine {
         }
     }
 
-    /// While the journal has failed, nobody reads what it has not kept: a restart would bring back what was before. IMPORTANT:
-    /// a reply that tells of nothing newer stands, and a connection goes on.
+    /// While the journal has failed, refuses replies that depend on a batch it has not persisted: a restart would bring
+    /// back the older state. IMPORTANT: a reply that depends on nothing newer is sent, and the connection stays open.
     #[cold]
     fn hide_what_is_not_kept(
         &self,
@@ -294,7 +294,7 @@ impl Engine {
     ) {
         let reply_at = out.len();
         let counters_at = registered.index;
-        // What has begun is not refused: it would have changed something.
+        // A request that has already run a slice is not refused: it may have changed something.
         if client.unfinished.is_none()
             && let Err(error) = self.gates(client, registered, request)
         {
@@ -334,7 +334,7 @@ impl Engine {
         }
     }
 
-    /// Notes what a part of a command took. It counts when the command has ended.
+    /// Notes the time of one slice of a command. It is counted when the command has ended.
     #[cold]
     fn note_slice(&self, worker: &mut Worker, client: &mut Client) {
         let ended_ns = self.clock.monotonic_ns();
@@ -342,7 +342,7 @@ impl Engine {
         worker.last_ns = ended_ns;
     }
 
-    /// Replaces whatever was written of the reply by the error, and counts it.
+    /// Replaces a partial reply by the error, and counts it.
     #[cold]
     pub(super) fn fail(
         &self,
@@ -359,7 +359,7 @@ impl Engine {
     }
 }
 
-/// Forgets what a command had begun that panicked without having changed a key.
+/// Discards the partial state of a command that panicked before it changed a key.
 #[cold]
 fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
     worker.in_script = false;
@@ -368,7 +368,7 @@ fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
     *after = After::Continue;
 }
 
-/// Takes a reply back, and the one that is still to come if the client waits.
+/// Removes a reply, and the one that a blocked client would get later.
 fn silence(out: &mut Vec<u8>, reply_at: usize, after: &mut After) {
     out.truncate(reply_at);
     if let After::Block(blocked) = after {

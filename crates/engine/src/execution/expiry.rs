@@ -1,6 +1,5 @@
-//! The active expiry cycle: removes what is past its deadline a little at a time, so that a million keys that
-//! expire in one second neither pile up nor keep clients waiting. Knows which shards a worker looks after; refuses
-//! to know when it is called.
+//! The active expiry cycle: removes expired keys and fields a few at a time, so that a million keys that expire in one
+//! second neither pile up nor delay clients. Knows which shards belong to a worker; refuses to know when it is called.
 
 use crate::execution::engine::Engine;
 use crate::execution::view::View;
@@ -16,16 +15,16 @@ const KEYS_PER_LOCK: usize = 64;
 const FIELDS_PER_LOCK: usize = 256;
 
 impl Engine {
-    /// Removes overdue keys and fields from the shards that belong to worker `index` of `workers`, until none is left
+    /// Removes expired keys and fields from the shards that belong to worker `index` of `workers`, until none is left
     /// or `budget_ns` is used up. True when there may be more.
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
-        // Also while nothing expires: nothing else comes by when clients say nothing.
+        // Also while expiry is off: without requests from clients, nothing else would serve them.
         if self.has_deferred() {
             self.serve_deferred(worker);
         }
-        // While writes are refused the journal cannot take what would be removed: it is absent to readers anyway.
+        // While writes are refused the journal cannot record removals; expired keys read as absent anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;
         }
@@ -52,12 +51,11 @@ impl Engine {
         false
     }
 
-    /// Removes a few overdue keys and fields of one shard; true when there was any.
+    /// Removes a few expired keys and fields of one shard; true when there were any.
     pub(crate) fn expire_some(&self, shard: usize, worker: &mut Worker) -> bool {
         let stats = &worker.books.stats;
-        // Nothing is created or used here: what is remembered of use does not matter.
-        // Nobody waits here: whoever holds the shard for long (a snapshot of a huge value does) would keep all clients of this
-        // thread waiting.
+        // No entry is created or touched here, so the kind of usage does not matter. Never block here: a thread that
+        // holds the shard for long (a snapshot of a huge value does) would delay all clients of this worker.
         let Some(mut locked) = self.keyspace.try_lock_shard(shard) else { return false };
         let mut view = View::new(locked.lend(), 0, worker.now_ms, Usage::Time, stats).without_touching();
         view.notify_through(&worker.batch.notifications, self.settings.notify_keyspace_events().published());

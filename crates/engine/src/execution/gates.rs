@@ -1,4 +1,4 @@
-//! The gates: what every command has to pass before it may run, and what makes them narrower than usual. Knows reasons to
+//! The gates: checks that every command passes before it runs, and the conditions that restrict them. Knows reasons to
 //! refuse; refuses to know what a command does.
 
 use crate::error::{CommandError, CommandResult};
@@ -11,12 +11,12 @@ use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
 bitflags! {
-    /// Reasons for which the gates are narrower than usual.
+    /// Conditions that restrict which commands pass.
     #[derive(Clone, Copy)]
     struct Restrictions: u8 {
-        /// The data is being read: only commands that do not need it are let through.
+        /// The data is loading: only commands that do not need it pass.
         const LOADING = 1;
-        /// What would be changed could not be kept.
+        /// A change could not be persisted.
         const NO_WRITES = 1 << 1;
         /// A script has been running for long.
         const BUSY = 1 << 2;
@@ -26,12 +26,12 @@ bitflags! {
 }
 
 impl Engine {
-    /// Lets only those commands through that do not need the data, while it is being read.
+    /// While the data is loading, only commands that do not need it pass.
     pub fn set_loading(&self, loading: bool) {
         self.restrict(Restrictions::LOADING, loading);
     }
 
-    /// Refuses writes with this sentence, or lets them through again.
+    /// Refuses writes with this error text, or lets them pass again.
     pub fn refuse_writes(&self, reason: Option<String>) {
         let is_refused = reason.is_some();
         if let Some(reason) = reason {
@@ -45,9 +45,9 @@ impl Engine {
         self.restrictions().contains(Restrictions::NO_WRITES)
     }
 
-    /// Follows another server, or stops to. Meanwhile clients may read, and nothing here changes by itself: what has expired
-    /// is absent to readers and stays until the other server says that it is gone. That one may have prolonged it before.
-    /// Clients that wait to take something, from before, wait on until it stops.
+    /// Starts or stops following another server. A follower answers reads, and changes nothing by itself: expired keys
+    /// read as absent and stay until the other server records their removal; it may have extended their deadlines
+    /// before. Takers that were already waiting are served when it stops.
     pub fn set_following(&self, is_following: bool) {
         self.restrict(Restrictions::FOLLOWING, is_following);
         if !is_following {
@@ -60,7 +60,7 @@ impl Engine {
         self.restrictions().contains(Restrictions::FOLLOWING)
     }
 
-    /// Says whether a script has been running for long: others are told so, instead of waiting.
+    /// Sets whether a script has run for long: commands that need its locks then fail with -BUSY instead of waiting.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.restrict(Restrictions::BUSY, busy);
         self.keyspace.set_busy(busy);
@@ -78,7 +78,7 @@ impl Engine {
         Restrictions::from_bits_retain(self.restrictions.load(Relaxed))
     }
 
-    /// What is said to those who cannot be served while a script or function runs.
+    /// The error for commands that cannot run while a script or function does.
     #[cold]
     pub(crate) fn busy(&self) -> CommandError {
         match self.script_thread.running() {
@@ -87,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what changes something, when that could not be kept.
+    /// Refuses writes while they could not be persisted.
     pub(crate) fn pass_write_restrictions(&self) -> CommandResult {
         let restrictions = self.restrictions();
         if restrictions.contains(Restrictions::FOLLOWING) {
@@ -96,12 +96,12 @@ impl Engine {
         if restrictions.contains(Restrictions::NO_WRITES) { Err(self.refusal()) } else { Ok(()) }
     }
 
-    /// True when the gates are narrower than usual.
+    /// True while any restriction is in force.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
     }
 
-    /// The gates: what every command has to pass before it may run.
+    /// Checks all gates for a command.
     #[inline]
     pub(crate) fn gates(
         &self,
@@ -130,15 +130,15 @@ impl Engine {
         Ok(())
     }
 
-    /// True when what has expired may be removed. While writes are refused or clients are paused it is absent for
-    /// readers, and stays where it is.
+    /// True when expired keys may be removed. While writes are refused or clients are paused, they read as absent but
+    /// stay.
     #[inline]
     pub(crate) fn may_expire(&self) -> bool {
         let is_paused = || self.pause.is_set() && self.pause.is_on(self.clock.monotonic_ms());
         !self.is_restricted() && !is_paused()
     }
 
-    /// True when a request may change something, as far as can be told before it runs: CLIENT PAUSE WRITE holds it back.
+    /// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE holds it back.
     #[cold]
     pub(crate) fn may_write(&self, client: &Client, registered: &'static CommandRow, request: Request<'_>) -> bool {
         match &client.transaction {
@@ -155,14 +155,14 @@ impl Engine {
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
     }
 
-    /// Refuses what needs more memory when more than `maxmemory` is in use.
+    /// Refuses commands that need more memory when more than `maxmemory` is in use.
     #[inline]
     pub(crate) fn pass_memory_limit(&self) -> CommandResult {
         let limit = self.settings.maxmemory();
         if limit == 0 || self.host.used_memory() <= limit {
             return Ok(());
         }
-        // As in Redis, what scripts use is not data: one that takes much does not keep others from writing.
+        // As in Redis, memory of scripts is not counted: a large script does not block writes.
         let of_scripts = lua::total_bytes() as u64;
         if self.host.used_memory().saturating_sub(of_scripts) > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }

@@ -1,9 +1,9 @@
-//! Indexes of records: how they come and go, and what commands may do with one as a key. Knows when an index is complete;
-//! refuses to know how records are found in it (`keyspace::views::index_ref`).
+//! Indexes of records: creation, backfill, removal, and what commands may do with an index as a key. Knows when an
+//! index is complete; refuses to know how records are found in it (`keyspace::views::index_ref`).
 //!
-//! A new index is kept in step by every write from the moment it is known, and is filled a few records at a time while
-//! commands go on; since a record is put in by whoever meets it first, none is missed and none is there twice. It can be
-//! read, and is in the journal, when it is full.
+//! Every write updates a new index from the moment it is known; existing records are backfilled a few at a time while
+//! commands go on. Write or backfill, the first to reach a record adds it, so none is missed and none is there twice.
+//! The index can be read, and is in the journal, once the backfill is complete.
 
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
@@ -23,17 +23,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Records looked at under one lock while an index is filled: a hundred microseconds or so.
+/// Records visited under one lock during a backfill: about a hundred microseconds.
 const RECORDS_PER_LOCK: usize = 256;
 
-/// Changes of indexes that are made while everything is locked: half a millisecond or so.
+/// The most pending index changes that are applied while everything is locked: about half a millisecond.
 const SETTLED_AT_ONCE: usize = 2048;
-/// Expired keys and hashes with expired fields that are removed while everything is locked: as long.
+/// The most expired keys, and hashes with expired fields, that are removed while everything is locked: about as long.
 const EXPIRED_AT_ONCE: usize = 256;
 /// How long a command that works in slices keeps its thread, and the locks, at a time.
 pub(crate) const SLICE_NS: u64 = 500_000;
 
-/// What a start has to tell of indexes.
+/// What a start reports about indexes.
 #[derive(Debug, Default)]
 pub struct RevivedIndexes {
     /// Indexes of the configuration that a client has dropped.
@@ -56,10 +56,10 @@ impl Engine {
         !indexes.is_empty() && names.any(|name| indexes.position(name).is_some())
     }
 
-    /// After a start: the indexes that clients have made, and those of the configuration about whose names no client has
-    /// decided, made from the records that are there.
+    /// After a start: builds the indexes that clients have created, and those of the configuration whose names no
+    /// client has created or dropped, from the recovered records.
     ///
-    /// What was acknowledged holds: a client's definition wins over the configuration, and so does a drop.
+    /// Acknowledged commands win: a client's definition, or its drop, takes precedence over the configuration.
     pub fn revive_indexes(&self, configured: &[(Vec<u8>, Definition)]) -> RevivedIndexes {
         let mut locked = self.keyspace.lock_all();
         let mut revived = RevivedIndexes::default();
@@ -104,7 +104,7 @@ impl Engine {
                 None => made.push((name.clone(), definition.clone())),
             }
         }
-        // Those of the configuration are listed first.
+        // Indexes of the configuration are listed first.
         made.rotate_left(decided_count);
         let indexes = made.into_iter().fold(Indexes::default(), |indexes, (name, definition)| {
             indexes.with(Arc::new(Index::new(&name, definition)))
@@ -132,7 +132,7 @@ impl Engine {
         self.stamps.store(stamps, Relaxed);
     }
 
-    /// True when an index of that name can be made: the error says why not. Everything is locked.
+    /// Checks that an index of that name can be created. Everything is locked.
     pub(crate) fn pass_index_limits(&self, locked: &Locked<'_>, name: &[u8]) -> CommandResult {
         let indexes = self.indexes();
         let taken = match indexes.position(name).is_some() {
@@ -150,7 +150,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a new index known, to be filled. Everything is locked.
+    /// Registers a new index, to be backfilled. Everything is locked.
     pub(crate) fn begin_index(
         &self,
         locked: &mut Locked<'_>,
@@ -163,15 +163,15 @@ impl Engine {
         Ok(index)
     }
 
-    /// From here on these are the indexes. Everything is locked.
+    /// Sets the indexes. Everything is locked.
     fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
         locked.set_indexes(&indexes);
         *self.indexes.write() = indexes;
         self.note_stamping();
     }
 
-    /// Makes the definition of an index true for its users: there is one that is defined so, or none of that name.
-    /// Everything is locked. On the server that made it, the index is full already; elsewhere it is built here.
+    /// Applies the definition of an index to the live catalogue: creates or drops it. Everything is locked. On the
+    /// server that ran the backfill, the index is complete already; elsewhere it is built here.
     pub(crate) fn define_index(&self, locked: &mut Locked<'_>, name: &[u8], definition: Option<&[u8]>) {
         let (indexes, key) = (self.indexes(), Key::new(name));
         let Some(definition) = definition.and_then(Definition::decode) else {
@@ -192,20 +192,20 @@ impl Engine {
             }
         };
         index.set_built();
-        // For those who watch the name, a key has come.
+        // For clients that WATCH the name, a key now exists.
         (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
     }
 
-    /// Fills an index while commands go on, and puts it into the journal. The number of the batch that has it.
+    /// Backfills an index while commands go on, then records it. Returns the sequence number of its batch.
     pub(crate) fn backfill_index(&self, worker: &mut Worker, index: &Arc<Index>) -> Result<u64, CommandError> {
-        // IMPORTANT: from the last shard to the first. Whoever locks everything begins at the first, and would otherwise
-        // follow us from shard to shard, holding all those behind.
+        // IMPORTANT: from the last shard to the first. A thread that locks all shards begins at the first; in that
+        // order it would follow us from shard to shard, holding all shards behind us.
         for shard in (0..self.keyspace.shard_count()).rev() {
             let mut from = Some(0);
             while let Some(position) = from {
                 let mut locked = self.keyspace.lock_shard(shard);
                 from = locked.index_some(position, RECORDS_PER_LOCK);
-                // Those who wait come first.
+                // Waiting threads get the lock next.
                 locked.release_fairly();
             }
         }
@@ -230,13 +230,13 @@ impl Engine {
         });
     }
 
-    /// There is no index of that name any more. Everything is locked. False when there was none.
+    /// Drops an index. Everything is locked. False when there was none.
     pub(crate) fn drop_index(&self, keys: &mut Recorder<'_>, name: &[u8]) -> bool {
         let indexes = self.indexes();
         if indexes.position(name).is_none() {
             return false;
         }
-        // Asked for before the effect is applied, which takes locks of its own.
+        // Read before the effect is applied, which takes locks of its own.
         let is_configured = self.configured_indexes.read().contains(name);
         match is_configured {
             // Or the next start would make it again.
@@ -288,7 +288,7 @@ impl Engine {
         result
     }
 
-    /// The same under locks that there are.
+    /// Runs a command one of whose keys is an index, under locks that are already held.
     #[cold]
     pub(crate) fn run_on_index_under(
         &self,
@@ -317,9 +317,8 @@ impl Engine {
         self.run_under(worker, client, registered, request, reply, locked, None, true)
     }
 
-    /// Locks everything, to read an index of a database. If much has expired or been written since one was read, some of
-    /// that is made up for instead, a shard at a time, and the answer is `None`: try again when others have had their
-    /// turn.
+    /// Locks everything, to read an index of a database. If there is too much to expire or too many pending index
+    /// changes, does a slice of that work instead, a shard at a time, and returns `None`: yield, then call again.
     pub(crate) fn lock_for_index(&self, worker: &mut Worker, db: usize) -> Result<Option<Locked<'_>>, CommandError> {
         let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
         let now_ms = worker.now_ms;
@@ -336,8 +335,8 @@ impl Engine {
                 is_over = self.clock.monotonic_ns() >= until_ns;
             }
             let mut locked = self.keyspace.lock_shard_unless_busy(shard).ok_or_else(|| self.busy())?;
-            // IMPORTANT: only what was worth something takes from the slice, or a slice could end before it gets to where there
-            // is something to do.
+            // IMPORTANT: check the time only after real work, or a slice could end before it reaches a shard that has
+            // any.
             if locked.unsettled(db) > 0 {
                 locked.settle(db);
                 locked.release_fairly();
@@ -350,13 +349,14 @@ impl Engine {
         Ok(None)
     }
 
-    /// True when a command of several that share their locks, such as those of a transaction, may read indexes of a database
-    /// without a long wait for others: see [`Engine::lock_for_index`].
+    /// True when a transaction or script may read indexes of a database without blocking others for long: see
+    /// [`Engine::lock_for_index`].
     pub(crate) fn is_ready_for_index(&self, worker: &mut Worker, db: usize) -> Result<bool, CommandError> {
         Ok(self.lock_for_index(worker, db)?.is_some())
     }
 
-    /// Removes what is past its time, so that no index has it, and brings the indexes up to date. Everything is locked.
+    /// Removes expired keys and fields, so that no index has them, and applies pending index changes. Everything is
+    /// locked.
     pub(crate) fn expire_for_index(&self, worker: &mut Worker, db: usize, locked: &mut Locked<'_>) {
         if !self.may_expire() {
             return locked.settle(db);
@@ -373,7 +373,7 @@ impl Engine {
     }
 }
 
-/// Said to those who would change an index.
+/// The error for commands that would change an index.
 pub(crate) fn is_index(name: &[u8]) -> CommandError {
     let name = name.escape_ascii();
     CommandError::said(format!(
@@ -382,8 +382,8 @@ pub(crate) fn is_index(name: &[u8]) -> CommandError {
 }
 
 impl CommandRow {
-    /// True when a key with which the command does this may not be an index. WATCH is among those that take none: no
-    /// effect tells of an index.
+    /// True when a key that is used with these flags may not be an index. WATCH accepts none: no effect describes
+    /// changes of an index.
     fn refuses_index(&self, flags: KeyFlags) -> bool {
         let may_be = !flags.writes() && self.command.flags.has(Flags::READS_INDEXES);
         matches!(self.command.handler, Handler::Write(_)) && !may_be

@@ -1,6 +1,6 @@
-//! What has happened to keys, for those who want to hear of it: pending while a command runs, told when it is done, with
-//! its locks still held, so that everybody hears of the changes of a key in the order in which they were made. Knows
-//! channels and how events are called; refuses to know who listens.
+//! Notifications about keys: pending while a command runs, published when it is done, with its locks still held, so
+//! that subscribers see the changes of a key in the order in which they were made. Knows channels and event names;
+//! refuses to know subscribers.
 
 use crate::clients::tracking::Reason;
 use crate::execution::engine::Engine;
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// What a worker has yet to tell.
+/// Notifications that a worker has not published yet.
 #[derive(Default)]
 pub(crate) struct PendingNotifications(RefCell<Pending>);
 
@@ -20,7 +20,7 @@ struct Pending {
     notifications: Vec<Notification>,
     /// The names of their keys, one behind the other.
     names: Vec<u8>,
-    /// Keys that have got a value for which somebody waits, and the order in which they did.
+    /// Keys with waiters that have changed, and the order in which they did.
     ready: BTreeMap<(usize, Box<[u8]>), usize>,
 }
 
@@ -33,48 +33,55 @@ struct Notification {
 enum What {
     /// An event of `notify-keyspace-events` in this database.
     Event { event: &'static str, db: usize },
-    /// What these clients have read is no longer so.
+    /// These clients have read a value that has changed.
     Stale { readers: Readers, reason: Reason },
-    /// Nothing is what it was.
+    /// Everything that any client has read is stale.
     AllStale,
 }
 
 impl PendingNotifications {
-    /// True when nothing has happened that anybody wants to hear of.
+    /// True when there is nothing to publish.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().notifications.is_empty()
     }
 
-    /// Notes that this has happened to a key of a database.
+    /// Adds an event of `notify-keyspace-events` for a key.
     pub(crate) fn event(&self, event: &'static str, db: usize, name: &[u8]) {
         self.add(What::Event { event, db }, name);
     }
 
-    /// Notes that a key is no longer what these clients have read.
+    /// Adds an invalidation of a key for the clients that have read it.
     pub(crate) fn stale(&self, name: &[u8], readers: Readers, reason: Reason) {
         self.add(What::Stale { readers, reason }, name);
     }
 
-    /// Notes that nothing is what it was.
+    /// Adds an invalidation of everything.
     pub(crate) fn all_stale(&self) {
         self.add(What::AllStale, b"");
     }
 
-    /// Notes that a key has got a value for which somebody waits.
+    /// Notes that a key with waiters has changed.
     pub(crate) fn ready(&self, db: usize, name: &[u8]) {
         let ready = &mut self.0.borrow_mut().ready;
         let order = ready.len();
         ready.entry((db, name.into())).or_insert(order);
     }
 
-    /// True when there is such a key.
+    /// True when there is nothing to publish and no waiter to serve.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        let pending = self.0.borrow();
+        pending.notifications.is_empty() && pending.ready.is_empty()
+    }
+
+    /// True when a key with waiters has changed.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         !self.0.borrow().ready.is_empty()
     }
 
-    /// Takes those keys, each once, in the order in which they got a value.
+    /// Takes the changed keys with waiters, each once, in the order in which they changed.
     pub(crate) fn take_ready(&self) -> Vec<(usize, Box<[u8]>)> {
         let ready = std::mem::take(&mut self.0.borrow_mut().ready);
         let mut in_order: Vec<_> = ready.into_iter().collect();
@@ -103,9 +110,9 @@ const NOTIFICATIONS_KEPT: usize = 64;
 const NAME_BYTES_KEPT: usize = 4096;
 
 impl Engine {
-    /// Tells what was pending while a command of the client `by` ran, or 0. Nobody hears of an event before the batch of
-    /// that number is kept. IMPORTANT: called while what has changed is locked, or two changes of one key could be heard
-    /// of in the wrong order.
+    /// Publishes what became pending during a command of the client `by`, or 0. Events are delivered once the batch
+    /// `sequence` is persisted. IMPORTANT: call this while the changed shards are locked, or two changes of one key
+    /// could be published in the wrong order.
     #[inline]
     pub(crate) fn publish(&self, pending: &PendingNotifications, sequence: u64, by: u64) {
         if !pending.is_empty() {
@@ -160,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_forgotten() {
+    fn what_was_published_is_cleared() {
         let pending = PendingNotifications::default();
         assert!(pending.is_empty());
         pending.event("set", 0, b"a");

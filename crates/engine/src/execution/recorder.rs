@@ -1,5 +1,5 @@
-//! The locked part of the keyspace, to be changed: every effect that a command records goes through here, to the state, the
-//! batch of the journal, watchers, caches and waiters. Refuses to know commands.
+//! The locked part of the keyspace, for writing: every effect that a command records passes through here, to the state,
+//! the journal batch, watchers, client-side caches and waiters. Refuses to know commands.
 
 use super::view::{View, goes_with_its_fields};
 use crate::clients::tracking::Reason;
@@ -12,6 +12,7 @@ use keyspace::db::Db;
 use keyspace::effects::codec;
 use keyspace::index::Definition;
 use keyspace::interest::watchers::Watched;
+use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
 use keyspace::types::{Object, RecordFields, hash};
 use keyspace::{
@@ -26,7 +27,7 @@ pub struct Recorder<'a> {
     pub(super) view: View<'a>,
     pub(super) engine: &'a Engine,
     pub(super) thresholds: Thresholds,
-    /// The batch for the journal, if there is one to keep it.
+    /// The batch for the journal, if there is a journal.
     pub(super) effects: Option<&'a mut Vec<u8>>,
     /// Effects recorded.
     pub(crate) changes: u64,
@@ -51,7 +52,7 @@ impl<'a> std::ops::Deref for Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Makes an effect true, at once: later commands of the same script or transaction see it.
+    /// Applies an effect at once: later commands of the same script or transaction see it.
     #[inline]
     pub fn record(&mut self, effect: &Effect<'_>) -> Applied {
         self.record_in(self.view.db, effect)
@@ -106,8 +107,8 @@ impl<'a> Recorder<'a> {
         applied
     }
 
-    /// Makes an effect true that was recorded elsewhere, and publishes it as if its command had run here. What it defines is
-    /// made ready when clients read meanwhile.
+    /// Applies an effect that was recorded elsewhere, and publishes it as if its command had run here. With `is_live`,
+    /// when clients read during the replay, a definition takes effect at once.
     pub(crate) fn replay(&mut self, db: usize, effect: &Effect<'_>, is_live: bool) {
         if !is_live && effect.touches(db).is_definition() {
             self.view.locked.apply(db, effect, &self.thresholds);
@@ -119,7 +120,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Makes an effect on whole databases true for some keys alone.
+    /// Applies an effect on whole databases to some keys only.
     pub(crate) fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
         self.view.locked.apply_where(db, effect, counts);
     }
@@ -147,8 +148,8 @@ impl<'a> Recorder<'a> {
         self.written[at].set.extend(set);
     }
 
-    /// The records that the command has written have the time of the write in them, where an index asks for that and the
-    /// command itself has not set the field. Called when a command has recorded everything else.
+    /// Stamps the records that the command has written with the time, where an index asks for it and the command has
+    /// not set the field itself. Called after all other effects of the command.
     #[inline]
     pub(crate) fn stamp_written(&mut self) {
         if !self.written.is_empty() {
@@ -181,7 +182,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Notes that what clients have read of keys is no longer so.
+    /// Notes invalidations for the keys that an effect changes.
     #[inline(never)]
     fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
         let Some(news) = self.view.news else { return };
@@ -213,13 +214,13 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than so many. True
-    /// when there are still too many.
+    /// Forgets readers of at most `count_max` keys of the locked shards while the tracking table is over its limit.
+    /// True when it still is.
     pub(crate) fn forget_readers(&mut self, count_max: usize) -> bool {
         self.view.forget_readers(self.engine, b"", count_max)
     }
 
-    /// What was recorded is left to be read.
+    /// Ends recording; the keys can still be read.
     pub(crate) fn into_view(self) -> View<'a> {
         self.view.stats.changes.add(self.changes);
         self.view
@@ -230,29 +231,41 @@ impl<'a> Recorder<'a> {
         self.effects.as_ref().map_or(0, |effects| effects.len())
     }
 
+    /// Counts the changes. Called once everything is recorded.
+    #[inline]
+    pub(crate) fn count_changes(&self) {
+        self.view.stats.changes.add(self.changes);
+    }
+
+    /// Takes what effects have removed, to be freed elsewhere.
+    #[inline]
+    pub(crate) fn take_garbage(&mut self) -> Garbage {
+        self.view.take_garbage()
+    }
+
     /// The locks, once everything is recorded: counts the changes, and leaves the rest to the commit.
     pub(crate) fn finish(self) -> Locked<'a> {
-        self.view.stats.changes.add(self.changes);
+        self.count_changes();
         self.view.locked
     }
 
-    /// Who watches keys in the shard of a key.
+    /// The watches of the key's shard.
     pub(crate) fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
         self.view.locked.watched_mut(key)
     }
 
-    /// True when the key is there but its time has come.
+    /// True when the key is there but expired.
     pub(crate) fn is_overdue(&self, key: Key<'_>) -> bool {
         let entry = self.view.locked.db(self.view.db, key).entry(key);
         entry.is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms))
     }
 
-    /// Makes every key of the locked shards anew from its own image.
+    /// Rebuilds every key of the locked shards from its own image.
     pub(crate) fn remake(&mut self) -> Result<(), BadEffect> {
         self.view.locked.remake(&self.thresholds)
     }
 
-    /// Removes a key whose time has come, so that a write finds a clean place. True when it was so.
+    /// Removes a key if it has expired, so that a write starts without it. True when it had.
     pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
         if !self.view.is_offered(key) {
             return false;
@@ -273,8 +286,8 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Makes ready to change the hash at a key: what is past its time goes first, so that what is recorded next is
-    /// exact. An error when the key holds something else.
+    /// Prepares to change the hash at a key: removes expired fields first, so that the next effects are exact. An error
+    /// when the key holds another type.
     pub fn prepare_hash(&mut self, key: Key<'_>) -> CommandResult {
         if !self.view.is_offered(key) {
             return Ok(());
@@ -316,8 +329,9 @@ impl<'a> Recorder<'a> {
         &self.thresholds
     }
 
-    /// Removes whatever has expired from the selected database, as far as it is locked: whoever counts must not count it.
-    /// The caller has seen to it that there is little ([`Engine::lock_for_index`]), or holds the locks for other reasons.
+    /// Removes all expired keys and fields from the locked shards of the selected database, so that counts leave them
+    /// out. The caller has made sure that there are few ([`Engine::lock_for_index`]), or holds the locks for other
+    /// reasons.
     pub(crate) fn expire_everything(&mut self) {
         let (db, now_ms) = (self.view.db, self.view.now_ms);
         loop {
@@ -339,17 +353,17 @@ impl<'a> Recorder<'a> {
 
     /// Removes keys that were found to be overdue.
     pub(crate) fn expire_met(&mut self) {
-        // Left in the list: that they have gone is told already.
+        // They stay in the list: their expiry was notified when they were met.
         let met = self.view.overdue.borrow().clone();
-        for name in met {
+        for name in met.into_iter().flat_map(|met| *met) {
             self.expire_if_overdue(self.view.db, Key::new(&name));
         }
     }
 }
 
-/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key to
-/// another is replaced by what became of each of them: the snapshot may have one of them from before and the other from
-/// after. A value too large to be carried in a batch makes the walk begin anew instead.
+/// Appends an effect that was just applied while a walk over all keys is under way. An effect that refers from one key
+/// to another is replaced by the resulting state of each: the snapshot may have one of them from before the effect and
+/// the other from after. A value that is too large for a batch makes the walk start over instead.
 #[cold]
 fn encode_while_walked(engine: &Engine, locked: &Locked<'_>, db: usize, effect: &Effect<'_>, batch: &mut Vec<u8>) {
     let touches = match effect.touches(db) {

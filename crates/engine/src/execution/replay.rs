@@ -1,10 +1,10 @@
-//! Applies what another run of the server, or another server, has recorded: decode, then apply. No handlers, no clock, no
-//! chance. Knows which part of a snapshot is older than a batch; refuses to know files.
+//! Applies effects that another run of the server, or another server, has recorded: decode, then apply. No handlers, no
+//! clock, no randomness. Knows which part of a snapshot is older than a batch; refuses to know files.
 //!
-//! A batch is applied whole, under all its locks, and published as if its commands had run here: to those who watch keys,
-//! cache them, wait for them or have asked for notifications. So a server that does nothing but apply batches can answer
-//! reads meanwhile, and each reply is of a state between two batches. A start is the same with nobody there yet; only
-//! what is defined is made ready once, at the end, instead of at every step on the way.
+//! A batch is applied whole, under all its locks, and published as if its commands had run here: to watchers,
+//! client-side caches, waiters and subscribers of notifications. So a server that does nothing but apply batches can
+//! answer reads at the same time, and each reply shows a state between two batches. A start works alike, without
+//! clients; only definitions take effect once, at the end, instead of with each batch.
 
 use crate::execution::engine::Engine;
 use crate::execution::recorder::Recorder;
@@ -20,9 +20,9 @@ pub struct Replay<'e> {
     engine: &'e Engine,
     worker: Worker,
     stamps: Stamps,
-    /// When keys count as used that come back, and in what form that is kept: no part of the state.
+    /// The last use that recovered keys get, and its form. Not part of the state.
     used: (u64, Usage),
-    /// Clients read meanwhile: what is defined has to be ready at once.
+    /// Clients read during the replay: a definition takes effect at once.
     is_live: bool,
 }
 
@@ -33,8 +33,9 @@ enum Need {
 }
 
 impl<'e> Replay<'e> {
-    /// A replay into an engine whose keyspace is empty, of a snapshot whose keys were placed so, or of no snapshot. What is
-    /// defined is made ready by [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards.
+    /// A replay into an engine with an empty keyspace, of a snapshot with this placement of keys, or without a
+    /// snapshot. Call [`Engine::revive_functions`] and [`Engine::revive_indexes`] afterwards, so that definitions take
+    /// effect.
     pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
         let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
         Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
@@ -50,7 +51,7 @@ impl<'e> Replay<'e> {
         self
     }
 
-    /// Applies a part of the snapshot. Parts of a shard come in their order.
+    /// Applies a part of the snapshot. Parts of a shard must come in order.
     pub fn part(&mut self, part: Part, keys: &[u8]) -> Result<(), BadEffect> {
         self.stamps.add(part)?;
         let thresholds = self.engine.thresholds();
@@ -111,7 +112,7 @@ impl<'e> Replay<'e> {
         Ok(Need::Some(shards))
     }
 
-    /// Applies an effect to those keys that the snapshot has from before it.
+    /// Applies an effect to the keys whose snapshot part is older than it.
     fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
         let mut replay = || match keys.locked().fits(db, effect) {
             true => {
@@ -176,7 +177,7 @@ impl Stamps {
         Ok(())
     }
 
-    /// The number of the batch up to which the snapshot has what is no key: that of its first part.
+    /// The sequence number up to which the snapshot has definitions: that of its first part.
     fn of_definitions(&self) -> u64 {
         self.shards[0].first().map_or(0, |(_, sequence)| *sequence)
     }

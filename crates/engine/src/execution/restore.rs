@@ -1,5 +1,5 @@
-//! Values that come whole, with their deadlines: out of a RESTORE, or out of another server's file. Knows which effects
-//! say so; refuses to know how such values are spelled.
+//! Whole values with their deadlines, from RESTORE or from another server's file. Knows which effects store them;
+//! refuses to know their encodings.
 
 use crate::execution::engine::Engine;
 use crate::execution::recorder::Recorder;
@@ -23,8 +23,8 @@ pub struct RestoredKey {
 pub struct NoSuchDatabase;
 
 impl Engine {
-    /// Gives a key a value, in place of whatever it had. What is past its time at `now_ms` is left out; at zero
-    /// nothing is, for values whose history goes on and may yet give them more time.
+    /// Stores a value at a key, in place of what it had. Leaves out what has expired at `now_ms`; with 0 nothing has,
+    /// for values to which later commands of the file may give a new deadline.
     pub fn restore(
         &self,
         worker: &mut Worker,
@@ -41,7 +41,7 @@ impl Engine {
         let mut locked = self.keyspace.lock_key(key);
         let view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.books.stats);
         let mut keys = view.without_touching().into_recorder(self, &mut worker.batch.effects);
-        // Whether it is past its time does not matter: it goes.
+        // Expired or not, it is deleted.
         if keys.locked().db(db, key).entry(key).is_some() {
             keys.record(&Effect::Delete { key, cause: Cause::Deleted });
         }
@@ -52,8 +52,8 @@ impl Engine {
         Ok(restored)
     }
 
-    /// After values and commands from a time that has passed were let in as if it had not: removes everything that is
-    /// past its time now, and notes what is left as used now. How many keys and fields were removed.
+    /// After an import, during which nothing expires: removes everything that has expired by now, and marks the rest as
+    /// used now. Returns how many keys and fields were removed.
     pub fn settle(&self, worker: &mut Worker) -> (u64, u64) {
         const LONG_NS: u64 = 1 << 60;
         self.begin(worker);
@@ -75,7 +75,7 @@ impl Engine {
     }
 }
 
-/// Records a value under a name that is free. What has expired at `now_ms` is left out.
+/// Records a value for a key that does not exist. Leaves out what has expired at `now_ms`.
 pub(crate) fn record(
     keys: &mut Recorder<'_>,
     key: Key<'_>,

@@ -1,5 +1,5 @@
-//! MULTI to EXEC: commands that wait to be executed together, and keys that must not change meanwhile. Knows what is
-//! queued and watched, and which locks that takes; what a command does is its handler's business.
+//! MULTI, EXEC and WATCH: queued commands, and keys that must not change before EXEC. Knows what is queued and watched,
+//! and which locks EXEC needs; refuses to know what commands do.
 
 use crate::clients::ClientHandle;
 use crate::clients::pubsub::Subscriptions;
@@ -23,14 +23,14 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Transaction {
     queue: Vec<(&'static CommandRow, OwnedRequest)>,
     bytes: usize,
-    /// A command could not be queued: EXEC refuses them all.
+    /// A command could not be queued: EXEC will fail.
     pub failed: bool,
 }
 
-/// What a queued command takes beside its arguments, about.
+/// About how many bytes a queued command takes besides its arguments.
 const QUEUED_OVERHEAD_BYTES: usize = 80;
 
-/// Keys that a client watches. Most clients never do, and pay a pointer for it.
+/// Keys that a client watches. Most clients never watch, and pay one pointer for it.
 #[derive(Default)]
 pub struct Watches(Option<Box<WatchList>>);
 
@@ -40,7 +40,7 @@ pub(crate) struct WatchList {
     keys: BTreeSet<(usize, Box<[u8]>)>,
     /// How long their names are altogether.
     name_bytes: usize,
-    /// Set by whoever changes one of them.
+    /// Set when one of them changes.
     changed: ChangeFlag,
 }
 
@@ -111,16 +111,16 @@ impl Watches {
         self.len() == 0
     }
 
-    /// True when somebody has changed one of them.
+    /// True when one of them has changed.
     fn have_changed(&self) -> bool {
         self.0.as_ref().is_some_and(|list| list.changed.load(Relaxed))
     }
 }
 
-/// Watches and subscriptions that are taken back in one slice.
+/// How many watches or subscriptions are removed in one slice.
 const FORGET_SLICE: usize = 512;
 
-/// What is left of a client whose connection has ended: its names in the tables of others.
+/// What is left of a client whose connection has ended: watches and subscriptions in shared tables.
 pub struct Departed {
     handle: Arc<ClientHandle>,
     watches: Option<WatchList>,
@@ -134,13 +134,14 @@ enum Need {
 }
 
 impl Engine {
-    /// Forgets what others are to tell a client, all of it at once: the client begins anew (RESET).
+    /// Removes all watches, subscriptions and tracking of a client at once (RESET).
     pub fn forget(&self, client: &mut Client) {
         let mut departed = self.depart(client);
         while self.forget_some(&mut departed) {}
     }
 
-    /// Forgets a client whose connection ends, but for what may be much: that is taken back with `forget_some`.
+    /// Forgets a client whose connection ends, except watches and subscriptions, of which there may be many:
+    /// `forget_some` removes those.
     pub fn depart(&self, client: &mut Client) -> Departed {
         self.stop_waiting(client);
         self.stop_tracking(client);
@@ -148,7 +149,7 @@ impl Engine {
         Departed { handle: client.handle.clone(), watches, subscriptions: std::mem::take(&mut client.subscriptions) }
     }
 
-    /// Takes back a slice of what a client has left behind. True when there is more.
+    /// Removes some of a departed client's watches and subscriptions. True when there are more.
     pub fn forget_some(&self, departed: &mut Departed) -> bool {
         if let Some(list) = departed.watches.take() {
             departed.watches = self.remove_watches(list, FORGET_SLICE);
@@ -160,7 +161,7 @@ impl Engine {
         ended == FORGET_SLICE
     }
 
-    /// Watches nothing any more. IMPORTANT: the caller holds no locks of shards.
+    /// UNWATCH. IMPORTANT: the caller holds no shard locks.
     pub fn unwatch(&self, client: &mut Client) {
         if let Some(list) = self.take_watches(client) {
             self.remove_watches(list, usize::MAX);
@@ -184,9 +185,9 @@ impl Engine {
         });
     }
 
-    /// Takes up to `count_max` watches out of the tables of their shards, and returns those that are left. Never block on
-    /// a shard lock here: a long script may hold it, and the client that could SCRIPT KILL it may be on this thread. What
-    /// it holds is removed when it has ended.
+    /// Takes up to `count_max` watches out of the tables of their shards, and returns those that are left. Never block
+    /// on a shard lock here: a long script may hold it, and the client that could SCRIPT KILL it may be on this thread.
+    /// Watches in locked shards are removed when the script has ended.
     fn remove_watches(&self, mut list: WatchList, count_max: usize) -> Option<WatchList> {
         for _ in 0..count_max {
             let (db, name) = list.keys.pop_first()?;
@@ -203,7 +204,7 @@ impl Engine {
         Some(list)
     }
 
-    /// Ends a transaction that cannot be executed. What is said of it.
+    /// Ends a transaction that cannot be executed, and returns its error.
     pub(crate) fn abandon(&self, client: &mut Client, why: &CommandError) -> CommandError {
         client.transaction = None;
         client.handle.note_queued(None);
@@ -292,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// True when the time of a watched key has come although nobody has removed it yet.
+    /// True when a watched key has expired but is not removed yet.
     fn watched_is_overdue(&self, client: &Client, locked: &Locked<'_>, now_ms: u64) -> bool {
         let Some(list) = &client.watches.0 else { return false };
         list.keys.iter().any(|(db, name)| {

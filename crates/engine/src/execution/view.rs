@@ -1,5 +1,5 @@
-//! The locked part of the keyspace at one instant, as a handler sees it: looks keys up, notes expired ones that it meets,
-//! tells what happens to whoever listens. Has no way to write.
+//! The locked part of the keyspace at one instant, as a handler sees it: looks keys up, collects the expired ones that
+//! it meets, notes events for notifications. Has no way to write.
 
 use super::recorder::Recorder;
 use crate::clients::tracking::Reason;
@@ -11,6 +11,7 @@ use crate::observability::stats::WorkerStats;
 use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::interest::readers::Readers;
+use keyspace::locked::Garbage;
 use keyspace::types::Object;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
@@ -27,14 +28,14 @@ pub struct View<'a> {
     pub(super) touch: bool,
     pub(super) usage: Usage,
     pub(super) stats: &'a WorkerStats,
-    /// Keys met whose time has come: removed when the handler is done, while the locks are still held.
-    pub(super) overdue: RefCell<BTreeSet<Vec<u8>>>,
-    /// Where events are noted that somebody may want to hear of, and which those are: bits of `settings::events`.
+    /// Expired keys that were met: removed when the handler is done, while the locks are still held.
+    pub(super) overdue: RefCell<Option<Box<BTreeSet<Vec<u8>>>>>,
+    /// Where notifications are collected, and which classes of events (`settings::events`) are.
     pub(super) news: Option<&'a PendingNotifications>,
     pub(super) events: Events,
     /// A shard could not be locked.
     pub(super) met_busy: Cell<bool>,
-    /// The newest batch that has changed a shard which was looked at for a moment.
+    /// The newest batch that has changed a shard which was locked only for a moment.
     pub(super) seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     pub(super) reads_index: bool,
@@ -86,7 +87,7 @@ impl<'a> View<'a> {
         matches!(touches, Touches::Keys(keys) if keys.iter().all(|touch| self.is_offered(touch.key)))
     }
 
-    /// True when the command may touch a key: one that is served after a wait sees what it is offered.
+    /// True when the command may touch a key: a command that is served after a wait sees only the keys of its offer.
     #[inline]
     pub(super) fn is_offered(&self, key: Key<'_>) -> bool {
         self.offer.as_ref().is_none_or(|offer| offer.has(key))
@@ -103,20 +104,20 @@ impl<'a> View<'a> {
         IndexRef::find(&self.locked, self.db, name)
     }
 
-    /// Notes what happens in `news`, as far as somebody may want to hear of it.
+    /// Collects events of these classes in `news`.
     #[inline]
     pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: Events) {
         self.news = Some(news);
         self.events = events;
     }
 
-    /// Tells those who listen what happens to a key (`notify-keyspace-events`). `class` is what kind of event it is.
+    /// Notifies subscribers of an event of this class for a key (`notify-keyspace-events`).
     #[inline]
     pub fn notify(&self, class: Events, event: &'static str, key: Key<'_>) {
         self.notify_in(self.db, class, event, key);
     }
 
-    /// The same in another database.
+    /// Notifies subscribers of an event for a key of any database.
     #[inline]
     pub fn notify_in(&self, db: usize, class: Events, event: &'static str, key: Key<'_>) {
         if self.events.intersects(class)
@@ -126,7 +127,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// True when events of any of these classes are told.
+    /// True when events of any of these classes are published.
     #[inline]
     pub fn tells(&self, classes: Events) -> bool {
         self.events.intersects(classes)
@@ -137,7 +138,7 @@ impl<'a> View<'a> {
         self.db
     }
 
-    /// The entry of a key in the selected database; a key whose time has come is absent.
+    /// The entry of a key in the selected database; an expired key is absent.
     #[inline]
     pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
         self.entry_in(self.db, key)
@@ -162,18 +163,23 @@ impl<'a> View<'a> {
         Some(entry)
     }
 
-    /// Notes that a key is to be removed.
+    /// True when the key was met before and had expired.
+    fn has_met(&self, key: Key<'_>) -> bool {
+        self.overdue.borrow().as_ref().is_some_and(|met| met.contains(key.name))
+    }
+
+    /// Notes an expired key, to be removed.
     #[cold]
     pub(super) fn meet_overdue(&self, key: Key<'_>, entry: &Entry) {
-        if !self.overdue.borrow().contains(key.name) {
+        if !self.has_met(key) {
             self.notify_expired(self.db, key, entry);
-            self.overdue.borrow_mut().insert(key.name.to_vec());
+            self.overdue.borrow_mut().get_or_insert_default().insert(key.name.to_vec());
         }
     }
 
-    /// Tells that a key's time has come, unless that was told when it was met.
+    /// Notifies that a key has expired, unless that was done when it was met.
     pub(super) fn notify_expired(&self, db: usize, key: Key<'_>, entry: &Entry) {
-        if self.events.is_empty() || db == self.db && self.overdue.borrow().contains(key.name) {
+        if self.events.is_empty() || db == self.db && self.has_met(key) {
             return;
         }
         match goes_with_its_fields(entry, self.now_ms) {
@@ -185,8 +191,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Notes what an effect that is about to be recorded ends or begins beside what its handler tells: keys that had
-    /// expired, and keys that are new.
+    /// Notes the events that an effect implies, in addition to those of its handler: keys that have expired, and keys
+    /// that are new. Called before the effect is applied.
     #[inline(never)]
     pub(super) fn notify_expired_or_new(&self, db: usize, effect: &Effect<'_>) {
         let Touches::Keys(touches) = effect.touches(db) else { return };
@@ -203,7 +209,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A key gets a value, and is new if it had none; or counts as new, since what it had goes first.
+    /// Notes that a key gets a value: it is new if it had none, or if `replaced`, since its old value is deleted first.
     pub(super) fn notify_new(&self, db: usize, key: Key<'_>, replaced: bool) {
         let entry = self.locked.db(db, key).entry(key);
         let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
@@ -215,14 +221,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Notes the events of an effect that was recorded elsewhere. Which command it was is not known: the events are those
-    /// of the plainest command with that effect.
+    /// Notes the events of an effect that was recorded elsewhere. The command is not known: the events are those of the
+    /// simplest command with that effect.
     #[cold]
     pub(super) fn notify_replayed(&self, db: usize, effect: &Effect<'_>, emptied: bool) {
         let generic = |db: usize, event: &'static str, key: Key<'_>| self.notify_in(db, Events::GENERIC, event, key);
         match *effect {
             Effect::Change { key, change } => {
-                // Elements that have expired were told of when they were removed.
+                // Expired elements were notified when they were removed.
                 if change.fate() != Fate::Loses(Cause::Expired) {
                     let class = Events::of_letter(change.value_type().event_letter);
                     self.notify_in(db, class, change.event(), key);
@@ -327,7 +333,7 @@ impl<'a> View<'a> {
         self.entry(key).map(Entry::deadline)
     }
 
-    /// A read command has looked a key up: counted for INFO, and told if there is none.
+    /// Counts a look-up of a read command for INFO, and notifies of a miss.
     #[inline]
     pub fn looked_up(&self, key: Key<'_>, found: bool) {
         self.count(found);
@@ -347,8 +353,8 @@ impl<'a> View<'a> {
         &self.locked
     }
 
-    /// Remembers that a client has read keys, as long as there is room; when there is none, another key is forgotten,
-    /// and its readers are told so.
+    /// Remembers that a client has read keys. When the tracking table is full, another key is forgotten, and its
+    /// readers get an invalidation.
     #[inline(never)]
     pub(crate) fn remember<'k>(&mut self, engine: &Engine, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
         for key in keys {
@@ -358,8 +364,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Tells a client that what it has read of these keys may be something else by now: nobody hears of changes of an
-    /// index.
+    /// Sends a client an invalidation for keys that it has just read: changes of an index are not tracked.
     #[cold]
     pub(crate) fn tell_stale<'k>(&mut self, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
         let Some(news) = self.news else { return };
@@ -368,8 +373,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Forgets who has read keys of the locked shards, as far as too many are remembered, but of no more than `count_max`
-    /// keys, and of this one last. True when there are still too many.
+    /// Forgets readers of at most `count_max` keys of the locked shards while the tracking table is over its limit, of
+    /// the key `last` only when there is no other. True when it is still over the limit.
     pub(super) fn forget_readers(&mut self, engine: &Engine, last: &[u8], count_max: usize) -> bool {
         let too_many = engine.tracking.keys_beyond(engine.settings.tracking_table_max_keys());
         for _ in 0..too_many.min(count_max) {
@@ -387,17 +392,18 @@ impl<'a> View<'a> {
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
     }
 
-    /// The locks, once everything is read.
-    pub(crate) fn into_locked(self) -> Locked<'a> {
-        self.locked
+    /// Takes what effects have removed, to be freed elsewhere.
+    #[inline]
+    pub(crate) fn take_garbage(&mut self) -> Garbage {
+        self.locked.take_garbage()
     }
 
-    /// To be changed by effects that were recorded elsewhere.
+    /// To apply effects that were recorded elsewhere.
     pub(crate) fn into_follower(self, engine: &'a Engine) -> Recorder<'a> {
         Recorder { view: self, engine, thresholds: engine.thresholds(), effects: None, changes: 0, written: Vec::new() }
     }
 
-    /// True when a shard could not be locked: what was found is not all there is.
+    /// True when a shard could not be locked, so that the result is incomplete.
     pub(crate) fn has_met_busy(&self) -> bool {
         self.met_busy.get()
     }
@@ -406,17 +412,17 @@ impl<'a> View<'a> {
         self.seen.set(self.seen.get().max(sequence));
     }
 
-    /// The newest batch that what was found may tell of.
+    /// The newest batch that the result depends on.
     pub(crate) fn seen(&self) -> u64 {
         self.seen.get().max(self.locked.changed_by())
     }
 
     pub(crate) fn has_overdue(&self) -> bool {
-        !self.overdue.borrow().is_empty()
+        self.overdue.borrow().is_some()
     }
 }
 
-/// True for a hash whose fields are all past their time though it is not past its own: it is no expired key.
+/// True for a hash that is overdue because all its fields have expired, not the key itself.
 pub(super) fn goes_with_its_fields(entry: &Entry, now_ms: u64) -> bool {
     let is_hash = matches!(entry.object(), Some(Object::Hash(_)));
     is_hash && entry.deadline().is_none_or(|deadline| deadline > now_ms)

@@ -1,10 +1,10 @@
-//! The keyspace on its way to a snapshot, a few keys at a time, while commands go on. Knows which keys belong
-//! together and what they are complete up to; refuses to know files.
+//! Walks over the keyspace for a snapshot, a few keys at a time, while commands go on. Knows which keys form a part and
+//! the batch up to which it is complete; refuses to know files.
 //!
 //! A walk visits keys in the order of their hashes. What it finds under one lock is a *part*: a range of hashes in a
 //! shard, in all databases, as it was when the batch of the part's sequence number had just been applied. Parts are
-//! therefore of different instants, each exact. Whoever reads them applies a batch that came later to just those keys
-//! whose part is older than the batch: see `replay`.
+//! therefore of different instants, each exact. A reader of the snapshot applies a batch only to keys whose part is
+//! older than the batch: see `replay`.
 
 use crate::execution::engine::Engine;
 use keyspace::NameHasher;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 /// Keys encoded under one lock: ten microseconds or so.
 const KEYS_PER_LOCK: u32 = 32;
-/// The same for large values; one value is never divided.
+/// Bytes encoded under one lock, for large values; a value is never split.
 const BYTES_PER_LOCK: usize = 64 * 1024;
 
 /// A walk over all keys. While there is one, batches in the journal do not refer from one key to another.
@@ -29,19 +29,19 @@ pub struct Walk<'e> {
 impl Engine {
     /// Begins a walk over all keys.
     pub fn walk(&self) -> Walk<'_> {
-        // IMPORTANT: before the first lock is taken. Whoever changes keys after the walk has seen one of them then
-        // knows of the walk.
+        // IMPORTANT: before the first lock is taken, so that every thread that changes a key after the walk has seen it
+        // finds the walk counted.
         self.walks.fetch_add(1, SeqCst);
         Walk { engine: self, shard: 0, from: 0, spoiled_before: self.walks_spoiled.load(SeqCst) }
     }
 
-    /// A batch refers from one key to another although somebody walks: what they have gathered is of no use. Better
-    /// than to carry a huge value in the batch.
+    /// Notes that a batch refers from one key to another during a walk: the parts of all walks so far are of no use.
+    /// Better than carrying a huge value in the batch.
     pub(crate) fn spoil_walks(&self) {
         self.walks_spoiled.fetch_add(1, SeqCst);
     }
 
-    /// True while somebody walks over the keys.
+    /// True while a walk is under way.
     #[inline]
     pub(crate) fn is_walked(&self) -> bool {
         self.walks.load(SeqCst) > 0
@@ -49,13 +49,13 @@ impl Engine {
 }
 
 impl Walk<'_> {
-    /// What a reader of the parts has to know: where keys were in the process that wrote them.
+    /// What a reader of the parts needs: how this process places keys.
     pub fn placement(&self) -> Placement {
         let hasher = NameHasher::of_process();
         Placement { family: NameHasher::FAMILY, seed: hasher.seed(), shards: self.engine.keyspace.shard_count() as u32 }
     }
 
-    /// Appends the keys of the next part, as effects that make them; `None` when all have been met.
+    /// Appends the keys of the next part, as effects that create them; `None` when the walk is complete.
     pub fn next(&mut self, out: &mut Vec<u8>) -> Option<Part> {
         if self.shard == self.engine.keyspace.shard_count() {
             return None;

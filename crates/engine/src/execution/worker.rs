@@ -7,7 +7,7 @@ use crate::observability::stats::WorkerStats;
 use resp::OwnedRequest;
 use std::sync::Arc;
 
-/// What a worker writes and anybody may read.
+/// Counters that a worker writes and other threads may read.
 pub struct WorkerBooks {
     pub stats: WorkerStats,
     pub histograms: Histograms,
@@ -19,16 +19,17 @@ pub struct Worker {
     pub random: fastrand::Rng,
     /// The instant that the requests being executed see.
     pub now_ms: u64,
-    /// Arguments of the request being executed that nobody else may see, such as passwords. Handlers add them.
+    /// Arguments of the current request that must not appear in SLOWLOG or MONITOR, such as passwords. Handlers add
+    /// them.
     pub secrets: Vec<usize>,
-    /// What was recorded and not committed yet.
+    /// Effects and notifications that are not committed yet.
     pub(crate) batch: PendingBatch,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.
     pub(crate) script_reply: Vec<u8>,
     pub(crate) script_request: OwnedRequest,
-    /// A script runs: what is executed is what it calls.
+    /// A script runs: commands are executed on its behalf.
     pub(crate) in_script: bool,
     /// When the last command ended: where the next one's time begins.
     pub(crate) last_ns: u64,

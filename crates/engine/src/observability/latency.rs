@@ -182,7 +182,7 @@ impl Monitor {
         self.events().into_iter().find(|(event, _)| event.as_bytes() == name)
     }
 
-    /// Forgets events, all of them without names; returns how many went.
+    /// Forgets the named events, or all without names; returns how many were forgotten.
     pub fn reset(&self, names: &[&[u8]]) -> usize {
         let mut events = self.events.lock();
         let before = events.len();

@@ -1,4 +1,4 @@
-//! What the server tells of itself: counters, latencies, slow commands, MONITOR. Refuses to know how commands run.
+//! What the server reports about itself: counters, latencies, slow commands, MONITOR. Refuses to know how commands run.
 
 pub mod latency;
 pub mod monitor;

@@ -1,4 +1,4 @@
-//! MONITOR: every command of every client, as a line, to those who asked. Knows the line's form; refuses to know
+//! MONITOR: every command of every client, as a line, to the monitoring clients. Knows the line's form; refuses to know
 //! how it is delivered.
 
 use crate::clients::ClientHandle;
@@ -15,7 +15,7 @@ pub struct Monitors {
 }
 
 impl Monitors {
-    /// True when somebody watches. One relaxed load: asked before every command.
+    /// True when a client monitors. One relaxed load: checked for every command.
     #[inline]
     pub fn any(&self) -> bool {
         self.count.load(Relaxed) > 0
@@ -33,7 +33,7 @@ impl Monitors {
         self.count.store(watchers.len(), Relaxed);
     }
 
-    /// Sends one command to all who watch.
+    /// Sends one command to all monitoring clients.
     pub fn feed<'a>(
         &self,
         now_us: u64,
@@ -55,7 +55,7 @@ impl Monitors {
     }
 }
 
-/// Writes `bytes` in double quotes, with what is not printable escaped, as Redis does.
+/// Writes `bytes` in double quotes, with unprintable bytes escaped, as Redis does.
 pub fn quote(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in bytes {

@@ -1,5 +1,5 @@
-//! Counters. Each worker thread has its own set, written without contention and summed when somebody asks. Knows sums
-//! and rates; refuses to know time.
+//! Counters. Each worker thread has its own set, written without contention and summed on read. Knows sums and rates;
+//! refuses to know time.
 
 use locks::{Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
@@ -55,7 +55,8 @@ pub struct WorkerStats {
     errors: Mutex<BTreeMap<String, u64>, { rank::ERRORS }>,
 }
 
-/// Different error codes kept apart; those beyond are counted together, so that hostile input cannot fill memory.
+/// The most error codes that are counted separately; others are counted together, so that hostile input cannot fill
+/// memory.
 const ERROR_CODES_MAX: usize = 128;
 /// Bytes kept of one code.
 const ERROR_CODE_BYTES_MAX: usize = 32;
@@ -86,7 +87,7 @@ impl WorkerStats {
     /// Counts an error reply by its code, the first word of `text`.
     pub fn count_error(&self, text: &str) {
         self.error_replies.add(1);
-        // The code ends at the first byte that would break a line of INFO apart.
+        // The code ends at the first byte that would break a line of INFO.
         let ends = |c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | ',' | '=' | '#');
         let code = text.split(ends).next().unwrap_or_default();
         let code = &code[..code.floor_char_boundary(ERROR_CODE_BYTES_MAX)];
@@ -167,7 +168,7 @@ impl Totals {
     }
 }
 
-/// Totals noted now and then, of which the last moments tell how busy the server is.
+/// Samples of the totals, from which current rates are computed.
 #[derive(Default)]
 pub struct Sampler {
     points: Mutex<VecDeque<Point>, { rank::SAMPLES }>,
@@ -191,7 +192,7 @@ pub struct Rates {
 
 /// How far back a rate looks: the sixteen tenths of a second that Redis looks at.
 const RATE_WINDOW_NS: u64 = 1_600_000_000;
-/// Points closer together than this tell nothing new.
+/// Samples closer together than this are dropped.
 const POINT_DISTANCE_NS: u64 = 50_000_000;
 
 impl Sampler {
@@ -203,7 +204,7 @@ impl Sampler {
         }
         let Totals { commands, bytes_in, bytes_out, .. } = *totals;
         points.push_back(Point { at_ns, commands, bytes_in, bytes_out });
-        // At least two points stay, however far apart: then the rate is that since somebody last asked.
+        // Keep at least two points, however old: the rate is then that since the last sample.
         while points.len() > 2 && at_ns - points[0].at_ns > RATE_WINDOW_NS {
             points.pop_front();
         }
@@ -250,7 +251,7 @@ mod tests {
         // Half a second without a command, of the sixteen tenths looked at.
         let slower = note(54, 4900);
         assert!((600.0..1000.0).contains(&slower), "{slower}");
-        // Nobody noted anything for a while: the rate since then.
+        // No samples for a while: the rate since the last one.
         assert_eq!(note(154, 4950), 5.0);
     }
 

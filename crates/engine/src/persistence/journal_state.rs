@@ -1,5 +1,5 @@
-//! The states of the journal, and what each of them means for those who write, read, wait and stop. Knows what is promised;
-//! refuses to know files.
+//! The states of the journal, and what each of them means for writes, reads, waits and shutdown. Knows what is
+//! promised; refuses to know files.
 //!
 //! ```text
 //!             CONFIG SET appendonly yes          its snapshot is durable
@@ -16,21 +16,21 @@
 //!
 //! | state | a write | a read | WAITAOF, CLIENT DURABILITY always | INFO `aof_enabled` | a stop |
 //! | --- | --- | --- | --- | --- | --- |
-//! | Off | answered, kept by snapshots alone | anything | refused | 0 | as `save` says |
+//! | Off | answered, persisted by snapshots alone | anything | refused | 0 | as `save` says |
 //! | Starting | as Off: `appendonly yes` has not happened yet, and the client that asked for it still waits | anything | refused | 0 | waits until Sound; with NOSAVE as Off |
 //! | StartFailed | -MISCONF | anything | refused | 0 | tries a snapshot; refused when that fails, unless forced; exit code 1 without one |
 //! | Sound | answered when it is written, or durable | what is written, or durable | yes | 1 | writes, syncs, marks the end |
 //! | Sound, without room | -MISCONF at the gate, and nothing has happened | as Sound | yes | 1 | as Sound |
-//! | Failed | -MISCONF | what was written, or durable, before; -MISCONF for what is newer | -MISCONF, but WAITAOF by a client whose writes are durable | 1 | exit code 1; all that was answered is kept |
+//! | Failed | -MISCONF | what was written, or durable, before; -MISCONF for what is newer | -MISCONF, but WAITAOF by a client whose writes are durable | 1 | exit code 1; all that was answered is persisted |
 //! | Restarting | as Failed | as Failed | as Failed | 1 | as Failed |
-//! | Closing | not answered unless it is kept | not answered unless it is kept | as kept | 1 | |
+//! | Closing | not answered unless it is persisted | not answered unless it is persisted | as persisted | 1 | |
 //! | Fenced | -FENCED, and the connection ends | -FENCED, and the connection ends | as a read | not answered | exit code 1 |
 //!
-//! *Written* or *durable* is what the client's policy says (`appendfsync`, CLIENT DURABILITY). Where nothing is promised, the policy
-//! makes no difference: with `appendfsync always` clients are answered at once, too.
+//! *Written* or *durable* is what the client's policy says (`appendfsync`, CLIENT DURABILITY). Where nothing is
+//! promised, the policy has no effect: even with `appendfsync always` clients are answered at once.
 //!
-//! INFO is answered in every state but Fenced. A client that waits in WAITAOF when the journal goes off is told so.
-//! CONFIG SET appendonly yes is answered +OK in Sound alone, and with the reason in StartFailed and Failed.
+//! INFO is answered in every state but Fenced. A client that waits in WAITAOF when the journal is turned off gets an
+//! error. CONFIG SET appendonly yes is answered +OK in Sound alone, and with the reason in StartFailed and Failed.
 //!
 //! `tests/wire/tests/persistence/states` tests each row but the last, and walks through all of them under load;
 //! `tests/wire/tests/persistence/fenced.rs` tests Fenced.
@@ -41,7 +41,7 @@
 pub enum JournalState {
     /// There is none.
     Off,
-    /// It was asked for, and the snapshot that it begins with is being written.
+    /// It was turned on, and the snapshot that it begins with is being written.
     Starting,
     /// That snapshot could not be written.
     StartFailed,
@@ -53,7 +53,7 @@ pub enum JournalState {
     Restarting,
     /// The server stops.
     Closing,
-    /// A writer of a later epoch has taken the journal over: what is in memory may never have happened.
+    /// A writer of a later epoch has taken the journal over: changes in memory may not be part of its history.
     Fenced,
 }
 
@@ -74,19 +74,19 @@ impl JournalState {
         JournalState::ALL[usize::from(number)]
     }
 
-    /// True when a reply promises that what it tells of is kept.
+    /// True when a reply promises that the changes it depends on are persisted.
     #[inline]
     pub fn is_promising(self) -> bool {
         !matches!(self, JournalState::Off | JournalState::Starting | JournalState::StartFailed)
     }
 
-    /// True when nothing that is newer than what was kept may be read.
+    /// True when changes that are not persisted must not be read.
     #[inline]
     pub fn hides_what_is_not_kept(self) -> bool {
         matches!(self, JournalState::Failed | JournalState::Restarting | JournalState::Fenced)
     }
 
-    /// As INFO tells it.
+    /// As INFO shows it.
     pub fn name(self) -> &'static str {
         match self {
             JournalState::Off => "off",

@@ -1,4 +1,4 @@
-//! What the engine asks of the store of its effects. The server answers with the journal and its snapshots; an engine by
+//! What the engine needs from the store of its effects. The server provides the journal and its snapshots; an engine by
 //! itself stores nothing.
 
 pub mod journal_state;
@@ -21,7 +21,7 @@ pub trait Persistence: Send + Sync {
     fn tail(&self) -> u64;
     /// All batches up to this one survive a power failure; `None` while nothing is promised.
     fn durable(&self) -> Option<u64>;
-    /// Asks for what was appended to be made durable soon.
+    /// Requests a sync of everything appended so far.
     fn request_sync(&self);
     /// Begins a snapshot and returns a number to ask for its result with; an error when one is being written.
     fn begin_snapshot(&self, why: SnapshotReason) -> Result<u64, SnapshotBusy>;

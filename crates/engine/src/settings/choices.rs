@@ -80,7 +80,7 @@ impl AppendFsync {
     }
 }
 
-/// Who may use something that is dangerous in the wrong hands.
+/// Which clients may use a dangerous command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllowedFor {
     Nobody,

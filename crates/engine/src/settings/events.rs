@@ -27,7 +27,7 @@ bitflags! {
         const MODULE = 1 << 13;
         /// A key came into being; not part of `ALL`.
         const NEW_KEY = 1 << 14;
-        /// What the letter `A` stands for.
+        /// The classes of the letter `A`.
         const ALL = Self::GENERIC.bits()
             | Self::STRING.bits()
             | Self::LIST.bits()
@@ -42,13 +42,13 @@ bitflags! {
 }
 
 impl Events {
-    /// Those that are published: none without a channel.
+    /// The classes that are published: none unless K or E selects a channel.
     #[inline]
     pub fn published(self) -> Events {
         if self.intersects(Events::KEYSPACE.union(Events::KEYEVENT)) { self } else { Events::empty() }
     }
 
-    /// The class of that letter; none for a letter that stands for no class.
+    /// The class of a letter; empty for other letters.
     pub fn of_letter(letter: char) -> Events {
         CLASSES.iter().find(|(known, _)| *known == letter).map_or(Events::empty(), |(_, class)| *class)
     }

@@ -1,6 +1,6 @@
 //! The server's settings under Redis's names: what CONFIG GET and CONFIG SET read and write, and what the rest of the
-//! engine asks for. Knows nothing of clients, files or what a setting does; whoever owns an effect looks at the rows
-//! that `set` says have changed.
+//! engine asks for. Knows nothing of clients, files or what a setting does; the code that a setting affects looks at
+//! the changed rows that `set` returns.
 //!
 //! - `table`: one row a setting. Start there to add one.
 //! - `value`, `text`, `limits`, `events`: what each kind of value accepts and how it prints.
@@ -32,8 +32,8 @@ use value::Value;
 
 /// The current value of every setting; shared by all threads.
 pub struct Settings {
-    /// One slot a row, so that a reader needs no lock. Rows of text keep the text's length here, which tells "is there
-    /// a password?" without a lock. A reader may see one half of a CONFIG SET of several settings before the other;
+    /// One slot a row, so that a reader needs no lock. Rows of text keep the text's length here, which answers "is
+    /// there a password?" without a lock. A reader may see some of the settings of one CONFIG SET before the others;
     /// nothing relies on two of them together.
     numbers: [AtomicI64; TABLE.len()],
     /// One slot a row, empty for numbers. Its lock is held by writers from the first check to the last store, which
@@ -96,9 +96,9 @@ impl Settings {
         self.set_and_follow(origin, pairs, |_| Ok(()))
     }
 
-    /// CONFIG SET: all pairs or none. `follow` is told the names of settings that have another value now, in the order in
-    /// which they were given; when it fails, with one of them and a reason, all have their old values again. Returns the rows
-    /// whose value is another one, or the error's wire text.
+    /// CONFIG SET: all pairs or none. Calls `follow` with the names of the changed settings, in the order in which they
+    /// were given; when it fails, with one of them and a reason, all get their old values back. Returns the changed
+    /// rows, or the error's wire text.
     pub fn set_and_follow(
         &self,
         origin: Origin,

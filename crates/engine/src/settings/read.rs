@@ -126,7 +126,7 @@ impl Settings {
     }
 }
 
-/// Who may do what.
+/// Permissions.
 impl Settings {
     /// Whether there is a password, without a lock.
     pub fn requires_password(&self) -> bool {
@@ -283,7 +283,7 @@ impl Settings {
         self.flag(row::STOP_WRITES_ON_BGSAVE_ERROR)
     }
 
-    /// A journal that has grown by so many percent of the last snapshot asks for another one; 0 = never.
+    /// A new snapshot is due when the journal has grown by so many percent of the last one; 0 = never.
     pub fn auto_aof_rewrite_percentage(&self) -> u64 {
         self.size(row::AUTO_AOF_REWRITE_PERCENTAGE)
     }

@@ -2,7 +2,7 @@
 
 use super::value::Kind;
 
-/// One setting: its names, what values it takes, where it starts and who may change it.
+/// One setting: its names, the values it accepts, its default and when it may be changed.
 pub struct Row {
     pub name: &'static str,
     /// An older name for the same value; CONFIG GET lists it as a setting of its own, as Redis does.

@@ -45,7 +45,7 @@ pub const TABLE: &[Row] = &[
     memory("proto-max-inline-len", 1024, 1 << 30, "65536"),
     integer("tracking-table-max-keys", 0, LONG_MAX, "1000000"),
     Row::new("notify-keyspace-events", Kind::Events, ""),
-    // Who may do what.
+    // Permissions.
     text("requirepass", "").sensitive(),
     text("aclfile", "").immutable().without_effect(),
     choice("acl-pubsub-default", &[("allchannels", 1), ("resetchannels", 0)], "resetchannels").without_effect(),
@@ -145,7 +145,7 @@ pub const TABLE: &[Row] = &[
     memory("hash-max-listpack-value", 0, SIZE_MAX, "64").alias("hash-max-ziplist-value"),
     integer("list-max-listpack-size", i32::MIN as i64, INT_MAX, "-2").alias("list-max-ziplist-size").without_effect(),
     integer("list-compress-depth", 0, INT_MAX, "0").without_effect(),
-    integer("set-max-intset-entries", 0, LONG_MAX, "512").without_effect(),
+    integer("set-max-intset-entries", 0, LONG_MAX, "512"),
     integer("set-max-listpack-entries", 0, LONG_MAX, "128").without_effect(),
     integer("set-max-listpack-value", 0, LONG_MAX, "64").without_effect(),
     integer("zset-max-listpack-entries", 0, LONG_MAX, "128").alias("zset-max-ziplist-entries"),

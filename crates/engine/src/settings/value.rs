@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// The first word that stands for `number`.
+/// The first word with the value `number`.
 pub(super) fn word_of(words: &[(&'static str, i64)], number: i64) -> &'static str {
     let found = words.iter().find(|(_, value)| *value == number);
     found.expect("a choice holds only numbers from its own table").0
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_or_percent_keeps_them_apart() {
+    fn memory_or_percent_distinguishes_the_two() {
         let kind = Kind::MemoryOrPercent;
         accepts(kind, &[("5%", "5%"), ("100%", "100%"), ("0%", "0"), ("1kb", "1024")]);
         refuses(kind, "percentage argument must be less or equal to 100", &["101%"]);

@@ -18,8 +18,25 @@ pub(crate) struct Source {
 /// Commands that leave little behind for others.
 const RARE: &[&str] = &["flushall", "flushdb", "swapdb"];
 const READS: &[&str] = &[
-    "get", "mget", "exists", "strlen", "pttl", "hgetall", "hget", "hlen", "hpttl", "dump", "getbit", "zrange", "zrank",
-    "zcount", "zunion",
+    "get",
+    "mget",
+    "exists",
+    "strlen",
+    "pttl",
+    "hgetall",
+    "hget",
+    "hlen",
+    "hpttl",
+    "dump",
+    "getbit",
+    "zrange",
+    "zrank",
+    "zcount",
+    "zunion",
+    "smembers",
+    "sismember",
+    "sinter",
+    "sdiff",
 ];
 
 impl Source {
@@ -37,8 +54,13 @@ impl Source {
         let writes: Vec<&CommandRow> = Source::writes().collect();
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
-            1 if self.random.bool() => return self.wide_sorted_set(),
-            1 => return self.wide_hash(),
+            1 => {
+                return match self.random.u8(..3) {
+                    0 => self.wide_sorted_set(),
+                    1 => self.wide_set(),
+                    _ => self.wide_hash(),
+                };
+            }
             2 => {
                 let keys = self.random.u8(..100);
                 return words(&format!("debug populate {keys} cold {}", self.pick(&[0, 30, 300, 3_000])));
@@ -146,6 +168,17 @@ impl Source {
         for number in 0..count {
             let score = self.random.u32(..scores);
             request.extend([score.to_string().into_bytes(), format!("f{number}").into_bytes()]);
+        }
+        request
+    }
+
+    /// Whole numbers, texts, or both.
+    fn wide_set(&mut self) -> Vec<Vec<u8>> {
+        let mut request = vec![b"sadd".to_vec(), self.key()];
+        let (count, kinds) = (self.pick(&[3, 9, 30, 100, 520, 1_100]), self.pick(&[1, 2, 50]));
+        for number in 0..count {
+            let text = if number % kinds == kinds / 2 && kinds < 50 { "f" } else { "" };
+            request.push(format!("{text}{number}").into_bytes());
         }
         request
     }

@@ -5,6 +5,7 @@ use engine::Engine;
 use keyspace::DATABASES;
 use keyspace::IndexRef;
 use keyspace::index::Index;
+use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
 use keyspace::types::{hash, string};
 use keyspace::{Change, Effect, HashRef, Key, Keyspace, Locked, Scalar, SortedSetRef, Thresholds, Value};
@@ -32,6 +33,8 @@ pub(crate) enum Content {
     Table { fields: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>, encoding: &'static str },
     /// Names and the bits of their scores, in order.
     SortedSet { members: Vec<(Vec<u8>, u64)>, packed: bool, encoding: &'static str },
+    /// In the order of their bytes, and the form that the set is kept in.
+    Set { members: Vec<Vec<u8>>, form: &'static str },
 }
 
 /// Compares an index with what a look at every key finds.
@@ -114,6 +117,8 @@ impl State {
                 held.content = Content::Table { fields, encoding: "" };
             } else if let Content::Table { encoding, .. } = &mut held.content {
                 *encoding = "";
+            } else if let Content::Set { form, .. } = &mut held.content {
+                *form = "";
             } else if let Content::SortedSet { members, packed, encoding } = &mut held.content {
                 (*packed, *encoding) = (false, "");
                 // Small sets have no negative zero.
@@ -160,6 +165,21 @@ fn sorted_set(set: SortedSetRef<'_>) -> Content {
     Content::SortedSet { members, packed, encoding: set.encoding() }
 }
 
+/// The members of a set, each found.
+fn set(set: SetRef<'_>) -> Content {
+    let mut members: Vec<Vec<u8>> = set.iter().map(|member| member.bytes().into_owned()).collect();
+    assert_eq!(members.len(), set.len());
+    assert!(members.iter().all(|member| set.has(Scalar::Bytes(member))), "a member is not found");
+    members.sort();
+    assert!(members.is_sorted_by(|a, b| a < b), "a member is there twice");
+    let form = match set {
+        SetRef::Intset(_) => "intset",
+        SetRef::Packed(_) => "packed",
+        SetRef::Table(_) => "table",
+    };
+    Content::Set { members, form }
+}
+
 /// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -172,6 +192,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         }
         Value::Hash(hash) => hash,
         Value::SortedSet(set) => return sorted_set(set),
+        Value::Set(members) => return set(members),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

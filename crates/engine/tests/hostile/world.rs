@@ -9,7 +9,7 @@ use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
 use resp::{OwnedRequest, Protocol};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -139,6 +139,12 @@ impl World {
                                 })
                                 .collect(),
                         ),
+                        Value::Set(set) => {
+                            let members: Vec<Vec<u8>> = set.iter().map(|member| member.bytes().into_owned()).collect();
+                            let distinct: BTreeSet<Vec<u8>> = members.iter().cloned().collect();
+                            assert_eq!(distinct.len(), members.len(), "a member is there twice");
+                            Content::Set(distinct)
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -147,6 +153,7 @@ impl World {
                     };
                     match &content {
                         Content::Hash(fields) => assert!(!fields.is_empty(), "a hash without fields"),
+                        Content::Set(members) => assert!(!members.is_empty(), "a set without members"),
                         Content::SortedSet(members) => {
                             assert!(!members.is_empty(), "a sorted set without members");
                             assert!(members.iter().all(|(_, bits)| !f64::from_bits(*bits).is_nan()), "a NaN");
@@ -189,6 +196,7 @@ pub(crate) enum Content {
     Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
     /// Names and the bits of their scores, in order.
     SortedSet(Vec<(Vec<u8>, u64)>),
+    Set(BTreeSet<Vec<u8>>),
 }
 
 /// A request as it would be typed.

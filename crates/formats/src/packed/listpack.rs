@@ -129,9 +129,9 @@ impl Writer {
     }
 }
 
-/// The length of an element's data for a reader that comes from behind: 7 bits a byte, most significant first, and
-/// every byte but the first marked. Redis's limits for two and more bytes are one short of what would fit; its
-/// check on loading has the same limits.
+/// The length of an element's data for a reader that goes backwards: 7 bits a byte, most significant first, and every
+/// byte but the first marked. Redis's limits for two and more bytes are one short of what would fit; its check on
+/// loading has the same limits.
 fn back_length(len: usize) -> ([u8; 5], usize) {
     let groups = match len {
         0..=127 => 1,

@@ -1,7 +1,7 @@
 //! LZF, the compression inside RDB strings. Knows nothing of RDB.
 //!
-//! Written by hand because a decoder for hostile bytes should be short enough to check by eye, and allocate what it was
-//! told to and no more. A stream is a row of runs: a byte below 32 says how many literal bytes follow (less one);
+//! Written by hand because a decoder for hostile bytes should be short enough to check by eye, and allocate no more
+//! than the caller allows. A stream is a row of runs: a byte below 32 says how many literal bytes follow (less one);
 //! any other byte holds three bits of length and the high five bits of how far back to copy from.
 
 /// The furthest a copy can reach back, and the longest it can be.

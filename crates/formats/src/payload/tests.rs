@@ -1,9 +1,10 @@
-//! Payloads of Redis read and written, and payloads that nobody wrote.
+//! Payloads of Redis read and written, and hostile payloads.
 
 use super::*;
 use crate::HashEntry;
 use crate::rdb::writer::encode_string;
 use crate::values::hash::{DEADLINE_MS_MAX, encode_hash};
+use crate::values::set::encode_set;
 use crate::values::sorted_set::encode_sorted_set;
 use test_random::Random;
 
@@ -217,7 +218,7 @@ fn the_footer_is_checked() {
 
 #[test]
 fn other_types_are_named() {
-    for (kind, name) in [(1, "list"), (18, "list"), (11, "set"), (7, "module"), (21, "stream")] {
+    for (kind, name) in [(1, "list"), (18, "list"), (7, "module"), (21, "stream")] {
         assert_eq!(decode(&sealed(&[kind, 0], 10), 0), Err(BadPayload::Unsupported(name)));
     }
     assert_eq!(decode(&sealed(&[8, 0], 10), 0), Err(BadPayload::Format));
@@ -271,12 +272,15 @@ fn no_payload_panics() {
     let members = [(&b"a"[..], -1.5), (&b"12"[..], 3.0), (&b"member"[..], f64::INFINITY)];
     for form in [true, false] {
         bodies.push(encode_sorted_set(members.iter().copied(), form));
+        bodies.push(encode_set(&[b"12".to_vec(), b"-70000".to_vec()], form));
     }
     for body in &mut bodies {
         body.truncate(body.len() - FOOTER_BYTES);
     }
-    let interesting =
-        [0, 1, 2, 3, 4, 5, 12, 13, 16, 17, 22, 23, 24, 25, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xc0, 0xc3, 0xf0, 0xfe, 0xff];
+    let interesting = [
+        0, 1, 2, 3, 4, 5, 8, 11, 12, 13, 16, 17, 20, 22, 23, 24, 25, 0x3f, 0x40, 0x7f, 0x80, 0x81, 0xc0, 0xc3, 0xf0,
+        0xfe, 0xff,
+    ];
     for _ in 0..50_000 {
         let mut body = match random.below(4) {
             0 => random.bytes(40, &interesting),

@@ -1,5 +1,5 @@
-//! The ground of Redis's RDB encoding: lengths, strings, checksums, read and written. Refuses to know types of values, payloads
-//! and files.
+//! The basics of Redis's RDB encoding: lengths, strings, checksums, read and written. Refuses to know types of values,
+//! payloads and files.
 
 pub(crate) mod reader;
 pub(crate) mod writer;

@@ -1,4 +1,4 @@
-//! Takes values in Redis's RDB encoding apart, from memory or from a file. Knows lengths and strings; refuses to know types.
+//! Reads values in Redis's RDB encoding, from memory or from a file. Knows lengths and strings; refuses to know types.
 
 use super::BadPayload;
 use crate::packed::{Element, Malformed, lzf};
@@ -20,10 +20,10 @@ pub(crate) trait Source<'a> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Self::Error>;
 
-    /// Exactly so many bytes. The number is a claim: memory is taken as bytes turn up, not before.
+    /// Exactly so many bytes. The number is not trusted: memory is allocated as bytes arrive, not before.
     fn bytes(&mut self, len: u64) -> Result<Cow<'a, [u8]>, Self::Error>;
 
-    /// How many entries of a table are worth making room for, whatever its count claims.
+    /// For how many entries of a table to allocate ahead, whatever its count claims.
     fn entries_likely(&self) -> usize;
 
     /// The error for bytes that are there but wrong.
@@ -53,7 +53,7 @@ impl<'a> Source<'a> for &'a [u8] {
     }
 }
 
-/// Takes values apart from the front.
+/// Reads values from the front.
 pub(crate) struct Reader<S> {
     pub(crate) source: S,
     /// How much may still be decompressed.

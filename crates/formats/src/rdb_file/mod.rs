@@ -1,5 +1,5 @@
-//! Redis's RDB files, read from front to back one key at a time. Knows the format; refuses to know paths, the clock
-//! and what becomes of the keys. Values themselves are the business of `rdb`, which reads them out of DUMP as well.
+//! Redis's RDB files, read from front to back one key at a time. Knows the format; refuses to know paths, the clock and
+//! what is done with the keys. Values are read by `rdb`, which reads DUMP payloads as well.
 //!
 //! ```text
 //! "REDIS" | version: 4 digits | part ... | 0xff | from version 5: CRC-64 of all before it, or zero: u64
@@ -7,13 +7,13 @@
 //!      | type of value (below 243) | key: string | value
 //! ```
 //!
-//! Read are versions 1 to 13. Up to 12, Redis 8.0's, there is a file of Redis or one that Redis reads for every part.
-//! Of 13, Redis 8.6's, what modules keep beside a key is passed over as Redis's source describes it; its own form of
-//! streams (type 26) is refused, for want of anything to try it on.
+//! Reads versions 1 to 13. Up to 12, Redis 8.0's, every part is tested with a file that Redis wrote or reads. Of 13,
+//! Redis 8.6's, module data beside a key is skipped as Redis's source describes it; its own form of streams (type 26)
+//! is refused, for want of a file to test with.
 //!
-//! Values of types that we do not keep are passed over exactly (`skip`). How often or how long ago a key was used (FREQ,
-//! IDLE) is passed over too: whoever brings keys here uses them now. A file is not trusted: whatever it says, memory is
-//! taken for bytes that are there, and for what they decompress to within the caller's limit.
+//! Values of unsupported types are skipped exactly (`skip`). FREQ and IDLE of a key are skipped too: an import counts
+//! as use. A file is not trusted: memory is allocated only for bytes that exist, and for what they decompress to within
+//! the caller's limit.
 
 mod skip;
 #[cfg(test)]
@@ -32,7 +32,7 @@ pub enum Item {
     Key(Box<KeyItem>),
     /// The code of a library of functions.
     Library(Vec<u8>),
-    /// Something that is no key and that we do not keep: what a module keeps for itself, an early kind of library.
+    /// Skipped data that is not a key: module data, an early kind of library.
     Aside(Kind),
 }
 
@@ -78,7 +78,7 @@ pub struct RdbFile<R> {
     /// Zero before the beginning has been read.
     version: u32,
     db: u64,
-    /// Of the key to come.
+    /// The deadline of the next key.
     deadline: Option<u64>,
     ended: bool,
 }
@@ -99,7 +99,7 @@ impl<R: Read> RdbFile<R> {
         self.reader.source.offset()
     }
 
-    /// What comes after the end.
+    /// The input behind the end of the RDB file.
     pub(super) fn into_input(self) -> Input<R> {
         self.reader.source
     }
@@ -151,14 +151,14 @@ impl<R: Read> RdbFile<R> {
             return Ok(());
         }
         let stated = u64::from_le_bytes(input.array()?);
-        // Zero where Redis was told not to compute any (`rdbchecksum no`).
+        // Zero with `rdbchecksum no` in Redis.
         if stated != 0 && stated != computed {
             return Err(input.error(Trouble::Checksum { stated, computed }));
         }
         Ok(())
     }
 
-    /// A part that is no key; `None` when there is nothing to tell of it.
+    /// Reads a part that is not a key; `None` when there is nothing to return for it.
     fn part(&mut self, byte: u8) -> Result<Option<Item>, FileError> {
         let reader = &mut self.reader;
         match byte {

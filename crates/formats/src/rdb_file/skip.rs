@@ -1,5 +1,5 @@
-//! Passes over what we do not keep, to the byte, without holding any of it. Knows how every type of value is framed;
-//! refuses to look inside a string.
+//! Skips unsupported data, to the byte, without holding any of it. Knows how every type of value is framed; refuses to
+//! look inside a string.
 
 use super::{FileError, Trouble};
 use crate::input::Input;
@@ -91,7 +91,7 @@ impl<R: Read> Reader<Input<R>> {
         if form >= Stream::WithCounts {
             self.length()?; // how many were read
         }
-        // What was delivered and not acknowledged: ID, time of delivery, and how often.
+        // Pending entries (delivered, not acknowledged): ID, time of delivery, and number of deliveries.
         self.skip_counted(|reader| {
             reader.source.skip(STREAM_ID_BYTES + TIME_BYTES)?;
             reader.length().map(|_| ())
@@ -115,7 +115,7 @@ impl<R: Read> Reader<Input<R>> {
 
     pub(super) fn skip_module_aux(&mut self) -> Result<String, FileError> {
         let name = module_name(self.length()?);
-        // When the module wants to have it: before or after the keys.
+        // When the module reads it: before or after the keys.
         if self.length()? != module_part::UNSIGNED {
             return Err(self.source.refusal(BadPayload::Format));
         }
@@ -154,7 +154,7 @@ impl<R: Read> Reader<Input<R>> {
     }
 }
 
-/// What streams have been saved with, as time went by.
+/// The layouts with which versions of Redis have saved streams.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stream {
     /// Redis 5.

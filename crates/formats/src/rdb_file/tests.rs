@@ -58,6 +58,14 @@ fn line(item: Item) -> String {
             });
             fields.collect::<Vec<_>>().join(" ")
         }
+        Value::Set(mut members) => {
+            members.sort();
+            let members = members.iter().map(|member| match member.len() {
+                0..=20 => member.escape_ascii().to_string(),
+                _ => "long".into(),
+            });
+            members.collect::<Vec<_>>().join(" ")
+        }
         Value::SortedSet(mut members) => {
             members.sort_by(|a, b| a.1.total_cmp(&b.1));
             let members = members.iter().map(|(name, score)| {
@@ -88,8 +96,8 @@ fn everything_that_redis_7_0_wrote_is_read_or_passed_over() {
         "0 hash:ttl@future+1: f=v",
         "0 list:packed: list",
         "0 list:plain: list",
-        "0 set:int: set",
-        "0 set:table: set",
+        "0 set:int: 1 2 70000",
+        "0 set:table: a b long",
         "0 str:16: \"300\"",
         "0 str:32: \"-70000\"",
         "0 str:8: \"-5\"",
@@ -117,7 +125,7 @@ fn everything_that_redis_8_0_wrote_is_read_or_passed_over() {
         "0 hash:fields:packed: a=1 b=xyz@future+0 c=70000@future+0",
         "0 hash:fields:table: a=1@future+0 big=long@future+5 c=70000@future+5",
         "0 hash:packed: a=1 b=xyz c=70000",
-        "0 set:packed: set",
+        "0 set:packed: a b",
         "0 stream: stream",
         "0 vectors: module:vectorset",
         "9 in nine: \"9\"",
@@ -138,8 +146,8 @@ fn encodings_of_older_redis_are_read_or_passed_over() {
             "0 list: list",
             "0 list:ziplist: list",
             "0 list:quicklist: list",
-            "0 set: set",
-            "0 set:intset: set",
+            "0 set: 300 a",
+            "0 set:intset: -1 300 5",
             "0 zset: -inf:c -12.5:d 1.5:a inf:b",
             "0 zset:2: 1.5:a",
             "0 zset:ziplist: 1:a 2.5:b",

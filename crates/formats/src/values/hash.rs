@@ -1,5 +1,5 @@
 //! Hashes in Redis's RDB encoding: tables, zipmaps, ziplists and listpacks, with field deadlines or without. Knows how
-//! fields are spelled; refuses to know how they are kept.
+//! fields are encoded; refuses to know how they are stored.
 
 use super::{Emit, HashEntry, in_chunks};
 use crate::packed::{Element, listpack, ziplist, zipmap};
@@ -71,7 +71,7 @@ impl<'a, S: Source<'a>> Reader<S> {
 
     fn table(&mut self, deadlines: Deadlines) -> Result<Vec<HashEntry>, S::Error> {
         let count = self.length()?;
-        // The count is a claim; the source says how many there can be.
+        // The count is not trusted; the source limits how many there can be.
         let likely_max = self.source.entries_likely();
         let mut entries = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
         for _ in 0..count {
@@ -93,7 +93,7 @@ impl<'a, S: Source<'a>> Reader<S> {
     }
 }
 
-/// The same field twice means that somebody made this value up.
+/// Refuses a value that has the same field twice: Redis never writes one.
 fn check_fields(entries: &[HashEntry]) -> Result<(), BadPayload> {
     let mut fields: Vec<&[u8]> = entries.iter().map(|(field, ..)| field.as_slice()).collect();
     // Sorting rather than hashing: the same work whatever fields a client chooses.
@@ -144,8 +144,8 @@ enum Deadlines {
 }
 
 /// Fields with their values and deadlines in unix milliseconds. Without any deadline the payload is one that Redis 7.0
-/// restores; with one it takes Redis 7.4. Redis keeps what it restores packed or as a table as the payload is, so the
-/// caller should choose as Redis would. Deadlines past what Redis can hold become the last one it can.
+/// restores; with one it takes Redis 7.4. Redis restores a packed payload as a packed value and a table as a table, so
+/// the caller should choose as Redis would. Deadlines past what Redis can hold become the last one it can.
 pub(crate) fn encode_hash<'a, I>(fields: I, packed: bool) -> Vec<u8>
 where
     I: Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)> + Clone,
@@ -157,7 +157,7 @@ where
         (false, _) => None,
         (true, None) => pack(fields.clone(), false),
         (true, Some(_)) => {
-            // Redis keeps these in order of their deadlines, those without at the end, and relies on it.
+            // Redis keeps fields in the order of their deadlines, fields without one at the end, and relies on it.
             let mut ordered: Vec<_> = fields.clone().collect();
             ordered.sort_by_key(|(.., ms)| ms.unwrap_or(u64::MAX));
             pack(ordered.into_iter(), true)
@@ -211,7 +211,7 @@ fn pack<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)>, wit
     Some(listpack.finish())
 }
 
-/// Hands out the commands that make a hash of a key that is gone.
+/// Emits the commands that create this hash at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], fields: &[HashEntry], emit: Emit<'_, E>) -> Result<(), E> {
     in_chunks(&[b"HSET", name], fields, |(field, value, _), args| args.extend([&**field, &**value]), emit)?;
     for (field, _, deadline) in fields {

@@ -2,6 +2,7 @@
 //! either spells them, and how they are kept.
 
 pub(crate) mod hash;
+pub(crate) mod set;
 pub(crate) mod sorted_set;
 
 pub use sorted_set::whole;
@@ -19,20 +20,21 @@ pub enum Value {
     Hash(Vec<HashEntry>),
     /// No member twice; every score is a number.
     SortedSet(Vec<SortedSetEntry>),
+    /// No member twice.
+    Set(Vec<Vec<u8>>),
     /// Something that is not kept here, and was passed over.
     Unsupported(Kind),
 }
 
 /// The types that are kept here: Redis's name for each, and its type bytes.
-const KEPT: &[(&str, &[u8])] = &[("string", &[STRING]), ("hash", &hash::KINDS), ("sorted set", &sorted_set::KINDS)];
+const KEPT: &[(&str, &[u8])] =
+    &[("string", &[STRING]), ("hash", &hash::KINDS), ("sorted set", &sorted_set::KINDS), ("set", &set::KINDS)];
 
 /// The types that are not: Redis's name for each, its type bytes, and how a value is framed.
 const NOT_KEPT: &[(&str, &[u8], Frame)] = &[
     ("list", &[1, 14], Frame::Strings),
     ("list", &[10], Frame::String),
     ("list", &[18], Frame::Nodes),
-    ("set", &[2], Frame::Strings),
-    ("set", &[11, 20], Frame::String),
     ("stream", &[15, 19, 21], Frame::Stream),
     ("module", &[6, 7], Frame::Module),
 ];
@@ -71,6 +73,7 @@ impl Value {
             STRING => Value::String(reader.string()?.into_owned()),
             _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
+            _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
             _ if frame(kind).is_some() => return Ok(None),
             _ => return Err(reader.source.refusal(BadPayload::Format)),
         }))
@@ -86,6 +89,7 @@ impl Value {
             Value::SortedSet(members) => {
                 sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
             }
+            Value::Set(members) => set::encode_set(members, packed),
             Value::Unsupported(_) => panic!("what is not kept is not written"),
         }
     }
@@ -102,6 +106,7 @@ impl Value {
             Value::String(_) | Value::Unsupported(_) => Ok(()),
             Value::Hash(fields) => hash::commands(name, fields, &mut emit),
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
+            Value::Set(members) => set::commands(name, members, &mut emit),
         }
     }
 }
@@ -137,6 +142,7 @@ impl Value {
             Value::String(_) | Value::Unsupported(_) => false,
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
+            Value::Set(members) => members.is_empty(),
         }
     }
 
@@ -147,6 +153,7 @@ impl Value {
             Value::String(_) => noun(0, "string", "strings"),
             Value::Hash(_) => noun(1, "hash", "hashes"),
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
+            Value::Set(_) => noun(3, "set", "sets"),
             Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
         }
     }

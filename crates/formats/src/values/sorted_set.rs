@@ -1,5 +1,5 @@
-//! Sorted sets in Redis's RDB encoding: text and binary scores in a table, ziplists and listpacks. Knows how members and
-//! scores are spelled; refuses to know what order they are kept in.
+//! Sorted sets in Redis's RDB encoding: text and binary scores in a table, ziplists and listpacks. Knows how members
+//! and scores are encoded; refuses to know in what order they are stored.
 
 use super::{Emit, SortedSetEntry, in_chunks};
 use crate::packed::{Element, listpack, ziplist};
@@ -52,7 +52,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         mut score: impl FnMut(&mut Self) -> Result<f64, S::Error>,
     ) -> Result<Vec<SortedSetEntry>, S::Error> {
         let count = self.length()?;
-        // The count is a claim; the source says how many there can be.
+        // The count is not trusted; the source limits how many there can be.
         let likely_max = self.source.entries_likely();
         let mut entries = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
         for _ in 0..count {
@@ -89,7 +89,7 @@ fn pairs<'a>(mut elements: impl Iterator<Item = Elements<'a>>) -> Result<Vec<Sor
     Ok(entries)
 }
 
-/// The same member twice, or a score that is no number, means that somebody made this value up.
+/// Refuses a value that has the same member twice, or a score that is NaN: Redis never writes one.
 fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
     let mut names: Vec<&[u8]> = entries.iter().map(|(name, _)| name.as_slice()).collect();
     names.sort_unstable();
@@ -101,7 +101,7 @@ fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
 }
 
 /// Members with their scores, in their order; to be packed where Redis would, up to 128 members of up to 64 bytes
-/// (`zset-max-listpack-entries`, `-value`). Redis 7.0 and everything since restores it.
+/// (`zset-max-listpack-entries`, `-value`). Redis 7.0 and later restore it.
 pub(crate) fn encode_sorted_set<'a, I>(members: I, packed: bool) -> Vec<u8>
 where
     I: DoubleEndedIterator<Item = (&'a [u8], f64)> + ExactSizeIterator + Clone,
@@ -148,7 +148,7 @@ fn pack<'a>(members: impl Iterator<Item = (&'a [u8], f64)>) -> Option<Vec<u8>> {
     Some(listpack.finish())
 }
 
-/// Hands out the commands that make a sorted set of a key that is gone.
+/// Emits the commands that create this sorted set at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], members: &[SortedSetEntry], emit: Emit<'_, E>) -> Result<(), E> {
     let text = |score: f64| format_f64_in_17_digits(score, &mut [0; F64_CHARS_MAX]).to_vec();
     let members: Vec<_> = members.iter().map(|(member, score)| (text(*score), member)).collect();

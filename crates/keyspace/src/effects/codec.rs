@@ -1,7 +1,7 @@
-//! Effects as bytes and back: what the journal keeps. Knows every effect's tag and layout; refuses to know files and
+//! Encodes and decodes effects, for the journal. Knows every effect's tag and layout; refuses to know files and
 //! sequence numbers. docs/effect-format.md shows the same.
 //!
-//! Tags are given out once: an effect that changes its layout gets a new one, and the old one stays readable for ever.
+//! A tag is never reused: an effect with a new layout gets a new tag, and the old one stays readable for ever.
 
 use super::effect::{DATABASES, Definable, Effect, Image};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline};
@@ -25,7 +25,7 @@ pub mod tag {
     pub const UNDEFINE: u8 = 13;
 }
 
-/// What stands for each thing that can be defined.
+/// The byte for each kind of definition.
 const DEFINABLES: [(Definable, u8); 2] = [(Definable::Library, 1), (Definable::Index, 2)];
 
 /// Appends an effect in database `db`.
@@ -86,7 +86,7 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the effect that makes an entry of database `db`.
+/// Appends the effect that creates an entry of database `db`.
 pub fn encode_entry(db: usize, entry: &Entry, shapes: &Shapes, out: &mut Vec<u8>) {
     let value_type = ValueType::of(entry);
     put_head(db, entry.name(), entry.deadline(), value_type, out);

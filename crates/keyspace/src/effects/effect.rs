@@ -1,4 +1,4 @@
-//! The facts that change state. Knows what can change; refuses to know why, when or who asked.
+//! The facts that change state. Knows what can change; refuses to know why, when or for which client.
 //!
 //! An effect says what is true afterwards, not what was asked for: deadlines are absolute, random choices and sums are
 //! results. Applying the same effects to the same state gives the same state, today and on replay.
@@ -19,18 +19,18 @@ pub const DATABASES: usize = 16;
 pub enum Effect<'a> {
     /// The value of the key has changed so.
     Change { key: Key<'a>, change: Change<'a> },
-    /// The key is gone.
+    /// The key is deleted.
     Delete { key: Key<'a>, cause: Cause },
     /// The key expires then, or never.
     Deadline { key: Key<'a>, deadline: Option<u64> },
-    /// The value and deadline of `from` are now those of `to`, and `from` is gone.
+    /// The value and deadline of `from` are now those of `to`, and `from` is deleted.
     Rename { from: Key<'a>, to: Key<'a> },
     /// `to` in database `to_db` has a copy of the value and deadline of `from`.
     Copy { from: Key<'a>, to: Key<'a>, to_db: usize },
     /// The key with its deadline is in database `to_db` and no longer in this one.
     Move { key: Key<'a>, to_db: usize },
-    /// The key holds this value and expires then; whatever it held before is gone. How snapshots say what a key is, and
-    /// how a value that comes whole is stored.
+    /// The key holds this value and expires then; its old value is replaced. Used for keys in snapshots, and for values
+    /// that are stored whole.
     Put { key: Key<'a>, value: Image<'a>, deadline: Option<u64> },
     /// The database is empty.
     FlushDb,
@@ -66,16 +66,16 @@ pub enum Definable {
 pub enum Touches<'a> {
     /// These keys.
     Keys(SmallVec<[Touch<'a>; 2]>),
-    /// All keys of these databases are gone.
+    /// All keys of these databases are deleted.
     Emptied(Range<usize>),
-    /// All keys of these two databases are in the other one.
+    /// The keys of these two databases are swapped.
     Swapped(usize, usize),
     /// Something beside the keys.
     Definition,
 }
 
 impl Touches<'_> {
-    /// True for what is beside the keys.
+    /// True for definitions (functions, indexes), which are not keys.
     pub fn is_definition(&self) -> bool {
         matches!(self, Touches::Definition)
     }

@@ -1,5 +1,5 @@
-//! What an index of records by a field is: its definition, and what a record is to it. Refuses to know where its records
-//! are kept (`parts`), how it is read (`views::index_ref`), and how it comes to be.
+//! An index of records by a field: its definition, and the score of a record in it. Refuses to know where its records
+//! are kept (`parts`), how it is read (`views::index_ref`), and how it is created.
 
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
@@ -15,7 +15,7 @@ pub struct Definition {
     /// The field that is the score.
     pub field: Vec<u8>,
     pub condition: Option<Condition>,
-    /// A write to a record that does not itself set the field sets it to now.
+    /// STAMP: a write to a record that does not itself set the field sets it to the current time.
     pub stamp: bool,
 }
 
@@ -36,11 +36,11 @@ pub struct Index {
     is_built: AtomicBool,
 }
 
-/// All indexes. Every database of every shard has the same.
+/// All indexes; every database of every shard shares this list.
 #[derive(Clone, Default)]
 pub struct Indexes(pub(crate) Arc<[Arc<Index>]>);
 
-/// Most indexes that there can be: every write of a record looks at each.
+/// The most indexes: every write of a record looks at each.
 pub const INDEXES_MAX: usize = 64;
 
 /// What a record is to an index.
@@ -78,7 +78,7 @@ impl Definition {
     /// True for names that it is about.
     #[inline]
     pub fn covers(&self, name: &[u8]) -> bool {
-        // An empty list's address is no memory, and comparing nothing with it costs some CPUs a hundred nanoseconds.
+        // An empty prefix has a dangling address; comparing with it costs some CPUs a hundred nanoseconds.
         self.prefixes.iter().any(|prefix| prefix.is_empty() || name.starts_with(prefix))
     }
 
@@ -95,7 +95,7 @@ impl Definition {
         self.index_score(|field| hash.get(field)).score()
     }
 
-    /// What a record is to the index whose fields these are.
+    /// The score in this index of a record with these fields.
     #[inline]
     fn index_score<'v>(&self, field: impl Fn(&[u8]) -> Option<Scalar<'v>>) -> IndexScore {
         let Some(value) = field(&self.field) else { return IndexScore::ABSENT };
@@ -105,7 +105,7 @@ impl Definition {
         }
     }
 
-    /// The same for what an entry holds, with whatever is past its time but still there.
+    /// The score of an entry, including expired fields that are not removed yet.
     #[inline]
     pub(crate) fn score_of_entry(&self, entry: &Entry, shapes: &Shapes) -> IndexScore {
         match entry.kind() {
@@ -129,7 +129,7 @@ impl Condition {
 }
 
 impl std::fmt::Display for Definition {
-    /// As IDX.CREATE is told it.
+    /// As the arguments of IDX.CREATE.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |f: &mut std::fmt::Formatter<'_>, items: &[Vec<u8>]| {
             write!(f, " {}", items.len())?;

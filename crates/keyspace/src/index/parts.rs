@@ -1,9 +1,9 @@
-//! The records of indexes, kept in the same step as the records themselves. Knows which are in an index and in which
-//! order; refuses to know commands.
+//! The contents of indexes, updated together with the records themselves. Knows which records are in an index and in
+//! which order; refuses to know commands.
 //!
-//! An index is spread over the shards as the records are: each database of each shard has a part with its own records, so
-//! that a write changes the index under the lock it has anyway. A part holds a score and the id of a name for each
-//! record, 16 bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
+//! An index is sharded as the records are: each database of each shard has a part with its own records, so that a write
+//! updates the index under the lock it holds anyway. A part holds a score and the id of a name for each record, 16
+//! bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
 
 use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
 use crate::storage::prefetch::{prefetch, prefetch_at};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 /// A record in a part: its score, and the id of its name in the table of keys.
 pub(crate) type Item = (f64, NameId);
 
-/// Some of the indexes: a bit for the place of each.
+/// A set of indexes: one bit for each position in `Indexes`.
 #[derive(Clone, Copy)]
 pub(crate) struct IndexMask(u64);
 
-/// What one record is to some indexes. Filled where it stays, and with plain numbers: an `Option` that is written in halves
-/// and moved as a whole makes the CPU wait for whatever it is doing.
+/// The scores of one record in some indexes. Written in place, and as plain numbers: an `Option` that is written in
+/// halves and moved as a whole stalls the CPU (store forwarding fails).
 pub(crate) type IndexScores = SmallVec<[IndexScore; 4]>;
 
 impl IndexMask {
@@ -55,36 +55,36 @@ impl IndexMask {
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Parts {
-    /// In the order of `indexes`. Empty until the first record comes. There is an index by default, and often no other: what
-    /// every write to it looks at is at hand then.
+    /// In the order of `indexes`. Empty until the first record is added. There is one index by default, and often no
+    /// other: its part is inline, for every write.
     parts: SmallVec<[Part; 1]>,
     indexes: Indexes,
 }
 
 /// The records of one index in one database of one shard.
 ///
-/// A change is noted first and made later, together with others: each leaf of the tree is then fetched once for all that
-/// changes in it, instead of once for each change. IMPORTANT: whoever reads settles first, and so does a record that
-/// goes: what is noted, and what is in the tree, has its name in the table.
+/// Changes are pending first, and applied to the tree together: each leaf is then fetched once for all its changes,
+/// instead of once for each. IMPORTANT: apply pending changes before a read, and before a record is removed from the
+/// table: every record that is pending or in the tree must have its name in the table.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Part {
-    /// What has changed since the tree was settled, in the order in which it did.
-    noted: Vec<Move>,
+    /// Changes that are not applied to the tree yet, in their order.
+    pending: Vec<ScoreChange>,
     items: Ranked<Item>,
     /// Ids of the records that would be in it if their field were a number.
     not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
 }
 
-/// A record that is something else to an index than before.
-struct Move {
+/// A change of a record's score in an index.
+struct ScoreChange {
     before: IndexScore,
     after: IndexScore,
     id: NameId,
 }
 
-/// Parts that are fetched for every request that a connection looks ahead to: with many indexes, few of them are about
-/// one record.
+/// How many parts are prefetched for each request that a connection looks ahead to: with many indexes, a record is in
+/// few of them.
 const FETCHED_AHEAD: usize = 2;
 
 impl Parts {
@@ -92,18 +92,18 @@ impl Parts {
         &self.indexes
     }
 
-    /// Has the CPU fetch what is first looked at when a record changes, without waiting for it.
+    /// Prefetches what a change of a record reads first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(&self.parts[..self.parts.len().min(FETCHED_AHEAD)]);
     }
 
-    /// The same for where the next changes are noted; the parts themselves have been fetched.
+    /// Prefetches the memory for the next pending changes; the parts themselves have been fetched.
     #[inline]
     pub(crate) fn prefetch_notes(&self) {
         for part in self.parts.iter().take(FETCHED_AHEAD) {
-            let spare = part.noted.capacity() - part.noted.len();
-            prefetch_at(part.noted.as_ptr().wrapping_add(part.noted.len()), spare.min(2));
+            let spare = part.pending.capacity() - part.pending.len();
+            prefetch_at(part.pending.as_ptr().wrapping_add(part.pending.len()), spare.min(2));
         }
     }
 
@@ -114,7 +114,7 @@ impl Parts {
         IndexMask::of(indexes.filter(|(_, index)| index.definition.covers(name)).map(|(at, _)| at))
     }
 
-    /// Of those, the ones in which a change of these fields can change its score.
+    /// The indexes in which a change of these fields can change the record's score.
     #[inline]
     pub(crate) fn concerned<'f>(&self, name: &[u8], fields: impl Iterator<Item = &'f [u8]> + Clone) -> IndexMask {
         let indexes = self.indexes.0.iter().enumerate();
@@ -122,8 +122,8 @@ impl Parts {
         IndexMask::of(indexes.filter(|(_, index)| is_concerned(index)).map(|(at, _)| at))
     }
 
-    /// From here on these are the indexes; those that were there before keep their records. What is left of those that are
-    /// gone is for the caller to free.
+    /// Sets the indexes; those that were there before keep their records. Returns the parts of dropped indexes, for the
+    /// caller to free.
     pub(crate) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<Part> {
         if self.indexes.is_same(indexes) {
             return Vec::new();
@@ -147,21 +147,24 @@ impl Parts {
         Parts { indexes: self.indexes.clone(), parts: SmallVec::new() }
     }
 
-    /// Brings the trees up to date.
+    /// Applies all pending changes to the trees.
     pub(crate) fn settle(&mut self, table: &Table) {
         for part in self.parts.iter_mut() {
-            part.settle(table);
+            part.apply_pending(table);
         }
     }
 
-    /// How many changes the trees have not been told of.
+    /// How many changes are pending.
     pub(crate) fn unsettled(&self) -> usize {
-        self.parts.iter().map(|part| part.noted.len()).sum()
+        self.parts.iter().map(|part| part.pending.len()).sum()
     }
 
     /// The part of one index.
     pub(crate) fn part(&self, index: usize) -> Option<&Ranked<Item>> {
-        debug_assert!(self.parts.get(index).is_none_or(|part| part.noted.is_empty()), "whoever reads settles first");
+        debug_assert!(
+            self.parts.get(index).is_none_or(|part| part.pending.is_empty()),
+            "pending changes are applied before a read"
+        );
         self.parts.get(index).map(|part| &part.items)
     }
 
@@ -175,7 +178,7 @@ impl Parts {
         self.parts.get(index).is_none_or(|part| part.not_numeric.is_empty())
     }
 
-    /// What an entry is to indexes that cover it.
+    /// The scores of an entry in indexes that cover it.
     #[inline]
     pub(crate) fn scores(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
         for at in mask.iter() {
@@ -183,7 +186,8 @@ impl Parts {
         }
     }
 
-    /// The same when these fields have just been set, which by themselves tell most of it.
+    /// The scores of an entry whose `fields` have just been set: where one of them is the indexed field, the entry is
+    /// not read.
     #[inline]
     pub(crate) fn scores_after_set(
         &self,
@@ -206,7 +210,7 @@ impl Parts {
         }
     }
 
-    /// Puts a record into the indexes that are being filled, if it is not there yet.
+    /// Adds a record to the indexes that are being backfilled, if it is not there yet.
     pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes) {
         let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
         let mut scores = IndexScores::new();
@@ -215,14 +219,14 @@ impl Parts {
         self.add_record(table, entry.name(), id, mask, &scores);
     }
 
-    /// A record has come. It is in the table.
+    /// Adds a new record, which is in the table.
     #[inline]
     pub(crate) fn add_record(&mut self, table: &Table, name: &[u8], id: NameId, mask: IndexMask, scores: &IndexScores) {
         let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
         self.move_record(table, name, id, mask, (&absent, scores));
     }
 
-    /// A record goes. It is still in the table.
+    /// Removes a record, which is still in the table.
     #[inline]
     pub(crate) fn remove_record(
         &mut self,
@@ -234,15 +238,15 @@ impl Parts {
     ) {
         let absent = SmallVec::from_elem(IndexScore::ABSENT, scores.len());
         self.move_record(table, name, id, mask, (scores, &absent));
-        // It may have left an index before, whose tree has not been told yet.
+        // It may have left an index before, with that change still pending.
         for at in mask.iter() {
             if let Some(part) = self.parts.get_mut(at) {
-                part.settle(table);
+                part.apply_pending(table);
             }
         }
     }
 
-    /// A record is something else to indexes than it was. It is in the table.
+    /// Changes the scores of a record, which is in the table.
     #[inline]
     pub(crate) fn move_record(
         &mut self,
@@ -266,13 +270,13 @@ impl Parts {
                 part.not_numeric.remove(&id);
             }
             match self.indexes.0[at].is_built() {
-                true => part.note(table, id, *before, *after),
-                false => part.move_while_filled(table, name, id, before.score(), after.score()),
+                true => part.add_pending(table, id, *before, *after),
+                false => part.move_unfilled(table, name, id, before.score(), after.score()),
             }
         }
     }
 
-    /// Makes the part of one index anew from everything in the table.
+    /// Rebuilds the part of one index from all entries of the table.
     pub(crate) fn build(&mut self, index: usize, table: &Table, shapes: &Shapes) {
         let definition = &self.indexes.0[index].definition;
         let mut items: Vec<(f64, &[u8], NameId)> = Vec::new();
@@ -292,7 +296,7 @@ impl Parts {
         items.sort_unstable_by(|a, b| by_score(a.0, b.0).then_with(|| a.1.cmp(b.1)));
         self.parts.resize_with(self.indexes.0.len(), Part::default);
         let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
-        self.parts[index] = Part { items, not_numeric, noted: Vec::new() };
+        self.parts[index] = Part { items, not_numeric, pending: Vec::new() };
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
@@ -300,45 +304,46 @@ impl Parts {
     }
 }
 
-/// Most changes that wait to be made together. Fewer, and leaves are fetched more often; more, and others wait longer for
-/// the shard than that saves: this is a fifth of a millisecond's worth.
-const NOTED_MAX: usize = 768;
-/// So many wait in any part. In between, it is about one for each eight records: a few bytes a record.
-const NOTED_MIN: usize = 16;
+/// The most pending changes of a part. With fewer, leaves are fetched more often; with more, other threads wait longer
+/// for the shard: this many take a fifth of a millisecond.
+const PENDING_MAX: usize = 768;
+/// The capacity for pending changes in a small part. In between, it is about one for each eight records: a few bytes a
+/// record.
+const PENDING_MIN: usize = 16;
 
 impl Part {
     #[inline]
-    fn note(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
-        self.noted.push(Move { before, after, id });
-        if self.noted.len() == self.noted.capacity() {
-            self.settle(table);
-            let wait = (self.items.len() / 8).next_power_of_two().clamp(NOTED_MIN, NOTED_MAX);
-            if self.noted.capacity() != wait {
-                self.noted = Vec::with_capacity(wait);
+    fn add_pending(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
+        self.pending.push(ScoreChange { before, after, id });
+        if self.pending.len() == self.pending.capacity() {
+            self.apply_pending(table);
+            let wait = (self.items.len() / 8).next_power_of_two().clamp(PENDING_MIN, PENDING_MAX);
+            if self.pending.capacity() != wait {
+                self.pending = Vec::with_capacity(wait);
             }
         }
     }
 
-    /// Makes the changes that were noted.
-    fn settle(&mut self, table: &Table) {
-        if self.noted.is_empty() {
+    /// Applies pending changes to the tree.
+    fn apply_pending(&mut self, table: &Table) {
+        if self.pending.is_empty() {
             return;
         }
-        // Apart from each other: as time passes, what comes is in order already.
-        let (mut gone, mut come): (Items, Items) = (SmallVec::new(), SmallVec::new());
-        gone.reserve(self.noted.len());
-        come.reserve(self.noted.len());
-        for Move { before, after, id } in self.noted.drain(..) {
+        // In two lists: scores are often times, so that the added items are already in order.
+        let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
+        removed.reserve(self.pending.len());
+        added.reserve(self.pending.len());
+        for ScoreChange { before, after, id } in self.pending.drain(..) {
             if let Some(score) = before.score() {
-                gone.push((score, id));
+                removed.push((score, id));
             }
             if let Some(score) = after.score() {
-                come.push((score, id));
+                added.push((score, id));
             }
         }
-        put_in_order(&mut gone, table);
-        put_in_order(&mut come, table);
-        let changes = merged(&gone, &come, |one, other| in_order(table, one, other));
+        put_in_order(&mut removed, table);
+        put_in_order(&mut added, table);
+        let changes = merged(&removed, &added, |one, other| in_order(table, one, other));
         let is_before = |one: &Item, other: &Item| in_order(table, one, other) == Ordering::Less;
         match &changes[..] {
             [Change { item, comes: true }] => self.items.insert(*item, |other| is_before(other, item)),
@@ -349,8 +354,8 @@ impl Part {
         }
     }
 
-    /// Moves a record while the index is being filled: it may have been met by the filling, or not yet.
-    fn move_while_filled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
+    /// Moves a record while the index is being backfilled: the backfill may have reached the record, or not yet.
+    fn move_unfilled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
         if let Some(score) = before {
             let place = |item: &Item| is_before(table, item, score, name);
             self.items.remove_if(place, |item| *item == (score, id));
@@ -364,31 +369,31 @@ impl Part {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.items.heap_bytes() + self.not_numeric.capacity() * 9 + self.noted.capacity() * size_of::<Move>()
+        self.items.heap_bytes() + self.not_numeric.capacity() * 9 + self.pending.capacity() * size_of::<ScoreChange>()
     }
 }
 
 type Items = SmallVec<[Item; 4]>;
 
 fn put_in_order(items: &mut Items, table: &Table) {
-    // By scores first: looking names up in between would slow every comparison down.
+    // By scores first: looking names up would slow down every comparison.
     items.sort_unstable_by(|one, other| by_score(one.0, other.0));
     for equal in items.chunk_by_mut(|one, other| one.0 == other.0).filter(|equal| equal.len() > 1) {
         equal.sort_unstable_by(|one, other| in_order(table, one, other));
     }
 }
 
-/// One change for each item: one that has come as often as it has gone has not moved at all.
-fn merged(gone: &[Item], come: &[Item], order: impl Fn(&Item, &Item) -> Ordering) -> SmallVec<[Change<Item>; 8]> {
-    let mut changes = SmallVec::with_capacity(gone.len() + come.len());
-    let (mut gone, mut come) = (gone, come);
-    while let ([one, gone_later @ ..], [other, come_later @ ..]) = (gone, come) {
+/// Merges both lists into one change for each item. An item that is removed and added again has not changed.
+fn merged(removed: &[Item], added: &[Item], order: impl Fn(&Item, &Item) -> Ordering) -> SmallVec<[Change<Item>; 8]> {
+    let mut changes = SmallVec::with_capacity(removed.len() + added.len());
+    let (mut removed, mut added) = (removed, added);
+    while let ([one, removed_rest @ ..], [other, added_rest @ ..]) = (removed, added) {
         let next = order(one, other);
         if next.is_le() {
-            gone = gone_later;
+            removed = removed_rest;
         }
         if next.is_ge() {
-            come = come_later;
+            added = added_rest;
         }
         match next {
             Ordering::Less => changes.push(Change { item: *one, comes: false }),
@@ -396,8 +401,8 @@ fn merged(gone: &[Item], come: &[Item], order: impl Fn(&Item, &Item) -> Ordering
             Ordering::Equal => {}
         }
     }
-    changes.extend(gone.iter().map(|item| Change { item: *item, comes: false }));
-    changes.extend(come.iter().map(|item| Change { item: *item, comes: true }));
+    changes.extend(removed.iter().map(|item| Change { item: *item, comes: false }));
+    changes.extend(added.iter().map(|item| Change { item: *item, comes: true }));
     changes
 }
 
@@ -407,8 +412,7 @@ pub(crate) fn by_score(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
-/// The order of records in a part. Names are looked up where scores are equal, and only there: each is a place in memory
-/// that is cold by now.
+/// The order of records in a part. Names are looked up only where scores are equal: each look-up is a cache miss.
 #[inline]
 fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
     by_score(one.0, other.0).then_with(|| match one.1 == other.1 {

@@ -1,5 +1,5 @@
-//! Who wants to know what happens to a key: side tables beside a shard's keys, so that keys that nobody asks about pay
-//! nothing for them. Knows names; refuses to know values and clients.
+//! Watchers, tracking readers and waiters of keys: side tables of a shard, so that all other keys pay nothing for them.
+//! Knows names; refuses to know values and clients.
 
 pub mod readers;
 pub mod waiters;

@@ -1,5 +1,5 @@
-//! Which keys of a shard clients have read that want to know when those change (CLIENT TRACKING). A side table: keys that
-//! nobody tracks pay nothing for it. Knows names and numbers of clients; refuses to know how clients are told.
+//! Keys of a shard that tracking clients have read (CLIENT TRACKING). A side table: keys that are not tracked pay
+//! nothing for it. Knows names and client ids; refuses to know how invalidations are sent.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl Tracked {
         Gained { keys: 1, readers: 1 }
     }
 
-    /// Forgets a key. Returns who has read it.
+    /// Forgets a key. Returns its readers.
     pub fn forget(&mut self, name: &[u8]) -> Option<Readers> {
         if self.keys.is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl Tracked {
         readers
     }
 
-    /// Forgets any key, though not this one if there is another. Returns its name and who has read it.
+    /// Forgets any key; the key `but` only if there is no other. Returns its name and its readers.
     pub fn forget_any(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
         let other = self.keys.keys().find(|name| ***name != *but).or_else(|| self.keys.keys().next());
         let name = other?.clone();

@@ -1,5 +1,5 @@
-//! Which keys of a shard clients wait for, and the waiters in the order in which they came. Knows names and numbers; refuses
-//! to know what a waiter is and what it waits for.
+//! Keys of a shard that clients wait for, each with its queue of waiters. Knows names and numbers; refuses to know what
+//! a waiter is and what it waits for.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -14,11 +14,11 @@ pub struct Awaited {
     len: usize,
 }
 
-/// The waiters of one key, by their numbers: who came later has a higher one. A map, since one that gives up may be anywhere
-/// in a long queue.
+/// The waiters of one key, by their numbers: later waiters have higher ones. A map, since a waiter that gives up may be
+/// anywhere in a long queue.
 type Queue = BTreeMap<u64, Waiting>;
 
-/// A client that waits, as whoever put it here knows it.
+/// A waiter. Its type is known to the crate that queues it.
 pub type Waiting = Arc<dyn Any + Send + Sync>;
 
 impl Awaited {
@@ -60,7 +60,7 @@ impl Awaited {
         self.len > 0 && self.dbs.get(&db).is_some_and(|queues| queues.contains_key(name))
     }
 
-    /// Those in a key's queue who came after the one of that number, first come first.
+    /// The waiters in a key's queue behind that number, in order.
     pub fn after(&self, db: usize, name: &[u8], number: u64) -> impl Iterator<Item = &Waiting> {
         let queue = self.dbs.get(&db).and_then(|queues| queues.get(name));
         queue.into_iter().flat_map(move |queue| queue.range((Excluded(number), Unbounded))).map(|(_, waiter)| waiter)

@@ -1,5 +1,5 @@
-//! Which keys of a shard somebody watches (WATCH). A side table: keys that nobody watches pay nothing for it. Knows who
-//! is to be told of a change; refuses to know what a transaction is.
+//! Keys of a shard that clients watch (WATCH). A side table: keys that are not watched pay nothing for it. Knows which
+//! flags a change sets; refuses to know what a transaction is.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -30,8 +30,8 @@ pub enum KeyState {
 
 struct Watcher {
     flag: ChangeFlag,
-    /// The key had expired when it was watched: that it is removed then changes nothing. It stays so: whoever gives the key
-    /// a value sets the flag.
+    /// The key had expired when it was watched: its removal then is no change. This stays true: a write that gives the
+    /// key a value sets the flag.
     was_overdue: bool,
 }
 
@@ -66,14 +66,14 @@ impl Watched {
         }
     }
 
-    /// True when the key's time had come when it was watched with `flag`.
+    /// True when the key had expired when it was watched with `flag`.
     pub fn was_overdue(&self, db: usize, name: &[u8], flag: &ChangeFlag) -> bool {
         let Some(watchers) = self.keys.get(&(db, name.into())) else { return false };
         let place = watchers.binary_search_by_key(&Arc::as_ptr(flag), Watcher::order);
         place.is_ok_and(|place| watchers[place].was_overdue)
     }
 
-    /// The key has changed; or what had expired of it was removed.
+    /// The key has changed, or expired parts of it were removed.
     pub fn changed(&mut self, db: usize, name: &[u8], expired: bool) {
         let Some(watchers) = self.keys.get_mut(&(db, name.into())) else { return };
         for watcher in watchers.iter().filter(|watcher| !(expired && watcher.was_overdue)) {
@@ -81,12 +81,12 @@ impl Watched {
         }
     }
 
-    /// All keys of a database are replaced: `states` tells what each was and is now.
+    /// All keys of a database are replaced: `states` returns the old and the new state of each.
     pub fn all_replaced(&mut self, db: usize, states: impl Fn(&[u8]) -> (KeyState, KeyState)) {
         for ((_, name), watchers) in self.keys.iter_mut().filter(|((of, _), _)| *of == db) {
             let (before, after) = states(name);
             for watcher in watchers {
-                // One that had expired when it was watched, and has no value now, is as absent as it was.
+                // A key that had expired when it was watched, and has no value now, has not changed.
                 let was_present = before == KeyState::Present || before == KeyState::Expired && !watcher.was_overdue;
                 if was_present || after == KeyState::Present {
                     watcher.flag.store(true, Relaxed);

@@ -10,7 +10,7 @@ use crate::storage::Key;
 use crate::types::{Applied, Entry, Thresholds, ValueType};
 
 impl Locked<'_> {
-    /// Makes `effect` true in database `db`. The shards it touches are locked.
+    /// Applies `effect` in database `db`. The shards it touches are locked.
     #[inline]
     pub fn apply(&mut self, db: usize, effect: &Effect<'_>, thresholds: &Thresholds) -> Applied {
         match *effect {
@@ -26,7 +26,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes an effect true that is not about the inside of a value.
+    /// Applies an effect on whole keys, databases or definitions.
     fn apply_to_keys(&mut self, db: usize, effect: &Effect<'_>) -> usize {
         match *effect {
             Effect::Change { .. } => unreachable!("the caller has told changes from the rest"),
@@ -73,8 +73,8 @@ impl Locked<'_> {
         }
     }
 
-    /// True when the effect can be applied to what its key holds. Recorded effects always can; bytes from a disk that
-    /// only look like them must not end the server.
+    /// True when the effect can be applied to the value of its key. Recorded effects always can; damaged bytes from a
+    /// disk must not crash the server.
     pub fn fits(&self, db: usize, effect: &Effect<'_>) -> bool {
         match effect {
             Effect::Change { key, change } => {
@@ -95,7 +95,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes every key anew from its own image. Nothing is lost when that cannot be done.
+    /// Rebuilds every key from its own image. Nothing is lost if that fails.
     pub fn remake(&mut self, thresholds: &Thresholds) -> Result<(), BadEffect> {
         let mut images = Vec::new();
         for (_, shard) in self.shards() {
@@ -115,8 +115,7 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Makes an effect that is about whole databases true for those keys alone for which `counts` holds. All shards
-    /// are locked.
+    /// Applies an effect on whole databases only to keys for which `counts` holds. All shards are locked.
     pub fn apply_where(&mut self, db: usize, effect: &Effect<'_>, counts: impl Fn(&[u8]) -> bool) {
         let names = |locked: &Locked<'_>, db: usize| -> Vec<Vec<u8>> {
             let entries = locked.shards().flat_map(|(_, shard)| shard.db(db).table.iter());
@@ -157,7 +156,7 @@ impl Locked<'_> {
         1
     }
 
-    /// Frees what a key was, after the locks are released if that takes long.
+    /// Frees a removed entry, after the locks are released if that takes long.
     fn discard(&mut self, entry: Entry) {
         if entry.object().is_some_and(|object| (ValueType::of(&entry).is_freed_later)(object)) {
             self.garbage.push(Box::new(entry));

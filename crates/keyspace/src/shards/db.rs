@@ -10,7 +10,7 @@ use crate::storage::{Key, NameHash, NameId};
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
 use std::collections::BTreeSet;
 
-/// Entries by name, with an index of deadlines that `apply` keeps in step.
+/// Entries by name, with an index of deadlines that `apply` keeps up to date.
 #[derive(Default)]
 #[repr(C)]
 pub struct Db {
@@ -24,12 +24,12 @@ pub struct Db {
     deadline_sum: u128,
     /// The soonest field deadline, and the id, of each hash that has any.
     field_deadlines: BTreeSet<(u64, NameId)>,
-    /// When keys inserted from here on were used: see [`Locked::at`](super::locked::Locked::at).
+    /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
 
 impl Db {
-    /// How many keys there are, those past their deadline included until they are removed.
+    /// How many keys there are, including expired ones that are not removed yet.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -54,19 +54,19 @@ impl Db {
         self.deadline_sum.saturating_sub(u128::from(now_ms) * self.deadlines.len() as u128)
     }
 
-    /// The entry of a key, whether or not its time has come.
+    /// The entry of a key, expired or not.
     #[inline]
     pub fn entry(&self, key: Key<'_>) -> Option<&Entry> {
         self.table.get(key.hash, key.name)
     }
 
-    /// Has the CPU fetch the entry of a record in an index, without waiting for it.
+    /// Prefetches the entry of a record in an index.
     #[inline]
     pub fn prefetch_indexed(&self, item: Item) {
         self.table.prefetch(NameHash::from_raw(item.1));
     }
 
-    /// Has the CPU fetch the entry of a key, without waiting for it.
+    /// Prefetches the entry of a key.
     #[inline]
     pub fn prefetch(&self, key: Key<'_>) {
         self.table.prefetch(key.hash);
@@ -79,7 +79,7 @@ impl Db {
         self.parts.prefetch();
     }
 
-    /// What an entry of this database holds, as Redis's formats have it.
+    /// The value of an entry of this database, as `formats` represents it.
     pub fn to_redis(&self, entry: &Entry, now_ms: u64) -> formats::Value {
         (ValueType::of(entry).to_redis)(entry, &self.shapes, now_ms)
     }
@@ -89,7 +89,7 @@ impl Db {
         (ValueType::of(entry).elements)(entry, &self.shapes)
     }
 
-    /// Takes what an entry of this database holds, and that it has a deadline, into a signature.
+    /// Adds an entry of this database to a digest: its value, and whether it has a deadline.
     pub fn digest(&self, entry: &Entry, now_ms: u64, digest: &mut Digest) {
         let value_type = ValueType::of(entry);
         digest.mix(&value_type.redis_number.to_be_bytes());
@@ -99,7 +99,7 @@ impl Db {
         }
     }
 
-    /// True when the entry's time, or that of its last field, has come.
+    /// True when the entry, or its last field, has expired.
     #[inline]
     pub fn is_overdue(entry: &Entry, now_ms: u64) -> bool {
         if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
@@ -120,12 +120,12 @@ impl Db {
         })
     }
 
-    /// All entries whose time has not come.
+    /// All entries that have not expired.
     pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = &Entry> {
         self.table.iter().filter(move |entry| !Db::is_overdue(entry, now_ms))
     }
 
-    /// A random entry, perhaps one whose time has come.
+    /// A random entry, perhaps an expired one.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
         self.table.random(random)
     }
@@ -137,13 +137,13 @@ impl Db {
         keys + due(&self.field_deadlines, max - keys)
     }
 
-    /// Names of keys whose time has come, soonest first, `count` at the most.
+    /// Names of expired keys, earliest deadline first, at most `count`.
     pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
     }
 
-    /// A hash some of whose fields are past their deadline, and those fields' names, `count` at the most.
+    /// A hash with expired fields, and the names of those fields, at most `count`.
     pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
         let entry = self.table.by_id(*id)?;
@@ -171,7 +171,7 @@ impl Db {
         self.parts.set_indexes(indexes)
     }
 
-    /// Brings its parts of the indexes up to date, to be read.
+    /// Applies pending index changes, before a read.
     #[inline]
     pub(super) fn settle(&mut self) {
         self.parts.settle(&self.table);
@@ -182,7 +182,7 @@ impl Db {
         self.parts.unsettled()
     }
 
-    /// Its records in one of the indexes, in their order. They have been brought up to date.
+    /// Its records in one of the indexes, in their order. Pending changes have been applied.
     pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
         self.parts.part(index)
     }
@@ -208,7 +208,7 @@ impl Db {
         self.parts.build(index, &self.table, &self.shapes);
     }
 
-    /// Puts records into the indexes that are not in them yet, those at positions from `from` to `to`.
+    /// Adds the records at positions from `from` to `to` to the indexes that are being backfilled.
     pub(super) fn index_range(&mut self, from: u32, to: u32) -> usize {
         let (parts, table, shapes) = (&mut self.parts, &self.table, &self.shapes);
         let mut seen = 0;
@@ -229,14 +229,14 @@ impl Db {
         self.table.visit_range(from, to, visit);
     }
 
-    /// Takes everything out; the indexes stay, with nothing in them.
+    /// Removes everything; the indexes stay, empty.
     pub(super) fn take_all(&mut self) -> Db {
         let empty = Db { parts: self.parts.emptied(), ..Db::default() };
         std::mem::replace(self, empty)
     }
 
-    /// Makes a change of a key's value, and keeps deadlines and indexes in step. What is replaced and takes long to free
-    /// is handed to `discard`.
+    /// Changes a key's value, and updates deadlines and indexes. A replaced value that takes long to free is passed to
+    /// `discard`.
     #[inline]
     pub(super) fn change(
         &mut self,
@@ -281,7 +281,7 @@ impl Db {
         }
     }
 
-    /// Changes an entry in a way that makes no other record of it for any index. `None` when there is no such key.
+    /// Changes an entry in a way that affects no index. `None` when there is no such key.
     #[inline]
     pub(super) fn change_entry<T>(
         &mut self,
@@ -298,7 +298,7 @@ impl Db {
         Some(result)
     }
 
-    /// Changes an entry after which a record can be something else to some indexes.
+    /// Changes an entry in a way that may change its score in some indexes.
     #[inline]
     fn change_record<T>(
         &mut self,
@@ -339,7 +339,7 @@ impl Db {
         reindex(&mut self.deadlines, id, before, after);
     }
 
-    /// Adds an entry; the caller has removed what was there.
+    /// Adds an entry; the caller has removed the old one.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
         let (deadline, field_deadline) = (entry.deadline(), field_deadline(&entry));
         entry.touch(self.used_at);
@@ -356,7 +356,7 @@ impl Db {
         reindex(&mut self.field_deadlines, id, None, field_deadline);
     }
 
-    /// Takes an entry out; its body may still name a shape, which the caller gives back.
+    /// Removes an entry; its body may still refer to a shape, which the caller releases.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
         let id = self.table.id_of(key.hash, key.name);
         let mask = self.parts.covering(key.name);
@@ -371,8 +371,8 @@ impl Db {
         Some(entry)
     }
 
-    /// Removes a key and hands out what it was, to be dropped. Only its name and its object are still good: what else its
-    /// body refers to has been given back.
+    /// Removes a key and returns its entry, to be dropped. Only its name and its object are still valid: everything
+    /// else that its body refers to has been released.
     pub(super) fn remove(&mut self, key: Key<'_>) -> Option<Entry> {
         let entry = self.take(key)?;
         (ValueType::of(&entry).release)(&entry, &mut self.shapes);
@@ -393,8 +393,8 @@ impl Db {
     }
 }
 
-/// True when a change that takes any type can be made in the entry: it holds one of its own type, and what it holds is
-/// freed at once.
+/// True when a change that replaces a value of any type can reuse the entry: the entry has the same type, and its value
+/// is freed at once.
 #[inline]
 fn is_replaced_in_place(entry: &Entry, change: &Change<'_>) -> bool {
     let value_type = ValueType::of(entry);

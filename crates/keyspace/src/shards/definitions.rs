@@ -1,8 +1,7 @@
-//! What the server keeps that is no key: libraries of functions, and indexes. Knows names and their texts; refuses to know what they
-//! mean.
+//! Definitions: libraries of functions, and indexes. Knows names and their bytes; refuses to know what they mean.
 //!
-//! Definitions live beside the databases of the first shard and change only while every shard is locked, so that they
-//! have their place in the order of batches, and a walk meets them in its very first part.
+//! Definitions are in the first shard and change only while every shard is locked, so that they are ordered with all
+//! batches, and a walk finds them in its first part.
 
 use crate::effects::{Definable, Effect, codec};
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 pub struct Definitions {
     /// The code of each library, by name.
     libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// What each index is of, by name; nothing for one of the configuration that a client has dropped.
+    /// The definition of each index, by name; empty for an index of the configuration that a client has dropped.
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -28,8 +27,8 @@ impl Definitions {
         self.libraries.get(name)
     }
 
-    /// All names that clients have decided about, with the definition as [`Definition`](crate::index::Definition) reads it;
-    /// `None` when there is to be no index of that name.
+    /// All index names that clients have created or dropped, with the bytes of the
+    /// [`Definition`](crate::index::Definition); `None` for a dropped one.
     pub fn indexes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.indexes.iter().map(|(name, definition)| {
             (name.as_slice(), Some(definition.as_slice()).filter(|definition| !definition.is_empty()))

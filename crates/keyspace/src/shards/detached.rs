@@ -1,11 +1,12 @@
-//! A value out of any database, on its way to another key. Knows images and objects; refuses to know types.
+//! A value that was taken out of a database, to be stored at another key. Knows images and objects; refuses to know
+//! types.
 
 use crate::encoding::Reader;
 use crate::types::{Entry, Object, Shapes, ValueType};
 
 /// A value that no key holds.
 pub(super) enum DetachedValue {
-    /// A small one, as its image: what its body refers to belongs to the database that it came from.
+    /// A small value, as its image: its body refers to shapes of the database it came from.
     Small(&'static ValueType, Vec<u8>),
     /// A large one, moved as it is.
     Large(Box<Object>),

@@ -1,8 +1,8 @@
-//! That a thread holds locks of shards. Debug builds check that it takes none while it holds one, or a lock that comes later in
-//! the order of all locks (`locks::rank`); release builds compile to nothing.
+//! Marks that a thread holds shard locks. Debug builds check that it takes none while it holds one, or a lock that
+//! comes later in the order of all locks (`locks::rank`); release builds compile to nothing.
 //!
-//! All shards that a command needs are locked in one call. Taking one more while holding some could wait for the thread
-//! itself, or for another thread that holds it and waits for one of ours.
+//! All shards that a command needs are locked in one call. Taking one more while holding some could deadlock, with the
+//! thread itself or with another one.
 
 use locks::rank;
 

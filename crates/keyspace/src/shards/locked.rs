@@ -1,4 +1,4 @@
-//! The shards and their locks. Knows which keys need which locks and in what order they are taken; refuses to
+//! The shards and their locks. Knows which keys need which locks and the order in which locks are taken; refuses to
 //! know what is done under them.
 
 use super::db::Db;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// All state, in a power-of-two number of shards.
 pub struct Keyspace {
     shards: Box<[Padded]>,
-    /// Whoever holds locks now will hold them for long: others should not wait.
+    /// A long script holds locks: other threads should not wait for them.
     busy: AtomicBool,
 }
 
@@ -70,17 +70,17 @@ impl std::ops::DerefMut for Guard<'_> {
     }
 }
 
-/// Locks held for several commands to come, each of which touches one key.
+/// Locks held for the next commands of a pipeline, each of which touches one key.
 ///
 /// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
-/// other, each command would wait for memory alone. The locks are only tried for: whoever holds some must not wait
-/// for another.
+/// other, each command would wait for memory alone. The locks are taken with try_lock: a thread that holds some must
+/// not wait for another.
 pub struct Batch<'a> {
     guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
 }
 
-/// Most keys of a batch. More would hold too many locks at once for the other workers.
+/// The most keys of a batch. More would block the other workers.
 pub const BATCH_MAX: usize = 8;
 
 impl Batch<'_> {
@@ -107,13 +107,14 @@ impl Batch<'_> {
 pub struct Locked<'a> {
     guards: SmallVec<[(usize, Guard<'a>); 2]>,
     shard_count: usize,
-    /// What [`Entry::used_at`](crate::storage::entry::Entry::used_at) tells of keys created now; no part of the state.
+    /// The [`Entry::used_at`](crate::storage::entry::Entry::used_at) of new keys; not part of the state.
     used_at: u32,
-    /// Large values and whole databases that are gone. Freeing them takes long: declared last, they are dropped after the locks.
+    /// Large values and whole databases that were removed. Freeing them takes long: declared last, they are dropped
+    /// after the locks.
     pub(super) garbage: Garbage,
 }
 
-/// What is no longer part of the keyspace but not freed yet.
+/// Removed from the keyspace but not freed yet.
 pub type Garbage = Vec<Box<dyn std::any::Any + Send>>;
 
 impl Keyspace {
@@ -135,7 +136,7 @@ impl Keyspace {
         self.shards.iter().map(count).sum()
     }
 
-    /// Says whether those who wait for locks should give up.
+    /// Sets whether threads that wait for locks should give up.
     pub fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Relaxed);
     }
@@ -177,7 +178,7 @@ impl Keyspace {
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 
-    /// Locks one shard by number, if nobody holds it.
+    /// Locks one shard by number, if it is free.
     pub fn try_lock_shard(&self, shard: usize) -> Option<Locked<'_>> {
         Held::assert_none();
         let mut guards = SmallVec::new();
@@ -255,7 +256,7 @@ impl Keyspace {
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
-    /// Locks the shards of keys of database `db` that are free, and has the CPU fetch the keys' entries.
+    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries.
     pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
         Held::assert_none();
         let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
@@ -286,17 +287,17 @@ impl Keyspace {
     }
 }
 
-/// How often one who waits for a lock looks whether that is going to take long.
+/// How often a thread that waits for a lock checks the busy flag.
 const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What makes a value large.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_ELEMENTS: usize = 100_000;
-/// Elements looked at to judge the size of the others.
+/// How many elements are sampled to estimate the size of a value.
 const LARGE_SAMPLES: usize = 100;
 
 impl<'a> Locked<'a> {
-    /// The same at an instant in unix milliseconds: keys created count as used then.
+    /// Sets the instant, in unix milliseconds, at which new keys count as used.
     #[inline]
     pub fn at(mut self, now_ms: u64, usage: Usage) -> Locked<'a> {
         self.used_at = usage.fresh(now_ms);
@@ -324,8 +325,14 @@ impl<'a> Locked<'a> {
     }
 
     /// The same locks for one of several commands.
+    #[inline]
     pub fn lend(&mut self) -> Locked<'_> {
-        let guards = self.guards.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard))).collect();
+        let mut guards = SmallVec::new();
+        match &mut self.guards[..] {
+            // Nearly always.
+            [(index, guard)] => guards.push((*index, Guard::Lent(guard))),
+            several => guards.extend(several.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard)))),
+        }
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
@@ -339,8 +346,8 @@ impl<'a> Locked<'a> {
         Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
     }
 
-    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where they are
-    /// free. `None` when another thread holds one: who holds locks must not wait for others.
+    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where
+    /// they are free. `None` when another thread holds one: a thread that holds locks must not wait for others.
     pub fn lend_or_try<'s>(&'s mut self, keyspace: &'s Keyspace, keys: &[Key<'_>]) -> Option<Locked<'s>> {
         let (shard_count, used_at) = (self.shard_count, self.used_at);
         let mut needed: SmallVec<[usize; 4]> = keys.iter().map(|key| key.shard(shard_count)).collect();
@@ -365,36 +372,36 @@ impl<'a> Locked<'a> {
         self.guards.iter().any(|(index, _)| *index == shard)
     }
 
-    /// Who watches keys in the shard of a key.
+    /// The watches of the key's shard.
     pub fn watched_mut(&mut self, key: Key<'_>) -> &mut Watched {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.watched
     }
 
-    /// Who waits for keys in the shard of a key.
+    /// The waiters of the key's shard.
     pub fn awaited_mut(&mut self, key: Key<'_>) -> &mut Awaited {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.awaited
     }
 
-    /// Who has read keys in the shard of a key and wants to hear of them.
+    /// The tracked keys of the key's shard, with their readers.
     pub fn tracked_mut(&mut self, key: Key<'_>) -> &mut Tracked {
         let index = self.index_of(key.shard(self.shard_count));
         &mut self.guards[index].1.tracked
     }
 
-    /// Forgets any key of the locked shards that was read, though not this one if there is another.
+    /// Forgets any tracked key of the locked shards; the key `but` only if there is no other.
     pub fn forget_any_tracked(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
         self.shards_mut().find_map(|shard| shard.tracked.forget_any(but))
     }
 
-    /// Nobody is to hear of any key that was read. All shards are locked.
+    /// Forgets all tracked keys. All shards are locked.
     pub fn forget_tracked(&mut self) {
         self.shards_mut().for_each(|shard| shard.tracked.clear());
     }
 
-    /// Tells those who watch keys that an effect in database `db` is about to change. Called before it is applied: for
-    /// a whole database, only keys that are there change.
+    /// Sets the flags of watched keys that an effect in database `db` is about to change. Called before it is applied:
+    /// when it affects a whole database, only existing keys change.
     pub fn notify_watchers(&mut self, db: usize, effect: &Effect<'_>, now_ms: u64) {
         match effect.touches(db) {
             Touches::Keys(touches) => {
@@ -412,17 +419,17 @@ impl<'a> Locked<'a> {
                     self.watched_mut(touch.key).changed(touch.db, touch.key.name, expired);
                 }
             }
-            Touches::Emptied(dbs) => dbs.for_each(|db| self.tell_of_replaced(db, None, now_ms)),
+            Touches::Emptied(dbs) => dbs.for_each(|db| self.notify_replaced(db, None, now_ms)),
             Touches::Swapped(a, b) => {
-                self.tell_of_replaced(a, Some(b), now_ms);
-                self.tell_of_replaced(b, Some(a), now_ms);
+                self.notify_replaced(a, Some(b), now_ms);
+                self.notify_replaced(b, Some(a), now_ms);
             }
             Touches::Definition => {}
         }
     }
 
-    /// Tells those who watch keys of a database that it is emptied, or gets the keys of another.
-    fn tell_of_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
+    /// Sets the flags of watched keys in a database that is emptied, or gets the keys of another.
+    fn notify_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
         for shard in self.shards_mut() {
             let Shard { dbs, watched, .. } = shard;
             let state = |db: usize, name: &[u8]| match dbs[db].entry(Key::new(name)) {
@@ -434,7 +441,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Releases the locks, to those who wait for them if anybody does.
+    /// Releases the locks fairly: a waiting thread gets them next.
     pub fn release_fairly(self) {
         for (_, guard) in self.guards {
             if let Guard::Own(own) = guard {
@@ -443,7 +450,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Brings the indexes of database `db` up to date, as far as it is locked: to be read.
+    /// Applies pending index changes of database `db` in the locked shards, before a read.
     pub fn settle(&mut self, db: usize) {
         self.shards_mut().for_each(|shard| shard.dbs[db].settle());
     }
@@ -481,20 +488,20 @@ impl<'a> Locked<'a> {
         self.guards.len() == self.shard_count
     }
 
-    /// From here on these are the indexes, in every database. All shards are locked. Those that are new are empty.
+    /// Sets the indexes of every database. New ones are empty. All shards are locked.
     pub fn set_indexes(&mut self, indexes: &Indexes) {
         let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
         let left: Vec<_> = dbs.flat_map(|db| db.set_indexes(indexes)).collect();
         self.garbage.push(Box::new(left));
     }
 
-    /// Makes one of the indexes anew from the records of the locked shards.
+    /// Rebuilds one of the indexes from the records of the locked shards.
     pub fn build_index(&mut self, at: usize) {
         self.shards_mut().flat_map(|shard| shard.dbs.iter_mut()).for_each(|db| db.build_part(at));
     }
 
-    /// Puts records of the locked shard into the indexes that are not in them yet, from a position on, until about `count`
-    /// were looked at. Returns where to go on.
+    /// Backfill: adds records of the locked shard, from a position on, to the indexes that are not complete, until
+    /// about `count` were visited. Returns where to continue.
     pub fn index_some(&mut self, from: u32, count: usize) -> Option<u32> {
         let shard = self.shards_mut().next()?;
         let (mut from, mut seen) = (from, 0);
@@ -509,7 +516,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// What is defined beside the keys. The first shard is locked.
+    /// The definitions. The first shard is locked.
     pub fn definitions(&self) -> &Definitions {
         &self.guards[self.index_of(0)].1.definitions
     }
@@ -519,19 +526,19 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.definitions
     }
 
-    /// Number of the last batch of effects that changed any shard locked here.
+    /// The number of the last batch that changed any of the locked shards.
     #[inline]
     pub fn changed_by(&self) -> u64 {
         self.guards.iter().map(|(_, guard)| guard.changed_by).max().unwrap_or(0)
     }
 
-    /// Notes that what is locked here was changed by a batch of that number.
+    /// Notes that the batch of that number has changed the locked shards.
     #[inline]
     pub fn set_changed_by(&mut self, sequence: u64) {
         self.shards_mut().for_each(|shard| shard.changed_by = sequence);
     }
 
-    /// Appends a key of database `db` as the effect that makes it; nothing when there is no such key.
+    /// Appends a key of database `db` as the effect that creates it; nothing when there is no such key.
     pub fn encode_key(&self, db: usize, key: Key<'_>, out: &mut Vec<u8>) {
         let within = self.db(db, key);
         if let Some(entry) = within.entry(key) {
@@ -539,7 +546,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// True when the value of a key is too large to be written as a whole without making others wait.
+    /// True when the value of a key is too large to be encoded as a whole without delaying other clients.
     pub fn is_large(&self, db: usize, key: Key<'_>) -> bool {
         let within = self.db(db, key);
         let Some(entry) = within.entry(key) else { return false };
@@ -548,7 +555,7 @@ impl<'a> Locked<'a> {
             || (value_type.heap_bytes)(object, LARGE_SAMPLES) > LARGE_BYTES
     }
 
-    /// Takes what waits to be freed, to free it elsewhere.
+    /// Takes the garbage, to free it elsewhere.
     pub fn take_garbage(&mut self) -> Garbage {
         std::mem::take(&mut self.garbage)
     }

@@ -1,5 +1,5 @@
-//! All state, in shards behind locks: databases, their keys, and what is defined beside them. Knows how effects are
-//! applied; refuses to know commands and clients.
+//! All state, in shards behind locks: databases, their keys, and definitions. Knows how effects are applied; refuses to
+//! know commands and clients.
 
 pub mod apply;
 pub mod db;

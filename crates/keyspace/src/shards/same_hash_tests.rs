@@ -29,7 +29,7 @@ const SCORE: &[u8] = b"score";
 /// An instant up to which half of the deadlines pass.
 const TIMES: u64 = 20;
 
-/// Most have one hash. Those with a tag are in the tag's shard, with the hash of the others.
+/// Most have one hash. Names with a tag are in the tag's shard, with the same hash.
 fn key_name(random: &mut Random) -> Vec<u8> {
     match random.below(14) {
         number @ 0..6 => [SAME_HASH, number.to_string().as_bytes()].concat(),
@@ -184,7 +184,7 @@ fn check_index(locked: &Locked<'_>, model: &Model, name: &[u8], random: &mut Ran
 }
 
 #[test]
-fn keys_and_fields_of_one_hash_are_told_apart() {
+fn keys_and_fields_with_equal_hashes_are_distinguished() {
     assert_eq!(NameHash::of(&[SAME_HASH, b"1"].concat()), NameHash::of(&[SAME_HASH, b"{x}2"].concat()));
     let mut random = Random::new();
     for shard_count in [1, 4] {

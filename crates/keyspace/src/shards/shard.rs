@@ -10,17 +10,17 @@ use crate::storage::NameHash;
 
 /// The databases of one shard.
 ///
-/// In this order: what every write changes is next to the lock, in one line that goes from core to core with it.
+/// The order of fields matters: what every write changes shares a cache line with the lock.
 #[repr(C)]
 pub struct Shard {
-    /// Number of the last batch of effects that changed it; no part of the state.
+    /// The number of the last batch that changed it; not part of the state.
     pub(super) changed_by: u64,
     pub(super) dbs: [Db; DATABASES],
     /// What is no key; in the first shard only.
     pub(super) definitions: Definitions,
-    /// Keys that clients watch; no part of the state either.
+    /// Keys that clients watch; not part of the state either.
     pub watched: Watched,
-    /// Keys that clients have read and want to hear of.
+    /// Keys that tracking clients have read.
     pub tracked: Tracked,
     /// Keys that clients wait for.
     pub awaited: Awaited,
@@ -40,11 +40,11 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// Appends every key of all databases whose position is `from` or behind it, as effects that make them, until
-    /// there are about `count` of them. Returns the last position that is done with, and how many keys there were.
+    /// Appends the keys of all databases at positions from `from` on, as effects that create them, until there are
+    /// about `count`. Returns the last position that is complete, and how many keys were appended.
     ///
-    /// Databases go together: what SWAPDB and MOVE exchange is in the same part of a snapshot. What is no key goes
-    /// with the first keys.
+    /// All databases are in one part of a snapshot, since SWAPDB and MOVE exchange keys between them. Definitions are
+    /// in the first part.
     pub fn image_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let (mut from, mut done, began_at) = (from, 0, out.len());
         if from == 0 {
@@ -76,8 +76,8 @@ impl Shard {
         }
     }
 
-    /// The same for large values: in the order of their positions, so that it can end anywhere within the range. Keys
-    /// at one position go together, as those of one name do.
+    /// As [`image_from`](Shard::image_from), for large values: appends keys in the order of their positions, so that it
+    /// can end anywhere within the range. Keys at one position are never split, so neither are keys of one name.
     fn image_in_order(&self, from: u32, to: u32, began_at: usize, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let mut entries = Vec::new();
         for (number, db) in self.dbs.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What a snapshot has to say of its parts: which keys they hold, as of which batch, and where those keys were in the
-//! process that wrote them. Knows positions and sequence numbers; refuses to know files.
+//! Describes the parts of a snapshot: which keys each holds, up to which batch, and how the process that wrote it
+//! placed keys. Knows positions and sequence numbers; refuses to know files.
 
 use crate::storage::NameHasher;
 
@@ -14,7 +14,7 @@ pub struct Part {
     pub keys: u32,
 }
 
-/// Where keys are in some process: its hash function and the number of its shards.
+/// How a process places keys: its hash function and the number of its shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub family: u8,
@@ -33,7 +33,7 @@ impl Placement {
         bytes
     }
 
-    /// From bytes; `None` when they are no placement that this version knows.
+    /// From bytes; `None` when this version does not know that placement.
     pub fn decode(bytes: &[u8]) -> Option<Placement> {
         let bytes: &[u8; Placement::BYTES] = bytes.try_into().ok()?;
         let seed = u64::from_le_bytes(bytes[1..9].try_into().ok()?);

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What the body of an entry is: a number that the owner of the entry gives a meaning, and one that means the same to all.
+/// The kind of an entry's body: a number with a meaning that the owner of the entry chooses, except one that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(u8);
 
@@ -36,7 +36,7 @@ impl Kind {
 }
 
 const OBJECT_BITS: u8 = 3;
-/// Any kind but an object, for an entry whose body is about to go.
+/// Any kind but an object, for an entry whose body is about to be freed.
 const EMPTY: Kind = Kind(0);
 
 const HEADER: usize = 12;
@@ -54,10 +54,10 @@ pub fn used_at(now_ms: u64) -> u32 {
     (now_ms / 1000) as u32 & USED_MASK
 }
 
-/// The longest time without use that [`idle_s`] can tell: half a year.
+/// The longest time without use that [`idle_s`] can return: half a year.
 pub const IDLE_MAX_S: u32 = USED_MASK - CLOCK_SKEW_S;
 
-/// How long before `now_ms` an entry was used that says `used`, in seconds.
+/// How many seconds before `now_ms` an entry was last used, from its `used` value.
 pub fn idle_s(used: u32, now_ms: u64) -> u32 {
     match used_at(now_ms).wrapping_sub(used) & USED_MASK {
         idle if idle <= IDLE_MAX_S => idle,
@@ -178,7 +178,7 @@ impl<O> Entry<O> {
         unsafe { self.body_at().cast::<*mut O>().write_unaligned(Box::into_raw(object)) };
     }
 
-    /// Takes the object out and frees the rest; `None` (and the entry is gone) when the value is none.
+    /// Takes the object out and frees the rest; `None` (and the entry is freed) when the value is not an object.
     pub fn into_object(mut self) -> Option<Box<O>> {
         if self.kind() != Kind::OBJECT {
             return None;
@@ -189,12 +189,12 @@ impl<O> Entry<O> {
         Some(object)
     }
 
-    /// Replaces `range` of the inline body by `bytes`, moving what is behind it.
+    /// Replaces `range` of the inline body by `bytes`, moving the bytes behind it.
     pub fn splice_body(&mut self, range: std::ops::Range<usize>, bytes: &[u8]) {
         self.open_gap(range, bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Makes `range` of the inline body `len` bytes long, moving what is behind it, and hands it out to be filled.
+    /// Makes `range` of the inline body `len` bytes long, moving the bytes behind it, and returns it to be filled.
     pub fn open_gap(&mut self, range: std::ops::Range<usize>, len: usize) -> &mut [u8] {
         let old_len = self.body().len();
         assert!(range.start <= range.end && range.end <= old_len, "a gap within the body");
@@ -254,13 +254,12 @@ impl<O> Entry<O> {
         self.bits_word().store(if marked { bits | MARKED } else { bits & !MARKED }, Relaxed);
     }
 
-    /// What is remembered of the entry's use: see [`Usage`](crate::usage::Usage).
+    /// The entry's record of use: see [`Usage`](crate::usage::Usage).
     pub fn used_at(&self) -> u32 {
         self.bits() >> USED_SHIFT
     }
 
-    /// Changes what is remembered of the entry's use. Readers may call it: it changes nothing that commands can see but
-    /// OBJECT IDLETIME and FREQ.
+    /// Changes the entry's record of use. Readers may call it: only OBJECT IDLETIME and FREQ show it.
     #[inline]
     pub fn touch(&self, used: u32) {
         let bits = self.bits();
@@ -270,7 +269,7 @@ impl<O> Entry<O> {
         }
     }
 
-    /// Has the CPU fetch the beginning of the entry into its cache, without waiting for it.
+    /// Prefetches the beginning of the entry.
     #[inline]
     pub fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]

@@ -1,15 +1,16 @@
-//! Numbers that stand for the names of a table, in the orders that are kept beside it. Knows which names share a hash;
-//! refuses to know what the orders are.
+//! Ids for the names of a table, used by the ordered structures beside it. Knows which names share a hash; refuses to
+//! know what is ordered.
 //!
-//! An order of deadlines or scores holds a number for each entry, not its name. The number is the hash of the name, until
-//! two names of one table have the same hash: the one that comes later gets a number of its own, in a list beside the
-//! table. With hashes of 64 bits that list is empty in practice, and asking for a number costs one comparison.
+//! An order of deadlines or scores holds a number for each entry, not its name. The number is the hash of the name,
+//! unless another name of the table has the same hash: the later name then gets a number of its own, in a list beside
+//! the table. With 64-bit hashes that list is empty in practice, and a look-up costs one comparison.
 
 use super::entry::Entry;
 use super::segmented::Segmented;
 use super::table::{NameHash, hash_of};
 
-/// Stands for a name in one table as long as the entry is there. Its [position](NameHash::position) is that of the name.
+/// Identifies a name in one table as long as its entry is there. Its [position](NameHash::position) is that of the
+/// name.
 pub type NameId = u64;
 
 /// The names whose id is not their hash.
@@ -24,7 +25,7 @@ struct OwnIds {
     by_name: Vec<(Box<[u8]>, NameId)>,
 }
 
-/// The bits of an id that may differ from the hash: those that no position has.
+/// The bits of an id that may differ from the hash: they are not part of the position.
 const OWN_BITS: u64 = 0xffff;
 
 impl NameIds {
@@ -37,7 +38,7 @@ impl NameIds {
         }
     }
 
-    /// The entry that an id stands for.
+    /// The entry of an id.
     #[inline]
     pub(super) fn entry<'t, O>(&self, entries: &'t Segmented<Entry<O>>, id: NameId) -> Option<&'t Entry<O>> {
         let hash = NameHash::from_raw(id);
@@ -48,7 +49,7 @@ impl NameIds {
         }
     }
 
-    /// Gives an id to a name that comes into the table, and is not in it yet.
+    /// Assigns an id to a name that is about to be added to the table.
     #[inline]
     pub(super) fn assign<O>(&mut self, entries: &Segmented<Entry<O>>, hash: NameHash, name: &[u8]) {
         if self.entry(entries, hash.get()).is_some() {
@@ -59,12 +60,12 @@ impl NameIds {
     #[cold]
     fn assign_own<O>(&mut self, entries: &Segmented<Entry<O>>, hash: NameHash, name: &[u8]) {
         let free = (1..=OWN_BITS).map(|bits| hash.get() ^ bits).find(|id| self.entry(entries, *id).is_none());
-        // So many keys of one position would have to be made on purpose, by a client that knows the seed.
+        // So many keys of one position can only be made on purpose, by a client that knows the seed.
         let id = free.expect("fewer than 65,536 names share a position");
         self.own.get_or_insert_default().by_name.push((name.into(), id));
     }
 
-    /// Takes the id back of a name that has left the table.
+    /// Releases the id of a name that was removed from the table.
     #[inline]
     pub(super) fn release(&mut self, name: &[u8]) {
         if self.own.is_some() {
@@ -93,7 +94,8 @@ impl OwnIds {
         if let Some((name, _)) = self.by_name.iter().find(|(_, known)| *known == id) {
             return entries.find(NameHash::of(name), |entry| entry.name() == &**name);
         }
-        // IMPORTANT: a name that has an id of its own does not answer to its hash, even after the name that did is gone.
+        // IMPORTANT: a name with an id of its own is never found by its hash, even after the name that had the hash as
+        // its id is removed.
         let hash = NameHash::from_raw(id);
         entries.find(hash, |entry| hash_of(entry) == hash && self.of_name(entry.name()).is_none())
     }

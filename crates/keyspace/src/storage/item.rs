@@ -1,9 +1,9 @@
-//! A scalar among others in one run of bytes, as small values are packed. Knows the layout; refuses to know what the
-//! scalars are to each other.
+//! A scalar among others in one run of bytes, as small values are packed. Knows the layout; refuses to know how the
+//! scalars relate.
 //!
-//! An *item* is a byte that says what follows, then the bytes: `0..=239` that many bytes; `240..=247` a number in 1 to 8
-//! little-endian bytes; `248` a u16 length and bytes; `249` a u32 length and bytes. Numbers stand for their decimal
-//! form: a 13-digit timestamp takes 7 bytes.
+//! An *item* is a byte that says what follows, then the bytes: `0..=239` that many bytes; `240..=247` a number in 1 to
+//! 8 little-endian bytes; `248` a u16 length and bytes; `249` a u32 length and bytes. A number represents its decimal
+//! text: a 13-digit timestamp takes 7 bytes.
 
 use super::entry::Entry;
 use super::scalar::Scalar;

@@ -1,4 +1,4 @@
-//! A key's name with its hash and shard, worked out once. Knows hash tags; refuses to know values.
+//! A key's name with its hash and shard, computed once. Knows hash tags; refuses to know values.
 
 use super::table::{NameHash, NameHasher};
 
@@ -18,7 +18,7 @@ impl<'a> Key<'a> {
         Key::hashed_by(NameHasher::of_process(), name)
     }
 
-    /// The same by the hash function of another process: where the key was there.
+    /// A key hashed with the function of another process, to find where that process placed it.
     #[inline]
     pub fn hashed_by(hasher: &NameHasher, name: &'a [u8]) -> Key<'a> {
         let hash = hasher.hash(name);

@@ -1,16 +1,15 @@
-//! Has the CPU fetch memory before it is needed. Knows nothing of what is there.
+//! Prefetches memory before it is needed. Knows nothing of its contents.
 
-/// Bytes that come into the cache together.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Has the CPU fetch all of a slice, without waiting for any of it. A search in it that jumps about would wait for each
-/// line it comes to.
+/// Prefetches all of a slice. A binary search in it would otherwise wait for each cache line it visits.
 #[inline]
 pub(crate) fn prefetch<T>(items: &[T]) {
     prefetch_at(items.as_ptr(), items.len());
 }
 
-/// The same for `count` items that begin at an address, whether there is anything yet or not.
+/// Prefetches `count` items from an address on, initialised or not.
 #[inline]
 pub(crate) fn prefetch_at<T>(first: *const T, count: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
 //! Items in an order, found by that order or by their rank in it. Knows neither what the items are nor what the order
-//! means: every operation is told by a closure which items come before a place.
+//! means: every operation takes a closure that says which items come before a position.
 //!
 //! It is a B+tree whose inner nodes count the items below each child. Items are copied into wide leaves, without a
 //! pointer each, so a walk in order reads memory in order. A skip list (Redis's choice) costs a pointer or more for every
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! An inner node repeats items that are in the tree, and no others: an item that was removed is never shown to a
-//! closure again, so an item may be a reference to something that ceases to be with it.
+//! closure again, so an item may refer to something that is freed together with it.
 
 use super::prefetch::prefetch;
 use std::ops::Range;
@@ -20,13 +20,13 @@ mod together;
 
 pub use together::Change;
 
-/// Most items of a leaf, and most children of an inner node.
+/// The most items of a leaf, and the most children of an inner node.
 const NODE_MAX: usize = 64;
-/// A node with fewer is evened out with a neighbour or becomes part of it.
+/// A node with fewer is balanced or merged with a neighbour.
 const NODE_MIN: usize = NODE_MAX / 3;
-/// Two neighbours become one when together they have no more than this: room for a few more before it is split again.
+/// Two neighbours are merged when together they have no more than this: it leaves room before the next split.
 const MERGED_MAX: usize = NODE_MAX - NODE_MAX / 8;
-/// A full node gives to a neighbour that has no more than this: with less room, it would soon have to give again.
+/// A full node moves items to a neighbour that has no more than this: with less room, it would soon be full again.
 const GIVES_TO_MAX: usize = NODE_MAX - NODE_MAX / 8;
 
 /// Items in an order. See the module's description.
@@ -39,23 +39,23 @@ enum Node<T> {
     Inner(Box<Inner<T>>),
 }
 
-/// Children, all of the same height, with what is known of each.
+/// Children, all of the same height, with the first item and the number of items of each.
 struct Inner<T> {
     firsts: Vec<T>,
     counts: Vec<u32>,
     children: Vec<Node<T>>,
 }
 
-/// Where an item is put: whoever always adds at one end leaves full nodes behind.
+/// Where an item is inserted: repeated insertion at one end leaves full nodes behind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum InsertAt {
     First,
     Middle,
     Last,
 }
 
 impl<T: Copy> Ranked<T> {
-    /// A tree of items that come in their order.
+    /// Builds a tree from items in order.
     pub fn from_sorted(items: impl Iterator<Item = T>) -> Ranked<T> {
         let mut items = items.peekable();
         let mut level = Vec::new();
@@ -86,8 +86,8 @@ impl<T: Copy> Ranked<T> {
         self.root.len() == 0
     }
 
-    /// How many items come before a place: the lower bound, or the upper one, of whatever `before` compares with. It
-    /// must hold for a number of items from the first on, and for no other.
+    /// How many items come before a place: the lower or the upper bound of what `before` compares with. `before` must
+    /// hold for a prefix of the items, and for no others.
     pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
         loop {
@@ -118,19 +118,19 @@ impl<T: Copy> Ranked<T> {
 
     /// Adds an item behind those that come before it.
     pub fn insert(&mut self, item: T, before: impl Fn(&T) -> bool) {
-        let place = match self.root.first() {
-            Some(first) if !before(&first) => Place::First,
-            _ if self.root.ends_before(&before) => Place::Last,
-            _ => Place::Middle,
+        let insert_at = match self.root.first() {
+            Some(first) if !before(&first) => InsertAt::First,
+            _ if self.root.ends_before(&before) => InsertAt::Last,
+            _ => InsertAt::Middle,
         };
         if self.root.len() == NODE_MAX {
             let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
             let mut inner = Inner::empty();
             inner.push(root);
-            inner.split(0, place);
+            inner.split(0, insert_at);
             self.root = Node::Inner(Box::new(inner));
         }
-        self.root.insert(item, place, &before);
+        self.root.insert(item, insert_at, &before);
     }
 
     /// Removes the first item that does not come before a place.
@@ -138,7 +138,7 @@ impl<T: Copy> Ranked<T> {
         self.remove_if(before, |_| true)
     }
 
-    /// The same, if that item is the one that is wanted.
+    /// Removes the first item that does not come before a place, if `is_wanted` holds for it.
     pub fn remove_if(&mut self, before: impl Fn(&T) -> bool, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let removed = self.root.remove(&before, &is_wanted);
         self.lower_root();
@@ -264,31 +264,31 @@ impl<T: Copy> Node<T> {
     }
 
     /// Adds an item below a node that is not full.
-    fn insert(&mut self, item: T, place: Place, before: &impl Fn(&T) -> bool) {
+    fn insert(&mut self, item: T, insert_at: InsertAt, before: &impl Fn(&T) -> bool) {
         match self {
             Node::Leaf(items) => {
-                if place == Place::Middle {
+                if insert_at == InsertAt::Middle {
                     prefetch(items);
                 }
-                let at = match place {
-                    Place::First => 0,
-                    Place::Middle => items.partition_point(before),
-                    Place::Last => items.len(),
+                let at = match insert_at {
+                    InsertAt::First => 0,
+                    InsertAt::Middle => items.partition_point(before),
+                    InsertAt::Last => items.len(),
                 };
                 items.insert(at, item);
             }
             Node::Inner(inner) => {
-                let child = |inner: &Inner<T>| match place {
-                    Place::First => 0,
-                    Place::Middle => inner.child_of(before),
-                    Place::Last => inner.children.len() - 1,
+                let child = |inner: &Inner<T>| match insert_at {
+                    InsertAt::First => 0,
+                    InsertAt::Middle => inner.child_of(before),
+                    InsertAt::Last => inner.children.len() - 1,
                 };
                 let mut at = child(inner);
                 if inner.children[at].len() == NODE_MAX {
-                    inner.make_room(at, place);
+                    inner.make_room(at, insert_at);
                     at = child(inner);
                 }
-                inner.children[at].insert(item, place, before);
+                inner.children[at].insert(item, insert_at, before);
                 inner.counts[at] += 1;
                 // In any other child, the place is behind the first item.
                 if at == 0 {
@@ -329,7 +329,7 @@ impl<T: Copy> Node<T> {
         }
     }
 
-    /// Removes up to `count` items from a rank on, as far as they are in one leaf, and says how many it were.
+    /// Removes up to `count` items from a rank on, as far as they are in one leaf, and returns how many.
     fn remove_run(&mut self, rank: usize, count: usize, removed: &mut impl FnMut(T)) -> usize {
         match self {
             Node::Leaf(items) => {
@@ -403,7 +403,7 @@ impl<T: Copy> Inner<T> {
         self.children.remove(at);
     }
 
-    /// Brings what is known of a child up to date.
+    /// Updates the first item and the count of a child.
     fn note(&mut self, at: usize) {
         self.firsts[at] = self.children[at].first().expect("a child has items");
         self.counts[at] = self.children[at].count();
@@ -426,23 +426,23 @@ impl<T: Copy> Inner<T> {
         panic!("the rank is that of an item")
     }
 
-    /// Sees to it that a full child is full no more: a neighbour takes some of it, or it is split.
-    fn make_room(&mut self, at: usize, place: Place) {
+    /// Makes room in a full child: moves some of it to a neighbour, or splits it.
+    fn make_room(&mut self, at: usize, insert_at: InsertAt) {
         let has_room = |at: usize| self.children.get(at).is_some_and(|child| child.len() <= GIVES_TO_MAX);
-        match place {
-            Place::Middle if has_room(at + 1) => self.even_out(at),
-            Place::Middle if at > 0 && has_room(at - 1) => self.even_out(at - 1),
-            _ => self.split(at, place),
+        match insert_at {
+            InsertAt::Middle if has_room(at + 1) => self.even_out(at),
+            InsertAt::Middle if at > 0 && has_room(at - 1) => self.even_out(at - 1),
+            _ => self.split(at, insert_at),
         }
     }
 
-    /// Splits a child in two: in the middle, or so that the part where nothing more is expected stays full.
-    fn split(&mut self, at: usize, place: Place) {
+    /// Splits a child in two: in the middle, or, when items are added at one end, so that the other part stays full.
+    fn split(&mut self, at: usize, insert_at: InsertAt) {
         let child = &mut self.children[at];
-        let len = match place {
-            Place::First => 1,
-            Place::Middle => child.len() / 2,
-            Place::Last => child.len() - 1,
+        let len = match insert_at {
+            InsertAt::First => 1,
+            InsertAt::Middle => child.len() / 2,
+            InsertAt::Last => child.len() - 1,
         };
         let mut right = match child {
             Node::Leaf(_) => Node::Leaf(room()),
@@ -462,7 +462,7 @@ impl<T: Copy> Inner<T> {
         self.note(at + 1);
     }
 
-    /// After a child has lost items: brings what is known of it up to date, and sees to it that it has enough.
+    /// After a child has lost items: updates its first item and count, and rebalances it if it has too few.
     fn mend(&mut self, at: usize) {
         if self.children[at].len() == 0 {
             return self.remove(at);
@@ -509,7 +509,7 @@ pub struct Iter<'t, T> {
     back: Cursor<'t, T>,
 }
 
-/// The leaf that one end of an iteration is in. The next one is found from the root: that is seldom enough.
+/// The leaf at one end of an iteration. The next leaf is found from the root, which is rare enough.
 #[derive(Clone, Copy)]
 struct Cursor<'t, T> {
     leaf: &'t [T],

@@ -1,5 +1,5 @@
-//! A string as it is kept: bytes, or a whole number in binary. Knows how to turn one into the other and back;
-//! refuses to know where it is stored.
+//! A string as it is stored: bytes, or an integer in binary. Knows how to turn one into the other and back; refuses to
+//! know where it is stored.
 
 use super::entry::{Entry, Kind};
 use std::borrow::Cow;

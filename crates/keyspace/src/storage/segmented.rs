@@ -1,15 +1,15 @@
-//! A hash table that never stops to grow. Knows hashes and the order of iteration; refuses to know what it holds: whoever
-//! owns it tells what an element is called by.
+//! A hash table that grows incrementally, without pauses. Knows hashes and the order of iteration; refuses to know its
+//! elements: the caller supplies hashes and comparisons.
 //!
-//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is
-//! full is split in two, so growth moves a hundred elements at a time instead of all of them, and iteration by
-//! position survives every split and merge: an element that stays in the table throughout a scan is met by it
-//! exactly once. A single large `HashMap` gives neither.
+//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is full is
+//! split in two, so growth moves a hundred elements at a time instead of all of them, and iteration by position
+//! survives every split and merge: a scan visits an element that stays in the table exactly once. A single large
+//! `HashMap` gives neither.
 
 use super::table::NameHash;
 use hashbrown::HashTable;
 
-/// Most elements a segment holds before it is split: seven eighths of 128 slots, which is when `hashbrown` would
+/// The most elements of a segment before it is split: seven eighths of 128 slots, which is when `hashbrown` would
 /// otherwise double it.
 const SEGMENT_MAX: usize = 112;
 /// Two neighbours are merged when together they hold no more than this.
@@ -22,7 +22,7 @@ struct Segment<E> {
     elements: HashTable<E>,
     /// How many leading bits of the position all elements here share.
     depth: u32,
-    /// Those bits, in the low end.
+    /// The value of those bits.
     prefix: u32,
 }
 
@@ -54,14 +54,15 @@ impl<E> Segmented<E> {
         self.len == 0
     }
 
-    /// The element that `test` knows, among those whose hash may be this one: not all of its bits are compared.
+    /// The element for which `test` holds, among those whose hash may be this one: not all bits of the hash are
+    /// compared.
     #[inline]
     pub fn find(&self, hash: NameHash, test: impl FnMut(&E) -> bool) -> Option<&E> {
         let segment = self.segments.get(self.segment_of(hash.position())?)?;
         segment.elements.find(hash.get(), test)
     }
 
-    /// The same, to be changed; its hash stays.
+    /// Mutable access to the element for which `test` holds; its hash must not change.
     #[inline]
     pub fn find_mut(&mut self, hash: NameHash, test: impl FnMut(&E) -> bool) -> Option<&mut E> {
         let index = self.segment_of(hash.position())?;
@@ -85,7 +86,7 @@ impl<E> Segmented<E> {
         self.segments[index].elements.insert_unique(hash.get(), element, rehash).into_mut()
     }
 
-    /// Takes out the element that `test` knows, among those whose hash may be this one.
+    /// Removes the element for which `test` holds, among those whose hash may be this one.
     pub fn remove(
         &mut self,
         hash: NameHash,
@@ -110,8 +111,8 @@ impl<E> Segmented<E> {
     }
 
     /// Visits elements in order of position from `cursor` on, at least `count` of them if there are so many, and
-    /// returns the cursor to go on with; `None` at the end. An element that is in the table during the whole
-    /// iteration is visited exactly once, whatever else comes and goes.
+    /// returns the cursor to continue with; `None` at the end. An element that is in the table during the whole
+    /// iteration is visited exactly once, whatever else is inserted or removed.
     pub fn scan(
         &self,
         cursor: u32,
@@ -180,7 +181,7 @@ impl<E> Segmented<E> {
         }
     }
 
-    /// A random element. Fair among the elements of a segment; segments are met in proportion to their range.
+    /// A random element. Fair among the elements of a segment; segments are chosen in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&E> {
         if self.len == 0 {
             return None;

@@ -1,8 +1,8 @@
 //! Lists of field names that many records share, kept once. Knows names; refuses to know values.
 //!
-//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and
-//! the values alone. A list of names becomes a shape when it is seen for the second time, and is forgotten with
-//! its last user, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
+//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and the
+//! values alone. A list of names becomes a shape when it is seen for the second time, and is freed with its last
+//! reference, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
 
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
@@ -67,7 +67,7 @@ impl Shape {
         &self.wire[begin..(start + len + 2) as usize]
     }
 
-    /// Where `name` stands in the list.
+    /// The position of `name` in the list.
     #[inline]
     pub fn index_of(&self, name: &[u8]) -> Option<usize> {
         self.spans.iter().position(|(start, len)| {
@@ -86,25 +86,25 @@ pub struct Shapes {
     shapes: Vec<Option<Shape>>,
     free: Vec<ShapeId>,
     by_names: HashTable<ShapeId>,
-    /// Hashes of lists seen once, by their low bits. Empty until the first list comes.
+    /// Hashes of lists seen once, by their low bits. Empty until the first list is seen.
     candidates: Vec<u64>,
 }
 
 impl Shapes {
-    /// The shape of these names if there is one or the list has been seen before; the caller becomes a user of
-    /// it and gives it back with [`Shapes::release`].
+    /// The shape of these names if there is one or the list has been seen before; the caller gets a reference, to be
+    /// dropped with [`Shapes::release`].
     pub fn acquire(&mut self, names: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(names.iter().copied());
         self.take(found)
     }
 
-    /// The same for the names of a shape with others behind them.
+    /// Acquires the shape of the names of another shape with more names behind them.
     pub fn acquire_with(&mut self, id: ShapeId, more: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(self.shape(id).names().chain(more.iter().copied()));
         self.take_known(found)
     }
 
-    /// The same for the names of a shape without one.
+    /// Acquires the shape of the names of another shape without one.
     pub fn acquire_without(&mut self, id: ShapeId, index: usize) -> Option<ShapeId> {
         let names = self.shape(id).names().enumerate().filter(|(at, _)| *at != index);
         let found = self.find(names.map(|(_, name)| name));
@@ -132,12 +132,12 @@ impl Shapes {
         }
     }
 
-    /// The same, but a list that is new stays unseen: whoever packs the record anew with it will say so.
+    /// As `take`, but does not count a new list as seen: that is done when the record is packed again with it.
     fn take_known(&mut self, found: Found) -> Option<ShapeId> {
         if matches!(found, Found::New(_)) { None } else { self.take(found) }
     }
 
-    /// Makes the caller a user of what was found.
+    /// Adds a reference to the shape that was found.
     fn take(&mut self, found: Found) -> Option<ShapeId> {
         match found {
             Found::TooLong => None,
@@ -170,7 +170,7 @@ impl Shapes {
         id
     }
 
-    /// Gives one use of a shape back; with the last one the shape goes.
+    /// Drops a reference to a shape; the shape is freed with the last one.
     pub fn release(&mut self, id: ShapeId) {
         let shape = self.shape_mut(id);
         shape.users -= 1;

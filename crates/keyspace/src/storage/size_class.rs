@@ -1,9 +1,9 @@
-//! What memory the allocator really hands out. Knows jemalloc's size classes; refuses to know what the memory is for.
+//! How much memory the allocator really uses. Knows jemalloc's size classes; refuses to know what the memory is for.
 
-/// What an index of deadlines pays for one key: a pair of numbers in a tree that is about two thirds full.
+/// Bytes of an index of deadlines for one key: a pair of numbers in a tree that is about two thirds full.
 pub const DEADLINE_BYTES: usize = 24;
 
-/// What the allocator really hands out for a request of this size: jemalloc's classes, four to a doubling.
+/// The real size of an allocation of this size: jemalloc's classes, four to a doubling.
 pub fn size_class(bytes: usize) -> usize {
     match bytes {
         0 => 0,

@@ -1,5 +1,5 @@
-//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. How it grows and is walked
-//! over is the business of `segmented`.
+//! A table of entries by name. Knows how names are hashed; refuses to know what a value is. Growth and iteration are in
+//! `segmented`.
 
 use super::entry::Entry;
 use super::ids::{NameId, NameIds};
@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher};
 pub struct NameHash(u64);
 
 impl NameHash {
-    /// Hashes `name` with the seed of this process, so that nobody outside can aim at one segment.
+    /// Hashes `name` with the seed of this process, so that clients cannot aim at one segment.
     #[inline]
     pub fn of(name: &[u8]) -> NameHash {
         NameHasher::of_process().hash(name)
@@ -28,8 +28,8 @@ impl NameHash {
         NameHash(raw)
     }
 
-    /// Where the entry stands in the order of iteration. These bits are neither those that `hashbrown` picks
-    /// the slot with (low) nor its tag (high), nor those that pick the shard.
+    /// The entry's position in the order of iteration. These bits are neither those that `hashbrown` picks the slot
+    /// with (low) nor its tag (high), nor those that pick the shard.
     #[inline]
     pub fn position(self) -> u32 {
         (self.0 >> 16) as u32
@@ -42,7 +42,7 @@ impl NameHash {
     }
 }
 
-/// A hash function for names: one of a family that a seed picks from.
+/// A seeded hash function for names.
 #[derive(Clone)]
 pub struct NameHasher {
     state: foldhash::fast::FixedState,
@@ -50,9 +50,9 @@ pub struct NameHasher {
 }
 
 impl NameHasher {
-    /// Which family of functions this is. Snapshots tell it beside the seed: what reads one has to find keys where
-    /// its writer found them. IMPORTANT: another function gets another number, and this one stays readable; a test
-    /// pins what it makes of known names.
+    /// The number of this hash function. Snapshots store it with the seed: a reader must compute the same positions as
+    /// the writer. IMPORTANT: another function gets another number, and this one stays supported; a test pins the
+    /// hashes of known names.
     pub const FAMILY: u8 = 1;
 
     /// The function of that seed.
@@ -86,7 +86,7 @@ impl NameHasher {
 #[cfg(test)]
 pub(crate) const SAME_HASH: &[u8] = b"\0same-hash";
 
-/// Entries by name, and a number that stands for each: see [`Segmented`] and [`ids`](super::ids).
+/// Entries by name, and an id for each: see [`Segmented`] and [`ids`](super::ids).
 pub struct Table<O> {
     pub(super) entries: Segmented<Entry<O>>,
     pub(super) ids: NameIds,
@@ -132,22 +132,22 @@ impl<O> Table<O> {
         self.entries.find_mut(hash, |entry| entry.name() == name)
     }
 
-    /// What stands for a name that is in the table, until it is removed.
+    /// The id of a name that is in the table; valid until the name is removed.
     #[inline]
     pub fn id_of(&self, hash: NameHash, name: &[u8]) -> NameId {
         self.ids.of(hash, name)
     }
 
-    /// The entry that an id stands for.
+    /// The entry of an id.
     #[inline]
     pub fn by_id(&self, id: NameId) -> Option<&Entry<O>> {
         self.ids.entry(&self.entries, id)
     }
 
-    /// Has the CPU fetch the entry of that hash, if there is one, without waiting for it.
+    /// Prefetches the entry of that hash, if there is one.
     #[inline]
     pub fn prefetch(&self, hash: NameHash) {
-        // Whatever has the same tag is fetched; looking at names would wait for them.
+        // Prefetches every entry with the same tag; comparing names would wait for memory.
         self.entries.find(hash, |entry| {
             entry.prefetch();
             false
@@ -189,7 +189,7 @@ impl<O> Table<O> {
         self.entries.visit_range(from, to, hash_of, visit);
     }
 
-    /// A random entry. Fair among the entries of a segment; segments are met in proportion to their range.
+    /// A random entry. Fair among the entries of a segment; segments are chosen in proportion to their range.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry<O>> {
         self.entries.random(random)
     }
@@ -202,8 +202,7 @@ impl<O> Table<O> {
 
 #[cfg(test)]
 mod tests {
-    /// Snapshots on disk depend on it: should a new version of the crate make something else of these names, it is
-    /// another family and needs another number.
+    /// Snapshots on disk depend on these hashes: if a new version of the crate changes them, it needs another number.
     #[test]
     fn the_hash_function_is_what_it_always_was() {
         let hasher = NameHasher::with_seed(42);

@@ -6,6 +6,7 @@
 //! takes.
 
 pub mod hash;
+pub mod set;
 pub mod sorted_set;
 pub mod string;
 
@@ -13,6 +14,7 @@ use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader};
 use crate::storage;
 use hash::FieldTable;
+use set::MemberTable;
 use sorted_set::SortedSet;
 
 pub use crate::storage::shapes::Shapes;
@@ -31,10 +33,12 @@ pub enum Object {
     Hash(FieldTable),
     /// A large sorted set.
     SortedSet(SortedSet),
+    /// A large set.
+    Set(MemberTable),
 }
 
 /// Every type, in the order of the tags.
-pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE];
+pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE];
 
 /// What the rest of the server needs to know of a type.
 pub struct ValueType {
@@ -76,10 +80,12 @@ impl ValueType {
             string::TEXT | string::NUMBER => &string::TYPE,
             hash::PACKED => &hash::TYPE,
             sorted_set::PACKED => &sorted_set::TYPE,
+            set::PACKED | set::INTSET => &set::TYPE,
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(_) => &string::TYPE,
                 Object::Hash(_) => &hash::TYPE,
                 Object::SortedSet(_) => &sorted_set::TYPE,
+                Object::Set(_) => &set::TYPE,
             },
         }
     }
@@ -107,20 +113,28 @@ impl ValueType {
 pub struct Thresholds {
     pub hash: hash::Thresholds,
     pub sorted_set: sorted_set::Thresholds,
+    pub set: set::Thresholds,
 }
 
 /// The settings that thresholds are read from.
-pub const THRESHOLD_SETTINGS: [&str; 4] =
-    ["hash-max-listpack-entries", "hash-max-listpack-value", "zset-max-listpack-entries", "zset-max-listpack-value"];
+pub const THRESHOLD_SETTINGS: [&str; 5] = [
+    "hash-max-listpack-entries",
+    "hash-max-listpack-value",
+    "zset-max-listpack-entries",
+    "zset-max-listpack-value",
+    "set-max-intset-entries",
+];
 
 impl Thresholds {
     /// From the values of [`THRESHOLD_SETTINGS`], in their order.
     #[inline]
     pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
-        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max] = values;
+        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max] =
+            values;
         Thresholds {
             hash: hash::Thresholds { entries_max: hash_entries_max, value_bytes_max: hash_value_bytes_max },
             sorted_set: sorted_set::Thresholds { entries_max: zset_entries_max, value_bytes_max: zset_value_bytes_max },
+            set: set::Thresholds { intset_entries_max },
         }
     }
 }
@@ -131,6 +145,7 @@ pub enum Change<'a> {
     String(string::Change<'a>),
     Hash(hash::Change<'a>),
     SortedSet(sorted_set::Change<'a>),
+    Set(set::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -151,6 +166,13 @@ impl<'a> From<sorted_set::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: sorted_set::Change<'a>) -> Change<'a> {
         Change::SortedSet(change)
+    }
+}
+
+impl<'a> From<set::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: set::Change<'a>) -> Change<'a> {
+        Change::Set(change)
     }
 }
 
@@ -216,6 +238,7 @@ impl<'a> Change<'a> {
             Change::String(_) => &string::TYPE,
             Change::Hash(_) => &hash::TYPE,
             Change::SortedSet(_) => &sorted_set::TYPE,
+            Change::Set(_) => &set::TYPE,
         }
     }
 
@@ -228,6 +251,7 @@ impl<'a> Change<'a> {
             }
             Change::Hash(change) => change.fate(),
             Change::SortedSet(change) => change.fate(),
+            Change::Set(change) => change.fate(),
         }
     }
 
@@ -237,6 +261,7 @@ impl<'a> Change<'a> {
             Change::String(change) => change.event(),
             Change::Hash(change) => change.event(),
             Change::SortedSet(change) => change.event(),
+            Change::Set(change) => change.event(),
         }
     }
 
@@ -251,7 +276,7 @@ impl<'a> Change<'a> {
     pub fn record_fields(&self) -> RecordFields<'a> {
         match self {
             Change::Hash(change) => change.record_fields(),
-            Change::String(_) | Change::SortedSet(_) => RecordFields::None,
+            Change::String(_) | Change::SortedSet(_) | Change::Set(_) => RecordFields::None,
         }
     }
 
@@ -262,6 +287,7 @@ impl<'a> Change<'a> {
             Change::String(change) => change.apply(entry),
             Change::Hash(change) => change.apply(entry, shapes, &thresholds.hash),
             Change::SortedSet(change) => change.apply(entry, &thresholds.sorted_set),
+            Change::Set(change) => change.apply(entry, &thresholds.set),
         }
     }
 
@@ -272,6 +298,7 @@ impl<'a> Change<'a> {
             Change::String(change) => Some(change.create(name)),
             Change::Hash(change) => change.create(name, shapes, &thresholds.hash),
             Change::SortedSet(change) => change.create(name, &thresholds.sorted_set),
+            Change::Set(change) => change.create(name, &thresholds.set),
         }
     }
 
@@ -283,6 +310,7 @@ impl<'a> Change<'a> {
             Change::String(change) => change.encode(out),
             Change::Hash(change) => change.encode(out),
             Change::SortedSet(change) => change.encode(out),
+            Change::Set(change) => change.encode(out),
         }
     }
 
@@ -295,6 +323,7 @@ impl<'a> Change<'a> {
             tag if tag == string::TYPE.tag => string::Change::decode(reader).map(Change::String),
             tag if tag == hash::TYPE.tag => hash::Change::decode(reader, lists).map(Change::Hash),
             tag if tag == sorted_set::TYPE.tag => sorted_set::Change::decode(reader, lists).map(Change::SortedSet),
+            tag if tag == set::TYPE.tag => set::Change::decode(reader, lists).map(Change::Set),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -328,6 +357,10 @@ pub fn image_of(
         formats::Value::SortedSet(members) => {
             sorted_set::image_of(members, &thresholds.sorted_set, &mut restored.image);
             &sorted_set::TYPE
+        }
+        formats::Value::Set(members) => {
+            set::image_of(members, &thresholds.set, &mut restored.image);
+            &set::TYPE
         }
         formats::Value::Unsupported(_) => return None,
     };
@@ -366,7 +399,8 @@ mod tests {
 
     #[test]
     fn kinds_of_inline_bodies_are_given_out_once() {
-        let kinds = [string::TEXT, string::NUMBER, hash::PACKED, sorted_set::PACKED, Kind::OBJECT];
+        let kinds =
+            [string::TEXT, string::NUMBER, hash::PACKED, sorted_set::PACKED, set::PACKED, set::INTSET, Kind::OBJECT];
         let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
         assert_eq!(distinct.len(), kinds.len());
     }

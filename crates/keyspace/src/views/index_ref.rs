@@ -23,8 +23,8 @@ pub struct IndexRef<'a> {
     at: usize,
 }
 
-/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the look at the locks, and not
-/// as long as the locks themselves.
+/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the borrow of the locks, not
+/// as long as the locks.
 trait AllShards {
     fn count(&self) -> usize;
     fn shard(&self, number: usize) -> &Shard;
@@ -112,7 +112,7 @@ impl<'a> IndexRef<'a> {
         (start, end)
     }
 
-    /// In each part, how many records come before one of that score and name or are that one.
+    /// In each part, how many records come before, or are, the one of that score and name.
     pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
         self.positions(|db, item| match by_score(item.0, score) {
             Ordering::Equal => db.indexed(*item).is_some_and(|entry| entry.name() <= name),
@@ -149,8 +149,8 @@ impl<'a> IndexRef<'a> {
         IndexMembers::new(*self, start, end, direction)
     }
 
-    /// How many records of each part are among the first `rank` of all. Narrows down by records in the middle of what is
-    /// left of the largest part.
+    /// How many records of each part are among the first `rank` of all. Searches with the middle record of the largest
+    /// remaining part as pivot.
     fn split(&self, rank: usize) -> Positions {
         let parts: Vec<(&Db, &Ranked<Item>)> = self.parts().collect();
         let (mut low, mut high): (Positions, Positions) = (vec![0; parts.len()], Vec::new());
@@ -206,13 +206,13 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 
 /// Records of an index in order.
 ///
-/// They are gathered by the window: all up to a record that is some places ahead in its part, and no other part is there
-/// sooner. To put a window in order costs each of its records less than a heap of all parts' next ones would.
+/// They are merged window by window: a window has all records up to one that is some places ahead in its part, the
+/// least such one of all parts. Sorting a window costs less per record than a heap of the next records of all parts.
 pub struct IndexMembers<'a> {
     parts: Vec<Rest<'a>>,
     /// The next ones, in reverse order.
-    window: Vec<Place<'a>>,
-    /// So many of them have been fetched: one after the other, each would be waited for.
+    window: Vec<DbItem<'a>>,
+    /// How many of them have been prefetched: without that, each one would be a cache miss.
     fetched: usize,
     /// How far ahead the next window looks.
     width: usize,
@@ -220,7 +220,7 @@ pub struct IndexMembers<'a> {
 }
 
 /// Where a record is.
-type Place<'a> = (&'a Db, Item);
+type DbItem<'a> = (&'a Db, Item);
 
 /// What is left of a part.
 struct Rest<'a> {
@@ -231,7 +231,7 @@ struct Rest<'a> {
 
 /// Records that are fetched together.
 const FETCHED: usize = 32;
-/// Who wants few gets by with a small window.
+/// A caller that reads few records needs only a small window.
 const WIDTH_MIN: usize = 4;
 const WIDTH_MAX: usize = 32;
 
@@ -251,9 +251,9 @@ impl<'a> IndexMembers<'a> {
             rest.take_up_to(end, direction, &mut self.window);
         }
         self.parts.retain(|rest| !rest.ranks.is_empty());
-        // By scores first: looking names up in between would slow every comparison down.
+        // By scores first: looking names up would slow down every comparison.
         self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
-        let is_tie = |one: &Place<'_>, other: &Place<'_>| one.1.0 == other.1.0;
+        let is_tie = |one: &DbItem<'_>, other: &DbItem<'_>| one.1.0 == other.1.0;
         self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
         for ties in self.window.chunk_by_mut(is_tie).filter(|ties| ties.len() > 1) {
             ties.sort_unstable_by(|one, other| in_order(*one, *other, Direction::Ascending));
@@ -283,8 +283,8 @@ impl<'a> IndexMembers<'a> {
     }
 }
 
-/// Has the CPU fetch records, the last first, without waiting for them.
-fn fetch(records: &[Place<'_>]) {
+/// Prefetches records, the last first.
+fn fetch(records: &[DbItem<'_>]) {
     records.iter().rev().for_each(|(db, item)| db.prefetch_indexed(*item));
 }
 
@@ -299,7 +299,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Takes the items up to a record of any part, or all.
-    fn take_up_to(&mut self, end: Option<Place<'_>>, direction: Direction, out: &mut Vec<Place<'a>>) {
+    fn take_up_to(&mut self, end: Option<DbItem<'_>>, direction: Direction, out: &mut Vec<DbItem<'a>>) {
         let (db, taken_before) = (self.db, out.len());
         let is_within = |item: &Item| end.is_none_or(|end| in_order((db, *item), end, direction).is_le());
         let items = self.part.range(self.ranks.clone());
@@ -317,9 +317,9 @@ impl<'a> Rest<'a> {
 }
 
 /// Which of two records comes first, in that direction.
-fn in_order(one: Place<'_>, other: Place<'_>, direction: Direction) -> Ordering {
+fn in_order(one: DbItem<'_>, other: DbItem<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
-    // An id stands for a name within one database of one shard.
+    // An id identifies a name only within one database of one shard.
     let is_same = std::ptr::eq(db, other_db) && item.1 == other_item.1;
     let ascending = by_score(item.0, other_item.0).then_with(|| match is_same {
         true => Ordering::Equal,

@@ -4,6 +4,7 @@ use super::sorted_set_ref::SortedSetRef;
 use crate::db::Db;
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef};
+use crate::types::set::{self, SetRef};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
 
 /// The value of a key, to be read.
@@ -12,6 +13,7 @@ pub enum Value<'a> {
     String(Scalar<'a>),
     Hash(HashRef<'a>),
     SortedSet(SortedSetRef<'a>),
+    Set(SetRef<'a>),
 }
 
 impl Value<'_> {
@@ -21,6 +23,7 @@ impl Value<'_> {
             Value::String(_) => &string::TYPE,
             Value::Hash(_) => &hash::TYPE,
             Value::SortedSet(_) => &sorted_set::TYPE,
+            Value::Set(_) => &set::TYPE,
         }
     }
 }
@@ -33,10 +36,12 @@ impl Db {
             string::TEXT | string::NUMBER => Value::String(string::scalar(entry)),
             hash::PACKED => Value::Hash(hash::hash(entry, &self.shapes, now_ms)),
             sorted_set::PACKED => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
+            set::PACKED | set::INTSET => Value::Set(set::set(entry)),
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
                 Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
                 Object::SortedSet(_) => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
+                Object::Set(table) => Value::Set(SetRef::Table(table)),
             },
         }
     }

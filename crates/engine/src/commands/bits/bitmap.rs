@@ -94,7 +94,7 @@ pub(super) fn bitpos(cx: &mut ReadCx<'_>) -> CommandResult {
     cx.keys.looked_up(key, found.is_some());
     let position = match found {
         Some(string) => string.with_bytes(|bytes| bits::position(bytes, bit, start, end, unit)),
-        // A missing key is zeros without end, whatever the range.
+        // A missing key is an endless string of zeros, whatever the range.
         None if bit => -1,
         None => 0,
     };

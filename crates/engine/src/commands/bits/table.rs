@@ -133,7 +133,7 @@ const BITFIELD_KEY: Keys = key(1)
     .noted("With SET or INCRBY it changes the value, with GET alone it only reads it.")
     .varying(key_of_bitfield);
 
-/// With GET alone it only reads. What cannot be read is taken for a change.
+/// With GET alone it only reads. A request that cannot be parsed counts as a write.
 fn key_of_bitfield(request: Request<'_>) -> FoundKeys {
     let (mut at, len) = (2, request.len());
     let only_reads = loop {

@@ -94,8 +94,7 @@ fn check_credentials(settings: &Settings, user: &[u8], password: &[u8]) -> Comma
     if known && right { Ok(()) } else { Err(WRONG_PASS) }
 }
 
-/// Compares in a time that depends on the length of what was given, and on nothing of the secret, which must not be
-/// empty.
+/// Compares in a time that depends only on the length of `given`, not on the secret, which must not be empty.
 fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
     let differences = given.iter().zip(secret.iter().cycle());
     // `black_box` keeps the compiler from leaving the loop at the first difference.

@@ -1,4 +1,4 @@
-//! CLIENT: what connections are called, what they look like to others, and how they are stopped.
+//! CLIENT: names, lists, limits and closes connections.
 
 use super::basic::{DEFAULT_USER, is_label, set_name, valid_name};
 use crate::args::{Args, is_word};
@@ -55,7 +55,7 @@ pub(super) fn setinfo(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What replies to this connection wait for: `appendfsync` for itself alone.
+/// CLIENT DURABILITY: `appendfsync` for this connection only.
 pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
     let word = cx.args.bytes()?;
     let policies = [
@@ -143,8 +143,8 @@ pub(super) fn info(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// One line of CLIENT LIST. An idle client owns no buffers, a short request is read into its worker's, and arguments are
-/// never copied out of them: that is why some of Redis's figures are 0 here. All that waits to be sent is `omem`.
+/// One line of CLIENT LIST. An idle client owns no buffers, a short request is read into its worker's, and arguments
+/// are never copied out of them: that is why some of Redis's figures are 0 here. All pending output is in `omem`.
 fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut String) {
     let labels = handle.labels();
     let tracker = engine.tracking.of(handle.id);
@@ -208,7 +208,7 @@ fn flags(handle: &ClientHandle, tracker: Option<&Tracker>) -> String {
     if letters.is_empty() { "N".into() } else { letters }
 }
 
-/// Which clients CLIENT KILL closes: those that pass every filter that is set.
+/// Which clients CLIENT KILL closes: they match every filter that is set.
 struct Filter<'a> {
     id: Option<u64>,
     purpose: Option<Purpose>,
@@ -291,7 +291,7 @@ pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Closes all clients that `chosen` chooses; one's own connection only after the reply.
+/// Closes all clients for which `chosen` holds; the caller's own connection only after the reply.
 fn kill_all(cx: &mut ServerCx<'_>, chosen: impl Fn(&ClientHandle, u64) -> bool, skip_me: bool) -> usize {
     let mut killed = 0;
     for handle in cx.engine.clients.all() {
@@ -362,7 +362,7 @@ pub(super) fn no_touch(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// OFF and SKIP have no reply themselves, so there is nothing here to reply to them.
+/// OFF and SKIP themselves get no reply.
 pub(super) fn reply(cx: &mut ServerCx<'_>) -> CommandResult {
     let mode = cx.args.bytes()?;
     if is_word(mode, "ON") {

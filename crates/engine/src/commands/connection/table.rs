@@ -66,11 +66,11 @@ pub(super) const COMMANDS: &[Command] = &[
                 .arguments(&[arg::one_of("mode", &[arg::token("yes", "YES"), arg::token("no", "NO")])]),
             server("getname", exactly(2), client::getname)
                 .flag(OWN)
-                .doc("2.6.9", "Tells the name that was given to this connection.")
+                .doc("2.6.9", "Returns the name that was given to this connection.")
                 .complexity("O(1)"),
             server("getredir", exactly(2), tracking::getredir)
                 .flag(OWN)
-                .doc("6.0.0", "Tells which client receives this connection's invalidation messages.")
+                .doc("6.0.0", "Returns which client receives this connection's invalidation messages.")
                 .complexity("O(1)"),
             help(manual::help)
                 .flag(CLIENT)
@@ -78,7 +78,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(1)"),
             server("id", exactly(2), client::id)
                 .flag(OWN)
-                .doc("5.0.0", "Tells this connection's number, which no other connection ever has.")
+                .doc("5.0.0", "Returns this connection's number, which no other connection ever has.")
                 .complexity("O(1)"),
             server("info", exactly(2), client::info)
                 .flag(OWN)
@@ -253,7 +253,7 @@ pub(super) const COMMANDS: &[Command] = &[
 
 /// Flags that every command here has: usable at any time.
 const ANYTIME: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
-/// Flags of commands that come before, or end, all others.
+/// Flags of commands that work in every state: before authentication, while loading, busy or paused.
 const FIRST: Flags =
     ANYTIME.union(Flags::NOSCRIPT).union(Flags::NO_AUTH).union(Flags::ALLOW_BUSY).union(Flags::PAUSE_EXEMPT);
 /// Whatever the connection is doing.

@@ -1,5 +1,4 @@
-//! CLIENT TRACKING and its kin: how a client learns that what it has cached has changed. Who is told what is in
-//! `tracking`.
+//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: client-side caching. The state is in `clients::tracking`.
 
 use crate::args::{Args, is_word};
 use crate::clients::tracking::Mode;
@@ -103,7 +102,7 @@ fn start(cx: &mut ServerCx<'_>, options: &Options<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A client hears of a key once, so of its prefixes none may begin with another.
+/// A client gets one invalidation per key, so none of its prefixes may begin with another.
 fn check_overlaps(given: &[&[u8]], existing: &[Arc<[u8]>]) -> CommandResult {
     let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
     let refuse = |prefix: &[u8], kind: &str, other: &[u8]| {
@@ -147,8 +146,8 @@ pub(super) fn caching(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What stands for nobody where a client's number is expected, and for a client that does not track.
-const TO_NOBODY: i64 = 0;
+/// What GETREDIR replies without REDIRECT, and for a client that does not track.
+const NO_REDIRECT: i64 = 0;
 const NOT_TRACKING: i64 = -1;
 
 pub(super) fn getredir(cx: &mut ServerCx<'_>) -> CommandResult {
@@ -159,7 +158,7 @@ pub(super) fn getredir(cx: &mut ServerCx<'_>) -> CommandResult {
 
 fn redirection(cx: &ServerCx<'_>) -> i64 {
     let tracker = cx.client.tracker.as_ref();
-    tracker.map_or(NOT_TRACKING, |tracker| tracker.redirect.map_or(TO_NOBODY, |id| id as i64))
+    tracker.map_or(NOT_TRACKING, |tracker| tracker.redirect.map_or(NO_REDIRECT, |id| id as i64))
 }
 
 pub(super) fn trackinginfo(cx: &mut ServerCx<'_>) -> CommandResult {

@@ -102,7 +102,7 @@ fn expire(cx: &mut WriteCx<'_>, form: TimeForm) -> CommandResult {
     Ok(())
 }
 
-/// Tells that fields were given a deadline, or deleted because that has passed.
+/// Notifies that fields were given a deadline, or deleted because it has passed.
 fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
     match deadline <= cx.keys.now_ms {
         true => notify_fields_deleted(&cx.keys, key),
@@ -110,7 +110,7 @@ fn notify_deadlines_set(cx: &WriteCx<'_>, key: Key<'_>, deadline: u64) {
     }
 }
 
-/// Gives a field a deadline, or deletes it when that has passed; says which.
+/// Sets the deadline of a field, or deletes the field when the deadline has passed; returns which it was.
 fn set_deadline(cx: &mut WriteCx<'_>, key: Key<'_>, field: &[u8], deadline: u64) -> i64 {
     if deadline <= cx.keys.now_ms {
         cx.keys.record(&Effect::change(key, hash::Change::Delete { fields: &[field], cause: Cause::Deleted }));
@@ -152,20 +152,20 @@ const NOT_POSITIVE: &str = "ERR Number of fields must be a positive integer";
 
 pub(super) fn httl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
-    tell(cx, |deadline| seconds(deadline - now_ms))
+    reply_deadlines(cx, |deadline| seconds(deadline - now_ms))
 }
 
 pub(super) fn hpttl(cx: &mut ReadCx<'_>) -> CommandResult {
     let now_ms = cx.keys.now_ms;
-    tell(cx, |deadline| deadline - now_ms)
+    reply_deadlines(cx, |deadline| deadline - now_ms)
 }
 
 pub(super) fn hexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, seconds)
+    reply_deadlines(cx, seconds)
 }
 
 pub(super) fn hpexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline| deadline)
+    reply_deadlines(cx, |deadline| deadline)
 }
 
 /// Rounded up: a field that lives for another millisecond has a second left.
@@ -173,8 +173,8 @@ fn seconds(ms: u64) -> u64 {
     ms.div_ceil(1000)
 }
 
-/// Replies something about the deadline of each field.
-fn tell(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
+/// Replies with a number for the deadline of each field.
+fn reply_deadlines(cx: &mut ReadCx<'_>, about: impl Fn(u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let hash = cx.keys.hash(key)?;
     check_fields(&mut cx.args, NOT_POSITIVE)?;
@@ -291,7 +291,7 @@ pub(super) fn hsetex(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     if may_write {
         match ttl {
-            // What would expire at once is never written, only what it would have replaced is gone.
+            // A field that would expire at once is not written; the old field is deleted.
             Ttl::Until(deadline) if deadline <= cx.keys.now_ms => {
                 let gone: SmallVec<[&[u8]; 16]> =
                     fields.iter().copied().filter(|pair| is_there(pair)).map(|(field, _)| field).collect();

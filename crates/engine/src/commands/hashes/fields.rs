@@ -129,7 +129,7 @@ pub(super) fn hdel(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Tells that fields of a hash were deleted, and the key if none is left.
+/// Notifies that fields of a hash were deleted, and the key if none is left.
 pub(crate) fn notify_fields_deleted(keys: &View<'_>, key: Key<'_>) {
     keys.notify(Events::HASH, "hdel", key);
     if keys.tells(Events::GENERIC) && !keys.exists(key) {

@@ -14,10 +14,10 @@ use std::collections::HashMap;
 /// A field with its value.
 type Pair<'a> = (FieldName<'a>, Scalar<'a>);
 
-/// How many fields a step of HSCAN looks at if the client does not say.
+/// The default COUNT of HSCAN.
 const SCAN_COUNT: usize = 10;
 
-/// What HSCAN is asked for.
+/// The options of HSCAN.
 struct ScanOptions {
     count: usize,
     fields: Selection,
@@ -37,7 +37,7 @@ pub(super) fn hscan(cx: &mut ReadCx<'_>) -> CommandResult {
         return Ok(());
     };
     let options = scan_options(&mut cx.args)?;
-    // The cursor stands before the fields and is known after them, so these wait in a buffer of their own.
+    // The cursor precedes the fields in the reply but is known after them, so they are buffered.
     let (mut found, mut items) = (0, Vec::new());
     let mut reply = Reply::new(&mut items, cx.reply.protocol());
     // No step returns a cursor of more than 32 bits: such a one is at the end.
@@ -125,7 +125,7 @@ fn repeat(hash: HashRef<'_>, wanted: usize, random: &mut fastrand::Rng, answer: 
     if wanted > REPEATED_BYTES_MAX / FIELD_BYTES_MIN {
         return Err(OUT_OF_RANGE);
     }
-    // Only a table finds a random field without a walk over those before it.
+    // Only a table finds a random field without walking over the fields before it.
     let listed: Option<Vec<Pair<'_>>> = matches!(hash, HashRef::Packed(_)).then(|| hash.iter().collect());
     let begin = answer.reply.position();
     answer.begin(wanted);
@@ -148,7 +148,7 @@ fn sample<'a>(hash: HashRef<'a>, wanted: usize, random: &mut fastrand::Rng) -> O
     if wanted >= len {
         return None;
     }
-    // A few out of many are drawn one by one. Draws that meet a field twice are wasted, so there is an end to them.
+    // Draw a few out of many one by one. Draws that hit a field twice are wasted, so their number is limited.
     if let HashRef::Table(..) = hash
         && wanted * 3 <= len
     {
@@ -164,7 +164,7 @@ fn sample<'a>(hash: HashRef<'a>, wanted: usize, random: &mut fastrand::Rng) -> O
             return Some(drawn.into_values().collect());
         }
     }
-    // One walk: of the fields that are left, each has the same chance to be one of those still wanted.
+    // Selection sampling in one walk: each remaining field has the same chance to be picked.
     let mut picked = Vec::with_capacity(wanted);
     for (at, pair) in hash.iter().enumerate() {
         if random.usize(..len - at) < wanted - picked.len() {

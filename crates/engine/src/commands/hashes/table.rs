@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::string("field").multiple()]),
     read("hexists", exactly(3), key(1).examined(), fields::hexists)
         .fast()
-        .doc("2.0.0", "Tells whether a hash has a field.")
+        .doc("2.0.0", "Returns whether a hash has a field.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::string("field")]),
     read("hget", exactly(3), key(1), fields::hget)
@@ -46,7 +46,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0)]),
     read("hlen", exactly(2), key(1).examined(), fields::hlen)
         .fast()
-        .doc("2.0.0", "Tells how many fields a hash has.")
+        .doc("2.0.0", "Returns how many fields a hash has.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     read("hmget", at_least(3), key(1), fields::hmget)
@@ -76,7 +76,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::string("field"), arg::string("value")]),
     read("hstrlen", exactly(3), key(1).examined(), fields::hstrlen)
         .fast()
-        .doc("3.2.0", "Tells how many bytes the value of a hash field has.")
+        .doc("3.2.0", "Returns how many bytes the value of a hash field has.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::string("field")]),
     read("hvals", exactly(2), key(1), fields::hvals)
@@ -117,7 +117,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::unix_time("unix-time-seconds"), EXPIRY_CONDITION, FIELDS]),
     read("hexpiretime", at_least(5), key(1), deadlines::hexpiretime)
         .fast()
-        .doc("7.4.0", "Tells, in Unix seconds, at which moment hash fields expire.")
+        .doc("7.4.0", "Returns, in Unix seconds, when hash fields expire.")
         .complexity("O(N) for N fields")
         .arguments(&[arg::key("key", 0), FIELDS]),
     write("hgetdel", at_least(5), key(1).taken_from(), deadlines::hgetdel)
@@ -163,13 +163,13 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::unix_time("unix-time-milliseconds"), EXPIRY_CONDITION, FIELDS]),
     read("hpexpiretime", at_least(5), key(1), deadlines::hpexpiretime)
         .fast()
-        .doc("7.4.0", "Tells, in Unix milliseconds, at which moment hash fields expire.")
+        .doc("7.4.0", "Returns, in Unix milliseconds, when hash fields expire.")
         .complexity("O(N) for N fields")
         .arguments(&[arg::key("key", 0), FIELDS]),
     read("hpttl", at_least(5), key(1), deadlines::hpttl)
         .fast()
         .tips(BY_THE_CLOCK)
-        .doc("7.4.0", "Tells how many milliseconds hash fields have left.")
+        .doc("7.4.0", "Returns how many milliseconds hash fields have left.")
         .complexity("O(N) for N fields")
         .arguments(&[arg::key("key", 0), FIELDS]),
     write("hsetex", at_least(6), key(1), deadlines::hsetex)
@@ -204,12 +204,12 @@ pub(super) const COMMANDS: &[Command] = &[
     read("httl", at_least(5), key(1), deadlines::httl)
         .fast()
         .tips(BY_THE_CLOCK)
-        .doc("7.4.0", "Tells how many seconds hash fields have left.")
+        .doc("7.4.0", "Returns how many seconds hash fields have left.")
         .complexity("O(N) for N fields")
         .arguments(&[arg::key("key", 0), FIELDS]),
 ];
 
-/// Neither the order of fields nor chance is the same twice.
+/// Neither the order of fields nor random choices are deterministic.
 const BY_CHANCE: &[&str] = &["nondeterministic_output"];
 /// The reply depends on the time of the call.
 const BY_THE_CLOCK: &[&str] = &["nondeterministic_output"];

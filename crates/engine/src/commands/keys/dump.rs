@@ -1,4 +1,4 @@
-//! Values in and out as Redis serializes them. The bytes themselves are the business of `formats::rdb`.
+//! DUMP and RESTORE. The encoding is in `formats`.
 
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
@@ -99,7 +99,7 @@ struct Options {
 }
 
 impl Options {
-    /// What the options say of the key's use, in the form that is kept now.
+    /// The key's use (IDLETIME, FREQ) as the options give it, in the form that is stored now.
     fn used(&self, by_frequency: bool, now_ms: u64) -> Option<u32> {
         match by_frequency {
             true => self.frequency.map(|frequency| counted(frequency, now_ms)),

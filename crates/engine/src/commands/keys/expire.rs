@@ -1,4 +1,4 @@
-//! Deadlines of keys: setting, telling and removing them. Deadlines of hash fields are in `hashes::deadlines`.
+//! Deadlines of keys: sets, reads and removes them. Deadlines of hash fields are in `hashes::deadlines`.
 
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
@@ -33,7 +33,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     if may_set {
         let (effect, event) = match u64::try_from(instant) {
             Ok(deadline) if deadline > cx.keys.now_ms => (Effect::Deadline { key, deadline: Some(deadline) }, "expire"),
-            // The time has come already.
+            // The deadline has passed.
             _ => (Effect::Delete { key, cause: Cause::Deleted }, "del"),
         };
         cx.keys.record(&effect);
@@ -43,7 +43,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     Ok(())
 }
 
-/// When a deadline may be set: all that are asked for must hold.
+/// The conditions NX, XX, GT and LT: all that are given must hold.
 #[derive(Default)]
 struct Conditions {
     /// The key has no deadline.
@@ -94,19 +94,19 @@ impl Conditions {
 }
 
 pub(super) fn ttl(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, now_ms| seconds(deadline - now_ms))
+    reply_deadline(cx, |deadline, now_ms| seconds(deadline - now_ms))
 }
 
 pub(super) fn pttl(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, now_ms| deadline - now_ms)
+    reply_deadline(cx, |deadline, now_ms| deadline - now_ms)
 }
 
 pub(super) fn expiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, _| seconds(deadline))
+    reply_deadline(cx, |deadline, _| seconds(deadline))
 }
 
 pub(super) fn pexpiretime(cx: &mut ReadCx<'_>) -> CommandResult {
-    tell(cx, |deadline, _| deadline)
+    reply_deadline(cx, |deadline, _| deadline)
 }
 
 /// To the nearest second.
@@ -117,8 +117,8 @@ fn seconds(ms: u64) -> u64 {
 const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
-/// Replies what `time` makes of the deadline, which is later than now.
-fn tell(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
+/// Replies with `time` of the deadline, which is later than now.
+fn reply_deadline(cx: &mut ReadCx<'_>, time: fn(deadline: u64, now_ms: u64) -> u64) -> CommandResult {
     let key = cx.args.key()?;
     let found = cx.keys.deadline(key);
     cx.keys.looked_up(key, found.is_some());

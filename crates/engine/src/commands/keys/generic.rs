@@ -10,7 +10,7 @@ use keyspace::db::Db;
 use keyspace::{Cause, Effect, Key};
 use numbers::parse_i64;
 
-/// DEL and UNLINK. Nobody waits for the memory of large values to be free, whichever is said.
+/// DEL and UNLINK. Both free large values in the background.
 pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
     let mut deleted = 0;
     while !cx.args.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn touch(cx: &mut ReadCx<'_>) -> CommandResult {
         cx.keys.looked_up(key, found);
         touched += i64::from(found);
         if let Some(entry) = entry {
-            // Even for a client that said CLIENT NO-TOUCH: this time it asks for it.
+            // Even with CLIENT NO-TOUCH on: TOUCH is explicit.
             cx.keys.use_entry(entry);
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn type_of(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// How often RANDOMKEY tries its luck before it searches for a key whose time has not come.
+/// How many random keys RANDOMKEY tries before it searches for one that has not expired.
 const RANDOM_TRIES: usize = 100;
 
 pub(super) fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -192,11 +192,11 @@ pub(super) fn flushall(cx: &mut WriteCx<'_>) -> CommandResult {
     flush(cx, &Effect::FlushAll)
 }
 
-/// SYNC and ASYNC are the same: nobody waits for the memory to be free.
+/// SYNC and ASYNC are the same: memory is always freed in the background.
 fn flush(cx: &mut WriteCx<'_>, effect: &Effect<'_>) -> CommandResult {
     let _ = cx.args.take_word("SYNC") || cx.args.take_word("ASYNC");
     cx.args.finish()?;
-    // Recorded even if nothing is there: whoever follows the effects may hold what this server never had.
+    // Recorded even if there are no keys: a follower of the effects may hold keys that this server never had.
     cx.keys.record(effect);
     cx.reply.ok();
     Ok(())

@@ -1,4 +1,4 @@
-//! OBJECT: how a value is kept and when it was last used. Looking is no use of a key here.
+//! OBJECT: how a value is stored and when it was last used. OBJECT itself does not touch the key.
 
 use crate::commands::shared::help;
 use crate::error::{CommandError, CommandResult};
@@ -32,12 +32,12 @@ pub(super) fn encoding(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What Redis would call the form of such a value. Ours differ; programs that ask know Redis's names.
+/// The encoding that Redis would have for such a value. Ours differ, but clients expect Redis's names.
 pub(crate) fn encoding_name(entry: &Entry) -> &'static str {
     (ValueType::of(entry).encoding)(entry)
 }
 
-/// Redis shares the objects of these numbers among all keys and never counts who uses them.
+/// Redis shares the objects of these numbers among all keys and does not count references to them.
 const SHARED_NUMBERS: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFERENCES: i64 = i32::MAX as i64;
 

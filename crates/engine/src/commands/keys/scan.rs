@@ -1,5 +1,5 @@
 //! Walks over the names of a database: KEYS all at once, SCAN a few at a time. Refuses to change anything, even to
-//! remove what has expired.
+//! remove expired keys.
 
 use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, Selection, parse_cursor, step_size};
@@ -23,7 +23,7 @@ pub(super) fn keys(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// How many keys a step of SCAN looks at unless it is told.
+/// The default COUNT of SCAN.
 const COUNT_DEFAULT: usize = 10;
 
 pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -43,7 +43,7 @@ pub(super) fn scan(cx: &mut ReadCx<'_>) -> CommandResult {
             return Err(CommandError::Syntax);
         }
     }
-    // The cursor comes before the names but is known after them.
+    // The cursor precedes the names in the reply but is known after them.
     let (mut names, mut len, mut seen) = (Vec::new(), 0, 0);
     let shard_count = cx.shard_count();
     while place.shard < shard_count && seen < count {

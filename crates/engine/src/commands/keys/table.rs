@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("dbsize", exactly(1), Keys::EVERYTHING, generic::dbsize)
         .fast()
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"])
-        .doc("1.0.0", "Tells how many keys the selected database has.")
+        .doc("1.0.0", "Returns how many keys the selected database has.")
         .complexity("O(1)")
         .group("server"),
     write("del", at_least(2), keys(1, -1, 1).removed(), generic::delete)
@@ -144,7 +144,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("expiretime", exactly(2), key(1), expire::expiretime)
         .fast()
         .flag(Flags::NO_TOUCH)
-        .doc("7.0.0", "Tells, in Unix seconds, at which moment a key expires.")
+        .doc("7.0.0", "Returns, in Unix seconds, when a key expires.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     write("persist", exactly(2), key(1), expire::persist)
@@ -168,14 +168,14 @@ pub(super) const COMMANDS: &[Command] = &[
     read("pexpiretime", exactly(2), key(1), expire::pexpiretime)
         .fast()
         .flag(Flags::NO_TOUCH)
-        .doc("7.0.0", "Tells, in Unix milliseconds, at which moment a key expires.")
+        .doc("7.0.0", "Returns, in Unix milliseconds, when a key expires.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     read("pttl", exactly(2), key(1), expire::pttl)
         .fast()
         .flag(Flags::NO_TOUCH)
         .tips(TIME_PASSES)
-        .doc("2.6.0", "Tells how many milliseconds a key has left.")
+        .doc("2.6.0", "Returns how many milliseconds a key has left.")
         .complexity("O(1)")
         .history(&[("2.8.0", "Replies -2 if there is no such key.")])
         .arguments(&[arg::key("key", 0)]),
@@ -183,7 +183,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .fast()
         .flag(Flags::NO_TOUCH)
         .tips(TIME_PASSES)
-        .doc("1.0.0", "Tells how many seconds a key has left.")
+        .doc("1.0.0", "Returns how many seconds a key has left.")
         .complexity("O(1)")
         .history(&[("2.8.0", "Replies -2 if there is no such key.")])
         .arguments(&[arg::key("key", 0)]),
@@ -221,22 +221,22 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(1)")
                 .arguments(&[arg::key("key", 0)]),
             look("freq", object::freq)
-                .doc("4.0.0", "Tells how often a key is used, as a logarithmic counter.")
+                .doc("4.0.0", "Returns how often a key is used, as a logarithmic counter.")
                 .complexity("O(1)")
                 .arguments(&[arg::key("key", 0)]),
             help(object::help).doc("6.2.0", "Lists the subcommands of OBJECT, with a line on each.").complexity("O(1)"),
             look("idletime", object::idletime)
-                .doc("2.2.3", "Tells how many seconds ago a key was last used.")
+                .doc("2.2.3", "Returns how many seconds ago a key was last used.")
                 .complexity("O(1)")
                 .arguments(&[arg::key("key", 0)]),
             look("refcount", object::refcount)
-                .doc("2.2.3", "Tells how many references there are to a value.")
+                .doc("2.2.3", "Returns how many references there are to a value.")
                 .complexity("O(1)")
                 .arguments(&[arg::key("key", 0)]),
         ]),
 ];
 
-/// For each key a part of the sum: what a client that knows several servers may do with it.
+/// Response policy for cluster clients: the replies of several servers are added up.
 const SUM_OVER_SHARDS: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
 const TIME_PASSES: &[&str] = &["nondeterministic_output"];

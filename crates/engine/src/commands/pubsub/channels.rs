@@ -1,4 +1,4 @@
-//! SUBSCRIBE, PUBLISH and their kin. Who hears what is kept in `pubsub`.
+//! SUBSCRIBE, PUBLISH and related commands. Subscriptions are kept in `clients::pubsub`.
 
 use crate::clients::pubsub::Topic;
 use crate::error::CommandResult;
@@ -48,7 +48,7 @@ fn unsubscribe_from(cx: &mut ServerCx<'_>, topic: Topic, word: &[u8]) -> Command
     };
     for name in &given {
         cx.engine.pubsub.unsubscribe(topic, name, &mut cx.client.subscriptions, &cx.client.handle);
-        // What came before the end of the subscription is heard before it.
+        // Messages published before the unsubscription are delivered before its confirmation.
         let mut mail = Vec::new();
         let depends_on = cx.client.handle.drain_outbox(&mut mail);
         cx.client.depends_on = cx.client.depends_on.max(depends_on);

@@ -30,27 +30,27 @@ pub(super) const COMMANDS: &[Command] = &[
         .with_subcommands(&[
             server("channels", at_least(2), channels::channels)
                 .flag(ANYTIME)
-                .doc("2.8.0", "Lists channels that somebody listens to.")
+                .doc("2.8.0", "Lists channels that have subscribers.")
                 .complexity("O(N) for N channels")
                 .arguments(&[arg::pattern("pattern").optional()]),
             help(manual::help).doc("6.2.0", "Lists the subcommands of PUBSUB, with a line on each.").complexity("O(1)"),
             server("numpat", exactly(2), channels::numpat)
                 .flag(ANYTIME)
-                .doc("2.8.0", "Tells how many patterns somebody listens to.")
+                .doc("2.8.0", "Returns how many patterns clients are subscribed to.")
                 .complexity("O(1)"),
             server("numsub", at_least(2), channels::numsub)
                 .flag(ANYTIME)
-                .doc("2.8.0", "Tells how many clients listen to each of the channels.")
+                .doc("2.8.0", "Returns how many subscribers each of the channels has.")
                 .complexity("O(N) for N channels")
                 .arguments(&[arg::string("channel").optional().multiple()]),
             server("shardchannels", at_least(2), channels::shardchannels)
                 .flag(ANYTIME)
-                .doc("7.0.0", "Lists shard channels that somebody listens to.")
+                .doc("7.0.0", "Lists shard channels that have subscribers.")
                 .complexity("O(N) for N shard channels")
                 .arguments(&[arg::pattern("pattern").optional()]),
             server("shardnumsub", at_least(2), channels::shardnumsub)
                 .flag(ANYTIME)
-                .doc("7.0.0", "Tells how many clients listen to each of the shard channels.")
+                .doc("7.0.0", "Returns how many subscribers each of the shard channels has.")
                 .complexity("O(N) for N shard channels")
                 .arguments(&[arg::string("shardchannel").optional().multiple()]),
         ]),

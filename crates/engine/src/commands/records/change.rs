@@ -1,4 +1,4 @@
-//! Records: hashes whose changes depend on what they hold, in one step. `docs/jobs.md` shows what for.
+//! HCAS and HPUT: atomic conditional changes of records (hashes). `docs/jobs.md` shows what they are for.
 
 use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
 use crate::args::{Args, is_word};
@@ -23,7 +23,7 @@ pub(super) enum Lifetime {
 }
 
 impl Lifetime {
-    /// What an option word asks for; `None` when it is about something else.
+    /// The lifetime that an option word asks for; `None` for another option.
     fn take(word: &[u8], args: &mut Args<'_>, now_ms: u64) -> Result<Option<Lifetime>, CommandError> {
         let Some(form) = TimeForm::of_word(word) else { return Ok(None) };
         let name = String::from_utf8_lossy(word).to_uppercase();
@@ -134,7 +134,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Changes fields and deadline of a record, and tells of it. Fields that are set and deleted are deleted.
+/// Changes fields and deadline of a record, and notifies subscribers. A field that is both set and deleted is deleted.
 pub(super) fn change(
     keys: &mut Recorder<'_>,
     key: Key<'_>,
@@ -169,7 +169,7 @@ pub(super) fn change(
             Lifetime::Forever | Lifetime::Kept => {}
         }
     }
-    // What is replied tells of the record as it is after the command.
+    // The reply shows the record as it is after the command.
     keys.stamp_written();
     created
 }

@@ -1,5 +1,5 @@
-//! FILTER, FIELDS and KEYS: which records are wanted, and what of them. Knows how values are compared; refuses to know
-//! where records come from.
+//! FILTER, FIELDS and KEYS: which records match, and which of their fields are returned. Knows how values are compared;
+//! refuses to know where records come from.
 
 use super::options::{Names, argument, error, names, once, shown};
 use crate::args::{Args, is_word};
@@ -103,7 +103,8 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// The scores of records that may pass it, when the field is a number; `None` when it says nothing of them.
+    /// The range of scores of records that may pass the filter, when the field is a number; `None` when it does not
+    /// limit them.
     fn scores(&self) -> Option<ScoreRange> {
         let [operand] = self.operands[..] else { return None };
         let bound = || operand.number.map(|score| ScoreBound { score, excluded: false });
@@ -111,7 +112,7 @@ impl<'a> Filter<'a> {
         let open = |score| ScoreBound { score, excluded: false };
         let (min, max) = match self.op {
             Op::Eq => (bound()?, bound()?),
-            // Scores are doubles, and whole numbers may be finer: the filter itself says what is outside.
+            // Scores are doubles, and integers may be more precise: the filter itself decides at the bound.
             Op::Lt => (open(lowest), bound()?),
             Op::Le => (open(lowest), bound()?),
             Op::Gt => (bound()?, open(highest)),
@@ -160,7 +161,7 @@ pub(super) fn scores_in(definition: &Definition, prefix: &[u8], filters: &[Filte
     })
 }
 
-/// What is told of a record.
+/// What is returned of a record.
 pub(super) enum Shown<'a> {
     Everything,
     Fields(Names<'a>),
@@ -182,7 +183,7 @@ impl<'a> Shown<'a> {
         Ok(true)
     }
 
-    /// The fields of a record, as a map; those that it does not have are not there.
+    /// Replies with the fields of a record as a map, without fields that it does not have.
     pub(super) fn reply(&self, hash: HashRef<'_>, reply: &mut Reply<'_>) {
         match self {
             Shown::Keys => reply.map(0),

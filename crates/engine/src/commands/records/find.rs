@@ -1,5 +1,5 @@
-//! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove what has
-//! expired.
+//! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove expired
+//! keys.
 
 use super::filters::{Filter, Filters, Shown, pass, scores_in};
 use super::options::{argument, error, number, once, shown, unknown_option};
@@ -14,9 +14,9 @@ use keyspace::types::sorted_set::ScoreRange;
 use keyspace::{HashRef, Value};
 use resp::Reply;
 
-/// How many records a step finds unless it is told.
+/// The default LIMIT of a step.
 const LIMIT_DEFAULT: usize = 1000;
-/// Keys that a step looks at, whether or not they are wanted.
+/// The most keys that a step visits, matching or not.
 const LOOKS_MAX: usize = 10_000;
 /// Records of one shard that are looked up through an index under one lock.
 const INDEXED_MAX: usize = 20_000;
@@ -42,13 +42,13 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let search =
         Search { prefix, filters, limit: limit.unwrap_or(LIMIT_DEFAULT), asked: asked.unwrap_or(Shown::Everything) };
     let mut place = Place::from_cursor(cursor.unwrap_or(0));
-    // The cursor comes before the records but is known after them.
-    let mut found = Found { bytes: Vec::new(), count: 0, looks: 0 };
+    // The cursor precedes the records in the reply but is known after them.
+    let mut found = FoundRecords { bytes: Vec::new(), count: 0, looks: 0 };
     let shard_count = cx.shard_count();
     let (now_ms, protocol) = (cx.keys.now_ms, cx.reply.protocol());
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
         let next = cx.settled_shard(place.shard, |db| {
-            let show = |found: &mut Found, entry: &Entry, hash: HashRef<'_>| {
+            let show = |found: &mut FoundRecords, entry: &Entry, hash: HashRef<'_>| {
                 let mut reply = Reply::new(&mut found.bytes, protocol);
                 found.count += 1;
                 if let Shown::Keys = search.asked {
@@ -83,21 +83,22 @@ struct Search<'a> {
     asked: Shown<'a>,
 }
 
-/// What has been found.
-struct Found {
+/// The records found so far, encoded.
+struct FoundRecords {
     bytes: Vec<u8>,
     count: usize,
     looks: usize,
 }
 
 impl Search<'_> {
-    /// An index that has every record of a database's part that is wanted, and between which scores.
+    /// An index that has every matching record of a database in one shard, and the range of scores.
     fn index_of(&self, db: &Db) -> Option<(usize, ScoreRange)> {
         let indexes = db.indexes().iter().enumerate().filter(|(_, index)| index.is_built());
         let mut usable = indexes.filter_map(|(at, index)| {
             let definition = &index.definition;
             let scores = scores_in(definition, self.prefix, &self.filters)?;
-            // With fields that may be past their time, a record may belong to an index without being in it.
+            // With expired fields that are not removed yet, a record may match the index's condition without being in
+            // the index.
             let exact = definition.condition.is_none() || db.with_field_deadlines() == 0;
             let few = || {
                 let part = db.part(at)?;
@@ -121,18 +122,18 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at every key from a position on. Where to go on; `None` at the end.
+    /// Visits every key from a position on. Returns where to continue; `None` at the end.
     fn by_walking(
         &self,
         db: &Db,
         position: u32,
         now_ms: u64,
-        found: &mut Found,
-        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let mut from = position;
         loop {
-            // One step of the table's, all of it: that may be more than wanted, and the rest is left for the next time.
+            // Visit one whole step of the table; records beyond the limit are left for the next call.
             let mut step: Vec<(u32, &Entry)> = Vec::new();
             let end = db.range_end(from);
             db.visit_range(from, end, |entry| step.push((NameHash::of(entry.name()).position(), entry)));
@@ -148,7 +149,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the records that an index has between two scores, in the order of their positions.
+    /// Visits the records of an index between two scores, in the order of their positions.
     #[allow(clippy::too_many_arguments, reason = "one look's whole context")]
     fn by_index(
         &self,
@@ -157,8 +158,8 @@ impl Search<'_> {
         scores: &ScoreRange,
         position: u32,
         now_ms: u64,
-        found: &mut Found,
-        show: impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let part = db.part(index)?;
         let start = part.partition_point(|item| scores.is_above(item.0));
@@ -172,15 +173,15 @@ impl Search<'_> {
         self.show_all(db, &entries, now_ms, found, &show)
     }
 
-    /// Shows those that are wanted, as far as there is room. Where to go on if there was not; keys at one position go
-    /// together.
+    /// Appends the records that match, as long as there is room. Returns where to continue if there was not; keys at
+    /// one position are never split.
     fn show_all(
         &self,
         db: &Db,
         entries: &[(u32, &Entry)],
         now_ms: u64,
-        found: &mut Found,
-        show: &impl Fn(&mut Found, &Entry, HashRef<'_>),
+        found: &mut FoundRecords,
+        show: &impl Fn(&mut FoundRecords, &Entry, HashRef<'_>),
     ) -> Option<u32> {
         let mut last = None;
         for (position, entry) in entries {

@@ -1,4 +1,4 @@
-//! IDX.CREATE and its kin: indexes of records. Which there are is the business of `indexing`.
+//! IDX.CREATE, IDX.RANGE and related commands. The indexes themselves are in `execution::indexes`.
 
 use super::filters::{Filter, Filters, Shown, pass};
 use super::name_set::NameSet;
@@ -25,7 +25,7 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let definition = take_definition(cx)?;
     let engine = cx.engine;
     if let Some(held) = &mut cx.held {
-        // As part of a transaction or script, which has everything locked: at once.
+        // In a transaction or script, which holds all locks, the index is built at once.
         engine.pass_index_limits(held, name)?;
         let usage = engine.usage(&mut cx.worker.random);
         let view = View::new(held.lend(), 0, cx.worker.now_ms, usage, &cx.worker.books.stats);
@@ -110,8 +110,8 @@ pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Hands out an index while everything is locked and nothing in it has expired; `None` when others have to have their turn
-/// first.
+/// Calls `look` with an index while everything is locked and nothing in it has expired; `None` when the command has to
+/// yield first.
 fn with_index<T>(
     cx: &mut ScriptCx<'_, '_>,
     name: &[u8],
@@ -139,7 +139,7 @@ fn with_index<T>(
 
 pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
-    let told = with_index(cx, name, |index, reply| {
+    let found = with_index(cx, name, |index, reply| {
         let definition = &index.index().definition;
         reply.map(7);
         reply.bulk(b"prefixes");
@@ -165,7 +165,7 @@ pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         reply.bulk(b"bytes");
         reply.integer(index.heap_bytes() as i64);
     })?;
-    if told.is_none() {
+    if found.is_none() {
         cx.after = After::Again;
     }
     Ok(())
@@ -184,16 +184,16 @@ struct Range<'a> {
     asked: Shown<'a>,
 }
 
-/// How far an IDX.RANGE has come.
+/// The progress of an IDX.RANGE.
 #[derive(Default)]
 struct RangeProgress {
     found: usize,
-    /// What was found, as it is replied.
+    /// The records found so far, encoded as in the reply.
     body: Vec<u8>,
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
-    /// Names of what was found in slices before: a record whose score changes meanwhile is told once.
-    told: NameSet,
+    /// Names of the records found in earlier slices: a record whose score changes between slices is returned once.
+    returned: NameSet,
 }
 
 impl<'a> Range<'a> {
@@ -229,7 +229,7 @@ impl<'a> Range<'a> {
         })
     }
 
-    /// Looks at records until `until_ns`. True when there are no more.
+    /// Visits records until `until_ns`. True when there are no more.
     fn look(
         &self,
         index: IndexRef<'_>,
@@ -251,12 +251,12 @@ impl<'a> Range<'a> {
             let Some((db, entry, score)) = members.next_entry() else { break true };
             looked_at += 1;
             latest = Some((score, entry.name()));
-            // Nothing is removed while clients are paused, and then what has expired is still there.
+            // While clients are paused expired keys are not removed, so they may still be here.
             let hash = match db.value(entry, now_ms) {
                 Value::Hash(hash) if !Db::is_overdue(entry, now_ms) => hash,
                 _ => continue,
             };
-            if !pass(&self.filters, hash) || progress.told.contains(entry.name()) {
+            if !pass(&self.filters, hash) || progress.returned.contains(entry.name()) {
                 continue;
             }
             progress.found += 1;
@@ -271,7 +271,7 @@ impl<'a> Range<'a> {
             self.asked.reply(hash, &mut reply);
         };
         if !ended {
-            found.into_iter().for_each(|name| progress.told.insert(name.to_vec()));
+            found.into_iter().for_each(|name| progress.returned.insert(name.to_vec()));
             progress.last = latest.map(|(score, name)| (score, name.to_vec())).or(progress.last.take());
         }
         ended
@@ -284,7 +284,7 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
-    // In a transaction or script others wait for its locks anyway.
+    // In a transaction or script the locks stay held anyway, so there is no point in yielding.
     let is_over = || !is_held && engine.clock.monotonic_ns() >= until_ns;
     let (now_ms, protocol) = (cx.worker.now_ms, cx.reply.protocol());
     let mut body = std::mem::take(&mut progress.body);
@@ -300,14 +300,14 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     cx.reply.array(progress.found);
     cx.reply.raw(&body);
-    if !progress.told.is_empty() {
+    if !progress.returned.is_empty() {
         // Many names take long to free.
-        cx.engine.free(vec![Box::new(progress.told)]);
+        cx.engine.free(vec![Box::new(progress.returned)]);
     }
     Ok(())
 }
 
-/// The records of a range that come behind the last one that was looked at.
+/// The records of a range behind the last one that was visited.
 pub(super) fn remaining<'i>(
     index: IndexRef<'i>,
     range: &ScoreRange,

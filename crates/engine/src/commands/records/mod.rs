@@ -1,4 +1,4 @@
-//! Records: hashes that are found, judged and changed in one step. Holdfast's own commands.
+//! Records: atomic conditional changes of hashes, indexes, queries and sweeps. Holdfast's own commands.
 
 mod change;
 mod filters;

@@ -1,5 +1,5 @@
-//! A set of very many names. It grows a part at a time: a single table of a million names takes tens of milliseconds to grow,
-//! in which nobody else is served. Knows nothing of what the names are for.
+//! A set of very many names. It grows a part at a time: a single table of a million names takes tens of milliseconds to
+//! grow, which would block the worker's other clients. Knows nothing of what the names are for.
 
 use keyspace::storage::table::NameHash;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ const PARTS: usize = 256;
 /// Names, each once.
 #[derive(Default)]
 pub(super) struct NameSet {
-    /// Empty until the first name comes.
+    /// Empty until the first name is added.
     parts: Vec<HashSet<Vec<u8>>>,
     len: usize,
 }

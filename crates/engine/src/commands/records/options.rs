@@ -1,5 +1,5 @@
-//! Arguments of Holdfast's own commands: counted lists, options that are given once, numbers with a name. Errors say which
-//! argument is wrong and how. Redis's commands have Redis's words and do not come here.
+//! Arguments of Holdfast's own commands: counted lists, options that are given once, numbers with a name. Errors say
+//! which argument is wrong and how. Redis's commands have Redis's error texts and do not use this.
 
 use crate::args::Args;
 use crate::error::CommandError;
@@ -21,7 +21,7 @@ pub(super) fn shown(arg: &[u8]) -> String {
     format!("'{}{}'", arg[..arg.len().min(BYTES_MAX)].escape_ascii(), if arg.len() > BYTES_MAX { "…" } else { "" })
 }
 
-/// Something stands where an option should.
+/// The error for an argument that is not an option.
 pub(super) fn unknown_option(arg: &[u8]) -> CommandError {
     error(format!("unknown option {}", shown(arg)))
 }

@@ -1,4 +1,4 @@
-//! SWEEP: finds records that nobody has touched for long, and changes each in the same step in which it is judged.
+//! SWEEP: finds records that were not written for long, and checks and changes each atomically.
 
 use super::change::{Lifetime, change};
 use super::indexes::{RECORDS_PER_LOOK, remaining};
@@ -19,7 +19,7 @@ use resp::Reply;
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many records one sweep changes unless it is told.
+/// The default LIMIT: how many records one sweep changes.
 const LIMIT_DEFAULT: usize = 1000;
 
 /// Fields to set, with times in place of `NOW`.
@@ -36,7 +36,7 @@ struct Sweep<'a> {
     channel: Option<&'a [u8]>,
 }
 
-/// How often a record may be tried again, and what becomes of it then.
+/// How often a record may be retried, and what is set when that is used up.
 struct Retry<'a> {
     field: &'a [u8],
     max: i64,
@@ -92,7 +92,7 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Bytes that the change of one record records, at the most, but for its name.
+    /// The most bytes of effects for one record, without its name.
     fn set_bytes(&self) -> usize {
         let bytes =
             |fields: &Settings<'_>| fields.iter().map(|(field, value)| field.len() + value.len()).sum::<usize>();
@@ -106,7 +106,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Changes one record; what became of it.
-    fn change(&self, keys: &mut Recorder<'_>, name: &[u8]) -> Option<Outcome> {
+    fn change(&self, keys: &mut Recorder<'_>, name: &[u8]) -> Option<SweepAction> {
         let key = Key::new(name);
         let hash = keys.hash_to_change(key).ok().flatten()?;
         let tries = self.retry.as_ref().map(|retry| match hash.get(retry.field) {
@@ -115,28 +115,28 @@ impl<'a> Sweep<'a> {
             Some(Scalar::Bytes(text)) => parse_i64(text),
         });
         let mut count = None;
-        let (fields, outcome) = match (&self.retry, tries) {
-            // A counter that is none has been spoiled: it does not count for ever.
+        let (fields, action) = match (&self.retry, tries) {
+            // A counter that is not a number counts as used up, or the record would be retried for ever.
             (Some(retry), Some(tries)) => match tries.filter(|tries| *tries < retry.max) {
-                None => (&retry.otherwise, Outcome::Exhausted),
+                None => (&retry.otherwise, SweepAction::Exhausted),
                 Some(tries) => {
                     count = Some((retry.field, (tries + 1).to_string()));
-                    (&self.set, Outcome::Requeued)
+                    (&self.set, SweepAction::Requeued)
                 }
             },
-            _ => (&self.set, Outcome::Requeued),
+            _ => (&self.set, SweepAction::Requeued),
         };
         // The counter first: SET may set it to something else.
         let count = count.iter().map(|(field, count)| (*field, count.as_bytes()));
         let fields: Pairs<'_> = count.chain(fields.iter().map(|(field, value)| (*field, &**value))).collect();
         change(keys, key, &fields, &[], Lifetime::Kept);
-        Some(outcome)
+        Some(action)
     }
 }
 
-/// What became of a record.
+/// What SWEEP did to a record.
 #[derive(Clone, Copy)]
-enum Outcome {
+enum SweepAction {
     Requeued,
     Exhausted,
 }
@@ -160,17 +160,17 @@ fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
     }
 }
 
-/// How far a SWEEP has come.
+/// The progress of a SWEEP.
 #[derive(Default)]
 struct SweepProgress {
-    /// What was changed, as it is replied.
+    /// The changed records, encoded as in the reply.
     body: Vec<u8>,
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
-    /// Names of what was changed: each record has one turn.
+    /// Names of the changed records: each is changed at most once.
     swept: NameSet,
     has_begun: bool,
-    /// What `NOW` stands for.
+    /// The time of `NOW`.
     began_ms: u64,
     /// The batch takes no more.
     is_full: bool,
@@ -181,14 +181,14 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         Some(progress) => *progress,
         None => SweepProgress { began_ms: cx.worker.now_ms, ..SweepProgress::default() },
     };
-    // All its slices set the same times: one that were refused in the middle would have changed something.
+    // All slices use the same times, so that none is refused after an earlier one has changed something.
     let sweep = Sweep::take(&mut cx.args, progress.began_ms)?;
     let ended = loop {
         match slice(cx, &sweep, &mut progress) {
-            // What has been swept has been swept, and is told: its index was dropped meanwhile, or the server is busy, or
-            // cannot keep more.
+            // Reply with what was changed so far: the index was dropped between slices, or the server is busy or
+            // refuses writes.
             Err(_) if !progress.swept.is_empty() => break true,
-            // In a transaction or script others wait for its locks anyway.
+            // In a transaction or script the locks stay held anyway, so there is no point in yielding.
             Ok(false) if cx.held.is_some() => {}
             outcome => break outcome?,
         }
@@ -205,7 +205,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     Ok(())
 }
 
-/// Sweeps some records, judging and changing each in one step, and all of them as one batch. True when there are no more.
+/// Checks and changes some records under one set of locks, as one batch. True when there are no more.
 fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgress) -> Result<bool, CommandError> {
     let engine = cx.engine;
     let is_part = cx.held.is_some();
@@ -250,8 +250,8 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
             cut_short = true;
             break;
         }
-        if let Some(outcome) = sweep.change(&mut keys, &name) {
-            changed.push((name.clone(), outcome));
+        if let Some(action) = sweep.change(&mut keys, &name) {
+            changed.push((name.clone(), action));
         }
         progress.last = Some((score, name));
     }
@@ -263,24 +263,24 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     engine.free(garbage);
     cx.client.depends_on = cx.client.depends_on.max(engine.persistence.tail());
     let mut reply = Reply::new(&mut progress.body, cx.reply.protocol()).limited(cx.client.output_bytes_max);
-    for (name, outcome) in changed {
+    for (name, action) in changed {
         if let Some(channel) = sweep.channel {
             engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
         }
         reply.array(2);
         reply.bulk(&name);
-        reply.bulk(match outcome {
-            Outcome::Requeued => b"requeued",
-            Outcome::Exhausted => b"exhausted",
+        reply.bulk(match action {
+            SweepAction::Requeued => b"requeued",
+            SweepAction::Exhausted => b"exhausted",
         });
         progress.swept.insert(name);
     }
     Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
 }
 
-/// Effects that one slice of a sweep records, about: they are one batch of the journal.
+/// About how many bytes of effects one slice of a sweep records: they are one journal batch.
 const SLICE_BYTES: usize = 1024 * 1024;
-/// Records that one slice changes, at the most, and as far as there are any at the least: to find where to go on takes as
+/// The most records that one slice changes, and the least, unless fewer are left: finding where to continue takes as
 /// long as a few dozen changes.
 const CHANGES_MAX: usize = 256;
 const CHANGES_MIN: usize = 64;
@@ -294,7 +294,7 @@ struct Stuck {
     ended: bool,
 }
 
-/// Some of the records to be changed, behind the last one that was looked at; `None` when there is no such index.
+/// Some of the records to change, behind the last one that was visited; `None` when there is no such index.
 fn find(
     sweep: &Sweep<'_>,
     locked: &Locked<'_>,
@@ -323,7 +323,7 @@ fn find(
             break;
         };
         stuck.last = Some((score, entry.name().to_vec()));
-        // One that was changed and is still old, or old again, has had its turn.
+        // A record that was changed by this sweep is skipped, even if it is still old.
         if let Value::Hash(hash) = db.value(entry, now_ms)
             && sweep.concerns(hash)
             && !progress.swept.contains(entry.name())

@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
     overview("idx.info", exactly(2), indexes::info)
-        .doc("7.4.0", "Tells what an index is of, and how large it is.")
+        .doc("7.4.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
     server("idx.list", exactly(1), indexes::list).doc("7.4.0", "Lists the indexes.").complexity("O(N) for N indexes"),

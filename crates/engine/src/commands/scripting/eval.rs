@@ -1,4 +1,4 @@
-//! EVAL and its kin, and SCRIPT. Scripts are kept and run by `script`.
+//! EVAL, EVALSHA, their read-only forms, and SCRIPT. Scripts are stored in `execution::scripts`.
 
 use crate::args::is_word;
 use crate::clients::Ticket;
@@ -45,8 +45,8 @@ fn run_script(cx: &mut ScriptCx<'_, '_>, script: Arc<Script>, named: &[u8], read
     run(cx, &Program::Script(script), named, count, read_only)
 }
 
-/// Runs a script or function with so many keys here, or sends it apart when it may run long. `named` is how the client
-/// called it.
+/// Runs a script or function with so many keys here, or on the script thread when it may run long. `named` is the name
+/// by which the client called it.
 pub(super) fn run(
     cx: &mut ScriptCx<'_, '_>,
     program: &Program,
@@ -108,9 +108,9 @@ pub(super) fn of_digest(engine: &Engine, sha: &[u8]) -> Option<ScriptFlags> {
 
 pub(super) fn load(cx: &mut ServerCx<'_>) -> CommandResult {
     let source = cx.args.bytes()?;
-    // Redis takes scripts beyond maxmemory; here they would leave nothing for anybody else.
+    // Redis accepts scripts beyond maxmemory; here they count, as they would leave no memory for keys.
     let script = cx.engine.scripts.load(source, || cx.engine.pass_memory_limit())?;
-    // Whether it compiles is found out now, not when it is first run.
+    // Compile it now, so that errors are found before its first run.
     if let Err(error) = cx.worker.compile(cx.engine, &script) {
         cx.engine.scripts.forget(&script.sha);
         return Err(error);
@@ -144,7 +144,7 @@ pub(super) fn kill(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What is said when nothing could be killed; `other` when what runs is not what was meant.
+/// The error when nothing could be killed; `other` when a function runs instead of a script, or the reverse.
 pub(super) fn not_killed(why: Unkillable, other: CommandError) -> CommandError {
     match why {
         Unkillable::NotRunning => CommandError::fixed("NOTBUSY No scripts in execution right now."),

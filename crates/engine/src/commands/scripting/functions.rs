@@ -1,4 +1,4 @@
-//! FUNCTION, FCALL and FCALL_RO. Libraries are kept and run by `script`.
+//! FUNCTION, FCALL and FCALL_RO. Libraries are stored in `execution::scripts`.
 
 use super::eval::{not_killed, run};
 use crate::algorithms::glob::Pattern;
@@ -112,7 +112,7 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     };
     let bytes_max = usize::try_from(cx.engine.settings.proto_max_bulk_len()).unwrap_or(usize::MAX);
     let codes = payload::decode_functions(payload, bytes_max).map_err(|error| refused(error.to_string()))?;
-    // As if into an empty server first: what is wrong with the payload itself comes before what is in its way here.
+    // Restore into an empty catalogue first: errors in the payload are reported before conflicts with loaded libraries.
     let (mut restored, mut libraries) = (Catalogue::default(), Vec::new());
     for code in codes {
         let library = Arc::new(cx.worker.lua().understand(&code).map_err(refused)?);
@@ -133,7 +133,7 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         {
             return Err(refused(format!("Library {} already exists", library.name)));
         }
-        // Those that will be replaced are in nobody's way.
+        // Libraries that will be replaced cannot conflict.
         let going = libraries.iter().map(|library| Change::Delete(library.name.clone()));
         let left = changes.iter().cloned().chain(going).fold(before.clone(), |left, change| left.with(&change));
         if let Some(name) = libraries.iter().find_map(|library| left.clash(library)) {
@@ -159,7 +159,7 @@ fn wrong_count(cx: &ScriptCx<'_, '_>) -> CommandError {
     refused(format!("unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP."))
 }
 
-/// Changes libraries, as decided while everything is locked: all of it, or nothing.
+/// Changes libraries while everything is locked: all changes, or none.
 fn change(
     cx: &mut ScriptCx<'_, '_>,
     decide: impl FnOnce(&Catalogue) -> Result<Vec<Change>, CommandError>,
@@ -210,7 +210,7 @@ pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
         }
     }
     let catalogue = cx.engine.functions.catalogue();
-    // The built-in library is shown to those who look for it by name; other lists are of what was loaded.
+    // The built-in library is listed only when it is asked for by name; otherwise only loaded libraries are.
     let built_in = (catalogue.library(Library::built_in().name.as_bytes()).is_none()).then(Library::built_in);
     let shown: Vec<&Arc<Library>> = match pattern {
         None => catalogue.libraries().collect(),

@@ -1,4 +1,4 @@
-//! What a running script may ask for: commands, under the locks that it has. Knows Redis's rules for commands in
+//! What a running script may call: commands, under the locks that it holds. Knows Redis's rules for commands in
 //! scripts; refuses to know Lua.
 
 use crate::error::CommandError;
@@ -24,7 +24,7 @@ pub(super) struct ScriptHost<'a> {
     pub(super) read_only: bool,
     /// It may use memory beyond the limit.
     pub(super) allow_oom: bool,
-    /// It runs on a thread of its own, where it can be stopped by SCRIPT KILL.
+    /// It runs on the script thread, where SCRIPT KILL can stop it.
     pub(super) on_script_thread: bool,
     pub(super) has_written: bool,
     pub(super) began_ns: u64,
@@ -73,7 +73,7 @@ impl lua::Host for ScriptHost<'_> {
         }
     }
 
-    // What a script changes is kept, whatever it says: there is no replica that could do without.
+    // All changes of a script are recorded, whatever it asks for: there are no replicas that could do without them.
     fn set_repl(&mut self, _: i64) {}
 
     fn tick(&mut self) -> Tick {
@@ -88,7 +88,7 @@ impl lua::Host for ScriptHost<'_> {
             }
             return Tick::Continue;
         }
-        // Nobody could stop it here, and nobody else is served meanwhile.
+        // Outside the script thread it cannot be killed, and it blocks the worker's other clients.
         if took_ms > limit_ms.max(1) {
             return Tick::Kill(format!(
                 "a script inside a transaction ran for more than {limit_ms} ms \

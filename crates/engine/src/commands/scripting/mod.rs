@@ -1,4 +1,4 @@
-//! Scripts and functions: their commands, and how one is run. What is known of scripts is in `execution::scripts`.
+//! Scripts and functions: their commands, and how one is run. Stored scripts are in `execution::scripts`.
 
 mod eval;
 mod functions;

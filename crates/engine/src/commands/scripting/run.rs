@@ -1,4 +1,4 @@
-//! One run of a script: its locks, its host, its batch in the journal.
+//! Runs one script: its locks, its host, its journal batch.
 
 use super::host::ScriptHost;
 use crate::error::{CommandError, CommandResult};
@@ -26,7 +26,7 @@ impl Engine {
         self.pass_script_gates(program, read_only, held.is_some())?;
         let (flags, analysis) = (program.flags().unwrap_or_default(), program.reading());
         let read_only = read_only || flags.no_writes;
-        // One that has grown large is not kept: it would never give back what small objects were cut from.
+        // A state that has grown large is not kept: it would never return its fragmented memory.
         let kept = worker.lua.take().filter(|lua| lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT);
         let mut lua = kept.unwrap_or_else(|| Box::new(LuaState::new()));
         if let Err(error) = lua.prepare(&self.scripts, &self.functions, program) {
@@ -101,12 +101,12 @@ impl Engine {
         }
         worker.script_reply = out;
         worker.script_request = if request.capacity() > SCRIPT_REPLY_KEPT { OwnedRequest::default() } else { request };
-        // As part of a transaction it goes when the next script comes: nobody waits for that with locks held.
+        // In a transaction a large state is kept until the next script, so that it is not freed while locks are held.
         worker.lua = (is_part || lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT).then_some(lua);
         Ok(())
     }
 
-    /// What a script that says what it does has to pass before it begins.
+    /// The gates for a script that declares flags, before it begins.
     fn pass_script_gates(&self, program: &Program, read_only: bool, in_transaction: bool) -> CommandResult {
         let Some(flags) = program.flags() else { return Ok(()) };
         if !flags.no_writes {
@@ -117,7 +117,7 @@ impl Engine {
             if read_only {
                 return Err(CommandError::fixed("ERR Can not execute a script with write flag using *_ro command."));
             }
-            // A transaction was let in before: then Redis says it in other words.
+            // In a transaction, which has passed the gates already, Redis has another error text.
             if !flags.allow_oom && self.pass_memory_limit().is_err() {
                 return Err(CommandError::fixed(
                     "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",

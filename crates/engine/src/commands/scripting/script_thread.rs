@@ -1,5 +1,5 @@
-//! The thread that runs scripts which may run long. Knows how one is run and what its client gets; who waits for which is the
-//! business of `execution::scripts`.
+//! The script thread, which runs scripts that may run long. Knows how one is run and what its client gets; the queue is
+//! in `execution::scripts`.
 
 use crate::execution::client::Client;
 use crate::execution::command::registry;
@@ -10,13 +10,13 @@ use resp::{OwnedRequest, Reply};
 use std::sync::Arc;
 
 impl Engine {
-    /// Runs scripts that were sent apart, for as long as the process lives. Called on a thread that does nothing else.
+    /// Runs queued scripts for as long as the process lives. Called on a thread that does nothing else.
     pub fn serve_scripts(&self, mut worker: Worker) -> ! {
         self.script_thread.set_served();
         loop {
             let job = Arc::new(self.script_thread.next());
             self.begin(&mut worker);
-            // A client of its own: what a script does to its connection ends with it.
+            // A separate client: what a script does to its connection ends with the script.
             let mut client = Client::new(job.handle.clone(), true);
             client.db = job.db;
             client.protocol = job.protocol;

@@ -68,7 +68,7 @@ pub(super) const COMMANDS: &[Command] = &[
             server("exists", at_least(3), eval::exists)
                 .flag(Flags::NOSCRIPT)
                 .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
-                .doc("2.6.0", "Tells which scripts the server knows.")
+                .doc("2.6.0", "Returns which scripts are in the script cache.")
                 .complexity("O(N) for N digests")
                 .arguments(&[arg::string("sha1").multiple()]),
             server("flush", at_least(2), eval::flush)
@@ -180,7 +180,7 @@ pub(super) const COMMANDS: &[Command] = &[
             server("stats", exactly(2), functions::stats)
                 .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
                 .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
-                .doc("7.0.0", "Tells which function runs, and how many libraries there are.")
+                .doc("7.0.0", "Returns which function runs, and how many libraries there are.")
                 .complexity("O(1)"),
         ]),
 ];

@@ -1,4 +1,5 @@
-//! COMMAND: the command table, told to clients. What is told is in `command` and `docs`; here is only its shape.
+//! COMMAND: the command table as replies. The facts are in `execution::command` and `execution::docs`; here is only the
+//! form of the replies.
 
 use crate::algorithms::glob::Pattern;
 use crate::args::is_word;
@@ -141,7 +142,7 @@ pub(super) fn docs(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A map from names to what is said of them.
+/// A map from command names to their documentation.
 fn docs_of_rows(rows: &[&'static CommandRow], reply: &mut Reply<'_>) {
     reply.map(rows.len());
     for row in rows {

@@ -1,4 +1,4 @@
-//! CONFIG: the server's settings. What a setting accepts is the business of `settings`.
+//! CONFIG: the server's settings. What a setting accepts is in `settings`.
 
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
@@ -36,12 +36,12 @@ pub(super) fn set(cx: &mut ServerCx<'_>) -> CommandResult {
     let origin = if is_local(cx.client) { Origin::Local } else { Origin::Remote };
     let follow = |names: &[&'static str]| cx.engine.host.follow_settings(names);
     cx.engine.settings.set_and_follow(origin, &pairs, follow).map_err(CommandError::said)?;
-    // Even those that were so before: `appendonly yes`, said again, is an order to begin anew.
+    // Even settings whose value is unchanged: `appendonly yes`, set again, restarts a failed journal.
     for row in pairs.iter().filter_map(|(name, _)| Settings::find(name)) {
         cx.engine.host.setting_changed(row.name);
     }
-    // Said to begin, the journal has begun when the snapshot that it begins with is durable: not before is it answered. That may
-    // have failed already.
+    // `appendonly yes` is answered when the snapshot with which the journal begins is durable. That may have failed
+    // already.
     let is_not_yet_on =
         !matches!(cx.engine.persistence.state(), JournalState::Off | JournalState::Sound | JournalState::Closing);
     if is_not_yet_on && pairs.iter().any(|(name, _)| is_word(name, "appendonly")) {

@@ -1,5 +1,5 @@
 //! DEBUG: for tests, and for looking inside. Off unless `enable-debug-command` allows it. It holds every lock, so that
-//! what it shows is one instant of the whole server, and so that DEBUG SLEEP stops everybody, as in Redis.
+//! what it shows is one instant of the whole server, and so that DEBUG SLEEP blocks all clients, as in Redis.
 
 use super::config::is_local;
 use crate::algorithms::glob;
@@ -65,7 +65,7 @@ fn unknown(name: &[u8]) -> CommandError {
     CommandError::said(format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."))
 }
 
-/// Says yes to a switch for something that needs no switching here.
+/// Accepts a switch that has no effect here.
 fn accept(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.reply.ok();
     Ok(())
@@ -84,7 +84,7 @@ fn set_batch_bytes_max(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Panics as a handler with a bug would, to test what becomes of it: before it has changed anything, or behind that.
+/// Panics as a handler with a bug would, before or after it has changed something, to test the consequences.
 fn panic_on_purpose(cx: &mut WriteCx<'_>) -> CommandResult {
     match cx.args.bytes()? {
         word if is_word(word, "BEFORE-EFFECT") => {}
@@ -100,13 +100,13 @@ fn sleep(cx: &mut WriteCx<'_>) -> CommandResult {
     let seconds = std::str::from_utf8(cx.args.bytes()?).ok().and_then(|text| text.parse().ok());
     // What is no span of time takes none, as in Redis.
     let span = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
-    // The one place where the engine waits: with every lock held, which is the point.
+    // The only place where the engine sleeps: with every lock held, on purpose.
     std::thread::sleep(span);
     cx.reply.ok();
     Ok(())
 }
 
-/// A key's entry with its value, even when its time has come.
+/// A key's entry with its value, even when it has expired.
 fn entry<'a>(cx: &'a WriteCx<'_>, key: Key<'_>) -> Result<(&'a Entry, Value<'a>), CommandError> {
     let db = cx.keys.locked().db(cx.keys.db(), key);
     let entry = db.entry(key).ok_or(CommandError::NoSuchKey)?;
@@ -132,7 +132,7 @@ fn object(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn set_active_expire(cx: &mut WriteCx<'_>) -> CommandResult {
-    // As C's atoi reads it: what is no number is zero.
+    // As C's atoi reads it: text that is not a number is zero.
     let on = parse_i64(cx.args.bytes()?).unwrap_or(0) != 0;
     cx.server().active_expiry.store(on, Relaxed);
     cx.reply.ok();
@@ -146,7 +146,7 @@ fn set_disable_deny_scripts(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Makes every key anew from the form in which a snapshot keeps it, as a restart would.
+/// Rebuilds every key from its image, as a restart from a snapshot would.
 fn reload(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.rest().all(|word| ["MERGE", "NOFLUSH", "NOSAVE"].iter().any(|known| is_word(word, known))) {
         return Err(CommandError::fixed("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."));
@@ -322,7 +322,7 @@ fn protocol(cx: &mut WriteCx<'_>) -> CommandResult {
         }
         b"push" if !resp3 => return Err(CommandError::fixed("ERR RESP2 is not supported by this command")),
         b"push" => {
-            // Since Redis 7.2 a message that a command causes comes after the command's own reply.
+            // Since Redis 7.2 a push message that a command causes follows the command's own reply.
             reply.bulk(b"Some real reply following the push reply");
             reply.push(2);
             reply.bulk(b"server-cpu-usage");
@@ -358,7 +358,7 @@ fn replybuffer(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// There are no lists yet whose threshold this could be: only what is no size at all is refused.
+/// There are no lists yet, so this has no effect: only an invalid size is refused.
 fn quicklist_packed_threshold(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.args.bytes()?.first().is_some_and(u8::is_ascii_digit) {
         return Err(CommandError::fixed("ERR argument must be a memory value bigger than 1 and smaller than 4gb"));

@@ -1,4 +1,4 @@
-//! INFO: facts and counters, by section. Knows Redis's names for them; what has no true value here is left out.
+//! INFO: facts and counters, by section. Knows Redis's names for them; fields without a true value here are left out.
 
 use super::latency::durations;
 use super::memory::{Account, excess, ratio, survey};
@@ -89,7 +89,7 @@ impl Lines {
         names.iter().for_each(|name| self.add(name, 0));
     }
 
-    /// A number of bytes, and the same for people.
+    /// A number of bytes, and its human-readable form.
     fn bytes(&mut self, name: &str, bytes: u64) {
         self.add(name, bytes);
         self.add(&format!("{name}_human"), human(bytes));

@@ -18,7 +18,7 @@ pub(super) fn histogram(cx: &mut ServerCx<'_>) -> CommandResult {
     let rows: Vec<&CommandRow> = if cx.args.is_empty() {
         registry().rows().to_vec()
     } else {
-        // A container stands for its subcommands.
+        // A container is expanded into its subcommands.
         let named = cx.args.rest().filter_map(|name| registry().find_full(name));
         named.flat_map(|row| std::iter::once(row).chain(row.subcommands.iter().copied())).collect()
     };

@@ -1,4 +1,4 @@
-//! MEMORY: where the memory goes. Knows the words of the report; the figures come from the host and the keyspace.
+//! MEMORY: what uses memory. Knows the texts of the report; the figures come from the host and the keyspace.
 
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
@@ -10,7 +10,7 @@ use keyspace::footprint;
 use keyspace::storage::size_class::DEADLINE_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What one pass over the shards tells about a database.
+/// What one pass over the shards finds about a database.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DbSurvey {
     pub(super) keys: u64,
@@ -49,7 +49,7 @@ pub(super) fn survey(cx: &ReadCx<'_>) -> [DbSurvey; DATABASES] {
     dbs
 }
 
-/// Where the memory goes.
+/// What uses memory.
 pub(super) struct Account {
     pub(super) host: MemoryUse,
     pub(super) peak: u64,
@@ -83,7 +83,7 @@ impl Account {
         }
     }
 
-    /// How much of what is in use beyond the start is keys and values.
+    /// The share of keys and values in the memory used since the start.
     pub(super) fn dataset_percent(&self) -> f64 {
         percent(self.dataset, self.host.used.saturating_sub(self.startup))
     }
@@ -101,7 +101,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     ratio(part, whole) * 100.0
 }
 
-/// How many times `whole` goes into `part`; 0 when there is nothing to compare with.
+/// `part` divided by `whole`; 0 when `whole` is 0.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -113,7 +113,7 @@ pub(super) fn excess(part: u64, whole: u64) -> i64 {
 
 pub(super) fn usage(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    // Redis looks at five elements unless told otherwise; zero means all of them.
+    // Redis samples five elements by default; zero means all of them.
     let mut samples = 5;
     while let Some(word) = cx.args.try_next() {
         if !is_word(word, "SAMPLES") || cx.args.is_empty() {

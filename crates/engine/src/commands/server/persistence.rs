@@ -1,4 +1,4 @@
-//! Snapshots on demand, and waiting until writes are safe. What keeps them is behind `Persistence`.
+//! Snapshots on demand, and WAITAOF. The store is behind `Persistence`.
 
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
@@ -9,7 +9,7 @@ use numbers::parse_i64;
 
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
-/// Unlike Redis's, it keeps nobody but its own client waiting.
+/// Unlike in Redis, only the calling client waits.
 pub(super) fn save(cx: &mut ServerCx<'_>) -> CommandResult {
     let number = cx.engine.persistence.begin_snapshot(SnapshotReason::Save).map_err(|_| SAVE_IN_PROGRESS)?;
     cx.after = After::Block(Blocked { until_ms: None, event: Event::Snapshot(number), silent: false });
@@ -44,7 +44,7 @@ pub(super) fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A snapshot makes the journal before it superfluous: that is all there is to rewriting it.
+/// A snapshot replaces the journal before it: that is what rewriting means here.
 pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
     match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
         Ok(_) => cx.reply.simple("Background append only file rewriting started"),

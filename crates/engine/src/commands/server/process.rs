@@ -1,4 +1,4 @@
-//! Commands about the server as a whole: its time, its end, what it is doing and what took long.
+//! TIME, SHUTDOWN, MONITOR, SLOWLOG and other commands about the server as a whole.
 
 use crate::args::is_word;
 use crate::commands::shared::version::{HOLDFAST_VERSION, REDIS_VERSION};
@@ -73,7 +73,7 @@ pub(super) fn shutdown(cx: &mut ServerCx<'_>) -> CommandResult {
         return Err(CommandError::Syntax);
     }
     if abort {
-        // A shutdown never waits for anything that it could be called back from.
+        // A shutdown never waits, so there is nothing to abort.
         return Err(CommandError::fixed("ERR No shutdown in progress."));
     }
     let save = match (save, nosave) {
@@ -99,7 +99,7 @@ pub(super) fn monitor(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Entries that SLOWLOG GET shows unless told otherwise.
+/// The default count of SLOWLOG GET.
 const SLOWLOG_GET_DEFAULT: usize = 10;
 
 pub(super) fn slowlog_get(cx: &mut ServerCx<'_>) -> CommandResult {

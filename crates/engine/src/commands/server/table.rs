@@ -14,7 +14,7 @@ pub(super) const COMMAND: &[Command] = &[server("command", at_least(1), command:
     .with_subcommands(&[
         server("count", exactly(2), command::count)
             .flag(ANYTIME)
-            .doc("2.8.13", "Tells how many commands there are.")
+            .doc("2.8.13", "Returns how many commands there are.")
             .complexity("O(1)"),
         server("docs", at_least(2), command::docs)
             .flag(ANYTIME)
@@ -147,7 +147,7 @@ pub(super) const COMMANDS: &[Command] = &[
             server("len", exactly(2), process::slowlog_len)
                 .flag(OPERATING)
                 .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"])
-                .doc("2.2.12", "Tells how many entries the slow log has.")
+                .doc("2.2.12", "Returns how many entries the slow log has.")
                 .complexity("O(1)"),
             server("reset", exactly(2), process::slowlog_reset)
                 .flag(OPERATING)
@@ -158,7 +158,7 @@ pub(super) const COMMANDS: &[Command] = &[
     server("time", exactly(1), process::time)
         .flag(Flags::LOADING.union(Flags::STALE).union(Flags::FAST))
         .tips(&["nondeterministic_output"])
-        .doc("2.6.0", "Tells the server's clock in seconds and microseconds.")
+        .doc("2.6.0", "Returns the server's clock in seconds and microseconds.")
         .complexity("O(1)"),
     server("bgrewriteaof", exactly(1), persistence::bgrewriteaof)
         .flag(SAVING)
@@ -175,7 +175,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .flag(Flags::LOADING.union(Flags::STALE).union(Flags::DANGEROUS))
         .categories(&["admin"])
         .tips(&["nondeterministic_output"])
-        .doc("1.0.0", "Tells when the last good snapshot was written, in unix seconds.")
+        .doc("1.0.0", "Returns when the last good snapshot was written, in unix seconds.")
         .complexity("O(1)"),
     server("save", exactly(1), persistence::save)
         .flag(SAVING)

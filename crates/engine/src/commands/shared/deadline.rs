@@ -1,4 +1,4 @@
-//! Times in arguments: EX, PX, EXAT, PXAT and their kin, and how long a client waits, turned into absolute deadlines. Knows
+//! Times in arguments: EX, PX, EXAT, PXAT and the timeouts of blocking commands, turned into absolute deadlines. Knows
 //! units and limits; refuses to know what will expire.
 
 use crate::args::{Args, is_word};
@@ -31,7 +31,7 @@ impl TimeForm {
         WORDS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes())).map(|(_, form)| *form)
     }
 
-    /// The instant in unix milliseconds; `None` when it cannot be kept in 63 bits.
+    /// The instant in unix milliseconds; `None` when it does not fit in 63 bits.
     pub(crate) fn instant(self, time: i64, now_ms: u64) -> Option<i64> {
         let ms = match self {
             TimeForm::Seconds | TimeForm::UnixSeconds => time.checked_mul(1000)?,
@@ -53,10 +53,10 @@ impl TimeForm {
     }
 }
 
-/// Until when a client waits that gives this many seconds, in unix milliseconds; `None` for 0, which is for ever.
+/// The deadline of a wait of so many seconds, in unix milliseconds; `None` for 0, which is for ever.
 pub(crate) fn timeout(seconds: &[u8], now_ms: u64) -> Result<Option<u64>, CommandError> {
     const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
-    // Redis took up to 7.0 what is too large for negative.
+    // Up to 7.0, Redis treated a timeout that is too large as negative.
     const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR timeout is out of range");
     let seconds =
         LongDouble::parse(seconds).ok_or(CommandError::fixed("ERR timeout is not a float or out of range"))?;

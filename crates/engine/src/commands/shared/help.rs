@@ -1,5 +1,5 @@
-//! The HELP subcommand of a container: its row, and the reply of those that have lines of their own. Lines made from
-//! the documentation come from `manual`.
+//! The HELP subcommand of a container: its row, and the reply of containers with lines of their own. `manual` makes
+//! lines from the documentation.
 
 use crate::error::CommandResult;
 use crate::execution::command::{Command, Flags, exactly, server};

@@ -1,9 +1,9 @@
-//! What HRANDFIELD and its kin share: how many random elements are asked for, and how long the reply may get.
+//! What HRANDFIELD and ZRANDMEMBER share: the count of random elements, and the limit of the reply's length.
 
 use crate::args::Args;
 use crate::error::CommandError;
 
-/// How many random elements are wanted, and whether with what this word asks for: `-5 WITHVALUES`.
+/// Parses the count of random elements, and whether the option `with` follows: `-5 WITHVALUES`.
 pub(crate) fn random_count(args: &mut Args<'_>, with: &str) -> Result<(i64, bool), CommandError> {
     let count = args.int()?;
     if count == i64::MIN {
@@ -21,5 +21,5 @@ pub(crate) fn random_count(args: &mut Args<'_>, with: &str) -> Result<(i64, bool
 
 pub(crate) const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
 
-/// The longest reply to a negative count. Redis goes on until its memory or the client's patience ends.
+/// The longest reply to a negative count. Redis has no limit.
 pub(crate) const REPEATED_BYTES_MAX: usize = 64 << 20;

@@ -52,8 +52,8 @@ pub(crate) fn step_size(count: i64) -> Result<usize, CommandError> {
     usize::try_from(count).ok().filter(|count| *count > 0).ok_or(CommandError::Syntax)
 }
 
-/// Where a scan goes on. A key never changes its shard, and its position there survives every growth of the table,
-/// so what stays in the database during the whole scan is met exactly once.
+/// Where a scan goes on. A key never changes its shard, and its position there survives every growth of the table, so a
+/// key that is in the database during the whole scan is returned exactly once.
 ///
 /// ```text
 /// cursor   bits 0..32 position, bits 32.. shard; 0 is the start, and the end

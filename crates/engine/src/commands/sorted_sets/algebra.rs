@@ -6,6 +6,7 @@ use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, WriteCx};
 use crate::execution::view::View;
+use keyspace::types::set::{self, SetRef};
 use keyspace::types::sorted_set::{Member, Name};
 use keyspace::views::Members;
 use keyspace::{Key, Scalar, SortedSetRef, Value};
@@ -61,6 +62,8 @@ enum Source<'a> {
     /// There is no such key.
     Nothing,
     SortedSet(SortedSetRef<'a>),
+    /// Every member has the score 1.
+    Set(SetRef<'a>),
 }
 
 impl<'a> Source<'a> {
@@ -68,6 +71,7 @@ impl<'a> Source<'a> {
         match value {
             None => Ok(Source::Nothing),
             Some(Value::SortedSet(set)) => Ok(Source::SortedSet(set)),
+            Some(Value::Set(set)) => Ok(Source::Set(set)),
             Some(_) => Err(CommandError::WrongType),
         }
     }
@@ -76,6 +80,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Nothing => 0,
             Source::SortedSet(set) => set.len(),
+            Source::Set(set) => set.len(),
         }
     }
 
@@ -83,6 +88,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Nothing => None,
             Source::SortedSet(set) => set.score(name),
+            Source::Set(set) => set.has(Scalar::Bytes(name)).then_some(1.0),
         }
     }
 
@@ -90,6 +96,7 @@ impl<'a> Source<'a> {
         match self {
             Source::Nothing => SourceMembers::Nothing,
             Source::SortedSet(set) => SourceMembers::SortedSet(set.iter()),
+            Source::Set(set) => SourceMembers::Set(set.iter()),
         }
     }
 }
@@ -97,6 +104,7 @@ impl<'a> Source<'a> {
 enum SourceMembers<'a> {
     Nothing,
     SortedSet(Members<'a>),
+    Set(set::Members<'a>),
 }
 
 impl<'a> Iterator for SourceMembers<'a> {
@@ -106,6 +114,7 @@ impl<'a> Iterator for SourceMembers<'a> {
         match self {
             SourceMembers::Nothing => None,
             SourceMembers::SortedSet(members) => members.next(),
+            SourceMembers::Set(members) => members.next().map(|member| Member { name: Name::kept(member), score: 1.0 }),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Members of sorted sets copied out of the keyspace, on their way back into it. Knows that there may be many; refuses to
-//! know what becomes of them.
+//! Members of sorted sets, copied out of the keyspace to be combined and stored. Knows that there may be many; refuses
+//! to know what is done with them.
 
 use hashbrown::HashTable;
 use keyspace::storage::table::NameHash;
@@ -50,7 +50,7 @@ impl<'a> FromIterator<Member<'a>> for Gathered {
     }
 }
 
-/// The same, each member once and found by its name.
+/// Scored members, each once and found by its name.
 #[derive(Default)]
 pub(super) struct GatheredByName {
     pub(super) members: Gathered,
@@ -58,7 +58,7 @@ pub(super) struct GatheredByName {
 }
 
 impl GatheredByName {
-    /// The score of a member, to be changed; `None` when it is new, and then it has this one.
+    /// Mutable access to the score of a member; `None` when it is new, and is then added with this score.
     pub(super) fn known_or_add(&mut self, score: f64, name: &[u8]) -> Option<&mut f64> {
         let (hash, members) = (NameHash::of(name).get(), &mut self.members);
         let at = match self.places.find(hash, |at| members.name(*at) == name) {

@@ -49,10 +49,10 @@ impl Answer<'_, '_> {
     }
 }
 
-/// Members whose removal one effect tells.
+/// The most members that one effect removes.
 const REMOVED_AT_ONCE: usize = 4096;
 
-/// Removes the members of these ranks, of which there is at least one, from the set at a key, and tells of it.
+/// Removes the members of these ranks, at least one, from the set at a key, and notifies subscribers.
 pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<usize>, event: &'static str) {
     let mut left = ranks.len();
     while left > 0 {
@@ -73,7 +73,7 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
 }
 
 /// Puts a set of these members, which are in their order, in the place of whatever a key holds, and replies how many
-/// they are. Without members, the key is gone.
+/// they are. Without members, the key is deleted.
 pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
     cx.keys.expire_if_overdue(cx.keys.db(), to);
     if !members.is_empty() {
@@ -91,7 +91,7 @@ pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], e
 
 // Adding --------------------------------------------------------------------------------------------------------------
 
-/// What ZADD is told to do beside giving members scores.
+/// The options of ZADD.
 #[derive(Default)]
 struct Rules {
     /// Members that are there stay as they are.
@@ -211,7 +211,8 @@ fn add(cx: &mut WriteCx<'_>, increment: bool) -> CommandResult {
     Ok(())
 }
 
-/// What one ZADD changes, in order. A member may come several times: each time it has the score of the time before.
+/// What one ZADD changes, in order. A member may occur several times: each time it starts from the score of the time
+/// before.
 struct Changes<'a> {
     members: SmallVec<[Scored<'a>; 8]>,
     /// The latest score by name, where it would take long to look through all members.

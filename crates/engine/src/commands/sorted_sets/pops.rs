@@ -1,4 +1,4 @@
-//! Commands that take members from either end of a sorted set, at once or when there are some.
+//! Commands that pop members from either end of a sorted set, blocking or not.
 
 use super::members::{Answer, remove_ranks, reply_score};
 use crate::args::is_word;
@@ -139,7 +139,7 @@ fn wait_for_members(cx: &mut WriteCx<'_>, until_ms: Option<u64>) {
     cx.client.wait(Wait { until_ms, keys: WaitKeys::All, condition, role: WaitRole::Taker });
 }
 
-/// What ZMPOP and BZMPOP are asked for.
+/// The options of ZMPOP and BZMPOP.
 struct Multi<'a> {
     keys: Vec<Key<'a>>,
     end: End,

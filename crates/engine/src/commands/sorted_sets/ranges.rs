@@ -18,7 +18,7 @@ enum By {
     Name,
 }
 
-/// Which members are asked for.
+/// Which members to return.
 #[derive(Clone, Copy)]
 enum Span<'a> {
     /// From one to the other, both included; negative ones are counted from the end.
@@ -85,22 +85,22 @@ fn name_bound(text: &[u8]) -> Option<NameBound<'_>> {
     }
 }
 
-/// What ZRANGE and its older forms are asked for.
+/// The options of ZRANGE and its older forms.
 struct Query<'a> {
     span: Span<'a>,
     direction: Direction,
-    /// How many of the members are passed over, and how many wanted; a negative number wants all.
+    /// How many of the members to skip, and how many to return; a negative number returns all.
     offset: i64,
     limit: i64,
     scores: bool,
 }
 
-/// What the name of a command says, where ZRANGE needs words.
+/// What the command itself fixes, where ZRANGE has options.
 #[derive(Clone, Copy, Default)]
 struct Fixed {
     by: Option<By>,
     direction: Option<Direction>,
-    /// The members are kept, so nobody asks for their scores.
+    /// The members are stored, so WITHSCORES is not accepted.
     stores: bool,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Query<'a> {
         Ok(Query { span: Span::parse(by, min, max)?, direction, offset, limit, scores })
     }
 
-    /// The ranks of the members that are asked for.
+    /// The ranks of the members to return.
     fn ranks(&self, set: &SortedSetRef<'_>) -> Range<usize> {
         let ranks = self.span.ranks(set, self.direction);
         if let Span::Ranks(..) = self.span {

@@ -13,7 +13,7 @@ use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use resp::Reply;
 use std::collections::BTreeSet;
 
-/// How many members a step looks at if the client does not say.
+/// The default COUNT of ZSCAN.
 const SCAN_COUNT: usize = 10;
 
 pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -42,7 +42,7 @@ pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
     }
     // Scores are texts here, whatever the protocol; whole ones of small sets are written in full.
     let in_full = set.encoding() == "listpack";
-    // The cursor stands before the members and is known after them, so these wait in a buffer of their own.
+    // The cursor precedes the members in the reply but is known after them, so they are buffered.
     let (mut found, mut items) = (0, Vec::new());
     let mut reply = Reply::new(&mut items, cx.reply.protocol());
     // No step returns a cursor of more than 32 bits: such a one is at the end.
@@ -140,14 +140,14 @@ fn repeat(
 fn sample<'a>(set: &SortedSetRef<'a>, wanted: usize, random: &mut fastrand::Rng) -> Vec<Member<'a>> {
     let len = set.len();
     if wanted * 3 <= len {
-        // A few out of many are drawn by rank until there are enough different ones.
+        // Draw a few out of many by rank until there are enough different ones.
         let mut ranks = BTreeSet::new();
         while ranks.len() < wanted {
             ranks.insert(random.usize(..len));
         }
         return ranks.into_iter().filter_map(|rank| set.get(rank)).collect();
     }
-    // One walk: of the members that are left, each has the same chance to be one of those still wanted.
+    // Selection sampling in one walk: each remaining member has the same chance to be picked.
     let mut picked = Vec::with_capacity(wanted);
     for (at, member) in set.iter().enumerate() {
         if random.usize(..len - at) < wanted - picked.len() {

@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     read("zcard", exactly(2), key(1).examined(), members::zcard)
         .fast()
-        .doc("1.2.0", "Tells how many members a sorted set has.")
+        .doc("1.2.0", "Returns how many members a sorted set has.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     write("zincrby", exactly(4), key(1).changed(), members::zincrby)
@@ -36,12 +36,12 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::integer("increment"), arg::string("member")]),
     read("zmscore", at_least(3), key(1), members::zmscore)
         .fast()
-        .doc("6.2.0", "Tells the scores of several members, with nil for each that the sorted set lacks.")
+        .doc("6.2.0", "Returns the scores of several members, with nil for each that the sorted set lacks.")
         .complexity("O(N) for N members")
         .arguments(&[arg::key("key", 0), arg::string("member").multiple()]),
     read("zrank", at_least(3), key(1), members::zrank)
         .fast()
-        .doc("2.0.0", "Tells how many members of a sorted set come before one, by ascending score.")
+        .doc("2.0.0", "Returns how many members of a sorted set come before one, by ascending score.")
         .complexity("O(log(N)) in a set of N")
         .history(&[("7.2.0", "Takes the option `WITHSCORE`.")])
         .arguments(&[arg::key("key", 0), arg::string("member"), WITHSCORE]),
@@ -53,13 +53,13 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::string("member").multiple()]),
     read("zrevrank", at_least(3), key(1), members::zrevrank)
         .fast()
-        .doc("2.0.0", "Tells how many members of a sorted set come before one, by descending score.")
+        .doc("2.0.0", "Returns how many members of a sorted set come before one, by descending score.")
         .complexity("O(log(N)) in a set of N")
         .history(&[("7.2.0", "Takes the option `WITHSCORE`.")])
         .arguments(&[arg::key("key", 0), arg::string("member"), WITHSCORE]),
     read("zscore", exactly(3), key(1), members::zscore)
         .fast()
-        .doc("1.2.0", "Tells the score of a member of a sorted set.")
+        .doc("1.2.0", "Returns the score of a member of a sorted set.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::string("member")]),
     read("zcount", exactly(4), key(1), ranges::zcount)
@@ -237,7 +237,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
 ];
 
-/// Neither the order of members nor chance is the same twice.
+/// Neither the order of members nor random choices are deterministic.
 const BY_CHANCE: &[&str] = &["nondeterministic_output"];
 
 const NUMKEYS: Argument = arg::integer("numkeys");

@@ -168,7 +168,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::integer("offset"), arg::string("value")]),
     read("strlen", exactly(2), key(1).examined(), values::strlen)
         .fast()
-        .doc("2.2.0", "Tells how many bytes a string has.")
+        .doc("2.2.0", "Returns how many bytes a string has.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     read("substr", exactly(4), key(1), values::getrange)

@@ -63,7 +63,7 @@ pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
             time = Some(take_time(&mut cx.args, word, time, keep)?);
         }
     }
-    // The time is judged after the whole syntax and before any condition, as in Redis.
+    // The time is checked after the whole syntax and before any condition, as in Redis.
     let ttl = match time {
         Some((form, mut at)) => Ttl::Until(form.deadline(&mut at, cx.keys.now_ms, "set")?),
         None if keep => Ttl::Keep,
@@ -98,7 +98,7 @@ fn store(
     ttl: Ttl,
     get: bool,
 ) -> CommandResult {
-    // A plain SET needs not know what was there: what is recorded replaces it whole.
+    // A plain SET does not read the old value: the effect replaces it.
     let blind = condition == Condition::Always && ttl != Ttl::Keep && !get;
     let entry_deadline = if blind { None } else { cx.keys.deadline(key) };
     let may_write = match condition {
@@ -144,7 +144,7 @@ fn store(
     Ok(())
 }
 
-/// A value whose time has come already takes the place of what was there, and is gone.
+/// SET with a deadline in the past: deletes the key, with the events of a SET that expires at once.
 fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
     if !cx.keys.exists(key) {
         cx.keys.notify(Events::NEW_KEY, "new", key);
@@ -308,7 +308,7 @@ pub(super) fn decrby(cx: &mut WriteCx<'_>) -> CommandResult {
 }
 
 fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
-    // A key whose time has come reads as absent, and what is recorded replaces it whole.
+    // An expired key reads as absent, and the effect replaces it.
     let (current, deadline) = match cx.keys.entry(key) {
         None => (0, None),
         Some(entry) => match cx.keys.value_of(cx.keys.db(), key, entry) {
@@ -433,7 +433,7 @@ pub(super) fn lcs_command(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         Err(_) => Err(CommandError::fixed("ERR The specified keys must contain string values")),
     };
-    // The keys are judged before the options, as in Redis.
+    // The keys are checked before the options, as in Redis.
     let (a, b) = (text(a)?, text(b)?);
     let (mut want_len, mut want_idx, mut min_len, mut with_len) = (false, false, 0, false);
     while let Some(word) = cx.args.try_next() {

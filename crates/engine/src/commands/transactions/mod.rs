@@ -1,4 +1,4 @@
-//! MULTI and its kin.
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 
 mod multi;
 mod table;

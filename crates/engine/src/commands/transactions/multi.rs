@@ -1,4 +1,5 @@
-//! MULTI, EXEC and their kin: what is queued is executed all at once. The queue and its locks are in `transaction`.
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH: queued commands are executed atomically. The queue and its locks are in
+//! `execution::transaction`.
 
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WholeServer;
@@ -47,7 +48,7 @@ pub(super) fn discard(cx: &mut ServerCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The client has no transaction any more; what it had queued.
+/// Ends the client's transaction and returns its queued commands.
 fn end(cx: &mut ServerCx<'_>) -> Option<Box<Transaction>> {
     cx.client.handle.note_queued(None);
     cx.client.transaction.take()

@@ -1,4 +1,4 @@
-//! What a row says of its command with yes or no. Some flags have a name in COMMAND INFO, the others are ours alone.
+//! The flags of a command's row. Some have a name in COMMAND INFO, the others are internal.
 
 use bitflags::bitflags;
 
@@ -28,15 +28,15 @@ bitflags! {
         /// It may be given no key at all.
         const NO_MANDATORY_KEYS = 1 << 17;
 
-        /// In the ACL category `@dangerous`, though no command of administrators.
+        /// In the ACL category `@dangerous`, though not an admin command.
         const DANGEROUS = 1 << 18;
-        /// Looking at a key by this command is no use of it (OBJECT IDLETIME).
+        /// Reading a key with this command does not touch it (OBJECT IDLETIME).
         const NO_TOUCH = 1 << 19;
         /// Executed at once between MULTI and EXEC, where others are queued.
         const NOT_QUEUED = 1 << 20;
         /// Executes what MULTI has queued. Refused, it ends the transaction.
         const ENDS_QUEUE = 1 << 21;
-        /// A client that has subscribed may say it, in RESP2 too.
+        /// Allowed for a client that has subscribed, in RESP2 too.
         const WHILE_SUBSCRIBED = 1 << 22;
         /// Answers with messages about subscriptions, which CLIENT REPLY OFF does not silence.
         const SENDS_MESSAGES = 1 << 23;
@@ -47,7 +47,7 @@ bitflags! {
         const COPIES_VALUES = 1 << 25;
         /// CLIENT PAUSE does not hold it back, or no client could end the pause.
         const PAUSE_EXEMPT = 1 << 26;
-        /// CLIENT CACHING YES or NO stands for the command after this one.
+        /// CLIENT CACHING YES or NO stays in force for the command after this one.
         const KEEPS_CACHING = 1 << 27;
         /// Though it writes, keys that it only reads may be indexes.
         const READS_INDEXES = 1 << 28;
@@ -83,7 +83,7 @@ impl Flags {
         self.intersects(any_of)
     }
 
-    /// The names of those that COMMAND INFO tells.
+    /// The names of the flags that COMMAND INFO shows.
     pub fn names(self) -> Vec<&'static str> {
         Flags::NAMES.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name).collect()
     }

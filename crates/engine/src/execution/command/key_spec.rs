@@ -83,7 +83,7 @@ pub enum Locks {
     Everything,
     /// It looks at any key, a shard at a time: it locks none up front (see `ReadCx::shard`).
     Walk,
-    /// It runs other commands, and sees to the locks for the keys that it is given itself.
+    /// It runs other commands, and takes the locks for its keys itself.
     Declared,
 }
 
@@ -120,7 +120,7 @@ impl KeySpec {
         matches!((self.begin, self.find), (Begin::Index(_), Find::Range { .. }))
     }
 
-    /// The keys in a request of `count` arguments, of which `arg` tells.
+    /// The keys in a request of `count` arguments, which `arg` returns by position.
     fn find<'a>(&self, count: usize, arg: impl Fn(usize) -> &'a [u8], count_min: i64) -> Result<KeyRange, NotFound> {
         let first = match self.begin {
             Begin::Index(at) => usize::from(at),
@@ -188,7 +188,8 @@ impl KeyRange {
 #[derive(Debug, Default)]
 pub struct FoundKeys {
     pub ranges: SmallVec<[KeyRange; SPECS_MAX]>,
-    /// The request counts more keys than it has, or says no number where it should. What was found besides is there.
+    /// The request announces more keys than it has, or has no number where one is needed. `ranges` has the keys that
+    /// were found.
     pub is_invalid: bool,
 }
 
@@ -262,7 +263,7 @@ impl Keys {
         keys
     }
 
-    /// These keys and those.
+    /// Keys from both specifications.
     pub const fn and(mut self, others: Keys) -> Keys {
         let mut at = 0;
         while at < others.count as usize {
@@ -290,7 +291,7 @@ impl Keys {
         self
     }
 
-    /// What is done with them, where that is not the usual for its kind of command.
+    /// What is done with the keys, where it differs from the default of this kind of command.
     pub const fn access(mut self, flags: KeyFlags) -> Keys {
         let mut at = 0;
         while at < self.count as usize {
@@ -300,7 +301,7 @@ impl Keys {
         self
     }
 
-    /// As [`access`](Keys::access), for those of which nothing has been said.
+    /// As [`access`](Keys::access), for keys without flags of their own.
     pub(super) const fn usually(mut self, flags: KeyFlags) -> Keys {
         let mut at = 0;
         while at < self.count as usize {
@@ -317,7 +318,7 @@ impl Keys {
         self.access(KeyFlags::READ)
     }
 
-    /// Nothing is told of their values but whether they are there, their kind or their size.
+    /// The command only reveals their existence, type or size, not their values.
     pub const fn examined(self) -> Keys {
         self.access(KeyFlags::RO)
     }
@@ -362,14 +363,14 @@ impl Keys {
         self
     }
 
-    /// A request may do less than that with them, which this function tells.
+    /// A request may do less with its keys than the flags say; this function returns what it does.
     pub const fn varying(mut self, by_request: fn(Request<'_>) -> FoundKeys) -> Keys {
         self.specs[0].flags = self.specs[0].flags.union(KeyFlags::VARIABLE_FLAGS);
         self.by_request = Some(by_request);
         self
     }
 
-    /// Finds the keys of a request in another way than the specifications say, which are for those who ask for them.
+    /// Finds the keys with this function; the specifications are only what COMMAND shows.
     pub const fn found_by(mut self, by_request: fn(Request<'_>) -> FoundKeys) -> Keys {
         self.by_request = Some(by_request);
         self.locks = Locks::Keys;
@@ -392,7 +393,7 @@ impl Keys {
         &self.specs[..usize::from(self.count)]
     }
 
-    /// False for commands without keys, such as those that name channels in their stead.
+    /// False for commands without keys, such as those that name channels instead.
     pub fn has_any(&self) -> bool {
         self.specs().iter().any(|spec| !spec.flags.intersects(KeyFlags::NOT_KEY))
     }

@@ -1,6 +1,6 @@
-//! What is known of a command but for the code behind it: the shape of its row, where its keys are, and the table in
-//! which rows are found. COMMAND, locking, ACL categories, the gates and the documentation all read it here; no code
-//! asks for a command's name. Knows nothing of what any command does.
+//! Everything about a command but its code: the shape of its row, where its keys are, and the table that finds rows.
+//! COMMAND, locking, ACL categories, the gates and the documentation all read it here; no code compares command names.
+//! Knows nothing of what any command does.
 
 mod flags;
 mod key_spec;

@@ -41,7 +41,7 @@ pub fn registry() -> &'static Registry {
     REGISTRY.get().expect("commands are listed before anything asks for one")
 }
 
-/// The same for a unit test, which begins anywhere.
+/// Lists the families for a unit test, which may be the first to need them.
 #[cfg(test)]
 pub fn registry() -> &'static Registry {
     crate::commands::registry()
@@ -143,7 +143,7 @@ impl CommandRow {
         self.command.only_removes.is_some_and(|holds| holds(request))
     }
 
-    /// True when a request speaks of a time from now: see [`Command::relative_time`].
+    /// True when a request has a relative time: see [`Command::relative_time`].
     pub fn is_relative(&self, request: Request<'_>) -> bool {
         self.accepts(request.len()) && self.command.relative_time.is_some_and(|holds| holds(request))
     }
@@ -163,8 +163,8 @@ impl CommandRow {
         }
     }
 
-    /// The keys of a request, and what is done with them. A count of keys that cannot be right stands for none: the handler
-    /// refuses the request before it looks at any.
+    /// The keys of a request, and what is done with them. An invalid count of keys yields none: the handler refuses the
+    /// request before it reads any.
     pub fn found_keys(&self, request: Request<'_>) -> FoundKeys {
         let count_min = if self.command.flags.has(Flags::NO_MANDATORY_KEYS) { 0 } else { 1 };
         self.command.keys.find(request, count_min)
@@ -194,7 +194,7 @@ impl CommandRow {
     pub fn acl_categories(&self) -> Vec<String> {
         let flags = self.command.flags;
         let has = |category: &str| match category {
-            // Nobody knows what a script does: those that promise not to write are no reads either.
+            // What a script does is unknown: one that is declared read-only is not in this category either.
             "read" => flags.has(Flags::READONLY) && !matches!(self.command.handler, Handler::Script(_)),
             "write" => flags.has(Flags::WRITE),
             "admin" => flags.has(Flags::ADMIN),

@@ -28,9 +28,9 @@ pub struct Command {
     pub categories: &'static [&'static str],
     /// True for a request that only removes: it is not refused when memory is short, though others of the command are.
     pub only_removes: Option<fn(Request<'_>) -> bool>,
-    /// What the script or function that argument 1 stands for says of itself.
+    /// Finds the flags that the script or function of argument 1 declares.
     pub declared: Option<Declared>,
-    /// True for a request that speaks of a time from now, and so does not mean the same when it is said again later.
+    /// True for a request with a relative time, which means something else when it is sent again later.
     pub relative_time: Option<fn(Request<'_>) -> bool>,
     pub docs: CommandDoc,
 }
@@ -46,7 +46,7 @@ pub struct Table {
     pub commands: &'static [Command],
 }
 
-/// Finds what a script or function says of itself, by the argument that stands for it; `None` when it says nothing.
+/// Finds the flags that a script or function declares, by the argument that names it; `None` when it declares none.
 pub type Declared = fn(&Engine, &[u8]) -> Option<ScriptFlags>;
 
 /// How many arguments a command takes, its name (and its container's) included.
@@ -77,7 +77,7 @@ pub enum Handler {
     Write(fn(&mut WriteCx<'_>) -> CommandResult),
     /// Commands about the server or the connection: no keys locked for them.
     Server(fn(&mut ServerCx<'_>) -> CommandResult),
-    /// Runs other commands, and sees to the locks for them itself.
+    /// Runs other commands, and takes their locks itself.
     Script(fn(&mut ScriptCx<'_, '_>) -> CommandResult),
     /// Has subcommands and nothing else.
     Container,
@@ -136,7 +136,8 @@ pub const fn script(
     row(name, arity, keys.declared(), Flags::empty(), Handler::Script(handler))
 }
 
-/// A command that changes what is defined beside the keys. It takes its locks when it knows what it wants.
+/// A command that changes definitions (functions, indexes). It takes its locks itself, once it has parsed its
+/// arguments.
 pub const fn definition(
     name: &'static str,
     arity: Arity,
@@ -145,7 +146,7 @@ pub const fn definition(
     row(name, arity, Keys::EVERYTHING, Flags::WRITE, Handler::Script(handler))
 }
 
-/// A command that looks at what is spread over everything. It takes its locks when it knows what it wants.
+/// A command that reads across all shards. It takes its locks itself, once it has parsed its arguments.
 pub const fn overview(
     name: &'static str,
     arity: Arity,
@@ -182,7 +183,7 @@ impl Command {
         self
     }
 
-    /// Runs a script or function, of which this tells what it says of itself.
+    /// Runs a script or function; `declared` finds its flags.
     pub const fn declares(mut self, declared: Declared) -> Command {
         self.declared = Some(declared);
         self
@@ -210,7 +211,7 @@ impl Command {
         self
     }
 
-    /// A request for which this holds speaks of a time from now.
+    /// A request for which this holds has a relative time.
     pub const fn relative_time(mut self, relative_time: fn(Request<'_>) -> bool) -> Command {
         self.relative_time = Some(relative_time);
         self

@@ -9,7 +9,7 @@ pub struct Argument {
     pub display_text: &'static str,
     /// Which of the command's key specifications finds this key.
     pub key_spec_index: Option<usize>,
-    /// The word that stands before the argument, or that is the argument.
+    /// The word in front of the argument, or the argument itself.
     pub token: Option<&'static str>,
     pub summary: Option<&'static str>,
     pub since: Option<&'static str>,

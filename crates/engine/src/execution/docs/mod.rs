@@ -1,5 +1,5 @@
-//! What COMMAND DOCS says of a command: what it is for and how it is written. It stands in the command's row. Knows
-//! nothing of how commands run.
+//! What COMMAND DOCS says of a command: its purpose and its syntax. It is part of the command's row. Knows nothing of
+//! how commands run.
 //!
 //! Facts (since, arguments, cost) are Redis's, so that tools that read them behave the same; the sentences are ours.
 

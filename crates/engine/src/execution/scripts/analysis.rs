@@ -1,6 +1,6 @@
 //! Reads a script's source, conservatively: can it run long, and can it touch a key that it did not declare? A script
-//! of which neither can be shown to be impossible runs apart and alone, so when in doubt the answer is yes. Knows Lua's
-//! words; refuses to know what a command does, only where its keys are.
+//! that may run long runs on the script thread; one that may touch an undeclared key locks everything. So when in doubt
+//! the answer is yes. Knows Lua's tokens and where a command's keys are; refuses to know what a command does.
 
 use crate::execution::command::{Locks, registry};
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub struct ScriptAnalysis {
     pub declares_all_keys: bool,
 }
 
-/// Functions that a brief script may call. None of them calls back, or works longer than its arguments are long.
+/// Functions that a bounded script may call. None of them calls back, or takes longer than its arguments are long.
 const BRIEF: &[(&str, &[&str])] = &[
     ("redis", &["call", "pcall", "error_reply", "status_reply", "sha1hex", "setresp", "log"]),
     ("tonumber", &[]),
@@ -31,7 +31,7 @@ const BRIEF: &[(&str, &[&str])] = &[
 ];
 /// Words that make repetition possible.
 const REPEATING: &[&str] = &["while", "for", "repeat", "function"];
-/// Words behind which a parenthesis is no call.
+/// Words after which a parenthesis is not a call.
 const KEYWORDS: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
     "repeat", "return", "then", "true", "until", "while",
@@ -45,8 +45,8 @@ impl ScriptAnalysis {
         ScriptAnalysis { is_bounded: is_bounded(&tokens), declares_all_keys }
     }
 
-    /// Reads a library: what is certain about each of its functions, by name. Those of a library that does more than
-    /// declare functions and register them are not there.
+    /// Analyses a library: what is certain about each of its functions, by name. Empty for a library that does more
+    /// than declare and register functions.
     pub fn of_library(source: &[u8]) -> HashMap<&str, ScriptAnalysis> {
         tokens(source).and_then(|tokens| library(&tokens)).unwrap_or_default()
     }
@@ -67,7 +67,7 @@ impl ScriptAnalysis {
     }
 }
 
-/// The functions that a library registers; `None` when it does anything else beside.
+/// The functions that a library registers; `None` when it does anything else.
 fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, ScriptAnalysis>> {
     let mut reader = LibraryReader { tokens, at: 0, declared: HashMap::new() };
     let mut registered = HashMap::new();
@@ -78,7 +78,7 @@ fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, ScriptAnalysis>>
         if reader.takes(&[Token::Name("local"), Token::Name("function")]) {
             let name = reader.name()?;
             let analysis = reader.function()?;
-            // A name that stands for something else from here on, or for two functions.
+            // The name is rebound here, or declared twice.
             if BRIEF.iter().any(|(known, _)| *known == name) || reader.declared.insert(name, analysis).is_some() {
                 return None;
             }
@@ -90,7 +90,7 @@ fn library<'a>(tokens: &[Token<'a>]) -> Option<HashMap<&'a str, ScriptAnalysis>>
     Some(registered)
 }
 
-/// Where reading a library has come to.
+/// The state of the analysis of a library.
 struct LibraryReader<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
@@ -99,7 +99,7 @@ struct LibraryReader<'t, 'a> {
 }
 
 impl<'a> LibraryReader<'_, 'a> {
-    /// Goes on behind these tokens, if they are what comes next.
+    /// Consumes these tokens, if they are next.
     fn takes(&mut self, expected: &[Token<'_>]) -> bool {
         let is_next = self.tokens[self.at..].starts_with(expected);
         self.at += if is_next { expected.len() } else { 0 };
@@ -215,7 +215,7 @@ impl<'a> LibraryReader<'_, 'a> {
             }
         }
         let body = &self.tokens[start..self.at - 1];
-        // What a function does that it calls is not written here.
+        // Functions that it calls are not analysed.
         let leaves = body.iter().any(|token| matches!(token, Token::Name(name) if self.declared.contains_key(name)));
         Some(if leaves { ScriptAnalysis::default() } else { ScriptAnalysis::of_body(&parameters, body) })
     }
@@ -244,10 +244,10 @@ impl Token<'_> {
     }
 }
 
-/// Cuts a source into tokens; `None` when it is not understood.
+/// Splits a source into tokens; `None` when it cannot be parsed.
 fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
     let (mut tokens, mut at) = (Vec::new(), 0);
-    // The line that says what kind of script it is (`#!lua flags=…`) is none of it.
+    // The shebang line (`#!lua flags=…`) is not part of the code.
     if source.starts_with(b"#!") {
         at = memchr::memchr(b'\n', source)?;
     }
@@ -333,7 +333,7 @@ fn is_bounded(tokens: &[Token<'_>]) -> bool {
         let before = at.checked_sub(1).map(token);
         match current {
             Token::Name(name) if REPEATING.contains(name) => return false,
-            // A known table or function appears only to be called, so that no other name can stand for it.
+            // A known table or function may only be called, so that it cannot be aliased.
             Token::Name(name) if before.is_none_or(|before| !before.is(b".") && !before.is(b":")) => {
                 let Some((_, members)) = BRIEF.iter().find(|(known, _)| known == name) else { continue };
                 let called = match members {
@@ -376,7 +376,7 @@ fn is_bounded(tokens: &[Token<'_>]) -> bool {
     true
 }
 
-/// True when what stands before the parenthesis at `at` is a function of [`BRIEF`].
+/// True when the tokens before the parenthesis at `at` are a function of [`BRIEF`].
 fn is_known_call(tokens: &[Token<'_>], at: usize) -> bool {
     let name = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
         Some(Token::Name(name)) => Some(*name),
@@ -414,7 +414,7 @@ fn declares_all_keys(tokens: &[Token<'_>]) -> bool {
                     return false;
                 }
             }
-            // Ways around what is written.
+            // Names that can circumvent this analysis.
             Token::Name(
                 "_G" | "loadstring" | "load" | "setfenv" | "getfenv" | "rawset" | "setmetatable" | "server",
             ) => {
@@ -426,7 +426,7 @@ fn declares_all_keys(tokens: &[Token<'_>]) -> bool {
     true
 }
 
-/// True when `KEYS[n]`, or a name that stands for it, is at `at`.
+/// True when `KEYS[n]`, or an alias of it, is at `at`.
 fn is_key(tokens: &[Token<'_>], at: usize, aliases: &[&str]) -> bool {
     match tokens.get(at..) {
         Some([Token::Name("KEYS"), open, Token::Number(_), close, ..]) => open.is(b"[") && close.is(b"]"),
@@ -448,7 +448,7 @@ fn key_aliases<'a>(tokens: &[Token<'a>]) -> Vec<&'a str> {
         if !local.is_word("local") || !equals.is(b"=") || !is_key(tokens, at + 3, &[]) || !ends {
             continue;
         }
-        // Declared or assigned anywhere else, or a parameter: it may stand for something else.
+        // Declared or assigned anywhere else, or a parameter: it may have another value.
         let uses: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].is_word(name)).collect();
         let is_only_read = uses.iter().filter(|use_at| **use_at != at + 1).all(|use_at| {
             let before = use_at.checked_sub(1).map(|at| tokens[at]);

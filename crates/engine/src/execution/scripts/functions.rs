@@ -1,8 +1,8 @@
-//! Libraries of functions: which there are, and what each function is. Knows names and codes; what Lua makes of a code is
-//! the business of the `lua` crate, and what is kept of it that of `keyspace::definitions`.
+//! The catalogue of function libraries. Knows names and source code; running it is up to the `lua` crate, storing it up
+//! to `keyspace::definitions`.
 //!
-//! One library is part of the server (`holdfast.lua`): its functions can be called from the first start on. It is nobody's
-//! to delete and in nobody's way: a function of the same name that somebody loads is the one that is called.
+//! One library is part of the server (`holdfast.lua`): its functions can always be called. Clients cannot delete it,
+//! and it does not reserve names: a loaded function of the same name takes precedence.
 
 use super::{LuaState, Program, ScriptAnalysis};
 use locks::{RwLock, rank};
@@ -16,7 +16,7 @@ pub struct Library {
     pub name: String,
     pub code: Arc<[u8]>,
     pub functions: Vec<Function>,
-    /// What Lua states know it by: no other library, and no other code under the same name, has the same.
+    /// Its unique handle in Lua states: different for every library and every version of its code.
     pub(crate) handle: String,
 }
 
@@ -52,7 +52,7 @@ pub struct Functions {
 #[derive(Default)]
 struct Current {
     catalogue: Arc<Catalogue>,
-    /// Libraries that were understood when a command was checked, and are about to be defined.
+    /// Libraries that a command has compiled, and that are about to be defined.
     expected: Vec<Arc<Library>>,
 }
 
@@ -86,13 +86,13 @@ impl Functions {
         Some(Program::Function(BUILT_IN.clone(), at))
     }
 
-    /// A library that was understood already is about to be defined.
+    /// Adds a library that is compiled already and about to be defined.
     pub(crate) fn expect(&self, library: &Arc<Library>) {
         self.current.write().expected.push(library.clone());
     }
 
-    /// Makes the definition of a library true for callers: there is one with this code, or none of that name. The error is
-    /// why its code cannot be understood; then it is kept but cannot be called.
+    /// Applies the definition of a library to the live catalogue: loads this code, or removes the library. The error
+    /// says why its code cannot be compiled; then it is stored but cannot be called.
     pub(crate) fn define(&self, name: &[u8], code: Option<&[u8]>) -> Result<(), String> {
         let name = String::from_utf8_lossy(name).into_owned();
         let expected = {
@@ -176,8 +176,8 @@ fn next_number() -> u64 {
 }
 
 impl LuaState {
-    /// Reads a library and has it register its functions; this state then has it loaded. The error is a reply's text
-    /// without its code.
+    /// Loads a library into this Lua state, where it registers its functions. The error is a reply's text without its
+    /// code.
     pub(crate) fn understand(&mut self, code: &[u8]) -> Result<Library, String> {
         let name = name_of(code)?;
         let handle = format!("{name} {}", next_number());
@@ -230,7 +230,8 @@ fn name_of(code: &[u8]) -> Result<String, String> {
 }
 
 impl Functions {
-    /// Makes the functions of these libraries, and no others, callable. Why some cannot be: those stay kept.
+    /// Makes the functions of these libraries, and no others, callable. Returns why some libraries cannot be compiled;
+    /// those stay stored.
     pub(crate) fn revive(&self, kept: Vec<(Vec<u8>, Arc<[u8]>)>) -> Vec<String> {
         if kept.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Scripts and functions: kept by digest or name, run by Lua, each as one step. Knows where a script may run and what it locks; what Lua
-//! is like is the business of the `lua` crate.
+//! Scripts and functions: stored by digest or name, run by Lua, each atomically. Knows where a script may run and what
+//! it locks; running Lua is up to the `lua` crate.
 //!
 //! The way through: `analysis` says what is certain about a script. One that is bounded runs where its client is served; any
 //! other runs on the script thread, where it can be stopped (`script_thread`). One that declares all its keys locks just
@@ -21,8 +21,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Scripts that were only ever given to EVAL: so many are kept, and so many bytes of source; beyond that the oldest goes that was
-/// not used since it was last spared. Those of SCRIPT LOAD stay. Redis keeps as many since 7.4.
+/// The cache of scripts that only EVAL has brought: at most so many, and so many bytes of source. Beyond that a
+/// second-chance (clock) policy evicts. Scripts of SCRIPT LOAD stay. Redis has the same number since 7.4.
 const EVALUATED_MAX: usize = 500;
 const EVALUATED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Scripts, and bytes of source, compiled in one Lua state before it forgets them all.
@@ -36,10 +36,10 @@ pub type Sha = [u8; 40];
 pub struct Script {
     pub sha: Sha,
     pub source: Box<[u8]>,
-    /// What its first line demands; `None` when it has no such line.
+    /// The flags of its shebang line; `None` without one.
     pub flags: Option<ScriptFlags>,
     pub analysis: ScriptAnalysis,
-    /// It was asked for again since it was added or spared.
+    /// It was used since it was added or last spared from eviction.
     used: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// What it says of itself; `None` when it says nothing and gets by without: a function cannot.
+    /// The flags that it declares; `None` for a script without any. A function always has some.
     pub(crate) fn flags(&self) -> Option<ScriptFlags> {
         match self {
             Program::Script(script) => script.flags,
@@ -79,16 +79,16 @@ impl Program {
 /// All scripts by their digest.
 #[derive(Default)]
 pub struct Scripts {
-    kept: RwLock<Kept, { rank::SCRIPTS }>,
-    /// How often all were forgotten: Lua states that know an older number forget theirs.
+    cache: RwLock<ScriptCache, { rank::SCRIPTS }>,
+    /// How often the cache was flushed: Lua states with an older number flush theirs.
     flushes: AtomicU64,
     evicted: AtomicU64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct ScriptCache {
     by_sha: HashMap<Sha, Arc<Script>, foldhash::fast::RandomState>,
-    /// Those that only EVAL has brought, oldest first, and the bytes of their sources.
+    /// Scripts that only EVAL has brought, oldest first, and the bytes of their sources.
     evaluated: VecDeque<Arc<Script>>,
     evaluated_bytes: usize,
     bytes: usize,
@@ -114,7 +114,7 @@ impl Scripts {
     }
 
     fn get(&self, sha: &Sha) -> Option<Arc<Script>> {
-        let script = self.kept.read().by_sha.get(sha).cloned()?;
+        let script = self.cache.read().by_sha.get(sha).cloned()?;
         if !script.used.load(Relaxed) {
             script.used.store(true, Relaxed);
         }
@@ -127,14 +127,14 @@ impl Scripts {
         if let Some(script) = self.get(&sha) {
             return Ok(script);
         }
-        let script = understand(sha, source)?;
-        let mut kept = self.kept.write();
+        let script = analyse(sha, source)?;
+        let mut cache = self.cache.write();
         // Another thread may have been first.
-        if !kept.by_sha.contains_key(&sha) {
-            kept.add(script.clone());
-            kept.evaluated_bytes += script.source.len();
-            kept.evaluated.push_back(script.clone());
-            self.evicted.fetch_add(kept.evict(), Relaxed);
+        if !cache.by_sha.contains_key(&sha) {
+            cache.add(script.clone());
+            cache.evaluated_bytes += script.source.len();
+            cache.evaluated.push_back(script.clone());
+            self.evicted.fetch_add(cache.evict(), Relaxed);
         }
         Ok(script)
     }
@@ -150,41 +150,41 @@ impl Scripts {
             Some(known) => known,
             None => {
                 may_grow()?;
-                understand(sha, source)?
+                analyse(sha, source)?
             }
         };
-        let mut kept = self.kept.write();
-        kept.keep_for_good(&sha);
-        kept.add(script.clone());
+        let mut cache = self.cache.write();
+        cache.keep_for_good(&sha);
+        cache.add(script.clone());
         Ok(script)
     }
 
     /// Forgets one script.
     pub(crate) fn forget(&self, sha: &Sha) {
-        let mut kept = self.kept.write();
-        kept.keep_for_good(sha);
-        kept.remove(sha);
+        let mut cache = self.cache.write();
+        cache.keep_for_good(sha);
+        cache.remove(sha);
     }
 
     /// Forgets all scripts.
     pub fn flush(&self) {
-        *self.kept.write() = Kept::default();
+        *self.cache.write() = ScriptCache::default();
         self.flushes.fetch_add(1, Relaxed);
     }
 
     /// How many there are, and the bytes of their sources.
     pub fn count(&self) -> (usize, usize) {
-        let kept = self.kept.read();
-        (kept.by_sha.len(), kept.bytes)
+        let cache = self.cache.read();
+        (cache.by_sha.len(), cache.bytes)
     }
 
-    /// How many have gone to make room for others since the start.
+    /// How many scripts were evicted since the start.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Relaxed)
     }
 }
 
-impl Kept {
+impl ScriptCache {
     fn add(&mut self, script: Arc<Script>) {
         self.bytes += script.source.len();
         if let Some(before) = self.by_sha.insert(script.sha, script) {
@@ -225,8 +225,8 @@ impl Kept {
     }
 }
 
-/// Reads what can be known of a script without running it. Whether it compiles is found out by a Lua state.
-fn understand(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
+/// Analyses a script without running it. It is compiled later, by a Lua state.
+fn analyse(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
     let shebang = Shebang::of_script(source).map_err(|text| CommandError::said(format!("ERR {text}")))?;
     let (flags, analysis) = (shebang.flags, ScriptAnalysis::of(source));
     Ok(Arc::new(Script { sha, source: source.into(), flags, analysis, used: AtomicBool::new(false) }))

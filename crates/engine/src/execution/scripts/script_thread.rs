@@ -1,5 +1,5 @@
-//! Scripts that may run long, on a thread of their own: who waits for which, which one runs, and how it is stopped.
-//! Knows nothing of Lua, and nothing of how a script is run.
+//! The script thread's queue: scripts that may run long, which one runs now, and how it is stopped. Knows nothing of
+//! Lua, and nothing of how a script is run.
 
 use super::Program;
 use crate::clients::ClientHandle;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// A script to be run apart, with all it needs of its client.
+/// A script to run on the script thread, with all it needs of its client.
 pub struct Job {
     pub program: Program,
     /// The command's name, as the client wrote it, and its first argument.
@@ -28,7 +28,7 @@ pub struct Job {
     pub ticket: Arc<Ticket>,
 }
 
-/// Scripts that run apart.
+/// The queue of the script thread, and the script that it runs.
 #[derive(Default)]
 pub struct ScriptThread {
     queue: Mutex<VecDeque<Job>, { rank::SCRIPT_QUEUE }>,
@@ -42,19 +42,19 @@ pub struct ScriptThread {
 struct Running {
     job: Arc<Job>,
     began_ns: u64,
-    /// It has changed something: stopping it would leave half of it behind.
+    /// It has changed something: stopping it would leave a partial change.
     has_written: bool,
     to_be_killed: bool,
 }
 
-/// What FUNCTION STATS tells of a function that runs.
+/// What FUNCTION STATS shows of the running function.
 pub struct RunningFunction {
     pub name: Vec<u8>,
     pub command: Vec<Vec<u8>>,
     pub took_ms: u64,
 }
 
-/// Which of the two is meant.
+/// Script or function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
     Script,
@@ -66,23 +66,23 @@ pub enum ProgramKind {
 pub enum Unkillable {
     NotRunning,
     HasWritten,
-    /// It is a function, or it is none: whoever asked meant the other.
+    /// SCRIPT KILL was sent while a function runs, or FUNCTION KILL while a script does.
     IsOther,
 }
 
 impl ScriptThread {
-    /// True when scripts can be sent here.
+    /// True when a thread serves the queue, so that scripts can be sent.
     pub fn is_served(&self) -> bool {
         self.served.load(Relaxed)
     }
 
-    /// Has a script run when those before it have.
+    /// Queues a script.
     pub fn send(&self, job: Job) {
         self.queue.lock().push_back(job);
         self.arrived.notify_one();
     }
 
-    /// Has the running script or function stop at its next step.
+    /// Stops the running script or function at its next step.
     pub fn kill(&self, kind: ProgramKind) -> Result<(), Unkillable> {
         match &mut *self.running.lock() {
             None => Err(Unkillable::NotRunning),
@@ -95,7 +95,7 @@ impl ScriptThread {
         }
     }
 
-    /// Which of the two runs, if any does.
+    /// Whether a script or a function runs now, if any does.
     pub fn running(&self) -> Option<ProgramKind> {
         self.running.lock().as_ref().map(|running| running.job.kind())
     }
@@ -114,7 +114,7 @@ impl ScriptThread {
         })
     }
 
-    /// Notes that the running script has changed something.
+    /// Notes that the running script has written, so that it cannot be killed any more.
     pub(crate) fn note_written(&self) {
         if let Some(running) = &mut *self.running.lock() {
             running.has_written = true;
@@ -126,7 +126,7 @@ impl ScriptThread {
         self.running.lock().as_ref().is_some_and(|running| running.to_be_killed)
     }
 
-    /// A script begins to run, on the thread that serves the queue.
+    /// Notes that a script begins to run.
     pub(crate) fn begin(&self, job: &Arc<Job>, began_ns: u64) {
         *self.running.lock() = Some(Running { job: job.clone(), began_ns, has_written: false, to_be_killed: false });
     }
@@ -136,7 +136,7 @@ impl ScriptThread {
         *self.running.lock() = None;
     }
 
-    /// From here on there is a thread that serves the queue.
+    /// Notes that a thread serves the queue from now on.
     pub(crate) fn set_served(&self) {
         self.served.store(true, Relaxed);
     }

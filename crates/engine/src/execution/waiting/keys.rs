@@ -1,23 +1,23 @@
-//! Commands that wait until a key is what they want: which client is queued for which key, and how it is served. Knows
-//! queues, conditions and outcomes; refuses to know what a command takes and how time passes.
+//! Blocking commands: which client is queued for which key, and how it is served. Knows queues and conditions; refuses
+//! to know what a command takes and how time passes.
 //!
-//! A handler that finds nothing writes the reply of a timeout and asks to wait ([`Client::wait`]). While the locks under
-//! which it has looked are still held, its client is queued for its keys (`keyspace::interest::waiters`), so that no value can slip in
-//! between. Inside a transaction or a script nothing waits: the reply stands.
+//! A handler that finds nothing writes the timeout reply and asks to wait ([`Client::wait`]). Its client is queued for
+//! its keys (`keyspace::interest::waiters`) before the handler's locks are released, so that no value is missed. Inside
+//! a transaction or a script no command waits: the timeout reply stands.
 //!
 //! Whatever changes a key that a client waits for notes it ([`note_ready`]). The commit of that command, transaction or
 //! script serves the waiters, with its locks still held: *readers* first, which take nothing and are all served, then
-//! *takers*, first come, first served, as long as their conditions hold. Each one's command is run on its behalf, as its
-//! own batch of the journal, and what it replies is put where its connection finds it.
+//! *takers*, first come, first served, as long as their conditions hold. Each waiter's command is run on its behalf, as
+//! its own journal batch, and its reply is left in the waiter's ticket.
 //!
 //! A command that is served is offered the key that has changed, and keys that it did not wait for (the destination of a
 //! move). To its handler all other keys are absent: they may lie in shards that are not locked here, and had one of them
 //! become what it wants, the commit that made it so would have served it. When the shard of a key that it did not wait
 //! for is held by another thread, the waiter is served right after the locks are released ([`Engine::serve_deferred`]).
 //!
-//! Of those who end a wait (a commit that serves it, the timeout, CLIENT UNBLOCK, CLIENT KILL, the end of the connection)
-//! exactly one wins: see `WaitState`. Places in queues of other shards are left behind by a client that is served, and
-//! given up by its own connection.
+//! A wait can be ended by a commit that serves it, the timeout, CLIENT UNBLOCK, CLIENT KILL or the end of the
+//! connection. Exactly one wins: see `WaitState`. A client that is served may still be queued in other shards; its own
+//! connection removes it there.
 
 use super::{Blocked, Event};
 use crate::clients::ClientHandle;
@@ -41,21 +41,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// What is known of all clients that wait for keys.
 #[derive(Default)]
 pub(crate) struct KeyWaiters {
-    /// How many are queued, even if they have stopped waiting.
+    /// How many waiters are queued, including those that have stopped waiting.
     count: AtomicUsize,
     last_number: AtomicU64,
     /// How many keys they wait for.
     keys: AtomicUsize,
-    /// Those that could not leave their queues yet.
+    /// Waiters that could not leave their queues yet.
     left: Mutex<Vec<Arc<Waiter>>, { rank::LEFT_WAITERS }>,
-    /// Keys whose waiters could not be served under the locks that there were.
+    /// Keys whose waiters could not be served under the locks of a commit.
     deferred: Mutex<Vec<(usize, Box<[u8]>)>, { rank::DEFERRED_KEYS }>,
     deferred_count: AtomicUsize,
 }
 
 impl KeyWaiters {
-    /// True when a client waits for a key. Exact for whoever holds the lock of that key's shard: one that is queued for it
-    /// was counted before that lock was released, and is until it has left every queue.
+    /// True when a client waits for a key. Exact for a thread that holds the lock of that key's shard: a waiter is
+    /// counted before that lock is released, until it has left every queue.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count.load(Relaxed) > 0
@@ -99,7 +99,7 @@ impl KeyWaiters {
 
 /// A client that waits for keys, with all that is needed to run its command on its behalf.
 pub(crate) struct Waiter {
-    /// Its place in every queue: who came later has a higher one.
+    /// Its place in every queue: later waiters have higher numbers.
     number: u64,
     handle: Arc<ClientHandle>,
     command: &'static CommandRow,
@@ -111,7 +111,7 @@ pub(crate) struct Waiter {
     keys: WaitKeys,
     condition: Condition,
     role: WaitRole,
-    /// The reply of a timeout.
+    /// The timeout reply.
     nothing: Vec<u8>,
     /// In how many queues it is.
     places: AtomicUsize,
@@ -132,11 +132,11 @@ impl Waiter {
     }
 }
 
-/// True for a value of a key, or `None` where there is none, that may have something for a command. It captures what was
-/// asked for, such as the last entry that is known.
+/// True when the value of a key, or `None` for an absent key, may end the wait. It captures what was asked for, such as
+/// "entries after this id".
 pub(crate) type Condition = Box<dyn Fn(Option<&Value<'_>>) -> bool + Send + Sync>;
 
-/// What a handler asks for that has found nothing.
+/// What a handler that has found nothing asks for.
 pub(crate) struct Wait {
     /// Unix milliseconds; `None` = for ever.
     pub(crate) until_ms: Option<u64>,
@@ -148,7 +148,7 @@ pub(crate) struct Wait {
 /// Which keys of its command a client waits for.
 pub(crate) enum WaitKeys {
     All,
-    /// Those at these positions of the request. The others are touched when it is served.
+    /// The keys at these positions of the request. The command touches its other keys when it is served.
     #[cfg_attr(
         not(test),
         allow(dead_code, reason = "for commands that move from a key they wait for to one they do not")
@@ -172,9 +172,9 @@ impl WaitKeys {
 /// What a command does with what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitRole {
-    /// It takes: first come, first served.
+    /// It consumes what it finds: first come, first served.
     Taker,
-    /// It takes nothing: all are served, before the takers.
+    /// It consumes nothing: all readers are served, before the takers.
     #[cfg_attr(not(test), allow(dead_code, reason = "for commands that follow a value without changing it"))]
     Reader,
 }
@@ -184,7 +184,7 @@ impl WaitRole {
     const IN_ORDER: [WaitRole; 2] = [WaitRole::Reader, WaitRole::Taker];
 }
 
-/// How a client is about waiting.
+/// The phase of a client's wait.
 #[derive(Default)]
 pub(crate) enum WaitPhase {
     #[default]
@@ -193,11 +193,11 @@ pub(crate) enum WaitPhase {
     Requested(Wait),
     /// It is queued.
     Queued(Arc<Waiter>),
-    /// Its command is run because a key has become what it wants.
+    /// Its command runs on its behalf, since a key may have something for it.
     Serving(Arc<Offer>),
 }
 
-/// The keys that a command which is served may touch.
+/// The keys that a command may touch when it is served after a wait.
 pub(crate) struct Offer(SmallVec<[Box<[u8]>; 2]>);
 
 impl Offer {
@@ -208,8 +208,8 @@ impl Offer {
 }
 
 impl Client {
-    /// Asks to wait until one of the command's keys has something for it. What has been replied is the reply of a timeout,
-    /// and of a command that cannot wait.
+    /// Asks to wait until one of the command's keys has something for it. What the handler has replied is the timeout
+    /// reply, also for a command that cannot wait (inside a transaction or script).
     pub(crate) fn wait(&mut self, wait: Wait) {
         self.wait_phase = WaitPhase::Requested(wait);
     }
@@ -224,7 +224,7 @@ impl Client {
     }
 }
 
-/// Notes which keys an effect has just changed, as far as clients wait for them.
+/// Notes the keys with waiters that an effect has just changed.
 #[inline(never)]
 pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
     let all_of = |db: usize| {
@@ -252,8 +252,8 @@ pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db
 }
 
 impl Engine {
-    /// Lets a client wait if its command, which has just run, asks for it. What was replied is the reply of a timeout.
-    /// IMPORTANT: under the locks under which it has found nothing.
+    /// Queues a client whose command, which has just run, asks to wait. What was replied becomes the timeout reply.
+    /// IMPORTANT: call this under the locks under which the command has found nothing.
     pub(crate) fn begin_wait(
         &self,
         client: &mut Client,
@@ -266,7 +266,7 @@ impl Engine {
         let WaitPhase::Requested(wait) = std::mem::take(&mut client.wait_phase) else { return None };
         let until_ms = wait.until_ms;
         let waiter = Arc::new(Waiter {
-            // Taken under the locks: in every queue, who came later has a higher one.
+            // Assigned under the locks, so that later waiters have higher numbers in every queue.
             number: self.waiters.last_number.fetch_add(1, Relaxed) + 1,
             handle: client.handle.clone(),
             command,
@@ -291,7 +291,7 @@ impl Engine {
         Some(Blocked { until_ms, event: Event::Value, silent: false })
     }
 
-    /// Serves the waiters of keys that have changed, the keys in the order in which they did. Part of a commit.
+    /// Serves the waiters of changed keys, in the order in which the keys changed. Part of a commit.
     #[inline]
     pub(crate) fn serve_ready(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
         if worker.batch.notifications.has_ready() {
@@ -321,7 +321,7 @@ impl Engine {
             }
         }
         worker.batch.is_serving = false;
-        // It is not the time of the command that has changed the keys.
+        // This time does not count for the command that has changed the keys.
         worker.last_ns += self.clock.monotonic_ns().saturating_sub(began_ns);
         served
     }
@@ -339,7 +339,7 @@ impl Engine {
                     let served = self.serve(worker, locked, &waiter, key);
                     if served != Served::Yes {
                         waiter.handle.wait_state.give_back(waiter.number);
-                        // Its time may be up meanwhile.
+                        // Its timeout may have passed since it was claimed.
                         waiter.handle.wake();
                     }
                     match served {
@@ -348,7 +348,7 @@ impl Engine {
                             passed_over = waiter.number;
                             continue;
                         }
-                        // Those behind it wait for their turn.
+                        // The waiters behind it keep their order.
                         Served::Later => {
                             self.waiters.defer(db, key);
                             return count;
@@ -400,7 +400,7 @@ impl Engine {
         Served::Yes
     }
 
-    /// The waiters of all keys will be served soon, as far as there is something for them: for a while takers were not.
+    /// Defers the waiters of all keys: for a while takers were not served, and a key may have something for one by now.
     pub(crate) fn defer_all_waiters(&self) {
         for number in 0..self.keyspace.shard_count() {
             let locked = self.keyspace.lock_shard(number);
@@ -411,15 +411,15 @@ impl Engine {
         }
     }
 
-    /// True when waiters have to be served by whoever holds no locks.
+    /// True when waiters are to be served by a thread that holds no locks.
     #[inline]
     pub(crate) fn has_deferred(&self) -> bool {
         self.waiters.deferred_count.load(Relaxed) > 0
     }
 
-    /// Serves waiters that could not be served under the locks that there were, and those that are made ready by that. The
-    /// caller holds no locks. What cannot be served now is left for the next command, or the next cycle of expiry: also
-    /// while clients are paused or writes are refused, since most waiters write.
+    /// Serves waiters whose shards could not be locked during the commit, and waiters that become ready by that. The
+    /// caller holds no locks. Waiters that cannot be served now are left for the next command or expiry cycle; so are
+    /// all while clients are paused or writes are refused, since most waiters write.
     #[cold]
     pub(crate) fn serve_deferred(&self, worker: &mut Worker) {
         let may_serve = || self.may_expire() || self.is_following();
@@ -448,7 +448,7 @@ impl Engine {
         served
     }
 
-    /// The reply to a client that is queued: what it was served with, or that of a timeout.
+    /// The reply to a queued client: what it was served with, or the timeout reply.
     pub(crate) fn value_outcome(&self, client: &mut Client, time_is_up: bool) -> Option<Vec<u8>> {
         let WaitPhase::Queued(waiter) = &client.wait_phase else { panic!("a client that waits for a value is queued") };
         let waiter = waiter.clone();
@@ -494,13 +494,13 @@ impl Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     Yes,
-    /// Its command has looked closer than its condition.
+    /// Its condition held, but its command found nothing.
     NothingForIt,
     /// A shard that it needs is held by another thread.
     Later,
 }
 
-/// The first in a key's queue of that role, behind the one of that number, whose condition holds.
+/// The first waiter of that role in a key's queue, behind the number `behind`, whose condition holds.
 fn next_in_queue(
     locked: &Locked<'_>,
     db: usize,

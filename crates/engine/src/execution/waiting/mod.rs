@@ -1,5 +1,5 @@
-//! Clients that wait: for what, for how long, and what they hear when it is over. Knows events; refuses to know sockets
-//! and timers.
+//! Blocked clients: what they wait for, for how long, and the reply that ends the wait. Knows events; refuses to know
+//! sockets and timers.
 
 pub(crate) mod keys;
 
@@ -29,22 +29,22 @@ pub struct Blocked {
 pub enum Event {
     /// Nothing that can happen: when the time is up, this is the reply.
     Never(&'static [u8]),
-    /// A batch is durable, as far as asked for here and on replicas, of which there are none.
+    /// WAITAOF: a batch is durable here, or on replicas, of which there are none.
     Durable { sequence: u64, here: bool, on_replicas: bool },
     /// A snapshot is written.
     Snapshot(u64),
-    /// The journal that was asked for keeps what is written, or has failed to.
+    /// The journal that CONFIG SET appendonly yes has begun is on, or has failed.
     Journal,
     /// The server stops.
     Shutdown,
     /// What runs on the script thread or the background thread has ended.
     Background(Arc<Ticket>),
-    /// A key has something for its command, which somebody runs on its behalf: see `blocking`.
+    /// A key has something for its command, which a commit runs on its behalf: see `keys`.
     Value,
 }
 
 impl Client {
-    /// The reply in a ticket, once there is one. What it tells of is noted with the client.
+    /// The reply in a ticket, once there is one. The client then depends on the batches that the reply does.
     pub(crate) fn take_outcome(&mut self, ticket: &Ticket) -> Option<Vec<u8>> {
         let outcome = ticket.take()?;
         self.depends_on = self.depends_on.max(outcome.depends_on);
@@ -54,8 +54,8 @@ impl Client {
 }
 
 impl Engine {
-    /// The reply to a client that waits, once it need not wait any longer: it then waits for nothing. When its time is
-    /// up there is one, unless a script or somebody who serves it is still at work.
+    /// The reply to a blocked client, once its wait is over; the client is then no longer queued. After the timeout
+    /// there is always one, unless a script still runs or a commit is serving the client.
     pub fn outcome(
         &self,
         worker: &Worker,
@@ -86,7 +86,7 @@ impl Engine {
                 let state = self.persistence.state();
                 let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
                 if here && !state.is_promising() {
-                    // It was turned off meanwhile, and nothing will ever be durable.
+                    // The journal was turned off during the wait: nothing will become durable.
                     return Some(format!("-{WAITAOF_WITHOUT_JOURNAL}\r\n").into_bytes());
                 }
                 if !durable && state.hides_what_is_not_kept() {
@@ -124,7 +124,7 @@ impl Engine {
     }
 }
 
-/// What a client hears whose wait CLIENT UNBLOCK has ended with an error. Its command has failed.
+/// The reply to a client whose wait CLIENT UNBLOCK has ended with an error. Its command counts as failed.
 fn note_unblocked(worker: &Worker, client: &Client) -> Vec<u8> {
     const TEXT: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
     let stats = &worker.books.stats;

@@ -1,4 +1,4 @@
-//! What Redis wrote, what was made by hand, and what is made here.
+//! Values that Redis wrote, values made by hand, and values written here.
 
 use super::*;
 use crate::Value;
@@ -52,7 +52,7 @@ fn what_is_written_is_what_redis_writes() {
     let table = encode_sorted_set(IN_TABLE.iter().map(|(name, score)| (name.as_bytes(), *score)), false);
     assert_eq!(table, unhex(TABLE));
     let packed = encode_sorted_set(IN_PACKED.iter().map(|(name, score)| (name.as_bytes(), *score)), true);
-    // Compressed bytes may differ; what is in them may not.
+    // Compressed bytes may differ; their contents may not.
     assert_eq!((members(&packed), packed[0]), (expected(IN_PACKED), kind::SORTED_SET_LISTPACK));
 }
 

@@ -1,10 +1,10 @@
-//! The tree against a sorted list, with items that are all different and with many that only a second look tells apart.
+//! Compares the tree with a sorted list, with items of distinct scores and with many of equal scores.
 
 use super::*;
 use std::collections::HashSet;
 use test_random::Random;
 
-/// A score, what stands for a name, and a slot that is no part of the order.
+/// A score, a number in place of a name, and a slot that is not part of the order.
 type Item = (u32, u32, u32);
 
 impl<T: Copy + PartialEq + std::fmt::Debug> Ranked<T> {
@@ -50,7 +50,7 @@ fn fill_percent<T: Copy>(tree: &Ranked<T>) -> usize {
     items * 100 / places
 }
 
-/// What stands for a name: the order of ties is not that of the items' own numbers.
+/// A number in place of a name: ties are not in the order of the items' own numbers.
 fn name(number: u32) -> u32 {
     number.wrapping_mul(0x9e37_79b1)
 }
@@ -251,7 +251,7 @@ fn a_queue_stays_compact() {
     }
     tree.check();
     assert!(fill_percent(&tree) >= 90, "{} %", fill_percent(&tree));
-    // Most of it goes, all over: what is left must not keep the room of what was.
+    // Remove most items, everywhere: the rest must not keep their memory.
     for number in 45_000..50_000 {
         if number % 10 > 0 {
             tree.remove(|other| *other < number);

@@ -1,10 +1,10 @@
-//! Many changes of a tree in one walk. Each leaf in which something changes is fetched and written once, however much
-//! changes in it; a change that came alone would look for its leaf from the root.
+//! Applies many changes to a tree in one walk. Each leaf that changes is fetched and written once; separate changes
+//! would each search for their leaf from the root.
 
 use super::super::prefetch::prefetch;
 use super::{Inner, NODE_MAX, NODE_MIN, Node, Ranked, room};
 
-/// An item that comes or goes.
+/// An item to insert or remove.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<T> {
     pub item: T,
@@ -12,14 +12,14 @@ pub struct Change<T> {
 }
 
 impl<T: Copy + PartialEq> Ranked<T> {
-    /// Makes changes that are in the order of their items, of which no two are the same. `before` tells whether the first
-    /// of two items comes before the other; unlike elsewhere, it is shown items that are going. One that goes and is not
-    /// there is passed over.
+    /// Applies changes, which are in the order of their items, no two of them for the same item. `before` says whether
+    /// the first of two items comes before the other; unlike elsewhere, it is also called with items that are being
+    /// removed. Removing an item that is not there has no effect.
     pub fn change_all(&mut self, changes: &[Change<T>], before: impl Fn(&T, &T) -> bool) {
         let mut walk = Walk { before, merged: Vec::with_capacity(2 * NODE_MAX) };
         let mut level = walk.change(&mut self.root, changes);
         while !level.is_empty() {
-            // What was the root has become several nodes.
+            // The root was split into several nodes.
             let mut inner = Inner::empty();
             inner.push(std::mem::replace(&mut self.root, Node::Leaf(Vec::new())));
             level.into_iter().for_each(|node| inner.push(node));
@@ -37,7 +37,7 @@ struct Walk<T, F> {
 }
 
 impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
-    /// Makes changes below a node. If it becomes too large, it keeps its first part, and the others are handed out.
+    /// Applies changes below a node. If it becomes too large, it keeps its first part and returns the others.
     fn change(&mut self, node: &mut Node<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
         match node {
             Node::Leaf(items) => self.change_leaf(items, changes),
@@ -51,14 +51,14 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
 
     fn change_leaf(&mut self, items: &mut Vec<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
         self.merged.clear();
-        // Where much changes, the next place is near; otherwise it is searched for.
+        // Where much changes, the next place is near; otherwise search for it.
         let is_near = changes.len() * 8 >= items.len();
         let mut rest = &items[..];
         for Change { item, comes } in changes {
             let at = match comes {
                 true if is_near => rest.iter().take_while(|other| (self.before)(other, item)).count(),
                 true => rest.partition_point(|other| (self.before)(other, item)),
-                // The items of a leaf are soon compared, and their order may be costly to tell.
+                // Search by equality: a leaf is scanned quickly, and comparing the order of two items may be costly.
                 false => match rest.iter().position(|other| other == item) {
                     Some(at) => at,
                     None => continue,
@@ -93,7 +93,7 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
     fn change_children(&mut self, inner: &mut Inner<T>, mut changes: &[Change<T>]) {
         let mut at = 0;
         while let Some(change) = changes.first() {
-            // A child has the items from its first one on; those before all are for the first child.
+            // A child has the items from its first one on; items before all belong to the first child.
             let is_up_to = |first: &T, item: &T| first == item || (self.before)(first, item);
             at += inner.firsts[at..].partition_point(|first| is_up_to(first, &change.item)).saturating_sub(1);
             let count = match inner.firsts.get(at + 1) {
@@ -128,7 +128,7 @@ impl<T: Copy> Inner<T> {
             if self.children[at].len() < NODE_MIN && count > 1 {
                 self.balance(at);
             }
-            // One that has become part of its neighbour is looked at again.
+            // A child that was merged with its neighbour is checked again.
             match self.children.len() < count {
                 true => at = at.min(self.children.len() - 1),
                 false => at += 1,
@@ -136,7 +136,7 @@ impl<T: Copy> Inner<T> {
         }
     }
 
-    /// Keeps as many children as it may have, and hands out nodes with the others.
+    /// Keeps as many children as it may have, and returns nodes with the others.
     fn split_evenly(&mut self) -> Vec<Node<T>> {
         let mut lens = even_pieces(self.children.len());
         let Some(own) = lens.next().filter(|own| *own < self.children.len()) else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! Changes of hashes: what they are, how they are made, how they are written. Knows when a small hash becomes a large one;
-//! refuses to know how either is laid out.
+//! Changes of hashes: what they are, how they are applied, how they are encoded. Knows when a small hash becomes a
+//! large one; refuses to know how either is laid out.
 
 use super::packed::{self, Packed, Pair};
 use super::{FieldTable, Form, PACKED, TYPE, Thresholds};
@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 /// A change of a hash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// These fields have these values; a later pair beats an earlier one of the same name.
+    /// These fields have these values; of several pairs with one name the last one counts.
     Set { fields: &'a [Pair<'a>], keep_deadlines: bool },
-    /// These fields are gone; without a field left, so is the key.
+    /// These fields are deleted; when none is left, so is the key.
     Delete { fields: &'a [&'a [u8]], cause: Cause },
     /// The field expires then, or never.
     Deadline { field: &'a [u8], deadline: Option<u64> },
@@ -118,7 +118,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// The new entry that the change creates for a missing key.
     #[inline]
     pub(in crate::types) fn create(
         &self,

@@ -9,7 +9,7 @@ use crate::storage::scalar::inline_scalar;
 use crate::types::{Entry, Object, PACKED_BYTES_MAX, PACKED_ELEMENTS_MAX, Shapes};
 use smallvec::SmallVec;
 
-/// How a hash is kept: packed, or a table of some form.
+/// How a hash is stored: packed, or a table of some form.
 const FORMS: [(Option<Form>, u8); 4] =
     [(None, 0), (Some(Form::Small), 1), (Some(Form::SmallWithDeadlines), 2), (Some(Form::Large), 3)];
 /// Bit: every field is followed by its deadline.
@@ -76,7 +76,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, shapes: &mut Shapes, dead
         let fields = (0..count).map(|_| field(&mut rest, false).expect(CHECKED).0);
         let fields: SmallVec<[Pair<'_>; 32]> = fields.collect();
         let fits = fields.iter().all(|(field, value)| field.len().max(value.len()) <= PACKED_BYTES_MAX);
-        // Nobody writes a packed hash that has a field twice; what a disk says is not trusted.
+        // A packed hash never has a field twice, but bytes from a disk are not trusted.
         if fits && !has_twins(&fields) {
             return packed::create(name, &fields, shapes, deadline);
         }
@@ -100,8 +100,8 @@ fn has_twins(fields: &[Pair<'_>]) -> bool {
     names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Appends the image of a hash that comes whole, without the fields that have expired, and says how many those are.
-/// Appends nothing when no field is left.
+/// Appends the image of a whole hash, without its expired fields, and returns how many those are. Appends nothing when
+/// no field is left.
 pub fn image_of(fields: &[formats::HashEntry], now_ms: u64, thresholds: &Thresholds, out: &mut Vec<u8>) -> usize {
     let alive = || fields.iter().filter(|(.., deadline)| deadline.is_none_or(|deadline| deadline > now_ms));
     let count = alive().count();

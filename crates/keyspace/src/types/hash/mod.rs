@@ -1,5 +1,5 @@
-//! Hashes in their two forms, small and large, behind one face for readers. Knows fields and their deadlines; refuses to
-//! know commands, and how either form is laid out (`packed`, `table`).
+//! Hashes in their two forms, small and large, behind one type for readers. Knows fields and their deadlines; refuses
+//! to know commands, and how either form is laid out (`packed`, `table`).
 
 mod change;
 mod image;
@@ -79,7 +79,7 @@ pub fn hash<'a>(entry: &'a Entry, shapes: &'a Shapes, now_ms: u64) -> HashRef<'a
     }
 }
 
-/// What Redis would keep a hash as: OBJECT ENCODING tells it, and a hash never goes back to a smaller form.
+/// The encoding that Redis would use for a hash: OBJECT ENCODING shows it, and a hash never returns to a smaller form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.
@@ -101,7 +101,7 @@ impl Form {
     }
 }
 
-/// A hash to be read, at one instant: fields past their deadline are absent.
+/// A hash to be read, at one instant: expired fields are absent.
 #[derive(Clone, Copy)]
 pub enum HashRef<'a> {
     Packed(Packed<'a>),
@@ -144,7 +144,7 @@ impl<'a> HashRef<'a> {
         }
     }
 
-    /// All fields with their values; small hashes in the order the fields came.
+    /// All fields with their values; in small hashes in the order in which they were added.
     pub fn iter(&self) -> HashIter<'a> {
         match self {
             HashRef::Packed(packed) => HashIter::Packed(packed.iter()),
@@ -175,7 +175,7 @@ impl<'a> HashRef<'a> {
         match self {
             HashRef::Packed(packed) => packed.iter().nth(random.usize(..packed.len())),
             HashRef::Table(table, now_ms) => {
-                // Fields past their deadline wait for the next sweep only: a few tries meet one that is alive.
+                // Expired fields are removed soon, so a few tries find one that is alive.
                 for _ in 0..64 {
                     let entry = table.random(random)?;
                     if is_alive(entry, *now_ms) {

@@ -53,7 +53,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// A packed hash is never empty; an empty hash is no key at all.
+    /// A packed hash is never empty; a key without fields is deleted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -69,7 +69,7 @@ impl<'a> Packed<'a> {
         PackedIter { rest: self.items, names: self.names, index: 0 }
     }
 
-    /// Where the field stands in the list and where its value begins in `items`.
+    /// The field's position in the list, and where its value begins in `items`.
     #[inline]
     fn find(&self, field: &[u8]) -> Option<(usize, usize)> {
         match self.names {
@@ -96,7 +96,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// A field's name as it is kept.
+/// A field's name as it is stored.
 #[derive(Clone, Copy)]
 pub struct FieldName<'a> {
     name: Scalar<'a>,
@@ -114,7 +114,7 @@ impl<'a> FieldName<'a> {
         self.name
     }
 
-    /// The name in the frame that a shape keeps it in, if it comes from one: see [`Shape::wire_name`].
+    /// The name encoded as a bulk string, if it is from a shape: see [`Shape::wire_name`].
     #[inline]
     pub fn framed(self) -> Option<&'a [u8]> {
         self.wire
@@ -160,7 +160,7 @@ pub fn create(name: &[u8], fields: &[Pair<'_>], shapes: &mut Shapes, deadline: O
     Entry::new(name, PACKED, &body, deadline)
 }
 
-/// Sets fields of a packed hash and returns how many are new. A later pair beats an earlier one of the same name.
+/// Sets fields of a packed hash and returns how many are new. Of several pairs with one name the last one counts.
 pub fn set(entry: &mut Entry, fields: &[Pair<'_>], shapes: &mut Shapes) -> usize {
     let mut fresh: SmallVec<[Pair<'_>; 16]> = SmallVec::new();
     for (field, value) in fields {
@@ -183,7 +183,7 @@ pub fn set(entry: &mut Entry, fields: &[Pair<'_>], shapes: &mut Shapes) -> usize
     fresh.len()
 }
 
-/// Removes a field and says whether it was there. The last field stays: the owner removes the whole key.
+/// Removes a field and returns whether it was there. The last field stays: the caller removes the whole key.
 pub fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bool {
     let packed = Packed::new(entry.body(), shapes);
     let Some((index, at)) = packed.find(field) else { return false };
@@ -220,7 +220,7 @@ fn reshape(entry: &mut Entry, from: ShapeId, to: ShapeId, shapes: &mut Shapes) {
     shapes.release(from);
 }
 
-/// Gives back what the entry's body refers to. Called once, before the entry is dropped or its body replaced.
+/// Releases the shape that the entry's body refers to. Called once, before the entry is dropped or its body replaced.
 pub fn release(body: &[u8], shapes: &mut Shapes) {
     if let Some(id) = shape_id(body) {
         shapes.release(id);

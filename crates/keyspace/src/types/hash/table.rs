@@ -16,7 +16,7 @@ pub(crate) type Field = Entry<NoObject>;
 #[derive(Clone)]
 pub enum NoObject {}
 
-/// A large hash, or one some of whose fields have deadlines.
+/// A large hash, or one with field deadlines.
 #[derive(Default, Clone)]
 pub struct FieldTable {
     fields: Table<NoObject>,
@@ -26,7 +26,7 @@ pub struct FieldTable {
 }
 
 impl FieldTable {
-    /// How many fields there are, those past their deadline included.
+    /// How many fields there are, including expired ones.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
@@ -36,7 +36,7 @@ impl FieldTable {
         self.fields.is_empty()
     }
 
-    /// How many fields are past their deadline but not removed yet.
+    /// How many fields have expired but are not removed yet.
     pub fn overdue(&self, now_ms: u64) -> usize {
         self.deadlines.range(..=(now_ms, NameId::MAX)).count()
     }
@@ -52,13 +52,13 @@ impl FieldTable {
             && self.deadlines.last().is_none_or(|(deadline, _)| *deadline <= now_ms)
     }
 
-    /// Names of fields that are past their deadline, `count` at the most, soonest first.
+    /// Names of expired fields, earliest deadline first, at most `count`.
     pub fn overdue_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
     }
 
-    /// All fields as they are kept, those past their deadline included.
+    /// All fields as they are stored, including expired ones.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter()
     }
@@ -67,7 +67,7 @@ impl FieldTable {
         self.fields.get(NameHash::of(field), field)
     }
 
-    /// Sets a field; true when it is new. A deadline the field had goes unless it is to be kept.
+    /// Sets a field; true when it is new. Its deadline is removed unless `keep_deadline`.
     pub fn set(&mut self, field: &[u8], value: &[u8], keep_deadline: bool) -> bool {
         let hash = NameHash::of(field);
         let number;
@@ -138,7 +138,7 @@ impl FieldTable {
         self.fields.random(random)
     }
 
-    /// Heap bytes of the table and all it holds, judged by the first `samples` fields.
+    /// Heap bytes of the table and all it holds, estimated from the first `samples` fields.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let taken = samples.clamp(1, self.len().max(1));
         let sampled: usize = self.fields.iter().take(taken).map(|field| size_class(field.heap_bytes())).sum();

@@ -1,5 +1,5 @@
-//! Changes of sorted sets: what they are, how they are made, how they are written. Knows when a small set becomes a large
-//! one; refuses to know how either is laid out.
+//! Changes of sorted sets: what they are, how they are applied, how they are encoded. Knows when a small set becomes a
+//! large one; refuses to know how either is laid out.
 
 use super::image::{put_members, take_members};
 use super::{Form, PACKED, Packed, Scored, SortedSet, StoredRef, TYPE, Thresholds, in_order, packed};
@@ -11,7 +11,7 @@ use crate::types::{Applied, Cause, Entry, Fate, Lists, Object, PACKED_BYTES_MAX,
 pub enum Change<'a> {
     /// These members have these scores; of several with one name the last one counts.
     Add { members: &'a [Scored<'a>] },
-    /// These members are gone; without a member left, so is the key.
+    /// These members are removed; when none is left, the key is deleted.
     Remove { members: &'a [&'a [u8]] },
 }
 
@@ -69,7 +69,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a sorted set.
+    /// Applies the change to an entry that holds a sorted set.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
         match *self {
@@ -78,7 +78,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// The new entry that the change creates for a missing key.
     pub(in crate::types) fn create(&self, name: &[u8], thresholds: &Thresholds) -> Option<(Entry, Applied)> {
         match *self {
             Change::Add { members } => {
@@ -104,7 +104,7 @@ fn create(name: &[u8], members: &[Scored<'_>], thresholds: &Thresholds) -> (Entr
             }
         };
     }
-    // It grows member by member, as if they had come one after the other.
+    // It grows member by member, as if they were added one after the other.
     let (first, others) = members.split_first().expect("an effect adds at least one member");
     let is_small = thresholds.entries_max > 0 && !is_too_long(first.1, thresholds);
     let mut entry = match is_small && first.1.len() <= PACKED_BYTES_MAX {

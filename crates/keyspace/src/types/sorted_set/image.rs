@@ -9,13 +9,13 @@ use crate::types::{Entry, Object, Shapes};
 use numbers::{F64_CHARS_MAX, format_f64_in_17_digits};
 use smallvec::SmallVec;
 
-/// How a set is kept: packed, or a table of some form.
+/// How a set is stored: packed, or a table of some form.
 const FORMS: [(Option<Form>, u8); 3] = [(None, 0), (Some(Form::Small), 1), (Some(Form::Large), 2)];
 
 /// How a score is written: a double, or a whole number.
 const SCORE_DOUBLE: u8 = 0;
 const SCORE_NUMBER: u8 = 1;
-/// Whole numbers nearer to zero than this are the same as doubles and as integers.
+/// Integers nearer to zero than this are exact as doubles.
 const SCORE_NUMBER_MAX: f64 = (1_u64 << 53) as f64;
 
 pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
@@ -90,7 +90,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     entry_of(name, &members, form, deadline)
 }
 
-/// An entry for a set that comes whole: a table of that form, or packed.
+/// An entry for a whole set: a table of that form, or packed.
 fn entry_of(name: &[u8], members: &[Scored<'_>], form: Option<Form>, deadline: Option<u64>) -> Entry {
     if form.is_some() || !fits_packed(members) {
         let set = SortedSet::from_members(members.iter().copied(), form.unwrap_or_default());
@@ -99,12 +99,12 @@ fn entry_of(name: &[u8], members: &[Scored<'_>], form: Option<Form>, deadline: O
     let is_ordered = members.is_sorted_by(|a, b| compare(*a, *b).is_lt());
     match is_ordered && !has_twins(members) {
         true => packed::create(name, members, deadline),
-        // Nobody writes such an image; what a disk says is not trusted.
+        // Such an image is never written, but bytes from a disk are not trusted.
         false => packed::create(name, &in_order(members), deadline),
     }
 }
 
-/// Appends the image of a set that comes whole. Its members may be in any order; in their own they are kept much faster.
+/// Appends the image of a whole set. Its members may be in any order; in the set's own order, it is built much faster.
 pub fn put_image(members: &[Scored<'_>], thresholds: &Thresholds, out: &mut Vec<u8>) {
     let longest = members.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
     let is_small = members.len() <= thresholds.entries_max && longest <= thresholds.value_bytes_max;

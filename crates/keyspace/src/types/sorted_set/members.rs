@@ -1,8 +1,8 @@
 //! The members of a large sorted set, each in a slot with a number. Knows names and scores; refuses to know how they are
 //! found.
 //!
-//! A slot is half a cache line: a score, and a name that lies in it unless it is long. Slots lie in chunks, so that a set
-//! that grows moves none of them; a slot whose member has gone is used again.
+//! A slot is half a cache line: a score, and a name that lies in it unless it is long. Slots lie in chunks, so that a
+//! set that grows moves none of them; the slot of a removed member is reused.
 
 /// Slots of a chunk: a page of memory.
 const CHUNK: usize = 128;
@@ -11,7 +11,7 @@ const CHUNK: usize = 128;
 #[derive(Default)]
 pub(super) struct MemberSlots {
     chunks: Vec<Vec<Slot>>,
-    /// Slots that had been left free when each was; those behind the end count no more.
+    /// Free slots, in the order in which they became free; those behind the end are ignored.
     free: Vec<u32>,
     /// How many slots before the end are free.
     free_count: usize,
@@ -80,7 +80,7 @@ impl MemberSlots {
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),
             last => {
-                // The first chunk grows as it needs; whoever needs a second one will fill it.
+                // The first chunk grows as needed; a set that needs a second one will probably fill it.
                 let room = if last.is_some() { CHUNK } else { 0 };
                 let mut chunk = Vec::with_capacity(room);
                 chunk.push(slot);
@@ -97,12 +97,13 @@ impl MemberSlots {
         self.free_count += 1;
     }
 
-    /// True when so many slots are free that members should move together.
+    /// True when so many slots are free that the slots should be compacted.
     pub(super) fn is_sparse(&self) -> bool {
         self.free_count > CHUNK && self.free_count > self.end() / 2
     }
 
-    /// Moves the last member into a free slot before it, and says from where to where. `None` when there is none.
+    /// Moves the last member into a free slot before it, and returns the old and the new slot. `None` when there is
+    /// none.
     pub(super) fn move_last(&mut self) -> Option<(u32, u32)> {
         self.drop_free_tail();
         let to = self.take_free()?;
@@ -132,7 +133,7 @@ impl MemberSlots {
 
     fn take_free(&mut self) -> Option<u32> {
         if self.free_count == 0 {
-            // What is left of the list is behind the end, where slots may come to be again.
+            // All slots left in the list are behind the end, where new slots may be added.
             self.free = Vec::new();
             return None;
         }

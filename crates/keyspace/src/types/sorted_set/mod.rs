@@ -1,5 +1,5 @@
-//! Sorted sets in their two forms, small and large, behind one face for readers. Knows members, scores and ranks; refuses
-//! to know commands, and how either form is laid out (`packed`, `table`).
+//! Sorted sets in their two forms, small and large, behind one type for readers. Knows members, scores and ranks;
+//! refuses to know commands, and how either form is laid out (`packed`, `table`).
 //!
 //! Members are in the order of their scores, those of one score in the order of their bytes. A score is never NaN.
 
@@ -77,7 +77,8 @@ pub fn stored(entry: &Entry) -> StoredRef<'_> {
 /// A score and the name of the member that has it, as commands give them.
 pub type Scored<'a> = (f64, &'a [u8]);
 
-/// What Redis would keep a sorted set as: OBJECT ENCODING tells it, and a set never goes back to a smaller form.
+/// The encoding that Redis would use for a sorted set: OBJECT ENCODING shows it, and a set never returns to a smaller
+/// form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.
@@ -273,8 +274,8 @@ impl<'a> StoredRef<'a> {
         start..end.max(start)
     }
 
-    /// The ranks of members whose names are within a range. StoredMembers of different scores are not in the order of their
-    /// names: of such a set it may be any part.
+    /// The ranks of members whose names are within a range. Members of different scores are not in the order of their
+    /// names: for such a set the result may be any part of it.
     pub fn ranks_by_name(&self, range: &NameRange<'_>) -> Range<usize> {
         let (start, end) = match self {
             StoredRef::Packed(packed) => {
@@ -325,7 +326,7 @@ impl<'a> StoredRef<'a> {
 /// StoredMembers of a sorted set in order.
 pub enum StoredMembers<'a> {
     Packed(packed::PackedMembers<'a>),
-    /// Packed members can only be read forward; these wait to be taken from the end.
+    /// Packed members can only be read forward; these are buffered, to be returned from the end.
     PackedBack(Vec<Member<'a>>),
     Table(table::TableMembers<'a>, Direction),
 }

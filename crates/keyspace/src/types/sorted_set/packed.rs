@@ -34,7 +34,7 @@ impl<'a> Packed<'a> {
         self.count
     }
 
-    /// A packed set is never empty; an empty set is no key at all.
+    /// A packed set is never empty; a key without members is deleted.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -59,7 +59,7 @@ impl<'a> Packed<'a> {
     }
 
     fn locate(&self, name: &[u8]) -> Option<Place<'a>> {
-        // A number has one decimal form, so what is kept as a number equals what would be.
+        // A number has one decimal form, so two names are equal when both are stored as the same number.
         let name = Scalar::of(name);
         self.places().find(|place| place.name == name)
     }
@@ -130,7 +130,7 @@ impl<'a> Iterator for PackedMembers<'a> {
     }
 }
 
-/// A new entry that holds `members`, which come in their order and have different names.
+/// A new entry that holds `members`, which are in order and have distinct names.
 pub(crate) fn create(key: &[u8], members: &[Scored<'_>], deadline: Option<u64>) -> Entry {
     let mut body = Vec::with_capacity(HEADER + members.iter().map(|(_, name)| name.len() + 10).sum::<usize>());
     let count = u16::try_from(members.len()).expect("small sets are small");
@@ -142,7 +142,7 @@ pub(crate) fn create(key: &[u8], members: &[Scored<'_>], deadline: Option<u64>) 
     Entry::new(key, PACKED, &body, deadline)
 }
 
-/// Gives a member a score, and says whether it is new.
+/// Sets the score of a member, and returns whether it is new.
 pub(crate) fn set(entry: &mut Entry, member: Scored<'_>) -> bool {
     let packed = Packed::new(entry.body());
     let known = packed.locate(member.1);
@@ -170,7 +170,7 @@ pub(crate) fn set(entry: &mut Entry, member: Scored<'_>) -> bool {
     true
 }
 
-/// Removes a member and says whether it was there. The last one stays: the owner removes the whole key.
+/// Removes a member and returns whether it was there. The last one stays: the caller removes the whole key.
 pub(crate) fn remove(entry: &mut Entry, name: &[u8]) -> bool {
     let packed = Packed::new(entry.body());
     let Some(Place { at, end, .. }) = packed.locate(name) else { return false };

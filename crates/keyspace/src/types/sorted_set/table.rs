@@ -1,8 +1,8 @@
-//! A large sorted set: members by name and by rank. Knows how the two are kept in step; refuses to know commands.
+//! A large sorted set: members by name and by rank. Knows how the two are kept consistent; refuses to know commands.
 //!
 //! A member lies in a slot (`members`). A hash table of slots finds it by its name, a tree of scores and slots
-//! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; neither table
-//! nor tree ever stops to grow.
+//! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; both table and tree
+//! grow incrementally, without pauses.
 
 use super::members::MemberSlots;
 use super::{Form, Member, Name, Scored, compare};
@@ -35,7 +35,7 @@ impl SortedSet {
         let mut set = SortedSet { form, ..SortedSet::default() };
         let (mut placed, mut last): (Vec<Placed>, Option<u32>) = (Vec::new(), None);
         let mut members = members.peekable();
-        // As long as they come in their order, the tree need not look for their places.
+        // As long as they are in order, the tree need not search for their positions.
         while let Some((score, name)) = members.next_if(|member| {
             let in_order = |last| compare((set.members.score(last), set.members.name(last)), *member).is_lt();
             last.is_none_or(in_order) && set.slot(member.1).is_none()
@@ -119,7 +119,7 @@ impl SortedSet {
         let score = members.score(slot);
         self.by_score.remove(|placed| is_before(members, placed, (score, name)));
         self.members.remove(slot);
-        // Two for each that goes: slots are given back faster than they come free.
+        // Two for each removed member: slots are returned faster than they become free.
         for _ in 0..2 {
             if self.members.is_sparse() {
                 self.move_last();
@@ -128,7 +128,7 @@ impl SortedSet {
         true
     }
 
-    /// Heap bytes of the set and all it holds, judged by about so many members.
+    /// Heap bytes of the set and all it holds, estimated from about so many members.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let step = self.len() / samples.max(1);
         self.members.heap_bytes(step, size_class) + self.by_name.heap_bytes() + self.by_score.heap_bytes()
@@ -162,8 +162,7 @@ impl SortedSet {
         let (score, name) = (members.score(to), members.name(to));
         let known = self.by_name.find_mut(NameHash::of(name), |slot| *slot == from);
         *known.expect("the table knows every member") = to;
-        // IMPORTANT: the tree still has the old slot, which is no more; it is the one item that must not be asked for
-        // its name.
+        // IMPORTANT: the tree still has the old slot, which no longer exists; its name must not be looked up.
         self.by_score.replace(Placed { score, slot: to }, |placed| {
             placed.slot != from && is_before(members, placed, (score, name))
         });

@@ -1,5 +1,5 @@
-//! Strings: bytes, or a whole number. Knows their three forms (text and number inline, long ones behind a pointer), their
-//! changes, and how both are written; refuses to know commands.
+//! Strings: bytes, or a whole number. Knows their three forms (text and number inline, long ones behind a pointer),
+//! their changes, and how both are encoded; refuses to know commands.
 
 use super::{Applied, Entry, Object, Shapes, ValueType};
 use crate::digest::Digest;
@@ -37,9 +37,9 @@ pub static TYPE: ValueType = ValueType {
 const INLINE_BYTES_MAX: usize = 4096;
 /// A string longer than this that is changed in place gets room to grow.
 const GROWS_IN_PLACE_FROM: usize = 512;
-/// The operating system takes long to take back what is longer.
+/// Longer strings are freed in the background: returning their memory to the operating system takes long.
 const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
-/// The longest string that a change may make. Commands have their own limit, which can be set.
+/// The longest string that a change may produce. Commands have their own limit, which can be set.
 const BYTES_MAX: usize = u32::MAX as usize;
 
 /// Bit of an image: the string was changed in place.
@@ -48,7 +48,7 @@ const MARKED: u8 = 2;
 /// A change of a string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// The key holds this string and expires then; whatever it held before, of any type, is gone.
+    /// The key holds this string and expires then; its old value, of any type, is replaced.
     Set { value: Scalar<'a>, deadline: Option<u64> },
     /// The string (empty if the key is missing) has these bytes at `offset`; a gap is filled with zeros.
     Write { offset: usize, bytes: &'a [u8] },
@@ -123,7 +123,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// The new entry that the change creates for a missing key.
     #[inline]
     pub(super) fn create(&self, name: &[u8]) -> (Entry, Applied) {
         match *self {
@@ -137,7 +137,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Writes bytes into a string and says how long it is then.
+/// Writes bytes into a string and returns its new length.
 fn write(entry: &mut Entry, offset: usize, bytes: &[u8]) -> usize {
     if entry.kind() == NUMBER {
         let text = scalar(entry).bytes().into_owned();
@@ -184,7 +184,7 @@ pub fn scalar(entry: &Entry) -> Scalar<'_> {
 /// Redis keeps strings up to this length in one allocation with their object.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
-/// What Redis would call the form. A string that is marked was changed in place, which Redis does not do to embedded ones.
+/// The encoding that Redis would have. A marked string was changed in place; Redis then no longer embeds it.
 fn encoding(entry: &Entry) -> &'static str {
     match scalar(entry) {
         Scalar::Number(_) => "int",
@@ -214,7 +214,7 @@ fn write_image(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     put_scalar(scalar(entry), if entry.is_marked() { MARKED } else { 0 }, out);
 }
 
-/// Appends the image of a string that comes whole.
+/// Appends the image of a string.
 pub fn image_of(value: &[u8], out: &mut Vec<u8>) {
     put_scalar(Scalar::of(value), 0, out);
 }

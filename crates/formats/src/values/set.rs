@@ -1,0 +1,133 @@
+//! Sets in Redis's RDB encoding: tables, intsets, and the listpacks of Redis 7.2. Knows how members are spelled; refuses to
+//! know how they are kept.
+
+use super::{Emit, in_chunks};
+use crate::packed::{Element, listpack, little_endian};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Reader, Source};
+use crate::rdb::writer::{VERSION_PLAIN, Writer};
+use numbers::parse_i64;
+
+/// The type bytes of sets.
+pub(crate) mod kind {
+    pub(crate) const SET: u8 = 2;
+    pub(crate) const SET_INTSET: u8 = 11;
+    /// Small sets since Redis 7.2.
+    pub(crate) const SET_LISTPACK: u8 = 20;
+}
+
+/// All of them.
+pub(crate) const KINDS: [u8; 3] = [kind::SET, kind::SET_INTSET, kind::SET_LISTPACK];
+
+impl<'a, S: Source<'a>> Reader<S> {
+    /// The members of a set of one of the kinds above; none twice.
+    pub(crate) fn set(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, S::Error> {
+        let members = match kind {
+            kind::SET => self.members()?,
+            _ => {
+                let packed = self.string()?;
+                let members = match kind {
+                    kind::SET_INTSET => numbers(&packed),
+                    _ => elements(&packed),
+                };
+                members.map_err(|why| self.source.refusal(why))?
+            }
+        };
+        check(&members).map_err(|why| self.source.refusal(why))?;
+        Ok(members)
+    }
+
+    /// A count, and so many strings.
+    fn members(&mut self) -> Result<Vec<Vec<u8>>, S::Error> {
+        let count = self.length()?;
+        // The count is a claim; the source says how many there can be.
+        let likely_max = self.source.entries_likely();
+        let mut members = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
+        for _ in 0..count {
+            members.push(self.string()?.into_owned());
+        }
+        Ok(members)
+    }
+}
+
+/// The numbers of an intset: how many bytes each has, how many there are, and the numbers, ascending.
+fn numbers(intset: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
+    let (width, rest) = intset.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
+    let (count, rest) = rest.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
+    let width @ (2 | 4 | 8) = u32::from_le_bytes(*width) as usize else { return Err(BadPayload::Format) };
+    let count = u32::from_le_bytes(*count) as usize;
+    if count == 0 || count.checked_mul(width) != Some(rest.len()) {
+        return Err(BadPayload::Format);
+    }
+    let numbers: Vec<i64> = rest.chunks_exact(width).map(little_endian).collect();
+    match numbers.is_sorted_by(|a, b| a < b) {
+        true => Ok(numbers.into_iter().map(|number| Element::Integer(number).to_vec()).collect()),
+        false => Err(BadPayload::Format),
+    }
+}
+
+fn elements(packed: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
+    listpack::elements(packed)?.map(|element| Ok(element?.to_vec())).collect()
+}
+
+/// The same member twice means that somebody made this value up.
+fn check(members: &[Vec<u8>]) -> Result<(), BadPayload> {
+    let mut names: Vec<&[u8]> = members.iter().map(Vec::as_slice).collect();
+    // Sorting rather than hashing: the same work whatever members a client chooses.
+    names.sort_unstable();
+    match names.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => Err(BadPayload::Format),
+        false => Ok(()),
+    }
+}
+
+/// The members; with `packed`, as an intset, which all of them must be whole numbers for. Redis 7.0 and everything since
+/// restores it.
+pub(crate) fn encode_set(members: &[Vec<u8>], packed: bool) -> Vec<u8> {
+    let intset = match packed {
+        true => intset_of(members),
+        false => None,
+    };
+    let writer = match intset {
+        Some(intset) => {
+            let mut writer = Writer::new(kind::SET_INTSET);
+            writer.string(&intset);
+            writer
+        }
+        None => {
+            let mut writer = Writer::new(kind::SET);
+            writer.length(members.len() as u64);
+            members.iter().for_each(|member| writer.string(member));
+            writer
+        }
+    };
+    writer.finish(VERSION_PLAIN)
+}
+
+/// The members as an intset; `None` when one of them is no number, or they are more than an intset can count.
+fn intset_of(members: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let count = u32::try_from(members.len()).ok()?;
+    let mut numbers: Vec<i64> = members.iter().map(|member| parse_i64(member)).collect::<Option<_>>()?;
+    numbers.sort_unstable();
+    let fit = |min: i64, max: i64| numbers.iter().all(|number| (min..=max).contains(number));
+    let width: usize = if fit(i16::MIN.into(), i16::MAX.into()) {
+        2
+    } else if fit(i32::MIN.into(), i32::MAX.into()) {
+        4
+    } else {
+        8
+    };
+    let mut intset = Vec::with_capacity(8 + numbers.len() * width);
+    intset.extend((width as u32).to_le_bytes());
+    intset.extend(count.to_le_bytes());
+    numbers.iter().for_each(|number| intset.extend(&number.to_le_bytes()[..width]));
+    Some(intset)
+}
+
+/// Hands out the commands that make a set of a key that is gone.
+pub(crate) fn commands<E>(name: &[u8], members: &[Vec<u8>], emit: Emit<'_, E>) -> Result<(), E> {
+    in_chunks(&[b"SADD", name], members, |member, args| args.push(member), emit)
+}
+
+#[cfg(test)]
+mod tests;

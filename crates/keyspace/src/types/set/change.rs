@@ -1,0 +1,204 @@
+//! Changes of sets: what they are, how they are made, how they are written. Knows when a set changes its form; refuses to
+//! know how any of them is laid out.
+
+use super::packed::{MEMBER_BYTES_MAX, MEMBERS_MAX, fits};
+use super::{INTSET, Intset, MemberTable, PACKED, Packed, TYPE, Thresholds, intset, packed};
+use crate::encoding::{BadEffect, Reader, put_names};
+use crate::storage::Scalar;
+use crate::storage::scalar::canonical_i64;
+use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
+use smallvec::SmallVec;
+
+/// A change of a set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    /// These members are in the set.
+    Add { members: &'a [&'a [u8]] },
+    /// These members are gone; without a member left, so is the key.
+    Remove { members: &'a [&'a [u8]] },
+}
+
+/// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
+mod tag {
+    pub(super) const ADD: u8 = 1;
+    pub(super) const REMOVE: u8 = 2;
+}
+
+impl<'a> Change<'a> {
+    #[inline]
+    pub(in crate::types) fn encode(&self, out: &mut Vec<u8>) {
+        let (tag, members) = match *self {
+            Change::Add { members } => (tag::ADD, members),
+            Change::Remove { members } => (tag::REMOVE, members),
+        };
+        out.push(tag);
+        put_names(members, out);
+    }
+
+    pub(in crate::types) fn decode<'l: 'a>(
+        reader: &mut Reader<'l>,
+        lists: &'a mut Lists<'l>,
+    ) -> Result<Change<'a>, BadEffect> {
+        match reader.byte()? {
+            tag::ADD => {
+                reader.names(&mut lists.names)?;
+                match lists.names.as_slice() {
+                    [] => Err(BadEffect::OutOfRange),
+                    members => Ok(Change::Add { members }),
+                }
+            }
+            tag::REMOVE => {
+                reader.names(&mut lists.names)?;
+                Ok(Change::Remove { members: &lists.names })
+            }
+            unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
+        }
+    }
+
+    #[inline]
+    pub(in crate::types) fn fate(&self) -> Fate {
+        match self {
+            Change::Add { .. } => Fate::Gains { replaces: false },
+            Change::Remove { .. } => Fate::Loses(Cause::Deleted),
+        }
+    }
+
+    pub(in crate::types) fn event(&self) -> &'static str {
+        match self {
+            Change::Add { .. } => "sadd",
+            Change::Remove { .. } => "srem",
+        }
+    }
+
+    /// Makes the change in an entry that holds a set.
+    #[inline]
+    pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
+        match *self {
+            Change::Add { members } => {
+                Applied::counted(members.iter().filter(|member| add(entry, member, thresholds)).count())
+            }
+            Change::Remove { members } => remove(entry, members),
+        }
+    }
+
+    /// A new entry that the change makes of a key that was missing.
+    #[inline]
+    pub(in crate::types) fn create(&self, name: &[u8], thresholds: &Thresholds) -> Option<(Entry, Applied)> {
+        match *self {
+            Change::Add { members } => {
+                let (entry, added) = create(name, members, thresholds);
+                Some((entry, Applied::counted(added)))
+            }
+            Change::Remove { .. } => None,
+        }
+    }
+}
+
+/// An entry for a set that begins with these members, and how many different ones they are. It is what adding them one
+/// after the other would make.
+fn create(name: &[u8], members: &[&[u8]], thresholds: &Thresholds) -> (Entry, usize) {
+    let numbers: Option<SmallVec<[i64; 16]>> = members.iter().map(|member| canonical_i64(member)).collect();
+    if let Some(mut numbers) = numbers {
+        numbers.sort_unstable();
+        numbers.dedup();
+        if thresholds.allow_intset(numbers.len()) {
+            return (intset::create(name, &numbers, None), numbers.len());
+        }
+    }
+    if fits(members.len(), members.iter().map(|member| member.len())) {
+        return packed::create(name, members.iter().map(|member| Scalar::Bytes(member)), None);
+    }
+    let mut table = MemberTable::default();
+    members.iter().for_each(|member| {
+        table.add(member);
+    });
+    let added = table.len();
+    (Entry::with_object(name, Box::new(Object::Set(table)), None), added)
+}
+
+/// Adds a member; true when it is new.
+fn add(entry: &mut Entry, member: &[u8], thresholds: &Thresholds) -> bool {
+    if entry.kind() == INTSET {
+        if let Some(number) = canonical_i64(member) {
+            let is_new = intset::add(entry, number);
+            // IMPORTANT: only a number that is new: Redis does not look at the limit otherwise.
+            if is_new && !thresholds.allow_intset(Intset::new(entry.body()).len()) {
+                leave_intset(entry);
+            }
+            return is_new;
+        }
+        leave_intset(entry);
+    }
+    if entry.kind() == PACKED {
+        let set = Packed::new(entry.body());
+        if set.has(Scalar::Bytes(member)) {
+            return false;
+        }
+        if set.len() < MEMBERS_MAX && member.len() <= MEMBER_BYTES_MAX {
+            packed::add(entry, member);
+            return true;
+        }
+        unpack(entry);
+    }
+    table_mut(entry).add(member)
+}
+
+fn remove(entry: &mut Entry, members: &[&[u8]]) -> Applied {
+    let mut applied = Applied::default();
+    for member in members {
+        let removed = match entry.kind() {
+            INTSET => {
+                let (number, set) = (canonical_i64(member), Intset::new(entry.body()));
+                applied.emptied = set.len() == 1 && number.is_some_and(|number| set.has(number));
+                applied.emptied || number.is_some_and(|number| intset::remove(entry, number))
+            }
+            PACKED => {
+                let set = Packed::new(entry.body());
+                applied.emptied = set.len() == 1 && set.has(Scalar::Bytes(member));
+                applied.emptied || packed::remove(entry, member)
+            }
+            _ => {
+                let table = table_mut(entry);
+                let removed = table.remove(member);
+                applied.emptied = table.is_empty();
+                removed
+            }
+        };
+        applied.count += usize::from(removed);
+        if applied.emptied {
+            break;
+        }
+    }
+    applied
+}
+
+fn table_mut(entry: &mut Entry) -> &mut MemberTable {
+    match entry.object_mut() {
+        Some(Object::Set(table)) => table,
+        _ => panic!("a change of a set was recorded for another type"),
+    }
+}
+
+/// Turns an intset into what counts as a hash table.
+fn leave_intset(entry: &mut Entry) {
+    let set = Intset::new(entry.body());
+    if set.len() <= MEMBERS_MAX {
+        let (packed, _) = packed::create(b"", set.iter().map(Scalar::Number), None);
+        entry.set_body(PACKED, packed.body());
+        return;
+    }
+    let mut table = MemberTable::default();
+    for number in set.iter() {
+        Scalar::Number(number).with_bytes(|member| table.add(member));
+    }
+    entry.set_object(Box::new(Object::Set(table)));
+}
+
+/// Turns a packed set into a table.
+fn unpack(entry: &mut Entry) {
+    let mut table = MemberTable::default();
+    for member in Packed::new(entry.body()).iter() {
+        member.with_bytes(|member| table.add(member));
+    }
+    entry.set_object(Box::new(Object::Set(table)));
+}

@@ -1,0 +1,110 @@
+//! A whole set: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
+//! docs/effect-format.md shows the bytes.
+
+use super::packed::fits;
+use super::{INTSET, INTSET_MEMBERS_MAX, MemberTable, PACKED, Thresholds, intset, packed, set, whole};
+use crate::digest::Digest;
+use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
+use crate::storage::Scalar;
+use crate::types::{Entry, Object, Shapes};
+
+/// How a set is kept. IMPORTANT: append only; journals on disk hold these numbers.
+mod form {
+    pub(super) const INTSET: u8 = 0;
+    pub(super) const PACKED: u8 = 1;
+    pub(super) const TABLE: u8 = 2;
+}
+
+pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
+    out.push(match entry.kind() {
+        INTSET => form::INTSET,
+        PACKED => form::PACKED,
+        _ => form::TABLE,
+    });
+    let set = set(entry);
+    put_number(set.len() as u64, out);
+    for member in set.iter() {
+        match member {
+            Scalar::Number(number) if entry.kind() == INTSET => put_signed(number, out),
+            member => member.with_bytes(|member| put_bytes(member, out)),
+        }
+    }
+}
+
+pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
+    let form = reader.byte()?;
+    for _ in 0..reader.count_of_elements()? {
+        match form {
+            form::INTSET => drop(reader.signed()?),
+            form::PACKED | form::TABLE => drop(reader.bytes()?),
+            _ => return Err(BadEffect::OutOfRange),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline: Option<u64>) -> Entry {
+    const CHECKED: &str = "an image is checked before it is read";
+    let form = image.byte().expect(CHECKED);
+    let count = image.count_of_elements().expect(CHECKED);
+    let mut table = MemberTable::default();
+    if form == form::INTSET {
+        let mut numbers: Vec<i64> = (0..count).map(|_| image.signed().expect(CHECKED)).collect();
+        // No version writes them in another order; what a disk says is not trusted.
+        if !numbers.is_sorted_by(|a, b| a < b) {
+            numbers.sort_unstable();
+            numbers.dedup();
+        }
+        if numbers.len() <= INTSET_MEMBERS_MAX {
+            return intset::create(name, &numbers, deadline);
+        }
+        for number in numbers {
+            Scalar::Number(number).with_bytes(|member| table.add(member));
+        }
+    } else {
+        // A reader is a place in the bytes: a copy of it reads them once more.
+        let members = || {
+            let mut rest = image;
+            (0..count).map(move |_| rest.bytes().expect(CHECKED))
+        };
+        if form == form::PACKED && fits(count, members().map(<[u8]>::len)) {
+            return packed::create(name, members().map(Scalar::Bytes), deadline).0;
+        }
+        members().for_each(|member| {
+            table.add(member);
+        });
+    }
+    Entry::with_object(name, Box::new(Object::Set(table)), deadline)
+}
+
+/// Appends the image of a set that comes whole, each member once: an intset if it can be one and `may_be_intset`.
+pub fn put_image(members: &[Scalar<'_>], may_be_intset: bool, thresholds: &Thresholds, out: &mut Vec<u8>) {
+    if may_be_intset && thresholds.allow_intset(members.len()) {
+        let numbers: Option<Vec<i64>> = members.iter().map(|member| whole(*member)).collect();
+        if let Some(mut numbers) = numbers {
+            numbers.sort_unstable();
+            out.push(form::INTSET);
+            put_number(numbers.len() as u64, out);
+            numbers.iter().for_each(|number| put_signed(*number, out));
+            return;
+        }
+    }
+    let is_packed = fits(members.len(), members.iter().map(|member| member.len()));
+    out.push(if is_packed { form::PACKED } else { form::TABLE });
+    put_number(members.len() as u64, out);
+    members.iter().for_each(|member| member.with_bytes(|member| put_bytes(member, out)));
+}
+
+/// Appends the image of a set that came from Redis.
+pub fn image_of(members: &[Vec<u8>], thresholds: &Thresholds, out: &mut Vec<u8>) {
+    let members: Vec<Scalar<'_>> = members.iter().map(|member| Scalar::Bytes(member)).collect();
+    put_image(&members, true, thresholds, out);
+}
+
+pub(super) fn to_redis(entry: &Entry, _: &Shapes, _: u64) -> formats::Value {
+    formats::Value::Set(set(entry).iter().map(|member| member.bytes().into_owned()).collect())
+}
+
+pub(super) fn digest(entry: &Entry, _: &Shapes, _: u64, digest: &mut Digest) {
+    set(entry).iter().for_each(|member| member.with_bytes(|member| digest.add(member)));
+}

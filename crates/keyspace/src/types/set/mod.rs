@@ -1,0 +1,184 @@
+//! Sets in their three forms behind one face for readers: whole numbers, small, large. Knows members; refuses to know
+//! commands, and how each form is laid out (`intset`, `packed`, `table`).
+
+mod change;
+mod image;
+mod intset;
+mod packed;
+mod table;
+
+pub use change::Change;
+pub use image::{image_of, put_image};
+pub use intset::Intset;
+pub use packed::Packed;
+pub use table::MemberTable;
+
+use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
+use crate::storage::scalar::canonical_i64;
+use crate::storage::{Kind, Scalar};
+use intset::Numbers;
+use packed::PackedMembers;
+
+/// A small set, packed: see [`packed`].
+pub const PACKED: Kind = Kind::inline(5);
+/// A set of whole numbers: see [`intset`].
+pub const INTSET: Kind = Kind::inline(6);
+
+/// What the rest of the server needs to know of sets.
+pub static TYPE: ValueType = ValueType {
+    tag: 4,
+    name: "set",
+    redis_number: 2,
+    event_letter: 's',
+    encoding: |entry| if entry.kind() == INTSET { "intset" } else { "hashtable" },
+    elements: |entry, _| set(entry).len(),
+    heap_bytes: |object, samples| table_of(object).map_or(0, |table| table.heap_bytes(samples)),
+    is_freed_later: |object| table_of(object).is_some_and(|table| table.len() > FREED_AT_ONCE_MAX),
+    write_image: image::write,
+    check_image: image::check,
+    read_image: image::read,
+    release: |_, _| {},
+    to_redis: image::to_redis,
+    digest: image::digest,
+};
+
+/// When a set of whole numbers is kept as a hash table.
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds {
+    pub intset_entries_max: usize,
+}
+
+/// An intset has no more members than this, whatever the setting says: each that comes or goes moves those behind it, and
+/// these are eight megabytes.
+const INTSET_MEMBERS_MAX: usize = 1 << 20;
+
+impl Thresholds {
+    /// True when a set of that many whole numbers may be an intset.
+    pub fn allow_intset(&self, members: usize) -> bool {
+        members <= self.intset_entries_max.min(INTSET_MEMBERS_MAX)
+    }
+}
+
+impl Default for Thresholds {
+    fn default() -> Thresholds {
+        Thresholds { intset_entries_max: 512 }
+    }
+}
+
+fn table_of(object: &Object) -> Option<&MemberTable> {
+    match object {
+        Object::Set(table) => Some(table),
+        _ => None,
+    }
+}
+
+/// The whole number that a member is.
+#[inline]
+pub fn whole(member: Scalar<'_>) -> Option<i64> {
+    match member {
+        Scalar::Number(number) => Some(number),
+        Scalar::Bytes(bytes) => canonical_i64(bytes),
+    }
+}
+
+/// The set that an entry of a set holds.
+#[inline]
+pub fn set(entry: &Entry) -> SetRef<'_> {
+    match entry.kind() {
+        INTSET => SetRef::Intset(Intset::new(entry.body())),
+        PACKED => SetRef::Packed(Packed::new(entry.body())),
+        _ => match entry.object() {
+            Some(Object::Set(table)) => SetRef::Table(table),
+            _ => panic!("the entry holds no set"),
+        },
+    }
+}
+
+/// A set to be read. A member is a scalar: whole numbers may come as such, whatever form the set has.
+#[derive(Clone, Copy)]
+pub enum SetRef<'a> {
+    Intset(Intset<'a>),
+    Packed(Packed<'a>),
+    Table(&'a MemberTable),
+}
+
+impl<'a> SetRef<'a> {
+    /// How many members there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            SetRef::Intset(intset) => intset.len(),
+            SetRef::Packed(packed) => packed.len(),
+            SetRef::Table(table) => table.len(),
+        }
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// True when this is a member.
+    #[inline]
+    pub fn has(&self, member: Scalar<'_>) -> bool {
+        match self {
+            SetRef::Intset(intset) => whole(member).is_some_and(|number| intset.has(number)),
+            SetRef::Packed(packed) => packed.has(member),
+            SetRef::Table(table) => member.with_bytes(|member| table.has(member)),
+        }
+    }
+
+    /// All members: whole numbers ascending, small sets in the order in which they came, large ones in none.
+    pub fn iter(&self) -> Members<'a> {
+        match self {
+            SetRef::Intset(intset) => Members::Intset(intset.iter()),
+            SetRef::Packed(packed) => Members::Packed(packed.iter()),
+            SetRef::Table(table) => Members::Table(Box::new(table.iter())),
+        }
+    }
+
+    /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A set that is no table
+    /// is visited whole.
+    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Scalar<'_>)) -> Option<u32> {
+        match self {
+            SetRef::Table(table) => table.scan(cursor, count, |member| visit(Scalar::Bytes(member))),
+            _ => {
+                self.iter().for_each(visit);
+                None
+            }
+        }
+    }
+
+    /// A random member. Fair for sets that are no table, nearly so for those that are.
+    pub fn random(&self, random: &mut fastrand::Rng) -> Scalar<'a> {
+        const NOT_EMPTY: &str = "a set has a member";
+        match self {
+            SetRef::Intset(intset) => Scalar::Number(intset.get(random.usize(..intset.len()))),
+            SetRef::Packed(packed) => packed.iter().nth(random.usize(..packed.len())).expect(NOT_EMPTY),
+            SetRef::Table(table) => Scalar::Bytes(table.random(random).expect(NOT_EMPTY)),
+        }
+    }
+}
+
+/// Members of a set.
+pub enum Members<'a> {
+    Intset(Numbers<'a>),
+    Packed(PackedMembers<'a>),
+    Table(Box<dyn Iterator<Item = &'a [u8]> + 'a>),
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Scalar<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Scalar<'a>> {
+        match self {
+            Members::Intset(numbers) => numbers.next().map(Scalar::Number),
+            Members::Packed(members) => members.next(),
+            Members::Table(members) => members.next().map(Scalar::Bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

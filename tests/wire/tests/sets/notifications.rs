@@ -1,0 +1,266 @@
+//! Keyspace notifications of sets.
+
+use wire::{Connection, Reply, Session, check};
+
+/// Runs commands and compares the events that each publishes on `__keyevent@0__`: `SADD s a => new s, sadd s`.
+#[track_caller]
+fn check_events(lines: &str) {
+    let session = Session::start();
+    let (mut client, mut listener) = (session.connect(), session.connect());
+    client.run("CONFIG SET notify-keyspace-events EAnm");
+    listener.run("PSUBSCRIBE __keyevent@0__:*");
+    let mut wrong = Vec::new();
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (command, expected) = line.split_once("=>").expect("a command and its events");
+        let reply = client.run(command);
+        assert!(!reply.is_error(), "{command}: {reply}");
+        let received = received(&mut listener).join(", ");
+        if received != expected.trim() {
+            wrong.push(format!("{} => {received}, not {}", command.trim(), expected.trim()));
+        }
+    }
+    client.run("CONFIG SET notify-keyspace-events ''");
+    assert!(wrong.is_empty(), "{} published:\n{}", session.product(), wrong.join("\n"));
+}
+
+/// All events that the listener has received up to now.
+fn received(listener: &mut Connection) -> Vec<String> {
+    listener.queue_line("PING");
+    let mut events = Vec::new();
+    loop {
+        match listener.read() {
+            Reply::Array(parts) if parts.len() == 4 => {
+                let event = parts[2].text().strip_prefix("__keyevent@0__:").expect("a channel of events").to_owned();
+                events.push(format!("{event} {}", parts[3].text()));
+            }
+            _ => return events,
+        }
+    }
+}
+
+#[test]
+fn adding_and_removing() {
+    check_events(
+        r#"
+        SADD s a => new s, sadd s
+        SADD s a =>
+        SADD s a b c d => sadd s
+        SADD n 1 => new n, sadd n
+        SADD n x => sadd n
+        SREM s nosuch =>
+        SREM s a nosuch b => srem s
+        SREM s c d => srem s, del s
+        SREM s a =>
+        SREM none a =>
+        SREM n 1 x 2 => srem n, del n
+        "#,
+    );
+}
+
+#[test]
+fn popping() {
+    check_events(
+        r#"
+        SADD s a b c d e f g h i j => new s, sadd s
+        SPOP s => spop s
+        SPOP s 0 =>
+        SPOP s 2 => spop s
+        SPOP s 6 => spop s
+        SPOP s => spop s, del s
+        SPOP s =>
+        SPOP s 3 =>
+        SPOP none 0 =>
+        SADD s a b => new s, sadd s
+        SPOP s 2 => spop s, del s
+        SADD s a b => new s, sadd s
+        SPOP s 9 => spop s, del s
+        SADD s a => new s, sadd s
+        SPOP s 1 => spop s, del s
+        SADD n 1 => new n, sadd n
+        SPOP n => spop n, del n
+        "#,
+    );
+}
+
+#[test]
+fn moving() {
+    check_events(
+        r#"
+        SADD s a b c d => new s, sadd s
+        SMOVE s t a => srem s, new t, sadd t
+        SMOVE s t b => srem s, sadd t
+        SMOVE s t nosuch =>
+        SMOVE s s c =>
+        SMOVE s s nosuch =>
+        SADD t c => sadd t
+        SMOVE s t c => srem s
+        SMOVE s t d => srem s, del s, sadd t
+        SMOVE s t d =>
+        SMOVE none t d =>
+        SADD s a => new s, sadd s
+        SMOVE s t a => srem s, del s
+        SADD s z => new s, sadd s
+        SMOVE s u z => srem s, del s, new u, sadd u
+        "#,
+    );
+}
+
+#[test]
+fn reading() {
+    check_events(
+        r#"
+        SADD s a => new s, sadd s
+        SCARD s =>
+        SMEMBERS s =>
+        SISMEMBER s nosuch =>
+        SRANDMEMBER s =>
+        SCARD none => keymiss none
+        SMEMBERS none => keymiss none
+        SISMEMBER none a => keymiss none
+        SMISMEMBER none a b => keymiss none
+        SRANDMEMBER none => keymiss none
+        SRANDMEMBER none 1 => keymiss none
+        SRANDMEMBER none 0 => keymiss none
+        SSCAN none 0 => keymiss none
+        SINTER none none2 => keymiss none, keymiss none2
+        SINTER s none => keymiss none
+        SINTER none none => keymiss none, keymiss none
+        SINTER none s none2 => keymiss none, keymiss none2
+        SINTERCARD 2 none none2 => keymiss none, keymiss none2
+        SUNION none s none2 => keymiss none, keymiss none2
+        SDIFF none none2 => keymiss none, keymiss none2
+        SDIFF s none => keymiss none
+        "#,
+    );
+}
+
+#[test]
+fn storing() {
+    check_events(
+        r#"
+        SADD a x y => new a, sadd a
+        SADD b y => new b, sadd b
+        SUNIONSTORE to a b => new to, sunionstore to
+        SUNIONSTORE to a b => sunionstore to
+        SUNIONSTORE to none => keymiss none, del to
+        SUNIONSTORE to none => keymiss none
+        SINTERSTORE to a b => new to, sinterstore to
+        SINTERSTORE to a b => sinterstore to
+        SINTERSTORE to a none => keymiss none, del to
+        SINTERSTORE to a none => keymiss none
+        SINTERSTORE to a => new to, sinterstore to
+        SDIFFSTORE to a b => sdiffstore to
+        SDIFFSTORE to a a => del to
+        SDIFFSTORE to a a =>
+        SDIFFSTORE to none a => keymiss none
+        SET to x => new to, set to
+        SUNIONSTORE to a => sunionstore to
+        SET to x => set to
+        SINTERSTORE to none a => keymiss none, del to
+        SET to x => new to, set to
+        SINTERSTORE to a b => sinterstore to
+        SUNIONSTORE a a => sunionstore a
+        SDIFFSTORE a a b => sdiffstore a
+        SDIFFSTORE a a a => del a
+        ZUNIONSTORE z 1 b => new z, zunionstore z
+        "#,
+    );
+}
+
+#[test]
+fn keys() {
+    check_events(
+        r#"
+        SADD s a => new s, sadd s
+        COPY s copy => new copy, copy_to copy
+        RENAME copy other => new other, rename_from copy, rename_to other
+        EXPIRE s 100 => expire s
+        SADD s b => sadd s
+        PERSIST s => persist s
+        DEL other => del other
+        MOVE s 1 => move_from s
+        SADD s a => new s, sadd s
+        RESTORE r 0 "\x02\x02\x01a\x01b\n\x00\xfed!%\xeb\x03=\r" => new r, restore r
+        EXPIREAT s 1 => del s
+        "#,
+    );
+}
+
+/// A script and a transaction publish the events of each command in it, in order.
+#[test]
+fn scripts_and_transactions() {
+    check_events(
+        r#"
+        EVAL "redis.call('SADD', KEYS[1], 'a', 'b'); redis.call('SPOP', KEYS[1]); redis.call('SREM', KEYS[1], 'a', 'b')" 1 s => new s, sadd s, spop s, srem s, del s
+        MULTI =>
+        SADD s a =>
+        SMOVE s t a =>
+        SREM t a =>
+        EXEC => new s, sadd s, srem s, del s, new t, sadd t, srem t, del t
+        "#,
+    );
+}
+
+#[test]
+fn an_expired_set() {
+    check(
+        r#"
+        # config notify-keyspace-events Ex
+        2> PSUBSCRIBE __keyevent@0__:*
+        ["psubscribe", "__keyevent@0__:*", :1]
+        > SADD s a
+        :1
+        > PEXPIRE s 1
+        :1
+        # eventually
+        > SCARD s
+        :0
+        2< ["pmessage", "__keyevent@0__:*", "__keyevent@0__:expired", "s"]
+        "#,
+    );
+}
+
+#[test]
+fn the_letter_s_chooses_sets() {
+    check(
+        r#"
+        # config notify-keyspace-events KEs
+        2> PSUBSCRIBE __key*@0__:*
+        ["psubscribe", "__key*@0__:*", :1]
+        > SADD s a b
+        :2
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "sadd"]
+        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:sadd", "s"]
+        > SET str x
+        +OK
+        > ZADD z 1 a
+        :1
+        > HSET h f v
+        :1
+        > SPOP s 1
+        [*]
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "spop"]
+        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:spop", "s"]
+        > SINTERSTORE to s
+        :1
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:to", "sinterstore"]
+        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:sinterstore", "to"]
+        // That a key is deleted is no event of sets.
+        > SREM to a b
+        :1
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:to", "srem"]
+        2< ["pmessage", "__key*@0__:*", "__keyevent@0__:srem", "to"]
+        # config notify-keyspace-events Ksg
+        > SREM s a b
+        :1
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "srem"]
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "del"]
+        # config notify-keyspace-events Kz
+        > SADD s a
+        :1
+        > ZUNIONSTORE s 1 s
+        :1
+        2< ["pmessage", "__key*@0__:*", "__keyspace@0__:s", "zunionstore"]
+        "#,
+    );
+}

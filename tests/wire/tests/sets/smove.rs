@@ -1,0 +1,227 @@
+//! SMOVE.
+
+use crate::check_as_redis_7_0;
+use wire::check;
+
+#[test]
+fn a_member_moves() {
+    check(
+        r#"
+        > SADD from a b c
+        :3
+        > SADD to x
+        :1
+        > SMOVE from to a
+        :1
+        > SMEMBERS from
+        ~["b", "c"]
+        > SMEMBERS to
+        ~["a", "x"]
+        > SMOVE from to nosuch
+        :0
+        > SMEMBERS to
+        ~["a", "x"]
+        // The destination is made.
+        > SMOVE from new b
+        :1
+        > SMEMBERS new
+        ["b"]
+        // The last member takes the source away.
+        > SMOVE from new c
+        :1
+        > EXISTS from
+        :0
+        > SMEMBERS new
+        ~["b", "c"]
+        > SMOVE from new c
+        :0
+        > SMOVE nosuch new a
+        :0
+        > SMOVE nosuch nosuch2 a
+        :0
+        > DBSIZE
+        :2
+        > HELLO 3
+        *
+        > SMOVE new to b
+        :1
+        > SMOVE new to b
+        :0
+        "#,
+    );
+}
+
+#[test]
+fn a_member_that_is_in_both_leaves_the_source() {
+    check(
+        r#"
+        > SADD from a b
+        :2
+        > SADD to a
+        :1
+        > SMOVE from to a
+        :1
+        > SMEMBERS from
+        ["b"]
+        > SMEMBERS to
+        ["a"]
+        > SADD to b
+        :1
+        > SMOVE from to b
+        :1
+        > EXISTS from
+        :0
+        > SMEMBERS to
+        ~["a", "b"]
+        "#,
+    );
+}
+
+#[test]
+fn source_and_destination_may_be_the_same() {
+    check(
+        r#"
+        > SADD s a
+        :1
+        > EXPIRE s 1000
+        :1
+        > SMOVE s s a
+        :1
+        > SMOVE s s nosuch
+        :0
+        > SMEMBERS s
+        ["a"]
+        > TTL s
+        :990..1000
+        > SMOVE nosuch nosuch a
+        :0
+        > EXISTS nosuch
+        :0
+        "#,
+    );
+}
+
+#[test]
+fn types_of_source_and_destination() {
+    check(
+        r#"
+        > SADD s a
+        :1
+        > SET str x
+        +OK
+        > HSET h f v
+        :1
+        > SMOVE str s a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SMOVE s str a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SMOVE s h a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        // The type of the destination counts even if there is nothing to move,
+        > SMOVE s str nosuch
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        // but it is not checked when there is no source.
+        > SMOVE nosuch str a
+        :0
+        > SMOVE str nosuch a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SMOVE str str a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SMOVE str h a
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SMEMBERS s
+        ["a"]
+        > GET str
+        "x"
+        "#,
+    );
+}
+
+#[test]
+fn deadlines_stay_with_their_keys() {
+    check(
+        r#"
+        > SADD from a b
+        :2
+        > EXPIRE from 1000
+        :1
+        > SADD to x
+        :1
+        > SMOVE from to a
+        :1
+        > TTL from
+        :990..1000
+        > TTL to
+        :-1
+        > EXPIRE to 500
+        :1
+        > SMOVE from to b
+        :1
+        > TTL to
+        :490..500
+        > EXISTS from
+        :0
+        > SMOVE to new a
+        :1
+        > TTL new
+        :-1
+        "#,
+    );
+}
+
+#[test]
+fn encodings_change_as_members_move() {
+    check_as_redis_7_0(
+        r#"
+        > SADD numbers 1 2
+        :2
+        > SADD words a b 7
+        :3
+        > SMOVE words numbers a
+        :1
+        > OBJECT ENCODING numbers
+        "hashtable"
+        > SMOVE numbers new 1
+        :1
+        > OBJECT ENCODING new
+        "intset"
+        > SMOVE words new 7
+        :1
+        > OBJECT ENCODING new
+        "intset"
+        > SMEMBERS new
+        ~["1", "7"]
+        > SMOVE words other b
+        :1
+        > OBJECT ENCODING other
+        "hashtable"
+        > EXISTS words
+        :0
+        # config set-max-intset-entries 2
+        > SADD small 5 6
+        :2
+        > SMOVE new small 7
+        :1
+        > OBJECT ENCODING small
+        "hashtable"
+        > SMEMBERS small
+        ~["5", "6", "7"]
+        "#,
+    );
+}
+
+#[test]
+fn wrong_numbers_of_arguments() {
+    check(
+        r#"
+        > SMOVE
+        -ERR wrong number of arguments for 'smove' command
+        > SMOVE a
+        -ERR wrong number of arguments for 'smove' command
+        > SMOVE a b
+        -ERR wrong number of arguments for 'smove' command
+        > SMOVE a b c d
+        -ERR wrong number of arguments for 'smove' command
+        "#,
+    );
+}
