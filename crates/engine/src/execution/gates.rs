@@ -47,9 +47,12 @@ impl Engine {
 
     /// Starts or stops following another server. A follower answers reads, and changes nothing by itself: expired keys
     /// read as absent and stay until the other server records their removal; it may have extended their deadlines
-    /// before. Takers that were already waiting keep waiting.
+    /// before. Takers that were already waiting are served when it stops.
     pub fn set_following(&self, is_following: bool) {
         self.restrict(Restrictions::FOLLOWING, is_following);
+        if !is_following {
+            self.defer_all_waiters();
+        }
     }
 
     /// True while it follows another server.

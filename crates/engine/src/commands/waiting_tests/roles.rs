@@ -217,7 +217,7 @@ fn a_reader_on_a_follower_is_served_by_the_batches_of_its_leader() {
 #[test]
 fn a_taker_is_not_served_on_a_follower() {
     let (leader, follower) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
-    let mut taker = Peer::waiting(&follower, "BZPOPMIN a 0");
+    let (mut taker, mut other) = (Peer::waiting(&follower, "BZPOPMIN a 0"), Peer::waiting(&follower, "BZPOPMIN b a 0"));
     let mut replay = follower.replay(None).go_live(follower.engine.worker(1));
     Peer::new(&leader, 0).ask("ZADD a 1 m");
     for (sequence, batch) in leader.kept.batches() {
@@ -225,4 +225,8 @@ fn a_taker_is_not_served_on_a_follower() {
     }
     assert_eq!((taker.served(), Peer::new(&follower, 0).ask("ZRANGE a 0 -1")), (None, "m".to_owned()));
     assert_eq!((taker.outcome(true).as_deref(), follower.kept.tail()), (Some("nil"), 0));
+    // The leader is gone, and this one takes its place.
+    follower.engine.set_following(false);
+    assert_eq!(Peer::new(&follower, 0).ask("PING"), "PONG");
+    assert_eq!((other.served().as_deref(), follower.kept.tail()), (Some("a m 1"), 1));
 }

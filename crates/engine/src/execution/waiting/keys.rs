@@ -28,6 +28,7 @@ use crate::execution::engine::Engine;
 use crate::execution::indexes::is_index;
 use crate::execution::notifications::PendingNotifications;
 use crate::execution::worker::Worker;
+use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::interest::waiters::Waiting;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
@@ -397,6 +398,17 @@ impl Engine {
         waiter.ticket.put(out, client.depends_on, client.last_batch);
         waiter.handle.wake();
         Served::Yes
+    }
+
+    /// Defers the waiters of all keys: for a while takers were not served, and a key may have something for one by now.
+    pub(crate) fn defer_all_waiters(&self) {
+        for number in 0..self.keyspace.shard_count() {
+            let locked = self.keyspace.lock_shard(number);
+            for (_, shard) in locked.shards() {
+                let names = |db: usize| shard.awaited.names(db).map(move |name| (db, Key::new(name)));
+                (0..DATABASES).flat_map(names).for_each(|(db, key)| self.waiters.defer(db, key));
+            }
+        }
     }
 
     /// True when waiters are to be served by a thread that holds no locks.
