@@ -39,14 +39,14 @@ impl Engine {
         batch_bytes: usize,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
     ) -> CommandResult {
-        let copies = registered.command.flags.has(Flags::COPIES_VALUES);
+        let copies = row.command.flags.has(Flags::COPIES_VALUES);
         let max = self.batch_bytes_max.load(Relaxed);
         match copies || batch_bytes > max / UNCHECKED_SHARE {
             true if self.persistence.is_recording() => {
-                self.pass_batch_limit_now(batch_bytes, max, locked, db, registered, request)
+                self.pass_batch_limit_now(batch_bytes, max, locked, db, row, request)
             }
             _ => Ok(()),
         }
@@ -59,10 +59,10 @@ impl Engine {
         max: usize,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
     ) -> CommandResult {
-        let bytes = batch_bytes.saturating_add(recorded_bytes(locked, db, registered, request));
+        let bytes = batch_bytes.saturating_add(recorded_bytes(locked, db, row, request));
         if bytes > max { Err(CommandError::said(format!("ERR {TOO_LARGE}"))) } else { Ok(()) }
     }
 
@@ -87,16 +87,16 @@ impl Engine {
 }
 
 /// About what a command will record.
-fn recorded_bytes(locked: &Locked<'_>, db: usize, registered: &'static CommandRow, request: Request<'_>) -> usize {
+fn recorded_bytes(locked: &Locked<'_>, db: usize, row: &'static CommandRow, request: Request<'_>) -> usize {
     let sent: usize = request.iter().map(<[u8]>::len).sum();
-    if !registered.command.flags.has(Flags::COPIES_VALUES) {
+    if !row.command.flags.has(Flags::COPIES_VALUES) {
         return sent;
     }
     let bytes_of = |key: Key<'_>| match locked.db(db, key).entry(key) {
         Some(entry) => footprint::bytes_of(entry, SAMPLES),
         None => index_bytes(locked, db, key.name),
     };
-    sent.saturating_add(registered.keys(request).map(bytes_of).fold(0, usize::saturating_add))
+    sent.saturating_add(row.keys(request).map(bytes_of).fold(0, usize::saturating_add))
 }
 
 /// About how long an index is as a sorted set, as far as it is locked; 0 for other names.

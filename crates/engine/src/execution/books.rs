@@ -14,7 +14,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
     ) {
         let ended_ns = self.clock.monotonic_ns();
@@ -26,14 +26,14 @@ impl Engine {
             worker.now_ms = ended_ns.wrapping_add(worker.ahead_ns) / 1_000_000;
         }
         let books = &*worker.books;
-        let counters = &books.stats.commands[registered.index];
+        let counters = &books.stats.commands[row.index];
         counters.calls.add(1);
         counters.ns.add(took_ns);
         if self.settings.latency_tracking() {
-            books.histograms.add(registered.index, took_ns);
+            books.histograms.add(row.index, took_ns);
         }
-        self.note_slow(worker, client, registered, request, took_ns);
-        if self.monitors.any() && !registered.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
+        self.note_slow(worker, client, row, request, took_ns);
+        if self.monitors.any() && !row.command.flags.has(Flags::SKIP_MONITOR.union(Flags::ADMIN)) {
             self.feed_monitors(worker, client, request);
         }
     }
@@ -43,19 +43,18 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &Client,
-        registered: &CommandRow,
+        row: &CommandRow,
         request: Request<'_>,
         took_ns: u64,
     ) {
         let took_us = took_ns / 1000;
         let slower_than_us = self.settings.slowlog_log_slower_than();
-        if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !registered.command.flags.has(Flags::SKIP_SLOWLOG)
-        {
+        if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !row.command.flags.has(Flags::SKIP_SLOWLOG) {
             self.log_slow(worker, client, request, took_us);
         }
         let threshold_ms = self.settings.latency_monitor_threshold();
         if threshold_ms > 0 && took_us >= threshold_ms.saturating_mul(1000) {
-            let event = if registered.command.flags.has(Flags::FAST) { "fast-command" } else { "command" };
+            let event = if row.command.flags.has(Flags::FAST) { "fast-command" } else { "command" };
             self.latency.add(event, worker.now_ms / 1000, took_us / 1000);
         }
     }

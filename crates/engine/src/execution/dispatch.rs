@@ -22,21 +22,21 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
         ahead: &mut Ahead<'_>,
     ) -> CommandResult {
-        let command = registered.command;
+        let command = row.command;
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         if let Handler::Server(handler) = command.handler {
             ahead.release();
-            return self.run_server(worker, client, registered, request, reply, after, handler);
+            return self.run_server(worker, client, row, request, reply, after, handler);
         }
         if let Handler::Script(handler) = command.handler {
             ahead.release();
-            return self.run_scripting(worker, client, registered, request, reply, after, handler, None);
+            return self.run_scripting(worker, client, row, request, reply, after, handler, None);
         }
         let (mut locked, first_key) = match command.keys.locks {
             Locks::Key(at) => {
@@ -47,24 +47,24 @@ impl Engine {
             locks => {
                 ahead.release();
                 let locked = match locks {
-                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(registered.keys(request)),
+                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(row.keys(request)),
                     Locks::Everything => self.keyspace.lock_all_unless_busy(),
                     Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
                 };
                 (locked.ok_or_else(|| self.busy())?, None)
             }
         };
-        if self.meets_index(&locked, client.db, registered, request, first_key) {
+        if self.meets_index(&locked, client.db, row, request, first_key) {
             drop(locked);
             ahead.release();
             let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-            return self.run_on_index(worker, client, registered, request, reply, after);
+            return self.run_on_index(worker, client, row, request, reply, after);
         }
         let reply_at = out.len();
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        let result = self.run_under(worker, client, registered, request, reply, &mut locked, first_key, false);
+        let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, false);
         if command.flags.has(Flags::BLOCKING)
-            && let Some(blocked) = self.begin_wait(client, registered, request, out, reply_at, &mut locked)
+            && let Some(blocked) = self.begin_wait(client, row, request, out, reply_at, &mut locked)
         {
             *after = After::Block(blocked);
         }
@@ -77,16 +77,16 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
         handler: fn(&mut ServerCx<'_>) -> CommandResult,
     ) -> CommandResult {
-        let args = Args::new(request, registered.name_args, None);
+        let args = Args::new(request, row.name_args, None);
         let now_ms = worker.now_ms;
         let mut cx =
-            ServerCx { engine: self, client, worker, args, reply, now_ms, command: registered, after: After::Continue };
+            ServerCx { engine: self, client, worker, args, reply, now_ms, command: row, after: After::Continue };
         let result = handler(&mut cx);
         *after = std::mem::take(&mut cx.after);
         result
@@ -98,14 +98,14 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
         handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
         held: Option<Locked<'_>>,
     ) -> CommandResult {
-        let args = Args::new(request, registered.name_args, None);
+        let args = Args::new(request, row.name_args, None);
         let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
         let result = handler(&mut cx);
         *after = std::mem::take(&mut cx.after);
@@ -117,38 +117,38 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: &mut Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
-        let only_key = registered.only_key(request);
-        let result = match registered.command.handler {
+        let only_key = row.only_key(request);
+        let result = match row.command.handler {
             Handler::Server(handler) => {
-                self.run_server(worker, client, registered, request, reply.lend(), &mut after, handler)
+                self.run_server(worker, client, row, request, reply.lend(), &mut after, handler)
             }
             Handler::Script(handler) => {
                 let held = Some(locked.lend());
-                self.run_scripting(worker, client, registered, request, reply.lend(), &mut after, handler, held)
+                self.run_scripting(worker, client, row, request, reply.lend(), &mut after, handler, held)
             }
-            _ if self.meets_index(locked, client.db, registered, request, only_key) => {
-                self.run_on_index_under(worker, client, registered, request, reply.lend(), locked)
+            _ if self.meets_index(locked, client.db, row, request, only_key) => {
+                self.run_on_index_under(worker, client, row, request, reply.lend(), locked)
             }
             _ => {
                 let mut lent = match only_key {
                     Some((_, key)) => locked.lend_key(key),
                     None => locked.lend(),
                 };
-                self.run_under(worker, client, registered, request, reply.lend(), &mut lent, only_key, false)
+                self.run_under(worker, client, row, request, reply.lend(), &mut lent, only_key, false)
             }
         };
         // Commands do not wait for keys here: the timeout reply that the handler has written stands.
         client.wait_phase = WaitPhase::Idle;
-        self.keep_books(worker, client, registered, request);
+        self.keep_books(worker, client, row, request);
         if let Err(error) = result {
-            worker.books.stats.commands[registered.index].failed.add(1);
+            worker.books.stats.commands[row.index].failed.add(1);
             let text = error.to_string();
             worker.books.stats.count_error(&text);
             reply.truncate(reply_at);
@@ -177,14 +177,14 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
         first_key: Option<(usize, Key<'_>)>,
         on_index: bool,
     ) -> CommandResult {
-        let command = registered.command;
+        let command = row.command;
         let now_ms = worker.now_ms;
         let stats = &worker.books.stats;
         let mut view = View::new(locked.lend(), client.db, now_ms, self.usage(&mut worker.random), stats);
@@ -199,7 +199,7 @@ impl Engine {
             view = view.offered(offer);
         }
         let random = &mut worker.random;
-        let args = Args::new(request, registered.name_args, first_key);
+        let args = Args::new(request, row.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
                 let mut cx = ReadCx {
@@ -210,7 +210,7 @@ impl Engine {
                     reply,
                     keys: view,
                     random,
-                    command: registered,
+                    command: row,
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -223,7 +223,7 @@ impl Engine {
                     _ => cx.keys.seen(),
                 };
                 let mut keys = cx.keys;
-                if keys.has_overdue() && self.may_expire() {
+                if keys.has_met_expired() && self.may_expire() {
                     let mut recorder = keys.into_recorder(self, &mut worker.batch.effects);
                     recorder.expire_met();
                     keys = recorder.into_view();
@@ -233,31 +233,23 @@ impl Engine {
                     && command.flags.has(Flags::READONLY)
                 {
                     match on_index {
-                        true => keys.tell_stale(registered.keys(request), cx.client.id()),
-                        false => keys.remember(self, registered.keys(request), cx.client.id()),
+                        true => keys.tell_stale(row.keys(request), cx.client.id()),
+                        false => keys.remember(self, row.keys(request), cx.client.id()),
                     }
                 }
                 (result, seen, keys.take_garbage())
             }
             Handler::Write(handler) => {
                 let batch_bytes = worker.batch.effects.len();
-                self.pass_batch_limit(batch_bytes, view.locked(), client.db, registered, request)?;
+                self.pass_batch_limit(batch_bytes, view.locked(), client.db, row, request)?;
                 let keys = view.into_recorder(self, &mut worker.batch.effects);
-                let mut cx = WriteCx {
-                    settings: &self.settings,
-                    engine: self,
-                    client,
-                    args,
-                    reply,
-                    keys,
-                    random,
-                    command: registered,
-                };
+                let mut cx =
+                    WriteCx { settings: &self.settings, engine: self, client, args, reply, keys, random, command: row };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
                     cx.keys.stamp_written();
                 }
-                if cx.keys.has_overdue() {
+                if cx.keys.has_met_expired() {
                     cx.keys.expire_met();
                 }
                 cx.keys.count_changes();

@@ -67,10 +67,10 @@ impl Engine {
             return Ahead::default();
         }
         for request in requests.take(BATCH_MAX) {
-            let Ok(registered) = self.find(client, request) else { break };
-            match registered.command.keys.locks {
+            let Ok(row) = self.find(client, request) else { break };
+            match row.command.keys.locks {
                 Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
-                Locks::Declared => match registered.found_keys(request).ranges[..] {
+                Locks::Declared => match row.found_keys(request).ranges[..] {
                     [KeyRange { first, last, .. }] if first == last => {
                         keys.push(Key::new(request.arg(first as usize)));
                     }
@@ -121,27 +121,26 @@ impl Engine {
         let reply_at = out.len();
         let depended_on = client.depends_on;
         let found = self.find(client, request);
-        if let Ok(registered) = found
-            && let Some(until_ms) =
-                self.pause.holds(|| self.may_write(client, registered, request), worker.monotonic_ms())
-            && !registered.command.flags.has(Flags::PAUSE_EXEMPT)
-            && self.gates(client, registered, request).is_ok()
+        if let Ok(row) = found
+            && let Some(until_ms) = self.pause.holds(|| self.may_write(client, row, request), worker.monotonic_ms())
+            && !row.command.flags.has(Flags::PAUSE_EXEMPT)
+            && self.gates(client, row, request).is_ok()
         {
-            client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
+            client.handle.last_command.store(row.index as u32 + 1, Relaxed);
             self.pause.wait(&client.handle);
             return Flow::Paused(until_ms);
         }
         client.handle.note_active(worker.last_ns);
         let mut after = After::Continue;
         match found {
-            Ok(registered) if client.transaction.is_some() && !registered.command.flags.has(Flags::NOT_QUEUED) => {
-                client.last_command = Some(registered);
-                self.queue(worker, client, registered, request, out);
+            Ok(row) if client.transaction.is_some() && !row.command.flags.has(Flags::NOT_QUEUED) => {
+                client.last_command = Some(row);
+                self.queue(worker, client, row, request, out);
             }
-            Ok(registered) => {
-                client.last_command = Some(registered);
-                client.handle.last_command.store(registered.index as u32 + 1, Relaxed);
-                self.run(worker, client, registered, request, out, &mut after, ahead);
+            Ok(row) => {
+                client.last_command = Some(row);
+                client.handle.last_command.store(row.index as u32 + 1, Relaxed);
+                self.run(worker, client, row, request, out, &mut after, ahead);
             }
             Err(_) if is_http(request) => after = After::Close,
             Err(ref error) => {
@@ -229,12 +228,12 @@ impl Engine {
         &self,
         worker: &Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
     ) {
-        let refused = match self.gates(client, registered, request) {
-            Ok(()) if registered.command.flags.has(Flags::NO_MULTI) => {
+        let refused = match self.gates(client, row, request) {
+            Ok(()) if row.command.flags.has(Flags::NO_MULTI) => {
                 Some(CommandError::fixed("ERR Command not allowed inside a transaction"))
             }
             gates => gates.err(),
@@ -242,14 +241,14 @@ impl Engine {
         let bytes_max = self.settings.client_query_buffer_limit();
         let transaction = client.transaction.as_mut().expect("only commands of a transaction are queued");
         let before = transaction.bytes();
-        let refused = refused.or_else(|| transaction.push(registered, request, bytes_max).err());
+        let refused = refused.or_else(|| transaction.push(row, request, bytes_max).err());
         client.handle.note_queued(Some((transaction.len(), transaction.bytes())));
         let has_grown = transaction.bytes() / GROWN_BYTES > before / GROWN_BYTES;
         match refused {
             None => Reply::new(out, client.protocol).simple("QUEUED"),
             Some(error) => {
                 transaction.failed = true;
-                worker.books.stats.commands[registered.index].rejected.add(1);
+                worker.books.stats.commands[row.index].rejected.add(1);
                 self.fail(worker, client, out, out.len(), &error);
             }
         }
@@ -262,22 +261,22 @@ impl Engine {
     #[inline]
     pub(super) fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
         let name = request.arg(0);
-        let registered = match client.last_command {
+        let row = match client.last_command {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
             Some(last) if last.name_args == 1 && name.eq_ignore_ascii_case(last.command.name.as_bytes()) => last,
             _ => match self.registry.find(name) {
-                Some(registered) => registered,
+                Some(row) => row,
                 None => return Err(unknown_command(request)),
             },
         };
-        let registered = match registered.subcommands.is_empty() {
-            true => registered,
-            false => subcommand(registered, request)?,
+        let row = match row.subcommands.is_empty() {
+            true => row,
+            false => subcommand(row, request)?,
         };
-        if !registered.accepts(request.len()) {
-            return Err(CommandError::WrongArity(registered.full_name.as_str().into()));
+        if !row.accepts(request.len()) {
+            return Err(CommandError::WrongArity(row.full_name.as_str().into()));
         }
-        Ok(registered)
+        Ok(row)
     }
 
     #[inline]
@@ -286,20 +285,20 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         out: &mut Vec<u8>,
         after: &mut After,
         ahead: &mut Ahead<'_>,
     ) {
         let reply_at = out.len();
-        let counters_at = registered.index;
+        let counters_at = row.index;
         // A request that has already run a slice is not refused: it may have changed something.
         if client.unfinished.is_none()
-            && let Err(error) = self.gates(client, registered, request)
+            && let Err(error) = self.gates(client, row, request)
         {
             worker.books.stats.commands[counters_at].rejected.add(1);
-            let error = match registered.command.flags.has(Flags::ENDS_QUEUE) {
+            let error = match row.command.flags.has(Flags::ENDS_QUEUE) {
                 // IMPORTANT: it takes locks.
                 true => {
                     ahead.release();
@@ -310,10 +309,10 @@ impl Engine {
             return self.fail(worker, client, out, reply_at, &error);
         }
         worker.secrets.clear();
-        let result = match registered.command.handler {
+        let result = match row.command.handler {
             Handler::Server(_) | Handler::Script(_) => {
                 let (db, protocol) = (client.db, client.protocol);
-                let result = panics::catch(|| self.dispatch(worker, client, registered, request, out, after, ahead));
+                let result = panics::catch(|| self.dispatch(worker, client, row, request, out, after, ahead));
                 if result == Err(CommandError::Internal) {
                     forget_command(worker, client, after);
                     // A script has its own while it runs.
@@ -321,13 +320,13 @@ impl Engine {
                 }
                 result
             }
-            _ => self.dispatch(worker, client, registered, request, out, after, ahead),
+            _ => self.dispatch(worker, client, row, request, out, after, ahead),
         };
         if matches!(after, After::Again) {
             return self.note_slice(worker, client);
         }
         worker.last_ns = worker.last_ns.saturating_sub(std::mem::take(&mut client.slices_ns));
-        self.keep_books(worker, client, registered, request);
+        self.keep_books(worker, client, row, request);
         if let Err(error) = result {
             worker.books.stats.commands[counters_at].failed.add(1);
             self.fail(worker, client, out, reply_at, &error);

@@ -68,8 +68,8 @@ impl Engine {
                 if shard.with_deadline() == 0 && shard.with_field_deadlines() == 0 {
                     continue;
                 }
-                let fields = shard.overdue_fields(worker.now_ms, FIELDS_PER_LOCK);
-                (shard.overdue_keys(worker.now_ms, KEYS_PER_LOCK), fields)
+                let fields = shard.expired_field_names(worker.now_ms, FIELDS_PER_LOCK);
+                (shard.expired_keys(worker.now_ms, KEYS_PER_LOCK), fields)
             };
             any |= !overdue.is_empty() || fields.is_some();
             for name in &overdue {

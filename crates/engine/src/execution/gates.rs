@@ -100,13 +100,8 @@ impl Engine {
 
     /// Checks all gates for a command.
     #[inline]
-    pub(crate) fn gates(
-        &self,
-        client: &Client,
-        registered: &'static CommandRow,
-        request: Request<'_>,
-    ) -> CommandResult {
-        let flags = registered.command.flags;
+    pub(crate) fn gates(&self, client: &Client, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+        let flags = row.command.flags;
         if !client.authenticated && !flags.has(Flags::NO_AUTH) && self.settings.requires_password() {
             return Err(CommandError::NoAuth);
         }
@@ -114,15 +109,14 @@ impl Engine {
             return Err(CommandError::said(format!(
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
                  context",
-                registered.full_name
+                row.full_name
             )));
         }
         if self.is_restricted() {
             self.pass_restrictions(flags)?;
         }
         if flags.has(Flags::DENYOOM) {
-            self.pass_memory_limit()
-                .or_else(|error| if registered.only_removes(request) { Ok(()) } else { Err(error) })?;
+            self.pass_memory_limit().or_else(|error| if row.only_removes(request) { Ok(()) } else { Err(error) })?;
         }
         Ok(())
     }
@@ -137,17 +131,17 @@ impl Engine {
 
     /// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE holds it back.
     #[cold]
-    pub(crate) fn may_write(&self, client: &Client, registered: &'static CommandRow, request: Request<'_>) -> bool {
+    pub(crate) fn may_write(&self, client: &Client, row: &'static CommandRow, request: Request<'_>) -> bool {
         match &client.transaction {
-            Some(transaction) if registered.command.flags.has(Flags::ENDS_QUEUE) => {
+            Some(transaction) if row.command.flags.has(Flags::ENDS_QUEUE) => {
                 transaction.commands().any(|(row, request)| self.may_write_alone(row, request))
             }
-            _ => self.may_write_alone(registered, request),
+            _ => self.may_write_alone(row, request),
         }
     }
 
-    fn may_write_alone(&self, registered: &'static CommandRow, request: Request<'_>) -> bool {
-        let Command { flags, declared, .. } = registered.command;
+    fn may_write_alone(&self, row: &'static CommandRow, request: Request<'_>) -> bool {
+        let Command { flags, declared, .. } = row.command;
         let promises_not_to = || declared.and_then(|of| of(self, request.arg(1))).is_some_and(|flags| flags.no_writes);
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
     }

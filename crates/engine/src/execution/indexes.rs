@@ -123,7 +123,7 @@ impl Engine {
     /// True when a key is there in any database.
     fn any_has(&self, locked: &Locked<'_>, key: Key<'_>) -> bool {
         let now_ms = self.clock.unix_us() / 1000;
-        (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some_and(|entry| !Db::is_overdue(entry, now_ms)))
+        (0..DATABASES).any(|db| locked.db(db, key).entry(key).is_some_and(|entry| !Db::is_expired(entry, now_ms)))
     }
 
     /// Notes whether writes have to look for records to stamp.
@@ -252,19 +252,19 @@ impl Engine {
         &self,
         locked: &Locked<'_>,
         db: usize,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         first_key: Option<(usize, Key<'_>)>,
     ) -> bool {
         if let Some((_, key)) = first_key {
             return locked.db(db, key).indexes().position(key.name).is_some();
         }
-        if registered.command.keys.locks != Locks::Keys {
+        if row.command.keys.locks != Locks::Keys {
             return false;
         }
         let Some((_, shard)) = locked.shards().next() else { return false };
         let indexes = shard.db(db).indexes();
-        !indexes.is_empty() && registered.key_positions(request).any(|at| indexes.position(request.arg(at)).is_some())
+        !indexes.is_empty() && row.key_positions(request).any(|at| indexes.position(request.arg(at)).is_some())
     }
 
     /// Runs a command one of whose keys is an index, with everything locked.
@@ -273,7 +273,7 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         after: &mut After,
@@ -282,7 +282,7 @@ impl Engine {
             *after = After::Again;
             return Ok(());
         };
-        let result = self.run_on_index_under(worker, client, registered, request, reply, &mut locked);
+        let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked);
         // No effect tells of an index, so nothing can wait for one: the reply of a timeout stands.
         client.wait_phase = WaitPhase::Idle;
         result
@@ -294,16 +294,16 @@ impl Engine {
         &self,
         worker: &mut Worker,
         client: &mut Client,
-        registered: &'static CommandRow,
+        row: &'static CommandRow,
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> CommandResult {
         let indexes = self.indexes();
-        let found = registered.found_keys(request);
+        let found = row.found_keys(request);
         let keys = || found.ranges.iter().flat_map(|range| range.positions().map(|at| (request.arg(at), range.flags)));
         let met = || keys().filter_map(|(name, flags)| indexes.find(name).map(|index| (index, flags)));
-        if let Some((index, _)) = met().find(|(_, flags)| registered.refuses_index(*flags)) {
+        if let Some((index, _)) = met().find(|(_, flags)| row.refuses_index(*flags)) {
             return Err(is_index(&index.name));
         }
         if let Some((index, _)) = met().find(|(index, _)| !index.is_built()) {
@@ -314,7 +314,7 @@ impl Engine {
             return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
         }
         self.expire_for_index(worker, client.db, locked);
-        self.run_under(worker, client, registered, request, reply, locked, None, true)
+        self.run_under(worker, client, row, request, reply, locked, None, true)
     }
 
     /// Locks everything, to read an index of a database. If there is too much to expire or too many pending index
@@ -322,7 +322,7 @@ impl Engine {
     pub(crate) fn lock_for_index(&self, worker: &mut Worker, db: usize) -> Result<Option<Locked<'_>>, CommandError> {
         let locked = self.keyspace.lock_all_unless_busy().ok_or_else(|| self.busy())?;
         let now_ms = worker.now_ms;
-        let overdue = if self.may_expire() { locked.overdue_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
+        let overdue = if self.may_expire() { locked.expired_up_to(db, now_ms, EXPIRED_AT_ONCE + 1) } else { 0 };
         if locked.unsettled(db) <= SETTLED_AT_ONCE && overdue <= EXPIRED_AT_ONCE {
             return Ok(Some(locked));
         }

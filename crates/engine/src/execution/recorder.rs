@@ -255,9 +255,9 @@ impl<'a> Recorder<'a> {
     }
 
     /// True when the key is there but expired.
-    pub(crate) fn is_overdue(&self, key: Key<'_>) -> bool {
+    pub(crate) fn is_expired(&self, key: Key<'_>) -> bool {
         let entry = self.view.locked.db(self.view.db, key).entry(key);
-        entry.is_some_and(|entry| Db::is_overdue(entry, self.view.now_ms))
+        entry.is_some_and(|entry| Db::is_expired(entry, self.view.now_ms))
     }
 
     /// Rebuilds every key of the locked shards from its own image.
@@ -266,12 +266,12 @@ impl<'a> Recorder<'a> {
     }
 
     /// Removes a key if it has expired, so that a write starts without it. True when it had.
-    pub fn expire_if_overdue(&mut self, db: usize, key: Key<'_>) -> bool {
+    pub fn remove_if_expired(&mut self, db: usize, key: Key<'_>) -> bool {
         if !self.view.is_offered(key) {
             return false;
         }
         let now_ms = self.view.now_ms;
-        let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_overdue(entry, now_ms)) else {
+        let Some(entry) = self.view.locked.db(db, key).entry(key).filter(|entry| Db::is_expired(entry, now_ms)) else {
             return false;
         };
         let stats = self.view.stats;
@@ -294,15 +294,15 @@ impl<'a> Recorder<'a> {
         }
         let now_ms = self.view.now_ms;
         let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(()) };
-        if Db::is_overdue(entry, now_ms) {
-            self.expire_if_overdue(self.view.db, key);
+        if Db::is_expired(entry, now_ms) {
+            self.remove_if_expired(self.view.db, key);
             return Ok(());
         }
         if !ValueType::of(entry).is(&hash::TYPE) {
             return Err(CommandError::WrongType);
         }
         let names = match entry.object() {
-            Some(Object::Hash(table)) if table.overdue(now_ms) > 0 => table.overdue_names(now_ms, usize::MAX),
+            Some(Object::Hash(table)) if table.overdue(now_ms) > 0 => table.expired_names(now_ms, usize::MAX),
             _ => return Ok(()),
         };
         let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
@@ -320,7 +320,7 @@ impl<'a> Recorder<'a> {
     /// The sorted set at a key, made ready to be changed.
     #[inline]
     pub fn sorted_set_to_change(&mut self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
-        self.expire_if_overdue(self.view.db, key);
+        self.remove_if_expired(self.view.db, key);
         self.view.sorted_set(key)
     }
 
@@ -336,14 +336,14 @@ impl<'a> Recorder<'a> {
         let (db, now_ms) = (self.view.db, self.view.now_ms);
         loop {
             let shards = || self.view.locked.shards().map(|(_, shard)| shard.db(db));
-            let overdue: Vec<Vec<u8>> = shards().flat_map(|db| db.overdue_keys(now_ms, usize::MAX)).collect();
-            let fields: Vec<_> = shards().filter_map(|db| db.overdue_fields(now_ms, usize::MAX)).collect();
+            let overdue: Vec<Vec<u8>> = shards().flat_map(|db| db.expired_keys(now_ms, usize::MAX)).collect();
+            let fields: Vec<_> = shards().filter_map(|db| db.expired_field_names(now_ms, usize::MAX)).collect();
             if overdue.is_empty() && fields.is_empty() {
                 return;
             }
             for name in overdue.iter().chain(fields.iter().map(|(name, _)| name)) {
                 let key = Key::new(name);
-                if !self.expire_if_overdue(db, key) {
+                if !self.remove_if_expired(db, key) {
                     // Some of its fields, then; whatever else it holds stays.
                     let _ = self.prepare_hash(key);
                 }
@@ -356,7 +356,7 @@ impl<'a> Recorder<'a> {
         // They stay in the list: their expiry was notified when they were met.
         let met = self.view.overdue.borrow().clone();
         for name in met.into_iter().flat_map(|met| *met) {
-            self.expire_if_overdue(self.view.db, Key::new(&name));
+            self.remove_if_expired(self.view.db, Key::new(&name));
         }
     }
 }

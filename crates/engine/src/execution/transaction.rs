@@ -46,12 +46,7 @@ pub(crate) struct WatchList {
 
 impl Transaction {
     /// Queues a command, as long as all of them take no more than `bytes_max`.
-    pub fn push(
-        &mut self,
-        registered: &'static CommandRow,
-        request: Request<'_>,
-        bytes_max: u64,
-    ) -> Result<(), CommandError> {
+    pub fn push(&mut self, row: &'static CommandRow, request: Request<'_>, bytes_max: u64) -> Result<(), CommandError> {
         let bytes: usize = request.iter().map(|arg| arg.len() + size_of::<usize>()).sum();
         let taken = bytes + QUEUED_OVERHEAD_BYTES;
         if (self.bytes + taken) as u64 > bytes_max {
@@ -60,7 +55,7 @@ impl Transaction {
         self.bytes += taken;
         let mut owned = OwnedRequest::with_capacity(bytes - request.len() * size_of::<usize>(), request.len());
         request.iter().for_each(|arg| owned.push(arg));
-        self.queue.push((registered, owned));
+        self.queue.push((row, owned));
         Ok(())
     }
 
@@ -81,17 +76,17 @@ impl Transaction {
 
     /// The commands in their order.
     pub(crate) fn commands(&self) -> impl Iterator<Item = (&'static CommandRow, Request<'_>)> {
-        self.queue.iter().map(|(registered, request)| (*registered, request.as_request()))
+        self.queue.iter().map(|(row, request)| (*row, request.as_request()))
     }
 }
 
 impl Watches {
     /// Watches one more key of a database, whose shard is locked. False when it is watched already.
-    pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_overdue: bool) -> bool {
+    pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_expired: bool) -> bool {
         let list = self.0.get_or_insert_default();
         let is_new = list.keys.insert((db, name.into()));
         if is_new {
-            watched.watch(db, name, &list.changed, was_overdue);
+            watched.watch(db, name, &list.changed, was_expired);
             list.name_bytes += name.len();
         }
         is_new
@@ -226,7 +221,7 @@ impl Engine {
         let Some(mut locked) = self.lock_for(client, transaction) else {
             return Err(self.abandon(client, &self.busy()));
         };
-        let is_changed = client.watches.have_changed() || self.watched_is_overdue(client, &locked, worker.now_ms);
+        let is_changed = client.watches.have_changed() || self.watched_key_expired(client, &locked, worker.now_ms);
         if is_changed {
             drop(locked);
             self.unwatch(client);
@@ -240,14 +235,14 @@ impl Engine {
         // Before the commands run, as in Redis: UNWATCH among them has nothing to do, and so takes no lock.
         let watches = self.take_watches(client);
         // Their waits for memory overlap.
-        for (registered, request) in transaction.commands() {
-            registered.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key));
+        for (row, request) in transaction.commands() {
+            row.keys(request).for_each(|key| locked.db(client.db, key).prefetch(key));
         }
         reply.array(transaction.len());
         let mut after = After::Continue;
         worker.batch.is_atomic = true;
-        for (registered, request) in transaction.commands() {
-            let asked = self.execute_under(worker, client, registered, request, reply, &mut locked);
+        for (row, request) in transaction.commands() {
+            let asked = self.execute_under(worker, client, row, request, reply, &mut locked);
             if matches!(asked, After::Close) {
                 after = asked;
             }
@@ -263,8 +258,8 @@ impl Engine {
 
     /// True when one of the commands has an index among its keys.
     pub(crate) fn reads_index(&self, transaction: &Transaction) -> bool {
-        let named = |(registered, request): (&'static CommandRow, Request<'_>)| {
-            self.any_is_index(registered.key_positions(request).map(|at| request.arg(at)))
+        let named = |(row, request): (&'static CommandRow, Request<'_>)| {
+            self.any_is_index(row.key_positions(request).map(|at| request.arg(at)))
         };
         transaction.commands().any(named)
     }
@@ -272,16 +267,16 @@ impl Engine {
     /// The locks for all commands of a transaction, and for the keys that are watched.
     fn lock_for(&self, client: &Client, transaction: &Transaction) -> Option<Locked<'_>> {
         let mut need = Need::Some(client.watches.keys().map(|(_, name)| self.keyspace.shard_of(name)).collect());
-        for (registered, request) in transaction.commands() {
+        for (row, request) in transaction.commands() {
             let Need::Some(shards) = &mut need else { break };
-            if self.any_is_index(registered.key_positions(request).map(|at| request.arg(at))) {
+            if self.any_is_index(row.key_positions(request).map(|at| request.arg(at))) {
                 need = Need::All;
                 break;
             }
-            match registered.command.keys.locks {
+            match row.command.keys.locks {
                 Locks::None => {}
                 Locks::Key(_) | Locks::Keys => {
-                    shards.extend(registered.keys(request).map(|key| self.keyspace.shard_of(key.name)))
+                    shards.extend(row.keys(request).map(|key| self.keyspace.shard_of(key.name)))
                 }
                 // A script inside a transaction may touch any key.
                 Locks::Everything | Locks::Walk | Locks::Declared => need = Need::All,
@@ -294,12 +289,12 @@ impl Engine {
     }
 
     /// True when a watched key has expired but is not removed yet.
-    fn watched_is_overdue(&self, client: &Client, locked: &Locked<'_>, now_ms: u64) -> bool {
+    fn watched_key_expired(&self, client: &Client, locked: &Locked<'_>, now_ms: u64) -> bool {
         let Some(list) = &client.watches.0 else { return false };
         list.keys.iter().any(|(db, name)| {
             let key = Key::new(name);
-            let overdue = locked.db(*db, key).entry(key).is_some_and(|entry| Db::is_overdue(entry, now_ms));
-            overdue && !locked.shard(key).watched.was_overdue(*db, name, &list.changed)
+            let overdue = locked.db(*db, key).entry(key).is_some_and(|entry| Db::is_expired(entry, now_ms));
+            overdue && !locked.shard(key).watched.was_expired(*db, name, &list.changed)
         })
     }
 }

@@ -151,9 +151,9 @@ impl<'a> View<'a> {
             return None;
         }
         let entry = self.locked.db(db, key).entry(key)?;
-        if Db::is_overdue(entry, self.now_ms) {
+        if Db::is_expired(entry, self.now_ms) {
             if db == self.db {
-                self.meet_overdue(key, entry);
+                self.note_expired(key, entry);
             }
             return None;
         }
@@ -170,7 +170,7 @@ impl<'a> View<'a> {
 
     /// Notes an expired key, to be removed.
     #[cold]
-    pub(super) fn meet_overdue(&self, key: Key<'_>, entry: &Entry) {
+    pub(super) fn note_expired(&self, key: Key<'_>, entry: &Entry) {
         if !self.has_met(key) {
             self.notify_expired(self.db, key, entry);
             self.overdue.borrow_mut().get_or_insert_default().insert(key.name.to_vec());
@@ -212,7 +212,7 @@ impl<'a> View<'a> {
     /// Notes that a key gets a value: it is new if it had none, or if `replaced`, since its old value is deleted first.
     pub(super) fn notify_new(&self, db: usize, key: Key<'_>, replaced: bool) {
         let entry = self.locked.db(db, key).entry(key);
-        let overdue = entry.filter(|entry| Db::is_overdue(entry, self.now_ms));
+        let overdue = entry.filter(|entry| Db::is_expired(entry, self.now_ms));
         if let Some(entry) = overdue {
             self.notify_expired(db, key, entry);
         }
@@ -417,7 +417,7 @@ impl<'a> View<'a> {
         self.seen.get().max(self.locked.changed_by())
     }
 
-    pub(crate) fn has_overdue(&self) -> bool {
+    pub(crate) fn has_met_expired(&self) -> bool {
         self.overdue.borrow().is_some()
     }
 }

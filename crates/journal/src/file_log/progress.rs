@@ -76,9 +76,9 @@ impl Progress {
     pub(super) fn rotate(&mut self, next: OpenSegment) -> bool {
         self.retired.push(std::mem::replace(&mut self.current, next));
         self.is_directory_dirty = true;
-        let is_overdue = self.retired.len() >= RETIRED_MAX;
-        self.is_requested |= is_overdue;
-        is_overdue
+        let is_expired = self.retired.len() >= RETIRED_MAX;
+        self.is_requested |= is_expired;
+        is_expired
     }
 
     /// Forgets what was to be synced: it counts no longer.

@@ -32,7 +32,7 @@ struct Watcher {
     flag: ChangeFlag,
     /// The key had expired when it was watched: its removal then is no change. This stays true: a write that gives the
     /// key a value sets the flag.
-    was_overdue: bool,
+    was_expired: bool,
 }
 
 impl Watcher {
@@ -48,10 +48,10 @@ impl Watched {
     }
 
     /// Has a change of the key set `flag`.
-    pub fn watch(&mut self, db: usize, name: &[u8], flag: &ChangeFlag, was_overdue: bool) {
+    pub fn watch(&mut self, db: usize, name: &[u8], flag: &ChangeFlag, was_expired: bool) {
         let watchers = self.keys.entry((db, name.into())).or_default();
         let place = watchers.partition_point(|watcher| watcher.order() < Arc::as_ptr(flag));
-        watchers.insert(place, Watcher { flag: flag.clone(), was_overdue });
+        watchers.insert(place, Watcher { flag: flag.clone(), was_expired });
     }
 
     /// Ends that.
@@ -67,16 +67,16 @@ impl Watched {
     }
 
     /// True when the key had expired when it was watched with `flag`.
-    pub fn was_overdue(&self, db: usize, name: &[u8], flag: &ChangeFlag) -> bool {
+    pub fn was_expired(&self, db: usize, name: &[u8], flag: &ChangeFlag) -> bool {
         let Some(watchers) = self.keys.get(&(db, name.into())) else { return false };
         let place = watchers.binary_search_by_key(&Arc::as_ptr(flag), Watcher::order);
-        place.is_ok_and(|place| watchers[place].was_overdue)
+        place.is_ok_and(|place| watchers[place].was_expired)
     }
 
     /// The key has changed, or expired parts of it were removed.
     pub fn changed(&mut self, db: usize, name: &[u8], expired: bool) {
         let Some(watchers) = self.keys.get_mut(&(db, name.into())) else { return };
-        for watcher in watchers.iter().filter(|watcher| !(expired && watcher.was_overdue)) {
+        for watcher in watchers.iter().filter(|watcher| !(expired && watcher.was_expired)) {
             watcher.flag.store(true, Relaxed);
         }
     }
@@ -87,11 +87,11 @@ impl Watched {
             let (before, after) = states(name);
             for watcher in watchers {
                 // A key that had expired when it was watched, and has no value now, has not changed.
-                let was_present = before == KeyState::Present || before == KeyState::Expired && !watcher.was_overdue;
+                let was_present = before == KeyState::Present || before == KeyState::Expired && !watcher.was_expired;
                 if was_present || after == KeyState::Present {
                     watcher.flag.store(true, Relaxed);
                 } else if after == KeyState::Expired {
-                    watcher.was_overdue = true;
+                    watcher.was_expired = true;
                 }
             }
         }

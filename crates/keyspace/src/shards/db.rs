@@ -101,12 +101,12 @@ impl Db {
 
     /// True when the entry, or its last field, has expired.
     #[inline]
-    pub fn is_overdue(entry: &Entry, now_ms: u64) -> bool {
+    pub fn is_expired(entry: &Entry, now_ms: u64) -> bool {
         if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
             return true;
         }
         match entry.object() {
-            Some(Object::Hash(table)) => table.all_overdue(now_ms),
+            Some(Object::Hash(table)) => table.all_expired(now_ms),
             _ => false,
         }
     }
@@ -114,7 +114,7 @@ impl Db {
     /// Visits entries that have not expired, from `cursor` on. See [`Table::scan`].
     pub fn scan(&self, cursor: u32, count: usize, now_ms: u64, mut visit: impl FnMut(&Entry)) -> Option<u32> {
         self.table.scan(cursor, count, |entry| {
-            if !Db::is_overdue(entry, now_ms) {
+            if !Db::is_expired(entry, now_ms) {
                 visit(entry);
             }
         })
@@ -122,7 +122,7 @@ impl Db {
 
     /// All entries that have not expired.
     pub fn iter(&self, now_ms: u64) -> impl Iterator<Item = &Entry> {
-        self.table.iter().filter(move |entry| !Db::is_overdue(entry, now_ms))
+        self.table.iter().filter(move |entry| !Db::is_expired(entry, now_ms))
     }
 
     /// A random entry, perhaps an expired one.
@@ -131,24 +131,24 @@ impl Db {
     }
 
     /// How many keys have expired, or have fields that have; no more than `max`.
-    pub(super) fn overdue_up_to(&self, now_ms: u64, max: usize) -> usize {
+    pub(super) fn expired_up_to(&self, now_ms: u64, max: usize) -> usize {
         let due = |index: &BTreeSet<(u64, NameId)>, max: usize| index.range(..=(now_ms, NameId::MAX)).take(max).count();
         let keys = due(&self.deadlines, max);
         keys + due(&self.field_deadlines, max - keys)
     }
 
     /// Names of expired keys, earliest deadline first, at most `count`.
-    pub fn overdue_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+    pub fn expired_keys(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
     }
 
     /// A hash with expired fields, and the names of those fields, at most `count`.
-    pub fn overdue_fields(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+    pub fn expired_field_names(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
         let entry = self.table.by_id(*id)?;
         match entry.object() {
-            Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.overdue_names(now_ms, count))),
+            Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.expired_names(now_ms, count))),
             _ => None,
         }
     }

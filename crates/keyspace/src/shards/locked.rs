@@ -412,7 +412,7 @@ impl<'a> Locked<'a> {
                         // Elements of a value that has expired as a whole.
                         Fate::Loses(Cause::Expired) => {
                             let entry = self.db(touch.db, touch.key).entry(touch.key);
-                            entry.is_some_and(|entry| Db::is_overdue(entry, now_ms))
+                            entry.is_some_and(|entry| Db::is_expired(entry, now_ms))
                         }
                         Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => false,
                     };
@@ -434,7 +434,7 @@ impl<'a> Locked<'a> {
             let Shard { dbs, watched, .. } = shard;
             let state = |db: usize, name: &[u8]| match dbs[db].entry(Key::new(name)) {
                 None => KeyState::Absent,
-                Some(entry) if Db::is_overdue(entry, now_ms) => KeyState::Expired,
+                Some(entry) if Db::is_expired(entry, now_ms) => KeyState::Expired,
                 Some(_) => KeyState::Present,
             };
             watched.all_replaced(db, |name| (state(db, name), by.map_or(KeyState::Absent, |by| state(by, name))));
@@ -456,10 +456,10 @@ impl<'a> Locked<'a> {
     }
 
     /// How many keys of database `db` have expired, or have fields that have, as far as it is locked; no more than `max`.
-    pub fn overdue_up_to(&self, db: usize, now_ms: u64, max: usize) -> usize {
+    pub fn expired_up_to(&self, db: usize, now_ms: u64, max: usize) -> usize {
         let mut count = 0;
         for (_, shard) in self.shards() {
-            count += shard.db(db).overdue_up_to(now_ms, max - count);
+            count += shard.db(db).expired_up_to(now_ms, max - count);
             if count >= max {
                 break;
             }

@@ -124,7 +124,7 @@ fn check_expiry(locked: &Locked<'_>, model: &Model, now_ms: u64, shard_count: us
         let sum: u128 = here().filter_map(|(_, held)| held.deadline.map(u128::from)).sum();
         assert_eq!(db.time_left_sum(0), sum);
 
-        let mut expired: Vec<_> = db.overdue_keys(now_ms, usize::MAX);
+        let mut expired: Vec<_> = db.expired_keys(now_ms, usize::MAX);
         let deadlines: Vec<u64> = expired.iter().map(|name| model[name].deadline.expect("it has one")).collect();
         assert!(deadlines.is_sorted(), "soonest first");
         expired.sort();
@@ -134,7 +134,7 @@ fn check_expiry(locked: &Locked<'_>, model: &Model, now_ms: u64, shard_count: us
         let soonest = |held: &Held| held.fields.values().filter_map(|(_, deadline)| *deadline).min();
         assert_eq!(db.with_field_deadlines(), here().filter(|(_, held)| soonest(held).is_some()).count());
         let first = here().filter_map(|(_, held)| soonest(held)).min().filter(|deadline| *deadline <= now_ms);
-        let found = db.overdue_fields(now_ms, usize::MAX);
+        let found = db.expired_field_names(now_ms, usize::MAX);
         assert_eq!(found.as_ref().and_then(|(name, _)| soonest(&model[name])), first);
         if let Some((name, mut fields)) = found {
             let is_expired = |deadline: &Option<u64>| deadline.is_some_and(|deadline| deadline <= now_ms);

@@ -30,7 +30,7 @@ pub(super) fn setbit(cx: &mut WriteCx<'_>) -> CommandResult {
         Some(1) => true,
         _ => return Err(CommandError::fixed("ERR bit is not an integer or out of range")),
     };
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let at = (offset / 8) as usize;
     let before = match cx.keys.string(key)? {
         Some(string) => string.with_bytes(|bytes| bytes.get(at).copied()),
@@ -131,7 +131,7 @@ pub(super) fn bitop(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let sources: Vec<&[u8]> = sources.iter().map(AsRef::as_ref).collect();
     let result = bits::combine(operation, &sources);
-    cx.keys.expire_if_overdue(cx.client.db, target);
+    cx.keys.remove_if_expired(cx.client.db, target);
     if !result.is_empty() {
         cx.keys.record(&Effect::change(target, string::Change::Set { value: Scalar::Bytes(&result), deadline: None }));
         cx.keys.notify(Events::STRING, "set", target);
@@ -200,7 +200,7 @@ pub(super) fn bitfield(cx: &mut WriteCx<'_>) -> CommandResult {
     let Some(last_bit) = writes.map(|operation| operation.field.last_bit(operation.offset)).max() else {
         return read_fields(&cx.keys, &mut cx.reply, key, &operations);
     };
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let last = (last_bit / 8) as usize;
     let grows = cx.keys.string(key)?.map_or(0, Scalar::len) <= last;
     let mut changed = false;

@@ -40,7 +40,7 @@ pub(crate) fn payload(keys: &View<'_>, key: Key<'_>) -> Option<Vec<u8>> {
 pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, ttl, payload) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
     let options = Options::take(&mut cx.args)?;
-    cx.keys.expire_if_overdue(cx.keys.db(), key);
+    cx.keys.remove_if_expired(cx.keys.db(), key);
     let exists = cx.keys.exists(key);
     if exists && !options.replace {
         return Err(CommandError::fixed("BUSYKEY Target key name already exists."));

@@ -78,7 +78,7 @@ pub(super) fn randomkey(cx: &mut ReadCx<'_>) -> CommandResult {
             }
             None => true,
         })?;
-        part.random(cx.random).filter(|entry| !Db::is_overdue(entry, now_ms))
+        part.random(cx.random).filter(|entry| !Db::is_expired(entry, now_ms))
     });
     match by_luck.or_else(|| parts.iter().find_map(|part| part.iter(now_ms).next())) {
         Some(entry) => cx.reply.bulk(entry.name()),

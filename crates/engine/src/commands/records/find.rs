@@ -113,7 +113,7 @@ impl Search<'_> {
 
     /// The hash of an entry that is wanted.
     fn wanted<'e>(&self, db: &'e Db, entry: &'e Entry, now_ms: u64) -> Option<HashRef<'e>> {
-        if !entry.name().starts_with(self.prefix) || Db::is_overdue(entry, now_ms) {
+        if !entry.name().starts_with(self.prefix) || Db::is_expired(entry, now_ms) {
             return None;
         }
         match db.value(entry, now_ms) {

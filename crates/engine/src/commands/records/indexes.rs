@@ -253,7 +253,7 @@ impl<'a> Range<'a> {
             latest = Some((score, entry.name()));
             // While clients are paused expired keys are not removed, so they may still be here.
             let hash = match db.value(entry, now_ms) {
-                Value::Hash(hash) if !Db::is_overdue(entry, now_ms) => hash,
+                Value::Hash(hash) if !Db::is_expired(entry, now_ms) => hash,
                 _ => continue,
             };
             if !pass(&self.filters, hash) || progress.returned.contains(entry.name()) {

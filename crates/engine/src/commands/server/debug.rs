@@ -237,7 +237,7 @@ fn populate(cx: &mut WriteCx<'_>) -> CommandResult {
     for number in 0..count {
         let name = [prefix, format!(":{number}").as_bytes()].concat();
         let key = Key::new(&name);
-        cx.keys.expire_if_overdue(cx.keys.db(), key);
+        cx.keys.remove_if_expired(cx.keys.db(), key);
         if cx.keys.exists(key) {
             continue;
         }

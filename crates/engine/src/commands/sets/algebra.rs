@@ -181,7 +181,7 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
         set::put_image(&members, may_be_intset, &thresholds, &mut image);
         (members.len(), image)
     };
-    cx.keys.expire_if_overdue(cx.keys.db(), to);
+    cx.keys.remove_if_expired(cx.keys.db(), to);
     if count > 0 {
         let value = Image { value_type: &set::TYPE, bytes: &image };
         cx.keys.record(&Effect::Put { key: to, value, deadline: None });

@@ -54,8 +54,8 @@ pub(super) fn smove(cx: &mut WriteCx<'_>) -> CommandResult {
     let (from, to, member) = (cx.args.key()?, cx.args.key()?, cx.args.bytes()?);
     let has_member = |set: SetRef<'_>| set.has(Scalar::Bytes(member));
     let db = cx.keys.db();
-    cx.keys.expire_if_overdue(db, from);
-    cx.keys.expire_if_overdue(db, to);
+    cx.keys.remove_if_expired(db, from);
+    cx.keys.remove_if_expired(db, to);
     if !cx.keys.exists(from) {
         // Redis does not look at the other key then.
         cx.reply.integer(0);

@@ -34,6 +34,6 @@ fn expect_set(value: Option<Value<'_>>) -> Result<Option<SetRef<'_>>, CommandErr
 /// The set at a key, made ready to be changed.
 #[inline]
 fn set_to_change<'v>(keys: &'v mut Recorder<'_>, key: Key<'_>) -> Result<Option<SetRef<'v>>, CommandError> {
-    keys.expire_if_overdue(keys.db(), key);
+    keys.remove_if_expired(keys.db(), key);
     set(keys, key)
 }

@@ -75,7 +75,7 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
 /// Puts a set of these members, which are in their order, in the place of whatever a key holds, and replies how many
 /// they are. Without members, the key is deleted.
 pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
-    cx.keys.expire_if_overdue(cx.keys.db(), to);
+    cx.keys.remove_if_expired(cx.keys.db(), to);
     if !members.is_empty() {
         let mut image = Vec::new();
         sorted_set::put_image(members, &cx.keys.thresholds().sorted_set, &mut image);

@@ -157,7 +157,7 @@ fn set_for_no_time(cx: &mut WriteCx<'_>, key: Key<'_>) {
 
 pub(super) fn setnx(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (cx.args.key()?, cx.args.bytes()?);
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let absent = !cx.keys.exists(key);
     if absent {
         cx.keys.record(&Effect::change(key, string::Change::Set { value: Scalar::of(value), deadline: None }));
@@ -328,7 +328,7 @@ fn add(cx: &mut WriteCx<'_>, key: Key<'_>, by: i64) -> CommandResult {
 
 pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, by) = (cx.args.key()?, cx.args.bytes()?);
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let current = match cx.keys.string(key)? {
         None => LongDouble::parse(b"0"),
         Some(string) => string.with_bytes(LongDouble::parse),
@@ -348,7 +348,7 @@ pub(super) fn incrbyfloat(cx: &mut WriteCx<'_>) -> CommandResult {
 
 pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, tail) = (cx.args.key()?, cx.args.bytes()?);
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let len = match cx.keys.string(key)? {
         None => {
             // A new key gets the compact form that SET would have given it.
@@ -408,7 +408,7 @@ pub(super) fn getrange(cx: &mut ReadCx<'_>) -> CommandResult {
 pub(super) fn setrange(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, offset, bytes) = (cx.args.key()?, cx.args.int()?, cx.args.bytes()?);
     let Ok(offset) = usize::try_from(offset) else { return Err(CommandError::fixed("ERR offset is out of range")) };
-    cx.keys.expire_if_overdue(cx.client.db, key);
+    cx.keys.remove_if_expired(cx.client.db, key);
     let len = cx.keys.string(key)?.map_or(0, Scalar::len);
     if bytes.is_empty() {
         cx.reply.integer(len as i64);

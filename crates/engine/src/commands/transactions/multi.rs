@@ -60,9 +60,9 @@ pub(super) fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     while !cx.args.is_empty() {
         let key = cx.args.key()?;
-        let was_overdue = cx.keys.is_overdue(key);
+        let was_expired = cx.keys.is_expired(key);
         let db = cx.client.db;
-        if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_overdue) {
+        if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_expired) {
             cx.server().watches.fetch_add(1, Relaxed);
             cx.client.handle.add_name(key.name.len());
         }

@@ -62,10 +62,10 @@ impl Registry {
                     .iter()
                     .map(|sub| registry.add(sub, Some(command.name), table, Vec::new()))
                     .collect();
-                let registered = registry.add(command, None, table, subcommands);
-                registry.by_name.insert_unique(hash_of(command.name.as_bytes()), registered, |row| {
-                    hash_of(row.command.name.as_bytes())
-                });
+                let row = registry.add(command, None, table, subcommands);
+                registry
+                    .by_name
+                    .insert_unique(hash_of(command.name.as_bytes()), row, |row| hash_of(row.command.name.as_bytes()));
             }
         }
         registry
@@ -84,7 +84,7 @@ impl Registry {
             None => command.name.to_owned(),
         };
         let name_args = if container.is_some() { 2 } else { 1 };
-        let registered = Box::leak(Box::new(CommandRow {
+        let row = Box::leak(Box::new(CommandRow {
             command,
             index: self.rows.len(),
             full_name,
@@ -92,8 +92,8 @@ impl Registry {
             subcommands,
             name_args,
         }));
-        self.rows.push(registered);
-        registered
+        self.rows.push(row);
+        row
     }
 
     /// All rows, subcommands before their container.

@@ -498,7 +498,7 @@ fn next_in_queue(
     now_ms: u64,
 ) -> Option<Arc<Waiter>> {
     let within = locked.db(db, key);
-    let entry = within.entry(key).filter(|entry| !Db::is_overdue(entry, now_ms));
+    let entry = within.entry(key).filter(|entry| !Db::is_expired(entry, now_ms));
     let value = entry.map(|entry| within.value(entry, now_ms));
     let queue = locked.shard(key).awaited.after(db, key.name, behind);
     let waiter = |waiting: &Waiting| waiting.clone().downcast::<Waiter>().ok();

@@ -47,13 +47,13 @@ impl FieldTable {
     }
 
     /// True when every field is past its deadline.
-    pub fn all_overdue(&self, now_ms: u64) -> bool {
+    pub fn all_expired(&self, now_ms: u64) -> bool {
         self.deadlines.len() == self.fields.len()
             && self.deadlines.last().is_none_or(|(deadline, _)| *deadline <= now_ms)
     }
 
     /// Names of expired fields, earliest deadline first, at most `count`.
-    pub fn overdue_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+    pub fn expired_names(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let due = self.deadlines.range(..=(now_ms, NameId::MAX)).take(count);
         due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
     }
