@@ -58,7 +58,7 @@ impl<'a> Recorder<'a> {
         self.record_in(self.view.db, effect)
     }
 
-    /// The same in another database.
+    /// Applies an effect in any database.
     pub fn record_in(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         if self.engine.stamps.load(Relaxed) {
             self.note_written(db, effect);

@@ -41,9 +41,9 @@ impl<'e> Replay<'e> {
         Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
     }
 
-    /// From now on clients read meanwhile, and the engine follows ([`Engine::set_following`]) until it is told otherwise.
-    /// What has come back so far is ready, and all of it of one state: every batch that a part of the snapshot has was
-    /// applied. `worker` serves nothing else: the counters of a worker have one writer.
+    /// Lets clients read from now on. The engine is a follower until [`Engine::set_following`] ends that. The state so
+    /// far is complete and consistent: every batch that a part of the snapshot has was applied. `worker` serves nothing
+    /// else: the counters of a worker have one writer.
     pub fn go_live(mut self, worker: Worker) -> Replay<'e> {
         self.engine.set_following(true);
         self.worker = worker;

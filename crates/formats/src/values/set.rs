@@ -70,7 +70,7 @@ fn elements(packed: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
     listpack::elements(packed)?.map(|element| Ok(element?.to_vec())).collect()
 }
 
-/// The same member twice means that somebody made this value up.
+/// Refuses a value that has the same member twice: Redis never writes one.
 fn check(members: &[Vec<u8>]) -> Result<(), BadPayload> {
     let mut names: Vec<&[u8]> = members.iter().map(Vec::as_slice).collect();
     // Sorting rather than hashing: the same work whatever members a client chooses.

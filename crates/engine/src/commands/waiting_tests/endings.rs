@@ -1,11 +1,11 @@
-//! How waits end: keys that come and go in every way, in every database, by all kinds of commands; timeouts, CLIENT UNBLOCK,
-//! CLIENT KILL, the end of a connection.
+//! How waits end: keys that are created and deleted in every way, in every database, by all kinds of commands;
+//! timeouts, CLIENT UNBLOCK, CLIENT KILL, the end of a connection.
 
 use super::common::place::Place;
 use super::peer::Peer;
 use crate::clients::Unblock;
 
-/// Commands on a key `a` that holds a sorted set with the member `m`, and whether it is gone afterwards. `b` holds another.
+/// Commands on a key `a` that holds a sorted set with the member `m`, and whether they delete it. `b` holds another.
 const FATES: &[(&[&str], bool)] = &[
     (&["DEL a"], true),
     (&["UNLINK b a"], true),
@@ -57,7 +57,7 @@ fn a_key_goes_away_in_every_way() {
 
 #[test]
 fn a_key_goes_away_when_it_expires() {
-    // By the cycle, by one that reads it, by one that writes it, by one that reads an index.
+    // By the expiry cycle, by a read, by a write, by a read of an index.
     type Act = fn(&mut Peer<'_>);
     let acts: [Act; 5] = [
         |peer| assert!(!peer.place.engine.expire_cycle(&mut peer.worker, 0, 1, u64::MAX / 2)),
@@ -159,7 +159,7 @@ fn waits_in_several_databases() {
     giver.ask("SELECT 2");
     giver.ask("EVAL \"redis.call('select', 2) redis.call('zadd', 'a', 1, 'm')\" 0");
     assert_eq!(served(), [2]);
-    // What was moved is in the database of the one who waited.
+    // The moved member is in the database of the waiter.
     for db in 0..4 {
         giver.ask(&format!("SELECT {db}"));
         assert_eq!(giver.ask("EXISTS a b"), "1", "database {db}");
@@ -219,7 +219,7 @@ fn one_whose_wait_has_ended_takes_nothing() {
     }
 }
 
-/// CLIENT UNBLOCK and CLIENT KILL reach one who waits, and tell whether they did.
+/// CLIENT UNBLOCK and CLIENT KILL end a wait, and reply whether they did.
 #[test]
 fn commands_end_the_waits_of_others() {
     let place = Place::new(8, 1, &[]);
@@ -239,7 +239,7 @@ fn commands_end_the_waits_of_others() {
     assert_eq!(reader.client.depends_on, 0, "nobody has served it");
 }
 
-/// In a transaction and in a script nothing waits: the reply of a timeout stands, and the client goes on.
+/// In a transaction and in a script nothing waits: the timeout reply stands, and the client goes on.
 #[test]
 fn nothing_waits_in_a_transaction() {
     let place = Place::new(8, 1, &[]);

@@ -1,5 +1,6 @@
-//! Commands for tests of waiting alone, which use all of it: two roles of keys, readers beside takers, conditions that capture
-//! arguments, conditions on absence. Knows what they do; `execution::waiting` knows how they wait.
+//! Commands that exist only for tests of waiting and use all its features: two roles of keys, readers and takers,
+//! conditions that capture arguments, conditions on absence. Knows what they do; `execution::waiting` knows how they
+//! wait.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
@@ -42,8 +43,8 @@ const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::key("other", 0), arg::double("timeout")]),
 ];
 
-/// A taker of two roles: it waits for the source, and touches the destination when it is served. Its condition is wider than
-/// what it wants, so that it is run for nothing now and then.
+/// A taker of two roles: it waits for the source, and touches the destination when it is served. Its condition is wider
+/// than needed, so that it is sometimes run without success.
 fn move_lowest(cx: &mut WriteCx<'_>) -> CommandResult {
     let (from, to) = (cx.args.key()?, cx.args.key()?);
     let until_ms = timeout(cx.args.bytes()?, cx.keys.now_ms)?;
@@ -66,7 +67,7 @@ fn lowest(set: SortedSetRef<'_>) -> (f64, Vec<u8>) {
     (member.score, member.name.into_bytes().into_owned())
 }
 
-/// A reader: it takes nothing, and its condition captures what it has seen already.
+/// A reader: it consumes nothing, and its condition captures what it has seen already.
 fn read_above(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, score) = (cx.args.key()?, cx.args.bytes()?);
     let text = std::str::from_utf8(score).ok().and_then(|text| text.parse::<f64>().ok());

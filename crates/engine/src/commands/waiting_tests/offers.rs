@@ -1,4 +1,4 @@
-//! What a command that is served may touch: the key that has become what it wants and keys that it did not wait for, nothing
+//! What a command may touch when it is served: the key that has changed, and keys that it did not wait for; nothing
 //! else.
 
 use super::common::place::Place;
@@ -9,7 +9,7 @@ use crate::panics;
 fn a_waiter_sees_only_the_key_that_it_is_offered() {
     let place = Place::new(8, 1, &[]);
     let mut giver = Peer::new(&place, 0);
-    // Both have a member when it is served; the second has got it first.
+    // Both have a member when it is served; the second got it first.
     let mut taker = Peer::waiting(&place, "BZPOPMIN {x}a {x}b 0");
     for request in ["MULTI", "ZADD {x}b 2 n", "ZADD {x}a 1 m", "EXEC"] {
         giver.ask(request);
@@ -34,13 +34,13 @@ fn a_waiter_cannot_change_a_key_that_it_is_not_offered() {
         assert!(reply.starts_with("-ERR "), "{reply}");
         assert!(panics::caught() > caught);
         assert_eq!(giver.ask(&format!("MGET {first} {second}")), "1 1", "nothing has changed");
-        // By itself it may.
+        // Outside a wait it may.
         assert_eq!(giver.ask(&format!("TEST.GRAB {first} {second} 0")), "OK");
     }
 }
 
-/// A destination may hold something else by the time it is written to: that is the waiter's error, and what it would have
-/// moved stays.
+/// A destination may hold another type by the time it is written: the waiter gets the error, and the source is
+/// unchanged.
 #[test]
 fn an_error_is_the_reply_of_the_waiter_alone() {
     let place = Place::new(8, 1, &[]);
@@ -53,7 +53,7 @@ fn an_error_is_the_reply_of_the_waiter_alone() {
     assert_eq!(second.served().as_deref(), Some("a m 1"));
 }
 
-/// One whose condition is wider than what it wants waits on, and those behind it are not kept from theirs.
+/// A waiter whose condition is wider than needed keeps waiting, and does not block the waiters behind it.
 #[test]
 fn one_for_whom_there_is_nothing_stays_in_its_place() {
     let place = Place::new(8, 1, &[]);
@@ -85,7 +85,7 @@ fn an_index_that_was_made_meanwhile_is_no_destination() {
     );
 }
 
-/// No effect tells of an index: nothing waits for one. Nor does the next command that finds what it wants.
+/// No effect describes changes of an index: nothing waits for one. Nor does the next command that finds what it needs.
 #[test]
 fn nothing_waits_for_an_index() {
     let place = Place::new(8, 1, &[]);

@@ -1,4 +1,4 @@
-//! A client that can be asked, and found waiting. Knows nothing of what is tested.
+//! A client for these tests. Knows nothing of what is tested.
 
 use super::common::place::Place;
 use crate::{Blocked, Client, ClientHandle, Flow, Worker};
@@ -68,7 +68,7 @@ impl<'p> Peer<'p> {
         self.outcome(false)
     }
 
-    /// What it hears when its time is up.
+    /// The reply after its timeout.
     pub(super) fn outcome(&mut self, time_is_up: bool) -> Option<String> {
         let blocked = self.blocked.as_ref().expect("it waits");
         let reply = self.place.engine.outcome(&self.worker, &mut self.client, &blocked.event, time_is_up)?;

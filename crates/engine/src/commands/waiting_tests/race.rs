@@ -1,5 +1,5 @@
-//! Takers, movers and readers that wait on several threads while others give: each member is taken exactly once or still
-//! there, and in the end nobody waits for what is there.
+//! Takers, movers and readers that wait on several threads while others give: each member is taken exactly once or
+//! still there, and in the end no client waits for a member that is there.
 //!
 //! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --lib race` asks for the same requests again, though never for
 //! the same interleaving.
@@ -26,7 +26,7 @@ const SCORES: u32 = 100;
 fn each_member_is_taken_once_and_nobody_waits_for_what_is_there() {
     let mut random = Rng::with_seed(seed());
     for shards in [1, 4, 64] {
-        // One worker each, and one for whoever looks afterwards.
+        // One worker each, and one for the checks afterwards.
         let place = Place::new(shards, CLIENTS + GIVERS + 1, &[]);
         let giving = AtomicUsize::new(GIVERS);
         let ends: Vec<End> = thread::scope(|scope| {
@@ -50,7 +50,7 @@ fn each_member_is_taken_once_and_nobody_waits_for_what_is_there() {
     }
 }
 
-/// One that gives, for as long as this is there: those who wait stop when the last one has, whatever became of it.
+/// A giver, until this is dropped: waiters stop after the last giver has ended, even by a panic.
 struct Giving<'a>(&'a AtomicUsize);
 
 impl Drop for Giving<'_> {
@@ -59,7 +59,7 @@ impl Drop for Giving<'_> {
     }
 }
 
-/// What has become of a client: what it has taken, and what it still waits for.
+/// The result of a client: what it has taken, and what it still waits for.
 struct End {
     taken: Vec<String>,
     moved: usize,
@@ -84,7 +84,7 @@ fn give(place: &Place, worker: usize, seed: u64) {
             }
             _ => drop(peer.ask(&add)),
         }
-        // Slower than those who take, so that they wait.
+        // Slower than the takers, so that they wait.
         (0..random.usize(..8)).for_each(|_| thread::yield_now());
     }
 }
@@ -93,7 +93,7 @@ fn pick(random: &mut Rng) -> &'static str {
     KEYS[random.usize(..KEYS.len())]
 }
 
-/// Waits for one thing after the other, until nobody gives any more.
+/// Waits for one key after the other, until all givers have ended.
 fn wait_again_and_again(place: &Place, worker: usize, seed: u64, giving: &AtomicUsize) -> End {
     let (mut random, mut peer) = (Rng::with_seed(seed), Peer::new(place, worker));
     let mut end = End { taken: Vec::new(), moved: 0, waiting: None };
@@ -136,7 +136,7 @@ fn wait_again_and_again(place: &Place, worker: usize, seed: u64, giving: &Atomic
     }
 }
 
-/// Counts what a reply tells of, and looks whether it is one.
+/// Checks a reply and counts the members in it.
 fn note(end: &mut End, command: &str, reply: &str) {
     if reply == "nil" || reply.starts_with("-UNBLOCKED") {
         return;
@@ -153,10 +153,11 @@ fn note(end: &mut End, command: &str, reply: &str) {
     }
 }
 
-/// Everything is at rest: compares what was given with what was taken, and those who wait with what is there.
+/// At the end: compares the members that were given with those taken, and the waiters with the members that are left.
 fn look(place: &Place, ends: Vec<End>, shards: usize) {
     let mut peer = Peer::new(place, CLIENTS + GIVERS);
-    // As the server does ten times a second: what could not be served for a lock that another held is served now.
+    // As the server does ten times a second: waiters that could not be served because another thread held a lock are
+    // served now.
     place.engine.expire_cycle(&mut peer.worker, 0, 1, u64::MAX / 2);
     assert!(!place.engine.has_deferred());
     let (mut taken, mut moved, mut waiting) = (Vec::new(), 0, 0);

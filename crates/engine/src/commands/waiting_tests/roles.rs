@@ -1,4 +1,5 @@
-//! Takers and readers, keys that are waited for and keys that are not: who is served, in which order, under which locks.
+//! Takers and readers, keys that are waited for and keys that are not: which clients are served, in which order, under
+//! which locks.
 
 use super::common::place::Place;
 use super::peer::{Peer, names_apart};
@@ -16,7 +17,7 @@ fn takers_are_served_in_the_order_in_which_they_came() {
     giver.ask("ZADD a 1 m 2 n");
     let served: Vec<_> = takers.iter_mut().map(Peer::served).collect();
     assert_eq!(served, [Some("m".to_owned()), Some("n".to_owned()), None, None]);
-    // One that comes again is the last.
+    // A client that waits again is the last.
     takers[0].wait("TEST.MOVE a d1 0");
     giver.ask("MULTI");
     giver.ask("ZADD a 5 o");
@@ -47,7 +48,7 @@ fn readers_are_served_before_takers_and_all_of_them() {
     giver.ask("ZADD a 11 o");
     assert_eq!(high.served().as_deref(), Some("o 11"));
     assert_eq!(giver.ask("ZRANGE a 0 -1"), "n o", "readers take nothing");
-    // A reply tells of the batch that made it so, and has made none.
+    // A reader's reply depends on the batch that served it, and writes no batch.
     assert_eq!((high.client.depends_on, high.client.last_batch), (place.kept.tail(), 0));
 }
 
@@ -74,7 +75,7 @@ fn what_one_moves_is_there_for_the_next() {
     assert_eq!(giver.ask(&format!("EXISTS {a} {b} {c} {d}")), "0");
 }
 
-/// Moves in a ring end when they are back where nobody waits.
+/// Moves in a ring end when they reach a key without waiters.
 #[test]
 fn moves_in_a_ring_end() {
     let place = Place::new(4, 1, &[]);
@@ -90,8 +91,8 @@ fn moves_in_a_ring_end() {
     assert_eq!((alone.served().as_deref(), giver.ask("ZRANGE z 0 -1")), (Some("m"), "m".to_owned()));
 }
 
-/// The destination is locked by another thread while the giver commits: the waiter is served when it can be, and those whom
-/// that makes ready as well.
+/// The destination is locked by another thread while the giver commits: the waiter is served later, and so are the
+/// waiters that become ready by that.
 #[test]
 fn a_destination_that_is_locked_elsewhere_is_waited_for() {
     for ends_by in [EndsBy::Command, EndsBy::Cycle, EndsBy::Unpause] {
@@ -118,7 +119,7 @@ fn a_destination_that_is_locked_elsewhere_is_waited_for() {
         match ends_by {
             EndsBy::Command => drop(other.ask("PING")),
             EndsBy::Unpause => {
-                // The pause comes first, as another client would say it at that moment.
+                // The pause begins first, as if another client sent it at that moment.
                 engine.pause.begin(engine.clock.monotonic_ms(), u64::MAX, PauseMode::Writes);
                 other.ask("PING");
                 assert!(engine.has_deferred(), "nothing is written while clients are paused");
@@ -187,7 +188,7 @@ fn nobody_overtakes_one_whose_destination_is_locked() {
     assert_eq!((first.served().as_deref(), second.served()), (Some("m"), None));
 }
 
-/// A reader waits on a server that follows another: it is served by what that one has recorded.
+/// A reader waits on a follower: it is served by the effects of the leader.
 #[test]
 fn a_reader_on_a_follower_is_served_by_the_batches_of_its_leader() {
     let (leader, follower) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
@@ -213,7 +214,7 @@ fn a_reader_on_a_follower_is_served_by_the_batches_of_its_leader() {
     assert_eq!(follower.kept.tail(), 0);
 }
 
-/// What it waited for before it began to follow is the leader's now.
+/// A taker that waited before the server became a follower is not served: only the leader may take.
 #[test]
 fn a_taker_is_not_served_on_a_follower() {
     let (leader, follower) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
