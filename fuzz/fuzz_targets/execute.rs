@@ -14,7 +14,7 @@ mod world;
 
 use arbitrary::Arbitrary;
 use engine::Settings;
-use engine::command::{Registered, registry};
+use engine::command::{CommandRow, registry};
 use engine::execution::docs::{self, Argument};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
@@ -72,7 +72,7 @@ fuzz_target!(|steps: Vec<Step>| {
     }
 });
 
-fn row(step: &Step) -> &'static Registered {
+fn row(step: &Step) -> &'static CommandRow {
     let rows = registry().rows();
     rows[usize::from(step.row) % rows.len()]
 }
@@ -83,7 +83,7 @@ fn request(step: &Step) -> Vec<Vec<u8>> {
     name.chain(step.args.iter().map(|arg| text(row, arg))).collect()
 }
 
-fn text(row: &Registered, arg: &Arg) -> Vec<u8> {
+fn text(row: &CommandRow, arg: &Arg) -> Vec<u8> {
     match arg {
         Arg::Key(number) => format!("{}{}", if *number < 128 { "" } else { "{tag}" }, number % 4).into_bytes(),
         Arg::Word(number) => {

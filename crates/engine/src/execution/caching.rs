@@ -28,7 +28,7 @@ impl Engine {
 
     /// Sends an invalidation for a changed key to the clients that have read it. `by` is the client whose command is
     /// running, or 0.
-    pub(crate) fn tell_readers(&self, name: &[u8], readers: &[u64], by: u64) {
+    pub(crate) fn invalidate_for_readers(&self, name: &[u8], readers: &[u64], by: u64) {
         for id in readers {
             // Skip clients that no longer track, or track in broadcast mode now.
             let Some(tracker) = self.tracking.of(*id).filter(|tracker| tracker.mode != Mode::Broadcast) else {
@@ -41,7 +41,7 @@ impl Engine {
     }
 
     /// Sends "all keys are invalid" to every tracking client.
-    pub(crate) fn tell_all_trackers(&self) {
+    pub(crate) fn invalidate_all(&self) {
         let trackers: Vec<Arc<Tracker>> = self.tracking.clients.read().values().cloned().collect();
         for tracker in trackers {
             self.send_invalidation(&tracker, &Stale::Everything);
@@ -50,7 +50,7 @@ impl Engine {
 
     /// Sends invalidations to clients in broadcast mode, one message for each prefix. Each key comes with whether the
     /// client `by` changed it.
-    pub(crate) fn tell_below_prefixes(&self, changed: &BTreeMap<&[u8], bool>, by: u64) {
+    pub(crate) fn invalidate_prefixes(&self, changed: &BTreeMap<&[u8], bool>, by: u64) {
         for (prefix, ids) in &self.tracking.prefixes.read().clients {
             let below = || changed.iter().filter(|(name, _)| name.starts_with(prefix));
             let all: Vec<&[u8]> = below().map(|(name, _)| *name).collect();

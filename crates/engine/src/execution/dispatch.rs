@@ -188,7 +188,7 @@ impl Engine {
         let now_ms = worker.now_ms;
         let stats = &worker.books.stats;
         let mut view = View::new(locked.lend(), client.db, now_ms, self.usage(&mut worker.random), stats);
-        view.notify_through(&worker.batch.notifications, self.events_told(command.handler));
+        view.notify_through(&worker.batch.notifications, self.published_events(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
@@ -233,7 +233,7 @@ impl Engine {
                     && command.flags.has(Flags::READONLY)
                 {
                     match on_index {
-                        true => keys.tell_stale(row.keys(request), cx.client.id()),
+                        true => keys.invalidate_now(row.keys(request), cx.client.id()),
                         false => keys.remember(self, row.keys(request), cx.client.id()),
                     }
                 }

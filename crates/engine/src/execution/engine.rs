@@ -220,7 +220,7 @@ impl Engine {
 
     /// The classes of events that a command publishes.
     #[inline]
-    pub(crate) fn events_told(&self, handler: Handler) -> Events {
+    pub(crate) fn published_events(&self, handler: Handler) -> Events {
         match self.settings.notify_keyspace_events().published() {
             none if none.is_empty() => none,
             // While expiry is off, expired keys read as absent but are not removed, so no "expired" event is due.

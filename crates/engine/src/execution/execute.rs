@@ -164,7 +164,7 @@ impl Engine {
             return Flow::Again;
         }
         if self.is_restricted() && client.depends_on > depended_on {
-            self.hide_what_is_not_kept(worker, client, out, reply_at, depended_on);
+            self.hide_unpersisted(worker, client, out, reply_at, depended_on);
         }
         if client.caching
             && client.transaction.is_none()
@@ -208,7 +208,7 @@ impl Engine {
     /// While the journal has failed, refuses replies that depend on a batch it has not persisted: a restart would bring
     /// back the older state. IMPORTANT: a reply that depends on nothing newer is sent, and the connection stays open.
     #[cold]
-    fn hide_what_is_not_kept(
+    fn hide_unpersisted(
         &self,
         worker: &Worker,
         client: &mut Client,

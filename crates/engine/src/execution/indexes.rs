@@ -361,7 +361,7 @@ impl Engine {
         if !self.may_expire() {
             return locked.apply_pending(db);
         }
-        let events = self.events_told(Handler::Container);
+        let events = self.published_events(Handler::Container);
         let mut view = View::new(locked.lend(), db, worker.now_ms, Usage::Time, &worker.books.stats).without_touching();
         view.notify_through(&worker.batch.notifications, events);
         let mut keys = view.into_recorder(self, &mut worker.batch.effects);

@@ -132,11 +132,11 @@ impl Engine {
             let (event, db) = match what {
                 What::Event { event, db } => (event, db),
                 What::AllStale => {
-                    self.tell_all_trackers();
+                    self.invalidate_all();
                     continue;
                 }
                 What::Stale { readers, reason } => {
-                    self.tell_readers(name, readers, by);
+                    self.invalidate_for_readers(name, readers, by);
                     if *reason != Reason::Forgotten {
                         changed.entry(name).or_insert(*reason == Reason::Changed);
                     }
@@ -156,7 +156,7 @@ impl Engine {
             }
         }
         if !changed.is_empty() && self.tracking.has_prefixes() {
-            self.tell_below_prefixes(&changed, by);
+            self.invalidate_prefixes(&changed, by);
         }
         pending.clear();
     }

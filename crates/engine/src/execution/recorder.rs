@@ -86,9 +86,9 @@ impl<'a> Recorder<'a> {
         }
         let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
         if self.engine.waiters.any()
-            && let Some(news) = self.view.news
+            && let Some(pending) = self.view.notifications
         {
-            note_ready(news, &self.view.locked, db, effect);
+            note_ready(pending, &self.view.locked, db, effect);
         }
         if let Some(batch) = &mut self.effects {
             match self.engine.is_walked() {
@@ -185,14 +185,14 @@ impl<'a> Recorder<'a> {
     /// Notes invalidations for the keys that an effect changes.
     #[inline(never)]
     fn note_stale(&mut self, db: usize, effect: &Effect<'_>) {
-        let Some(news) = self.view.news else { return };
+        let Some(pending) = self.view.notifications else { return };
         let tracking = &self.engine.tracking;
         let touches = match effect.touches(db) {
             Touches::Keys(touches) => touches,
             Touches::Emptied(_) | Touches::Swapped(..) => {
                 self.view.locked.forget_tracked();
                 tracking.note_all_forgotten();
-                return news.all_stale();
+                return pending.all_stale();
             }
             Touches::Definition => return,
         };
@@ -209,7 +209,7 @@ impl<'a> Recorder<'a> {
                 tracking.note_forgotten(readers.len());
             }
             if readers.is_some() || tracking.has_prefixes() {
-                news.stale(key.name, readers.unwrap_or_default(), reason);
+                pending.stale(key.name, readers.unwrap_or_default(), reason);
             }
         }
     }

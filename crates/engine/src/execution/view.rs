@@ -29,9 +29,10 @@ pub struct View<'a> {
     pub(super) usage: Usage,
     pub(super) stats: &'a WorkerStats,
     /// Expired keys that were met: removed when the handler is done, while the locks are still held.
+    #[allow(clippy::box_collection, reason = "nearly always there is none: a pointer is quicker to make and to drop")]
     pub(super) overdue: RefCell<Option<Box<BTreeSet<Vec<u8>>>>>,
     /// Where notifications are collected, and which classes of events (`settings::events`) are.
-    pub(super) news: Option<&'a PendingNotifications>,
+    pub(super) notifications: Option<&'a PendingNotifications>,
     pub(super) events: Events,
     /// A shard could not be locked.
     pub(super) met_busy: Cell<bool>,
@@ -55,7 +56,7 @@ impl<'a> View<'a> {
             usage,
             stats,
             overdue,
-            news: None,
+            notifications: None,
             events: Events::empty(),
             met_busy,
             seen: Cell::new(0),
@@ -104,10 +105,10 @@ impl<'a> View<'a> {
         IndexRef::find(&self.locked, self.db, name)
     }
 
-    /// Collects events of these classes in `news`.
+    /// Collects events of these classes in `notifications`.
     #[inline]
-    pub(crate) fn notify_through(&mut self, news: &'a PendingNotifications, events: Events) {
-        self.news = Some(news);
+    pub(crate) fn notify_through(&mut self, notifications: &'a PendingNotifications, events: Events) {
+        self.notifications = Some(notifications);
         self.events = events;
     }
 
@@ -121,9 +122,9 @@ impl<'a> View<'a> {
     #[inline]
     pub fn notify_in(&self, db: usize, class: Events, event: &'static str, key: Key<'_>) {
         if self.events.intersects(class)
-            && let Some(news) = self.news
+            && let Some(pending) = self.notifications
         {
-            news.event(event, db, key.name);
+            pending.event(event, db, key.name);
         }
     }
 
@@ -366,10 +367,10 @@ impl<'a> View<'a> {
 
     /// Sends a client an invalidation for keys that it has just read: changes of an index are not tracked.
     #[cold]
-    pub(crate) fn tell_stale<'k>(&mut self, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
-        let Some(news) = self.news else { return };
+    pub(crate) fn invalidate_now<'k>(&mut self, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
+        let Some(pending) = self.notifications else { return };
         for key in keys {
-            news.stale(key.name, Readers::from_iter([reader]), Reason::Forgotten);
+            pending.stale(key.name, Readers::from_iter([reader]), Reason::Forgotten);
         }
     }
 
@@ -380,8 +381,8 @@ impl<'a> View<'a> {
         for _ in 0..too_many.min(count_max) {
             let Some((name, readers)) = self.locked.forget_any_tracked(last) else { return false };
             engine.tracking.note_forgotten(readers.len());
-            if let Some(news) = self.news {
-                news.stale(&name, readers, Reason::Forgotten);
+            if let Some(pending) = self.notifications {
+                pending.stale(&name, readers, Reason::Forgotten);
             }
         }
         too_many > count_max

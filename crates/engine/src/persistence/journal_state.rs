@@ -76,13 +76,13 @@ impl JournalState {
 
     /// True when a reply promises that the changes it depends on are persisted.
     #[inline]
-    pub fn is_promising(self) -> bool {
+    pub fn promises_durability(self) -> bool {
         !matches!(self, JournalState::Off | JournalState::Starting | JournalState::StartFailed)
     }
 
     /// True when changes that are not persisted must not be read.
     #[inline]
-    pub fn hides_what_is_not_kept(self) -> bool {
+    pub fn hides_unpersisted(self) -> bool {
         matches!(self, JournalState::Failed | JournalState::Restarting | JournalState::Fenced)
     }
 

@@ -83,20 +83,20 @@ impl AppendFsync {
 /// Which clients may use a dangerous command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllowedFor {
-    Nobody,
-    Everybody,
+    None,
+    All,
     /// Clients on this machine.
     Local,
 }
 
 pub(super) const NO_YES_LOCAL: &[(&str, i64)] =
-    &[("no", AllowedFor::Nobody as i64), ("yes", AllowedFor::Everybody as i64), ("local", AllowedFor::Local as i64)];
+    &[("no", AllowedFor::None as i64), ("yes", AllowedFor::All as i64), ("local", AllowedFor::Local as i64)];
 
 impl AllowedFor {
     pub(super) fn from_number(number: i64) -> AllowedFor {
         match number {
-            0 => AllowedFor::Nobody,
-            1 => AllowedFor::Everybody,
+            0 => AllowedFor::None,
+            1 => AllowedFor::All,
             2 => AllowedFor::Local,
             _ => unreachable!("not in NO_YES_LOCAL"),
         }

@@ -197,8 +197,8 @@ impl Settings {
 
     fn allows_protected(&self, origin: Origin) -> bool {
         match AllowedFor::from_number(self.number(row::ENABLE_PROTECTED_CONFIGS)) {
-            AllowedFor::Nobody => false,
-            AllowedFor::Everybody => true,
+            AllowedFor::None => false,
+            AllowedFor::All => true,
             AllowedFor::Local => origin == Origin::Local,
         }
     }

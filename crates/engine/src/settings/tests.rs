@@ -240,7 +240,7 @@ fn accessors_read_what_was_set() {
     let limit = settings.client_output_buffer_limit(ClientClass::Replica);
     let expected = BufferLimit { hard_bytes: 1024, soft_bytes: 2048, soft_seconds: 3 };
     assert_eq!(limit, expected);
-    assert_eq!(settings.enable_debug_command(), AllowedFor::Nobody);
+    assert_eq!(settings.enable_debug_command(), AllowedFor::None);
     assert_eq!(settings.printed(row::LOGLEVEL), "nothing");
 }
 

@@ -206,7 +206,7 @@ impl Keeper {
         let Some(journal) = self.journal() else {
             return JournalProgress { written: 0, durable: 0, state, failed: false };
         };
-        if !state.is_promising() {
+        if !state.promises_durability() {
             return self.write_without_promise(journal, state);
         }
         // A journal whose sync has failed may have written everything all the same.
@@ -420,7 +420,7 @@ impl Persistence for Keeper {
 
     fn readable(&self, strict: bool) -> Option<u64> {
         let state = self.state();
-        let journal = self.journal().filter(|_| state.hides_what_is_not_kept())?;
+        let journal = self.journal().filter(|_| state.hides_unpersisted())?;
         Some(match state {
             JournalState::Fenced => 0,
             _ if strict => journal.durable().0,
@@ -443,7 +443,7 @@ impl Persistence for Keeper {
     }
 
     fn durable(&self) -> Option<u64> {
-        self.journal().filter(|_| self.state().is_promising()).map(|journal| journal.durable().0)
+        self.journal().filter(|_| self.state().promises_durability()).map(|journal| journal.durable().0)
     }
 
     fn request_sync(&self) {

@@ -70,10 +70,10 @@ pub(super) fn durability(cx: &mut ServerCx<'_>) -> CommandResult {
             "ERR '{word}' is no durability: use ALWAYS, EVERYSEC, NO, or DEFAULT for what appendfsync says"
         )));
     };
-    if *policy == Some(AppendFsync::Always) && !cx.engine.persistence.state().is_promising() {
+    if *policy == Some(AppendFsync::Always) && !cx.engine.persistence.state().promises_durability() {
         return Err(CommandError::fixed("ERR there is no journal to write to: CONFIG SET appendonly yes first"));
     }
-    if *policy == Some(AppendFsync::Always) && cx.engine.persistence.state().hides_what_is_not_kept() {
+    if *policy == Some(AppendFsync::Always) && cx.engine.persistence.state().hides_unpersisted() {
         cx.engine.pass_write_restrictions()?;
     }
     cx.client.durability = *policy;

@@ -41,9 +41,9 @@ const fn sub(
 
 pub(super) fn debug(cx: &mut WriteCx<'_>) -> CommandResult {
     let allowed = match cx.server().settings.enable_debug_command() {
-        AllowedFor::Everybody => true,
+        AllowedFor::All => true,
         AllowedFor::Local => is_local(cx.client),
-        AllowedFor::Nobody => false,
+        AllowedFor::None => false,
     };
     if !allowed {
         return Err(CommandError::fixed(

@@ -213,7 +213,7 @@ fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
 /// In Redis's words: a snapshot is its RDB file, the journal its AOF.
 fn persistence(lines: &mut Lines, cx: &ReadCx<'_>) {
     let report = cx.server().persistence.report();
-    let journaling = report.state.is_some_and(JournalState::is_promising);
+    let journaling = report.state.is_some_and(JournalState::promises_durability);
     let changes = cx.server().totals().changes.saturating_sub(report.changes_at_last_save);
     let running = |why| report.snapshot.filter(|snapshot| snapshot.why == why);
     let took = |seconds: Option<u64>| seconds.map_or(-1, |seconds| seconds as i64);

@@ -80,7 +80,7 @@ pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     let until_ms = deadline(cx)?;
     let persistence = &cx.engine.persistence;
     let state = persistence.state();
-    let journaling = state.is_promising();
+    let journaling = state.promises_durability();
     if here > 0 && !journaling {
         return Err(CommandError::fixed(WAITAOF_WITHOUT_JOURNAL));
     }
@@ -92,7 +92,7 @@ pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.reply.integer(0);
         return Ok(());
     }
-    if here > 0 && state.hides_what_is_not_kept() {
+    if here > 0 && state.hides_unpersisted() {
         cx.engine.pass_write_restrictions()?;
     }
     persistence.request_sync();

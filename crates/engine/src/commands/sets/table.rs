@@ -14,12 +14,12 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0), arg::string("member").multiple()]),
     read("scard", exactly(2), key(1).examined(), members::scard)
         .fast()
-        .doc("1.0.0", "Tells how many members a set has.")
+        .doc("1.0.0", "Returns the number of members of a set.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0)]),
     read("sismember", exactly(3), key(1).examined(), members::sismember)
         .fast()
-        .doc("1.0.0", "Tells whether a set has a member.")
+        .doc("1.0.0", "Returns whether a set has a member.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::string("member")]),
     read("smembers", exactly(2), key(1), members::smembers)
@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[arg::key("key", 0)]),
     read("smismember", at_least(3), key(1), members::smismember)
         .fast()
-        .doc("6.2.0", "Tells of each of several members whether a set has it.")
+        .doc("6.2.0", "Returns for each of several members whether a set has it.")
         .complexity("O(N) for N members asked for")
         .arguments(&[arg::key("key", 0), arg::string("member").multiple()]),
     write("smove", exactly(4), key(1).taken_from().and(key(2).added_to()), members::smove)

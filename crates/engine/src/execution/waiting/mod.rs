@@ -85,11 +85,11 @@ impl Engine {
             &Event::Durable { sequence, here, on_replicas } => {
                 let state = self.persistence.state();
                 let durable = self.persistence.durable().is_some_and(|durable| durable >= sequence);
-                if here && !state.is_promising() {
+                if here && !state.promises_durability() {
                     // The journal was turned off during the wait: nothing will become durable.
                     return Some(format!("-{WAITAOF_WITHOUT_JOURNAL}\r\n").into_bytes());
                 }
-                if !durable && state.hides_what_is_not_kept() {
+                if !durable && state.hides_unpersisted() {
                     return Some(format!("-{}\r\n", self.refusal()).into_bytes());
                 }
                 (time_is_up || durable && !on_replicas)
