@@ -245,7 +245,6 @@ impl Db {
         thresholds: &Thresholds,
         discard: impl FnOnce(Entry),
     ) -> Applied {
-        let mut replaced_deadline = None;
         let fields = change.record_fields();
         let mask = match fields {
             RecordFields::None => IndexMask::EMPTY,
@@ -253,31 +252,37 @@ impl Db {
             RecordFields::Named(fields) => self.parts.concerned(key.name, fields.iter().copied()),
             RecordFields::Any => self.parts.covering(key.name),
         };
-        if change.replaces_other_types()
-            && let Some(entry) = self.table.get(key.hash, key.name)
-            && !is_replaced_in_place(entry, change)
-        {
-            replaced_deadline = entry.deadline();
-            discard(self.remove(key).expect("the entry was just found"));
-        }
-        let applied = match mask.is_empty() {
-            true => self.change_entry(key, |entry, shapes| change.apply(entry, shapes, thresholds)),
-            false => self.change_record(key, mask, fields, |entry, shapes| change.apply(entry, shapes, thresholds)),
+        let replaces = change.replaces_other_types();
+        let apply = |entry: &mut Entry, shapes: &mut Shapes| match !replaces || is_replaced_in_place(entry, change) {
+            true => Some(change.apply(entry, shapes, thresholds)),
+            false => None,
         };
-        match applied {
-            Some(applied) => {
+        let changed = match mask.is_empty() {
+            true => self.change_entry(key, apply),
+            false => self.change_record(key, mask, fields, apply),
+        };
+        let mut replaced_deadline = None;
+        match changed {
+            Some(Some(applied)) => {
                 if applied.emptied {
                     self.remove(key);
                 }
-                applied
+                return applied;
             }
-            None => match change.create(key.name, &mut self.shapes, thresholds) {
-                Some((entry, applied)) => {
-                    self.insert(key, entry);
-                    Applied { replaced_deadline, ..applied }
-                }
-                None => Applied::default(),
-            },
+            // A value of another type, or one that takes long to free.
+            Some(None) => {
+                let replaced = self.remove(key).expect("the entry was just found");
+                replaced_deadline = replaced.deadline();
+                discard(replaced);
+            }
+            None => {}
+        }
+        match change.create(key.name, &mut self.shapes, thresholds) {
+            Some((entry, applied)) => {
+                self.insert(key, entry);
+                Applied { replaced_deadline, ..applied }
+            }
+            None => Applied::default(),
         }
     }
 
