@@ -9,7 +9,7 @@ use crate::commands::Commands;
 #[test]
 fn random_changes_survive_a_kill() {
     if std::env::var_os("HOLDFAST_TEST_ADDR").is_some() {
-        return wire::skip("it starts a server of its own");
+        return wire::skip("this test starts a server of its own");
     }
     let dir = fresh_dir();
     let mut commands = Commands::for_a_model(Random::from_env());
