@@ -136,13 +136,7 @@ impl Engine {
             _ if self.meets_index(locked, client.db, row, request, only_key) => {
                 self.run_on_index_under(worker, client, row, request, reply.lend(), locked)
             }
-            _ => {
-                let mut lent = match only_key {
-                    Some((_, key)) => locked.lend_key(key),
-                    None => locked.lend(),
-                };
-                self.run_under(worker, client, row, request, reply.lend(), &mut lent, only_key, false)
-            }
+            _ => self.run_under(worker, client, row, request, reply.lend(), locked, only_key, false),
         };
         // Commands do not wait for keys here: the timeout reply that the handler has written stands.
         client.wait_phase = WaitPhase::Idle;
@@ -187,7 +181,12 @@ impl Engine {
         let command = row.command;
         let now_ms = worker.now_ms;
         let stats = &worker.books.stats;
-        let mut view = View::new(locked.lend(), client.db, now_ms, self.usage(&mut worker.random), stats);
+        // A command on one key sees the shard of that key, however many are locked.
+        let lent = match first_key {
+            Some((_, key)) => locked.lend_key(key),
+            None => locked.lend(),
+        };
+        let mut view = View::new(lent, client.db, now_ms, self.usage(&mut worker.random), stats);
         view.notify_through(&worker.batch.notifications, self.published_events(command.handler));
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
