@@ -90,8 +90,9 @@ pub(crate) fn digests(talk: &mut Talk) -> Result<BTreeMap<String, String>, Strin
         let digest = match text(&talk.must(&[b"TYPE".as_slice(), key])?).as_str() {
             "zset" => {
                 let members = talk.must(&[b"ZRANGE".as_slice(), key, b"0", b"-1", b"WITHSCORES"])?;
-                let members =
-                    items(&members).iter().map(|item| if text(item) == "-0" { "0".into() } else { item.to_string() });
+                let members = items(&members)
+                    .iter()
+                    .map(|item| if text(item) == "-0" { "\"0\"".into() } else { item.to_string() });
                 members.collect::<Vec<_>>().join(" ")
             }
             _ => items(&talk.must(&[b"DEBUG".as_slice(), b"DIGEST-VALUE", key])?).first().map(text).unwrap_or_default(),
