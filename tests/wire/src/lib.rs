@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod events;
 mod pattern;
 mod random;
 mod redis;
@@ -18,6 +19,7 @@ mod text;
 mod transcript;
 
 pub use connection::Connection;
+pub use events::check_events;
 pub use random::Random;
 pub use redis::Redis;
 pub use reply::Reply;

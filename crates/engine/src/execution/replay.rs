@@ -82,13 +82,17 @@ impl<'e> Replay<'e> {
         };
         let stats = &self.worker.books.stats;
         let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
-        view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+        if self.is_live {
+            view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+        }
         let mut keys = view.into_follower(engine);
         let mut effects = Decoder::new(batch);
         while let Some((db, effect)) = effects.next()? {
             self.apply(&mut keys, sequence, db, &effect)?;
         }
-        let garbage = keys.finish().take_garbage();
+        // The changes are not counted: they were made elsewhere, and at a start the worker's counters have another writer.
+        let garbage = keys.take_garbage();
+        drop(keys);
         engine.commit_replayed(&mut self.worker, sequence, &mut locked);
         drop(locked);
         engine.free(garbage);

@@ -195,7 +195,7 @@ impl Applied {
     }
 }
 
-/// Why something is gone. It makes no difference to the state, but to those who are told of it.
+/// Why something is gone. It makes no difference to the state, but to notifications and invalidations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     Deleted,

@@ -1,46 +1,10 @@
-//! What sorted sets tell those who listen to keyspace notifications.
+//! Keyspace notifications of sorted sets.
 
-use wire::{Connection, Reply, Session, check};
-
-/// Runs commands and compares what the `__keyevent@0__` channels tell of each: `ZADD z 1 a => new z, zadd z`.
-#[track_caller]
-fn tells(lines: &str) {
-    let session = Session::start();
-    let (mut client, mut listener) = (session.connect(), session.connect());
-    client.run("CONFIG SET notify-keyspace-events EAnm");
-    listener.run("PSUBSCRIBE __keyevent@0__:*");
-    let mut wrong = Vec::new();
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let (command, expected) = line.split_once("=>").expect("a command and its events");
-        let reply = client.run(command);
-        assert!(!reply.is_error(), "{command}: {reply}");
-        let told = heard(&mut listener).join(", ");
-        if told != expected.trim() {
-            wrong.push(format!("{} => {told}, not {}", command.trim(), expected.trim()));
-        }
-    }
-    client.run("CONFIG SET notify-keyspace-events ''");
-    assert!(wrong.is_empty(), "{} told:\n{}", session.product(), wrong.join("\n"));
-}
-
-/// All that the listener has heard up to now.
-fn heard(listener: &mut Connection) -> Vec<String> {
-    listener.queue_line("PING");
-    let mut events = Vec::new();
-    loop {
-        match listener.read() {
-            Reply::Array(parts) if parts.len() == 4 => {
-                let event = parts[2].text().strip_prefix("__keyevent@0__:").expect("a channel of events").to_owned();
-                events.push(format!("{event} {}", parts[3].text()));
-            }
-            _ => return events,
-        }
-    }
-}
+use wire::{check, check_events};
 
 #[test]
 fn adding() {
-    tells(
+    check_events(
         r#"
         ZADD z 1 a => new z, zadd z
         ZADD z 1 a =>
@@ -71,7 +35,7 @@ fn adding() {
 
 #[test]
 fn reading() {
-    tells(
+    check_events(
         r#"
         ZADD z 1 a => new z, zadd z
         ZCARD z =>
@@ -101,7 +65,7 @@ fn reading() {
 
 #[test]
 fn removing() {
-    tells(
+    check_events(
         r#"
         ZADD z 1 a 2 b 3 c 4 d 5 e 6 f 7 g 8 h => new z, zadd z
         ZREMRANGEBYRANK z 0 0 => zremrangebyrank z
@@ -138,7 +102,7 @@ fn removing() {
 
 #[test]
 fn storing() {
-    tells(
+    check_events(
         r#"
         ZADD a 1 x 2 y => new a, zadd a
         ZADD b 2 y => new b, zadd b
@@ -166,7 +130,7 @@ fn storing() {
 
 #[test]
 fn keys() {
-    tells(
+    check_events(
         r#"
         ZADD z 1 a => new z, zadd z
         COPY z copy => new copy, copy_to copy

@@ -30,7 +30,6 @@ use crate::execution::notifications::PendingNotifications;
 use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::db::Db;
-use keyspace::interest::waiters::Waiting;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
 use resp::{OwnedRequest, Protocol, Reply, Request};
@@ -513,6 +512,8 @@ fn next_in_queue(
     let entry = within.entry(key).filter(|entry| !Db::is_expired(entry, now_ms));
     let value = entry.map(|entry| within.value(entry, now_ms));
     let queue = locked.shard(key).awaited.after(db, key.name, behind);
-    let waiter = |waiting: &Waiting| waiting.clone().downcast::<Waiter>().ok();
-    queue.filter_map(waiter).find(|waiter| waiter.role == role && (waiter.condition)(value.as_ref()))
+    // Looked at before it is cloned: a long queue is walked over whenever its key changes.
+    let wants = |waiter: &Waiter| waiter.role == role && (waiter.condition)(value.as_ref());
+    let mut wanting = queue.filter(|waiting| waiting.downcast_ref::<Waiter>().is_some_and(wants));
+    wanting.next().and_then(|waiting| waiting.clone().downcast::<Waiter>().ok())
 }
