@@ -1,11 +1,13 @@
 //! An index of records by a field: its definition, and the score of a record in it. Refuses to know where its records
 //! are kept (`parts`), how it is read (`views::index_ref`), and how it is created.
 
+use super::heads::{Head, Heads};
+use crate::effects::DATABASES;
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
 use crate::types::{Entry, Object, Shapes};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Which records an index has, and by which field.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -34,6 +36,8 @@ pub struct Index {
     pub definition: Definition,
     /// All records that were there before it are in it.
     is_built: AtomicBool,
+    /// Its heads in each database that has had records of it.
+    heads: [OnceLock<Heads>; DATABASES],
 }
 
 /// All indexes; every database of every shard shares this list.
@@ -80,6 +84,12 @@ impl Definition {
     pub fn covers(&self, name: &[u8]) -> bool {
         // An empty prefix has a dangling address; comparing with it costs some CPUs a hundred nanoseconds.
         self.prefixes.iter().any(|prefix| prefix.is_empty() || name.starts_with(prefix))
+    }
+
+    /// The head of a part whose first record has that score and name.
+    pub(crate) fn head(&self, score: f64, name: &[u8]) -> Head {
+        let behind = self.prefixes.iter().filter_map(|prefix| name.strip_prefix(&prefix[..])).next();
+        Head::new(score, behind.unwrap_or(name))
     }
 
     /// True when a record's score can change with one of these fields.
@@ -228,12 +238,28 @@ pub fn number(value: Scalar<'_>) -> Option<f64> {
 impl Index {
     /// An index with nothing in it yet.
     pub fn new(name: &[u8], definition: Definition) -> Index {
-        Index { name: name.to_vec(), definition, is_built: AtomicBool::new(false) }
+        Index {
+            name: name.to_vec(),
+            definition,
+            is_built: AtomicBool::new(false),
+            heads: [const { OnceLock::new() }; DATABASES],
+        }
     }
 
     /// True when it can be read.
     pub fn is_built(&self) -> bool {
         self.is_built.load(Relaxed)
+    }
+
+    /// Its heads in a database of a keyspace with so many shards.
+    pub fn heads(&self, db: usize, shard_count: usize) -> &Heads {
+        self.heads[db].get_or_init(|| Heads::new(shard_count))
+    }
+
+    /// How many clients wait for its records in a database.
+    #[inline]
+    pub fn waiting(&self, db: usize) -> usize {
+        self.heads[db].get().map_or(0, |heads| heads.waiting.load(SeqCst))
     }
 
     /// All records are in it.

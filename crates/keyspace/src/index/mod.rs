@@ -2,6 +2,8 @@
 //! know databases, shards and commands.
 
 pub mod definition;
+pub mod heads;
 pub(crate) mod parts;
 
 pub use definition::{Condition, Definition, INDEXES_MAX, Index, Indexes, number};
+pub use heads::{Head, Heads};

@@ -6,6 +6,7 @@
 //! bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
 
 use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
+use super::heads::Head;
 use crate::storage::prefetch::{prefetch, prefetch_at};
 use crate::storage::ranked::{Change, Ranked};
 use crate::storage::{NameHash, NameId, Scalar};
@@ -59,6 +60,32 @@ pub(crate) struct IndexParts {
     /// other: its part is inline, for every write.
     parts: SmallVec<[IndexPart; 1]>,
     indexes: Indexes,
+    place: Place,
+}
+
+/// Which database of which shard parts belong to.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) db: u16,
+    pub(crate) shard: u16,
+    pub(crate) shard_count: u16,
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place { db: 0, shard: 0, shard_count: 1 }
+    }
+}
+
+impl Place {
+    /// Publishes the head of a part; `lowered` when a search that has read the old one must learn of it.
+    fn publish(self, index: &Index, head: Head, lowered: bool) {
+        let heads = index.heads(usize::from(self.db), usize::from(self.shard_count));
+        match lowered {
+            true => heads.lower(usize::from(self.shard), head),
+            false => heads.raise(usize::from(self.shard), head),
+        }
+    }
 }
 
 /// The records of one index in one database of one shard.
@@ -66,14 +93,21 @@ pub(crate) struct IndexParts {
 /// Changes are pending first, and applied to the tree together: each leaf is then fetched once for all its changes,
 /// instead of once for each. IMPORTANT: apply pending changes before a read, and before a record is removed from the
 /// table: every record that is pending or in the tree must have its name in the table.
-#[derive(Default)]
 #[repr(C)]
 pub(crate) struct IndexPart {
     /// Changes that are not applied to the tree yet, in their order.
     pending: Vec<ScoreChange>,
+    /// What is published of it: no record comes before.
+    head: Head,
     items: Ranked<Item>,
     /// Ids of the records that would be in it if their field were a number.
     not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
+}
+
+impl Default for IndexPart {
+    fn default() -> IndexPart {
+        IndexPart { pending: Vec::new(), head: Head::NONE, items: Ranked::default(), not_numeric: HashSet::default() }
+    }
 }
 
 /// A change of a record's score in an index.
@@ -144,7 +178,33 @@ impl IndexParts {
 
     /// Empty parts of the same indexes.
     pub(crate) fn emptied(&self) -> IndexParts {
-        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new() }
+        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new(), place: self.place }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Sets where it is, and publishes the heads of its parts there.
+    pub(crate) fn set_place(&mut self, place: Place) {
+        self.place = place;
+        for (at, index) in self.indexes.0.iter().enumerate() {
+            place.publish(index, self.parts.get(at).map_or(Head::NONE, |part| part.head), true);
+        }
+    }
+
+    /// Applies pending changes of one part, and raises its head to its first record. Returns that record.
+    pub(crate) fn settle(&mut self, index: usize, table: &Table) -> Option<Item> {
+        let part = self.parts.get_mut(index)?;
+        part.apply_pending(table);
+        let (first, index) = (part.items.get(0), &self.indexes.0[index]);
+        let name = first.and_then(|first| name_of(table, first.1)).unwrap_or_default();
+        let head = first.map_or(Head::NONE, |first| index.definition.head(first.0, name));
+        if head != part.head {
+            part.head = head;
+            self.place.publish(index, head, false);
+        }
+        first
     }
 
     /// Applies all pending changes to the trees.
@@ -269,6 +329,15 @@ impl IndexParts {
             } else if before.is_not_numeric() {
                 part.not_numeric.remove(&id);
             }
+            if let Some(score) = after.score()
+                && score <= part.head.score
+            {
+                let head = self.indexes.0[at].definition.head(score, name);
+                if head < part.head {
+                    part.head = head;
+                    self.place.publish(&self.indexes.0[at], head, true);
+                }
+            }
             match self.indexes.0[at].is_built() {
                 true => part.add_pending(table, id, *before, *after),
                 false => part.move_unfilled(table, name, id, before.score(), after.score()),
@@ -295,8 +364,10 @@ impl IndexParts {
         }
         items.sort_unstable_by(|a, b| by_score(a.0, b.0).then_with(|| a.1.cmp(b.1)));
         self.parts.resize_with(self.indexes.0.len(), IndexPart::default);
+        let head = items.first().map_or(Head::NONE, |(score, name, _)| definition.head(*score, name));
         let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
-        self.parts[index] = IndexPart { items, not_numeric, pending: Vec::new() };
+        self.parts[index] = IndexPart { items, not_numeric, pending: Vec::new(), head };
+        self.place.publish(&self.indexes.0[index], head, true);
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {

@@ -62,7 +62,7 @@ impl Locked<'_> {
             Effect::FlushDb => self.empty(db..db + 1),
             Effect::FlushAll => self.empty(0..DATABASES),
             Effect::SwapDb { a, b } => {
-                self.shards_mut().for_each(|shard| shard.dbs.swap(a, b));
+                self.shards_mut().for_each(|shard| shard.swap_dbs(a, b));
                 0
             }
             Effect::Define { what, name, definition } => {

@@ -3,7 +3,7 @@
 use super::detached::DetachedValue;
 use crate::digest::Digest;
 use crate::index::Indexes;
-use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item};
+use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item, Place};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
@@ -169,6 +169,21 @@ impl Db {
 
     pub(super) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<IndexPart> {
         self.parts.set_indexes(indexes)
+    }
+
+    /// Which database of which shard it is.
+    pub(super) fn place(&self) -> Place {
+        self.parts.place()
+    }
+
+    /// Sets where it is, for what its indexes publish.
+    pub(super) fn set_place(&mut self, place: Place) {
+        self.parts.set_place(place);
+    }
+
+    /// Applies pending changes of one index, and publishes the first of its records.
+    pub(super) fn settle(&mut self, index: usize) -> Option<Item> {
+        self.parts.settle(index, &self.table)
     }
 
     /// Applies pending index changes, before a read.

@@ -121,7 +121,8 @@ impl Keyspace {
     /// An empty keyspace of `shard_count` shards, rounded up to a power of two.
     pub fn new(shard_count: usize) -> Keyspace {
         let shard_count = shard_count.clamp(1, 512).next_power_of_two();
-        Keyspace { shards: (0..shard_count).map(|_| Padded(Mutex::default())).collect(), busy: AtomicBool::new(false) }
+        let shard = |number| Padded(Mutex::new(Shard::new(number, shard_count)));
+        Keyspace { shards: (0..shard_count).map(shard).collect(), busy: AtomicBool::new(false) }
     }
 
     /// How many shards there are.
@@ -453,6 +454,14 @@ impl<'a> Locked<'a> {
     /// Applies pending index changes of database `db` in the locked shards, before a read.
     pub fn apply_pending(&mut self, db: usize) {
         self.shards_mut().for_each(|shard| shard.dbs[db].apply_pending());
+    }
+
+    /// Makes one index of database `db` current in the locked shards, and publishes the first records there: see
+    /// [`Heads`](crate::index::Heads).
+    pub fn settle_index(&mut self, db: usize, index: usize) {
+        for shard in self.shards_mut() {
+            shard.dbs[db].settle(index);
+        }
     }
 
     /// How many keys of database `db` have expired, or have fields that have, as far as it is locked; no more than `max`.

@@ -3,6 +3,7 @@
 use super::db::Db;
 use super::definitions::Definitions;
 use crate::effects::{DATABASES, codec};
+use crate::index::parts::Place;
 use crate::interest::readers::Tracked;
 use crate::interest::waiters::Awaited;
 use crate::interest::watchers::Watched;
@@ -40,6 +41,23 @@ impl Default for Shard {
 }
 
 impl Shard {
+    /// The shard of that number, of so many, with nothing in it.
+    pub(super) fn new(number: usize, shard_count: usize) -> Shard {
+        let mut shard = Shard::default();
+        for (db, within) in shard.dbs.iter_mut().enumerate() {
+            within.set_place(Place { db: db as u16, shard: number as u16, shard_count: shard_count as u16 });
+        }
+        shard
+    }
+
+    /// Exchanges two databases.
+    pub(super) fn swap_dbs(&mut self, a: usize, b: usize) {
+        let (place_a, place_b) = (self.dbs[a].place(), self.dbs[b].place());
+        self.dbs.swap(a, b);
+        self.dbs[a].set_place(place_a);
+        self.dbs[b].set_place(place_b);
+    }
+
     /// Appends the keys of all databases at positions from `from` on, as effects that create them, until there are
     /// about `count`. Returns the last position that is complete, and how many keys were appended.
     ///
