@@ -8,6 +8,7 @@ mod name_set;
 mod options;
 mod sweep;
 mod table;
+mod times;
 
 use crate::execution::command::Table;
 

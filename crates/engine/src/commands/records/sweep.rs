@@ -4,6 +4,7 @@ use super::change::{Lifetime, change};
 use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
+use super::times::values_at;
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::error::{CommandError, CommandResult};
@@ -58,9 +59,9 @@ impl<'a> Sweep<'a> {
                 let field = argument(args, "the field behind RETRY")?;
                 once(&mut retry, (field, number(args, "the maximum behind RETRY", 0, i64::MAX)?), "RETRY")?;
             } else if is_word(word, "ELSE") {
-                once(&mut otherwise, at_times(pairs(args, "ELSE")?, now_ms)?, "ELSE")?;
+                once(&mut otherwise, values_at(pairs(args, "ELSE")?, now_ms)?, "ELSE")?;
             } else if is_word(word, "SET") {
-                once(&mut set, at_times(pairs(args, "SET")?, now_ms)?, "SET")?;
+                once(&mut set, values_at(pairs(args, "SET")?, now_ms)?, "SET")?;
             } else if is_word(word, "LIMIT") {
                 once(&mut limit, number(args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
             } else if is_word(word, "PUBLISH") {
@@ -139,25 +140,6 @@ impl<'a> Sweep<'a> {
 enum SweepAction {
     Requeued,
     Exhausted,
-}
-
-/// Fields and values with `NOW`, `NOW+ms` and `NOW-ms` replaced by the time.
-fn at_times<'a>(fields: Pairs<'a>, now_ms: u64) -> Result<Settings<'a>, CommandError> {
-    fields.into_iter().map(|(field, value)| Ok((field, at_time(value, now_ms)?))).collect()
-}
-
-fn at_time(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
-    let offset = match value.strip_prefix(b"NOW") {
-        Some(b"") => Some(0),
-        Some([b'+', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0),
-        Some([b'-', rest @ ..]) => parse_i64(rest).filter(|ms| *ms >= 0).map(|ms| -ms),
-        _ => return Ok(Cow::Borrowed(value)),
-    };
-    let time = offset.and_then(|offset| i64::try_from(now_ms).ok()?.checked_add(offset)).filter(|time| *time >= 0);
-    match time {
-        Some(time) => Ok(Cow::Owned(time.to_string().into_bytes())),
-        None => Err(error(format!("{} must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1", shown(value)))),
-    }
 }
 
 /// The progress of a SWEEP.
@@ -332,35 +314,4 @@ fn find(
         }
     }
     Some(stuck)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn now_is_replaced_and_nothing_else() {
-        for (value, expected) in [
-            ("NOW", "1000"),
-            ("NOW+5", "1005"),
-            ("NOW+0", "1000"),
-            ("NOW-5", "995"),
-            ("NOW-1000", "0"),
-            ("NOW+9223372036854774807", "9223372036854775807"),
-            ("now", "now"),
-            ("NOWHERE", "NOWHERE"),
-            ("", ""),
-        ] {
-            assert_eq!(*at_time(value.as_bytes(), 1000).unwrap(), *expected.as_bytes(), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_time_that_is_none_is_refused() {
-        for value in
-            ["NOW+", "NOW-", "NOW+-5", "NOW+x", "NOW-1001", "NOW+9223372036854774808", "NOW+9223372036854775807"]
-        {
-            assert!(at_time(value.as_bytes(), 1000).is_err(), "{value}");
-        }
-    }
 }
