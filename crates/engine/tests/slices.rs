@@ -127,3 +127,125 @@ fn what_expires_together_is_removed_in_slices_before_an_index_is_read() {
         }
     }
 }
+
+/// The names of records in a reply.
+fn names(reply: &str) -> Vec<&str> {
+    reply.lines().filter(|line| line.starts_with("r:")).collect()
+}
+
+fn numbered(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+    numbers.map(|number| format!("r:{number:05}")).collect()
+}
+
+#[test]
+fn a_range_of_a_sorted_set_that_is_an_index_lets_others_in() {
+    let place = filled();
+    let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+    let upwards = numbered(0..RECORDS);
+    let downwards = numbered((0..RECORDS).rev());
+    for (command, expected) in [
+        ("ZRANGE i 0 -1", &upwards[..]),
+        ("ZRANGE i 0 -1 REV", &downwards),
+        ("ZREVRANGE i 10 -1", &downwards[10..]),
+        ("ZRANGE i 100 15000", &upwards[100..=15000]),
+        ("ZRANGE i 100 15000 REV", &downwards[100..=15000]),
+        ("ZRANGEBYSCORE i -inf +inf", &upwards),
+        ("ZRANGEBYSCORE i (99 +inf LIMIT 5 10000", &upwards[105..10105]),
+        ("ZRANGEBYSCORE i 0 (15000 LIMIT 5 100000", &upwards[5..15000]),
+        ("ZREVRANGEBYSCORE i +inf -inf LIMIT 1000 12000", &downwards[1000..13000]),
+        ("ZREVRANGEBYSCORE i (15000 5", &downwards[RECORDS - 15000..RECORDS - 5]),
+    ] {
+        let (reply, slices) = reader.ask(command, || {
+            other.say("SET k v");
+        });
+        assert!(names(&reply) == expected, "{command}: {} names", names(&reply).len());
+        assert!(reply.starts_with(&format!("*{}\r\n", expected.len())), "{command}");
+        assert!(slices > 5, "{command}: {slices}");
+        // A transaction reads it at once, and finds the same.
+        reader.say("MULTI");
+        reader.say(command);
+        let (in_transaction, slices) = reader.ask("EXEC", || {});
+        assert!(in_transaction == format!("*1\r\n{reply}"), "{command}");
+        assert_eq!(slices, 1, "{command}");
+    }
+    for command in ["ZRANGE i 5 4", "ZRANGEBYSCORE i 5 (5", "ZRANGEBYSCORE i 0 9 LIMIT 10 5", "ZRANGE i 20000 -1"] {
+        assert_eq!(reader.say(command), "*0\r\n", "{command}");
+    }
+    let (reply, _) = reader.ask("ZRANGE i 0 -1 WITHSCORES", || {});
+    assert!(reply.starts_with(&format!("*{}\r\n$7\r\nr:00000\r\n$1\r\n0\r\n$7\r\nr:00001\r\n", RECORDS * 2)));
+    assert_eq!(reader.say("HELLO 3").chars().next(), Some('%'));
+    let (reply, _) = reader.ask("ZRANGE i 0 -1 WITHSCORES", || {});
+    assert!(reply.starts_with(&format!("*{RECORDS}\r\n*2\r\n$7\r\nr:00000\r\n,0\r\n")), "{}", &reply[..60]);
+}
+
+#[test]
+fn a_record_that_is_written_during_a_range_is_returned_once() {
+    for command in ["ZRANGE i 0 -1", "ZRANGE i 0 -1 REV", "ZRANGEBYSCORE i -inf +inf LIMIT 0 1000000"] {
+        let place = filled();
+        let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        let (mut moved, is_reversed) = (0, command.ends_with("REV"));
+        let (reply, slices) = reader.ask(command, || {
+            // It was returned, and would be met again.
+            match is_reversed {
+                false => other.say(&format!("HSET r:{moved:05} n {}", RECORDS + moved)),
+                true => other.say(&format!("HSET r:{:05} n -{}", RECORDS - 1 - moved, moved + 1)),
+            };
+            // It is new, and where the range has been or where it will be.
+            other.say(&format!("HSET r:new:{moved} n {}", (moved % 2) * 2 * RECORDS));
+            moved += 1;
+        });
+        assert!(slices > 5, "{command}: {slices}");
+        let mut old: Vec<&str> = names(&reply).into_iter().filter(|name| !name.starts_with("r:new")).collect();
+        old.sort_unstable();
+        assert!(old == numbered(0..RECORDS), "{command}: {} names", old.len());
+        assert!(reply.starts_with(&format!("*{}\r\n", names(&reply).len())), "{command}");
+    }
+}
+
+#[test]
+fn an_index_that_goes_during_a_range_ends_it() {
+    for (meanwhile, is_dropped) in [("IDX.DROP i", true), ("FLUSHALL", false)] {
+        let place = filled();
+        let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        // The first slice is not one of pending changes.
+        reader.say("ZCARD i");
+        let (reply, slices) = reader.ask("ZRANGE i 0 -1", || {
+            other.say(meanwhile);
+            other.say("SET i x");
+        });
+        assert_eq!(slices, 2, "{meanwhile}");
+        match is_dropped {
+            true => assert_eq!(reply, "-ERR the index was dropped while it was read\r\n"),
+            false => assert!(names(&reply) == numbered(0..names(&reply).len()) && !names(&reply).is_empty()),
+        }
+        // The next command knows nothing of it.
+        assert_eq!(reader.say("ZRANGE other 0 -1"), "*0\r\n");
+        other.say("DEL i");
+        assert_eq!(reader.say("ZRANGE i 0 -1"), "*0\r\n");
+    }
+}
+
+#[test]
+fn a_step_of_a_scan_of_an_index_is_bounded() {
+    let place = filled();
+    let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+    for count in [20, 300, 1_000_000] {
+        let (mut cursor, mut found, mut moved) = ("0".to_owned(), Vec::new(), 0);
+        loop {
+            let reply = reader.say(&format!("ZSCAN i {cursor} COUNT {count}"));
+            let some = names(&reply);
+            assert!(some.len() <= count.min(1024) + 16, "COUNT {count}: {}", some.len());
+            found.extend(some.into_iter().map(str::to_owned));
+            cursor = reply.lines().nth(2).expect("the cursor").to_owned();
+            if cursor == "0" {
+                break;
+            }
+            // Scores do not matter to a scan.
+            other.say(&format!("HSET r:{moved:05} n {}", RECORDS - moved));
+            moved = (moved + 7) % RECORDS;
+        }
+        found.sort_unstable();
+        assert!(found == numbered(0..RECORDS), "COUNT {count}: {}", found.len());
+    }
+    assert_eq!(reader.say("ZSCAN i 99999999999999"), "*2\r\n$1\r\n0\r\n*0\r\n");
+}

@@ -6,6 +6,7 @@ use crate::args::Args;
 use crate::execution::client::Client;
 use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
+use crate::execution::indexes::Slice;
 use crate::execution::waiting::Blocked;
 use crate::execution::worker::Worker;
 use crate::settings::Settings;
@@ -25,6 +26,9 @@ pub struct ReadCx<'a> {
     pub keys: View<'a>,
     pub random: &'a mut fastrand::Rng,
     pub command: &'static CommandRow,
+    /// Of a command that reads an index and may go on later: it leaves what it has in `Client::unfinished`, writes no
+    /// reply, and is executed again.
+    pub slice: Option<Slice<'a>>,
 }
 
 /// The context of a command that may change keys.

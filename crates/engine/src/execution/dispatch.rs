@@ -8,6 +8,7 @@ use crate::execution::command::{CommandRow, Flags, Handler, Locks};
 use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, WriteCx};
 use crate::execution::engine::Engine;
 use crate::execution::execute::Ahead;
+use crate::execution::indexes::{OnIndex, Slice};
 use crate::execution::view::View;
 use crate::execution::waiting::keys::WaitPhase;
 use crate::execution::worker::Worker;
@@ -62,7 +63,7 @@ impl Engine {
         }
         let reply_at = out.len();
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, false);
+        let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, OnIndex::No);
         if command.flags.has(Flags::BLOCKING)
             && let Some(blocked) = self.begin_wait(client, row, request, out, reply_at, &mut locked)
         {
@@ -134,9 +135,9 @@ impl Engine {
                 self.run_scripting(worker, client, row, request, reply.lend(), &mut after, handler, held)
             }
             _ if self.meets_index(locked, client.db, row, request, only_key) => {
-                self.run_on_index_under(worker, client, row, request, reply.lend(), locked)
+                self.run_on_index_under(worker, client, row, request, reply.lend(), locked, OnIndex::AtOnce)
             }
-            _ => self.run_under(worker, client, row, request, reply.lend(), locked, only_key, false),
+            _ => self.run_under(worker, client, row, request, reply.lend(), locked, only_key, OnIndex::No),
         };
         // Commands do not wait for keys here: the timeout reply that the handler has written stands.
         client.wait_phase = WaitPhase::Idle;
@@ -176,7 +177,7 @@ impl Engine {
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
         first_key: Option<(usize, Key<'_>)>,
-        on_index: bool,
+        on_index: OnIndex,
     ) -> CommandResult {
         let command = row.command;
         let now_ms = worker.now_ms;
@@ -191,7 +192,7 @@ impl Engine {
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
-        if on_index {
+        if on_index != OnIndex::No {
             view = view.with_indexes();
         }
         if let Some(offer) = client.offer() {
@@ -210,6 +211,7 @@ impl Engine {
                     keys: view,
                     random,
                     command: row,
+                    slice: (on_index == OnIndex::InSlices).then(|| Slice::begin(self)),
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -232,8 +234,10 @@ impl Engine {
                     && command.flags.has(Flags::READONLY)
                 {
                     match on_index {
-                        true => keys.invalidate_now(row.keys(request), cx.client.id()),
-                        false => keys.remember(self, row.keys(request), cx.client.id()),
+                        OnIndex::No => keys.remember(self, row.keys(request), cx.client.id()),
+                        // The last slice tells the client.
+                        OnIndex::InSlices if cx.client.unfinished.is_some() => {}
+                        OnIndex::InSlices | OnIndex::AtOnce => keys.invalidate_now(row.keys(request), cx.client.id()),
                     }
                 }
                 (result, seen, keys.take_garbage())

@@ -32,6 +32,41 @@ const PENDING_AT_ONCE: usize = 2048;
 const EXPIRED_AT_ONCE: usize = 256;
 /// How long a command that works in slices keeps its thread, and the locks, at a time.
 pub(crate) const SLICE_NS: u64 = 500_000;
+/// Records looked at between two looks at the clock.
+pub(crate) const RECORDS_PER_LOOK: usize = 32;
+
+/// A command under whose locks an index may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnIndex {
+    /// None of its keys is an index.
+    No,
+    /// In a transaction or script, which holds its locks anyway: all is read at once.
+    AtOnce,
+    /// It may leave the rest for the next slice.
+    InSlices,
+}
+
+/// A command's share of its thread, after which others have theirs.
+#[derive(Clone, Copy)]
+pub struct Slice<'a> {
+    engine: &'a Engine,
+    until_ns: u64,
+}
+
+impl<'a> Slice<'a> {
+    pub(crate) fn begin(engine: &'a Engine) -> Slice<'a> {
+        Slice { engine, until_ns: engine.clock.monotonic_ns() + SLICE_NS }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.engine.clock.monotonic_ns() >= self.until_ns
+    }
+
+    /// Leaves what takes long to free to another thread.
+    pub(crate) fn free(&self, large: impl Send + 'static) {
+        self.engine.free(vec![Box::new(large)]);
+    }
+}
 
 /// What a start reports about indexes.
 #[derive(Debug, Default)]
@@ -278,11 +313,23 @@ impl Engine {
         reply: Reply<'_>,
         after: &mut After,
     ) -> CommandResult {
-        let Some(mut locked) = self.lock_for_index(worker, client.db)? else {
-            *after = After::Again;
-            return Ok(());
+        let mut locked = match self.lock_for_index(worker, client.db) {
+            Ok(Some(locked)) => locked,
+            Ok(None) => {
+                *after = After::Again;
+                return Ok(());
+            }
+            Err(error) => {
+                client.unfinished = None;
+                return Err(error);
+            }
         };
-        let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked);
+        let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked, OnIndex::InSlices);
+        match &result {
+            Ok(()) if client.unfinished.is_some() => *after = After::Again,
+            Ok(()) => {}
+            Err(_) => client.unfinished = None,
+        }
         // No effect tells of an index, so nothing can wait for one: the reply of a timeout stands.
         client.wait_phase = WaitPhase::Idle;
         result
@@ -290,6 +337,7 @@ impl Engine {
 
     /// Runs a command one of whose keys is an index, under locks that are already held.
     #[cold]
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
     pub(crate) fn run_on_index_under(
         &self,
         worker: &mut Worker,
@@ -298,6 +346,7 @@ impl Engine {
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
+        how: OnIndex,
     ) -> CommandResult {
         let indexes = self.indexes();
         let found = row.found_keys(request);
@@ -314,7 +363,7 @@ impl Engine {
             return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
         }
         self.expire_for_index(worker, client.db, locked);
-        self.run_under(worker, client, row, request, reply, locked, None, true)
+        self.run_under(worker, client, row, request, reply, locked, None, how)
     }
 
     /// Locks everything, to read an index of a database. If there is too much to expire or too many pending index

@@ -8,6 +8,7 @@ use crate::index::parts::{Item, by_score, is_before};
 use crate::locked::Locked;
 use crate::shard::Shard;
 use crate::storage::ranked::Ranked;
+use crate::storage::table::NameHash;
 use crate::storage::{Key, Scalar};
 use crate::types::Entry;
 use crate::types::sorted_set::{Direction, Member, Name, NameRange, ScoreRange};
@@ -131,17 +132,29 @@ impl<'a> IndexRef<'a> {
         (start.iter().sum(), end.iter().sum())
     }
 
+    /// Where a range of names begins and ends in each part.
+    pub fn by_name(&self, range: &NameRange<'_>) -> (Positions, Positions) {
+        let positions = |before: &dyn Fn(&[u8]) -> bool| {
+            self.positions(|db, item| db.indexed(*item).is_some_and(|entry| before(entry.name())))
+        };
+        (positions(&|name| range.is_above(name)), positions(&|name| range.reaches(name)))
+    }
+
+    /// Where each part begins and ends.
+    pub fn whole(&self) -> (Positions, Positions) {
+        let ends: Positions = self.parts().map(|(_, part)| part.len()).collect();
+        (vec![0; ends.len()], ends)
+    }
+
     /// The ranks of records whose names are within a range: see `SortedSetRef::ranks_by_name`.
     pub fn ranks_by_name(&self, range: &NameRange<'_>) -> (usize, usize) {
-        let count = |before: &dyn Fn(&[u8]) -> bool| -> usize {
-            self.positions(|db, item| db.indexed(*item).is_some_and(|entry| before(entry.name()))).iter().sum()
-        };
-        (count(&|name| range.is_above(name)), count(&|name| range.reaches(name)))
+        let (start, end) = self.by_name(range);
+        (start.iter().sum(), end.iter().sum())
     }
 
     /// Records of these ranks.
     pub fn members(&self, ranks: Range<usize>, direction: Direction) -> IndexMembers<'a> {
-        IndexMembers::new(*self, &self.split(ranks.start), &self.split(ranks.end), direction)
+        IndexMembers::new(*self, &self.up_to_rank(ranks.start), &self.up_to_rank(ranks.end), direction)
     }
 
     /// Records between two places.
@@ -151,12 +164,14 @@ impl<'a> IndexRef<'a> {
 
     /// How many records of each part are among the first `rank` of all. Searches with the middle record of the largest
     /// remaining part as pivot.
-    fn split(&self, rank: usize) -> Positions {
+    pub fn up_to_rank(&self, rank: usize) -> Positions {
         let parts: Vec<(&Db, &Ranked<Item>)> = self.parts().collect();
-        let (mut low, mut high): (Positions, Positions) = (vec![0; parts.len()], Vec::new());
-        high.extend(parts.iter().map(|(_, part)| part.len()));
+        let (mut low, mut high) = self.whole();
         if rank == 0 {
             return low;
+        }
+        if rank >= high.iter().sum() {
+            return high;
         }
         loop {
             let widest = (0..parts.len()).max_by_key(|at| high[*at] - low[*at]).filter(|at| high[*at] > low[*at]);
@@ -181,24 +196,61 @@ impl<'a> IndexRef<'a> {
         }
     }
 
-    /// Visits the records of one part after the other; `None` after the last.
-    pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u32> {
-        let (mut seen, mut next) = (0, cursor as usize);
-        for (db, part) in self.parts().skip(next) {
-            if seen >= count {
-                return Some(next as u32);
+    /// One of the records, a different one for each number below `len`, in no particular order.
+    pub fn pick(&self, number: usize) -> Option<Member<'a>> {
+        let mut left = number;
+        for (db, part) in self.parts() {
+            if left < part.len() {
+                let item = part.get(left)?;
+                return db.indexed(item).map(|entry| member(entry, item));
             }
-            for item in part.iter() {
-                if let Some(entry) = db.indexed(item) {
-                    visit(member(entry, item));
+            left -= part.len();
+        }
+        None
+    }
+
+    /// Visits records from `cursor` on, `count` of them or a few more, but no more than [`SCANNED_MAX`] wants: the cursor
+    /// to go on with, `None` at the end.
+    ///
+    /// ```text
+    /// cursor   bits 0..32 position of the name's hash, bits 32.. shard
+    /// ```
+    ///
+    /// Neither changes with a record's score, so one that is there during the whole scan is visited exactly once.
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u64> {
+        let mut left = count.clamp(1, SCANNED_MAX);
+        let (first, mut from) = ((cursor >> 32) as usize, cursor as u32);
+        for number in first..self.shards.count() {
+            let db = self.shards.shard(number).db(self.db);
+            let items = db.part(self.at).map(|part| part.iter()).into_iter().flatten();
+            let position = |item: &Item| NameHash::from_raw(item.1).position();
+            let mut items: Vec<(u32, Item)> = items.map(|item| (position(&item), item)).collect();
+            items.retain(|(position, _)| *position >= from);
+            let last = match items.len() > left {
+                // Records at one position stay together.
+                true => items.select_nth_unstable_by_key(left - 1, |(position, _)| *position).1.0,
+                false => u32::MAX,
+            };
+            let mut seen = 0;
+            for (_, item) in items.iter().filter(|(position, _)| *position <= last) {
+                if let Some(entry) = db.indexed(*item) {
+                    visit(member(entry, *item));
                 }
+                seen += 1;
             }
-            seen += part.len();
-            next += 1;
+            left = left.saturating_sub(seen);
+            match last.checked_add(1) {
+                Some(next) => return Some((number as u64) << 32 | u64::from(next)),
+                None if left == 0 && number + 1 < self.shards.count() => return Some((number as u64 + 1) << 32),
+                None => from = 0,
+            }
         }
         None
     }
 }
+
+/// The most records that one step of a scan visits, but for those at one position: about a third of a millisecond.
+const SCANNED_MAX: usize = 1024;
 
 fn member(entry: &Entry, item: Item) -> Member<'_> {
     Member { name: Name::kept(Scalar::Bytes(entry.name())), score: item.0 }

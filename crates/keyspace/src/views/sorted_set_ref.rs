@@ -69,6 +69,15 @@ impl<'a> SortedSetRef<'a> {
         self.members(rank..rank + 1, Direction::Ascending).next()
     }
 
+    /// One of the members, a different one for each number below [`len`](SortedSetRef::len), in whatever order is found
+    /// quickest.
+    pub fn pick(&self, number: usize) -> Option<Member<'a>> {
+        match self {
+            SortedSetRef::Stored(_) => self.get(number),
+            SortedSetRef::Index(index) => index.pick(number),
+        }
+    }
+
     /// The members of these ranks; descending, the highest rank first.
     pub fn members(&self, ranks: Range<usize>, direction: Direction) -> Members<'a> {
         match self {
@@ -86,9 +95,12 @@ impl<'a> SortedSetRef<'a> {
     }
 
     /// Visits members from `cursor` on: see [`StoredRef::scan`].
-    pub fn scan(&self, cursor: u32, count: usize, visit: impl FnMut(Member<'_>)) -> Option<u32> {
+    pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Member<'_>)) -> Option<u64> {
         match self {
-            SortedSetRef::Stored(set) => set.scan(cursor, count, visit),
+            // No step returns a cursor of more than 32 bits: such a one is at the end.
+            SortedSetRef::Stored(set) => {
+                set.scan(u32::try_from(cursor).unwrap_or(u32::MAX), count, visit).map(u64::from)
+            }
             SortedSetRef::Index(index) => index.scan(cursor, count, visit),
         }
     }

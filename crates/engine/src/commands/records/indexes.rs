@@ -1,16 +1,16 @@
 //! IDX.CREATE, IDX.RANGE and related commands. The indexes themselves are in `execution::indexes`.
 
 use super::filters::{Filter, Filters, pass};
-use super::name_set::NameSet;
 use super::options::{argument, error, limit, names, once, shown, unknown_option};
 use super::rows::{Row, RowOptions};
 use super::times::bound_at;
 use crate::args::{Args, is_word};
 use crate::clients::Ticket;
+use crate::commands::shared::name_set::NameSet;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::background_tasks::IndexBackfill;
 use crate::execution::context::{After, ScriptCx, ServerCx};
-use crate::execution::indexes::SLICE_NS;
+use crate::execution::indexes::{RECORDS_PER_LOOK, SLICE_NS};
 use crate::execution::view::View;
 use crate::execution::waiting::{Blocked, Event};
 use keyspace::IndexRef;
@@ -171,9 +171,6 @@ pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     Ok(())
 }
-
-/// Records looked at between two looks at the clock.
-pub(super) const RECORDS_PER_LOOK: usize = 32;
 
 /// `IDX.RANGE name min max …`
 struct Range<'a> {

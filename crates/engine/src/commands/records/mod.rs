@@ -4,7 +4,6 @@ mod change;
 mod filters;
 mod find;
 mod indexes;
-mod name_set;
 mod options;
 mod rows;
 mod sweep;

@@ -1,15 +1,15 @@
 //! SWEEP: finds records that were not written for long, and checks and changes each atomically.
 
 use super::change::{Lifetime, change};
-use super::indexes::{RECORDS_PER_LOOK, remaining};
-use super::name_set::NameSet;
+use super::indexes::remaining;
 use super::options::{Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option};
 use super::times::{time_at, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
+use crate::commands::shared::name_set::NameSet;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ScriptCx};
-use crate::execution::indexes::SLICE_NS;
+use crate::execution::indexes::{RECORDS_PER_LOOK, SLICE_NS};
 use crate::execution::recorder::Recorder;
 use crate::execution::view::View;
 use keyspace::IndexRef;

@@ -3,6 +3,7 @@
 pub(crate) mod deadline;
 pub(crate) mod help;
 pub(crate) mod manual;
+pub(crate) mod name_set;
 pub(crate) mod random;
 pub(crate) mod scanning;
 pub(crate) mod version;

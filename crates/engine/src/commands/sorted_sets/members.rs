@@ -39,12 +39,26 @@ impl Answer<'_, '_> {
     }
 
     pub(super) fn add(&mut self, member: &Member<'_>) {
+        self.begin_member();
+        member.name.reply(self.reply);
+        self.end_member(member.score);
+    }
+
+    pub(super) fn add_named(&mut self, name: &[u8], score: f64) {
+        self.begin_member();
+        self.reply.bulk(name);
+        self.end_member(score);
+    }
+
+    fn begin_member(&mut self) {
         if self.scores && self.reply.protocol() == Protocol::Resp3 {
             self.reply.array(2);
         }
-        member.name.reply(self.reply);
+    }
+
+    fn end_member(&mut self, score: f64) {
         if self.scores {
-            reply_score(self.reply, member.score);
+            reply_score(self.reply, score);
         }
     }
 }

@@ -3,11 +3,16 @@
 use super::gathered::Gathered;
 use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
+use crate::commands::shared::name_set::NameSet;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::client::Client;
 use crate::execution::context::{ReadCx, WriteCx};
-use keyspace::SortedSetRef;
+use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
 use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
+use keyspace::views::index_ref::IndexMembers;
+use keyspace::{IndexRef, SortedSetRef};
 use numbers::{parse_f64_loosely, parse_i64};
+use resp::Reply;
 use std::ops::Range;
 
 /// What a range is a range of.
@@ -95,6 +100,19 @@ struct Query<'a> {
     scores: bool,
 }
 
+/// The progress of a range over an index.
+struct RangeProgress {
+    /// How many members there are to be at most.
+    most: usize,
+    found: usize,
+    /// The members found so far, encoded as in the reply.
+    body: Vec<u8>,
+    /// The last one that was looked at.
+    last: Option<(f64, Vec<u8>)>,
+    /// Members found in earlier slices: one whose score changes between slices is returned once.
+    returned: NameSet,
+}
+
 /// What the command itself fixes, where ZRANGE has options.
 #[derive(Clone, Copy, Default)]
 struct Fixed {
@@ -160,6 +178,117 @@ impl<'a> Query<'a> {
     }
 }
 
+impl RangeProgress {
+    /// The members of an index behind those of earlier slices; the first slice finds out how many there are to be.
+    fn members<'i>(
+        resumed: Option<Box<RangeProgress>>,
+        query: &Query<'_>,
+        index: IndexRef<'i>,
+    ) -> (Self, IndexMembers<'i>) {
+        let direction = query.direction;
+        let (mut start, mut end) = match &query.span {
+            Span::Ranks(..) => index.whole(),
+            Span::Scores(range) => index.by_score(range),
+            Span::Names(range) => index.by_name(range),
+        };
+        let progress = match resumed {
+            Some(progress) => {
+                if let Some((score, name)) = &progress.last {
+                    match direction {
+                        Direction::Ascending => start = index.up_to(*score, name),
+                        Direction::Descending => end = index.before(*score, name),
+                    }
+                }
+                *progress
+            }
+            None => {
+                let ranks = query.ranks(&SortedSetRef::Index(index));
+                // What goes on to the end goes on to where that is in the last slice. Any other range has as many
+                // members as its ranks were in the first.
+                let to_the_end = match direction {
+                    Direction::Ascending => ranks.end == end.iter().sum(),
+                    Direction::Descending => ranks.start == start.iter().sum(),
+                };
+                let most = match to_the_end && !ranks.is_empty() {
+                    true => usize::try_from(query.limit).unwrap_or(usize::MAX),
+                    false => ranks.len(),
+                };
+                match direction {
+                    Direction::Ascending => start = index.up_to_rank(ranks.start),
+                    Direction::Descending => end = index.up_to_rank(ranks.end),
+                }
+                RangeProgress { most, found: 0, body: Vec::new(), last: None, returned: NameSet::default() }
+            }
+        };
+        for (start, end) in start.iter().zip(&mut end) {
+            *end = (*end).max(*start);
+        }
+        (progress, index.between(&start, &end, direction))
+    }
+
+    /// Finds members until the slice is over. True when there are no more.
+    fn find(&mut self, mut members: IndexMembers<'_>, answer: &mut Answer<'_, '_>, slice: Slice<'_>) -> bool {
+        let is_first_slice = self.last.is_none();
+        let (mut looked_at, mut latest, mut found) = (0, None, Vec::new());
+        let ended = loop {
+            if self.found == self.most {
+                break true;
+            }
+            if looked_at % RECORDS_PER_LOOK == 0 && looked_at > 0 && slice.is_over() {
+                break false;
+            }
+            let Some((_, entry, score)) = members.next_entry() else { break true };
+            looked_at += 1;
+            latest = Some((score, entry.name()));
+            if self.returned.contains(entry.name()) {
+                continue;
+            }
+            self.found += 1;
+            answer.add_named(entry.name(), score);
+            // A range that ends in its first slice need not know what it has returned.
+            match is_first_slice {
+                true => found.push(entry.name()),
+                false => self.returned.insert(entry.name().to_vec()),
+            }
+        };
+        if !ended {
+            found.into_iter().for_each(|name| self.returned.insert(name.to_vec()));
+            self.last = latest.map(|(score, name)| (score, name.to_vec()));
+        }
+        ended
+    }
+}
+
+/// Replies with a range of an index, or, if that takes longer than a slice, notes how far it got.
+fn range_of_index(
+    query: &Query<'_>,
+    index: IndexRef<'_>,
+    resumed: Option<Box<RangeProgress>>,
+    slice: Slice<'_>,
+    client: &mut Client,
+    reply: &mut Reply<'_>,
+) {
+    let (mut progress, members) = RangeProgress::members(resumed, query, index);
+    let mut body = std::mem::take(&mut progress.body);
+    let mut out = Reply::new(&mut body, reply.protocol()).limited(client.output_bytes_max);
+    let ended = progress.find(members, &mut Answer { reply: &mut out, scores: query.scores }, slice);
+    progress.body = body;
+    match ended || progress.body.len() > client.output_bytes_max {
+        true => reply_found(query, progress, slice, reply),
+        false => client.unfinished = Some(Box::new(progress)),
+    }
+}
+
+/// Replies with all that the slices of a range have found.
+fn reply_found(query: &Query<'_>, progress: RangeProgress, slice: Slice<'_>, reply: &mut Reply<'_>) {
+    Answer { reply, scores: query.scores }.begin(progress.found);
+    reply.raw(&progress.body);
+    if !progress.returned.is_empty() {
+        // Many names take long to free.
+        slice.free(progress.returned);
+    }
+}
+
 pub(super) fn zrange(cx: &mut ReadCx<'_>) -> CommandResult {
     range(cx, Fixed::default())
 }
@@ -190,8 +319,29 @@ fn fixed(by: By, direction: Direction) -> Fixed {
 
 fn range(cx: &mut ReadCx<'_>, fixed: Fixed) -> CommandResult {
     let key = cx.args.key()?;
+    let resumed = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<RangeProgress>().ok());
+    if resumed.is_some() && cx.slice.is_none() {
+        return Err(CommandError::fixed("ERR the index was dropped while it was read"));
+    }
     let query = Query::take(&mut cx.args, fixed)?;
     let set = cx.keys.sorted_set(key)?;
+    if let Some(slice) = cx.slice {
+        match (set, resumed) {
+            (Some(SortedSetRef::Index(index)), resumed) => {
+                range_of_index(&query, index, resumed, slice, cx.client, &mut cx.reply);
+                if cx.client.unfinished.is_none() {
+                    cx.keys.looked_up(key, true);
+                }
+                return Ok(());
+            }
+            // Its last record has gone since.
+            (_, Some(progress)) => {
+                reply_found(&query, *progress, slice, &mut cx.reply);
+                return Ok(());
+            }
+            _ => {}
+        }
+    }
     cx.keys.looked_up(key, set.is_some());
     let Some(set) = set else {
         cx.reply.array(0);

@@ -45,8 +45,6 @@ pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
     // The cursor precedes the members in the reply but is known after them, so they are buffered.
     let (mut found, mut items) = (0, Vec::new());
     let mut reply = Reply::new(&mut items, cx.reply.protocol());
-    // No step returns a cursor of more than 32 bits: such a one is at the end.
-    let cursor = u32::try_from(cursor).unwrap_or(u32::MAX);
     let next = set.scan(cursor, count, |member| {
         if !member.name.with_bytes(|name| selection.has(name)) {
             return;
@@ -59,7 +57,7 @@ pub(super) fn zscan(cx: &mut ReadCx<'_>) -> CommandResult {
         found += 2;
     });
     cx.reply.array(2);
-    cx.reply.bulk_integer(next.map_or(0, i64::from));
+    cx.reply.bulk_integer(next.map_or(0, |next| next as i64));
     cx.reply.array(found);
     cx.reply.raw(&items);
     Ok(())
@@ -72,7 +70,7 @@ pub(super) fn zrandmember(cx: &mut ReadCx<'_>) -> CommandResult {
     }
     let set = cx.keys.sorted_set(key)?;
     cx.keys.looked_up(key, set.is_some());
-    match set.and_then(|set| set.get(cx.random.usize(..set.len()))) {
+    match set.and_then(|set| set.pick(cx.random.usize(..set.len()))) {
         Some(member) => member.name.reply(&mut cx.reply),
         None => cx.reply.null(),
     }
@@ -127,7 +125,7 @@ fn repeat(
         let rank = random.usize(..set.len());
         match listed.get(rank) {
             Some(member) => answer.add(member),
-            None => answer.add(&set.get(rank).expect("the rank is that of a member")),
+            None => answer.add(&set.pick(rank).expect("it is below the number of members")),
         }
         if answer.reply.position() - begin > REPEATED_BYTES_MAX {
             return Err(OUT_OF_RANGE);
@@ -145,7 +143,7 @@ fn sample<'a>(set: &SortedSetRef<'a>, wanted: usize, random: &mut fastrand::Rng)
         while ranks.len() < wanted {
             ranks.insert(random.usize(..len));
         }
-        return ranks.into_iter().filter_map(|rank| set.get(rank)).collect();
+        return ranks.into_iter().filter_map(|rank| set.pick(rank)).collect();
     }
     // Selection sampling in one walk: each remaining member has the same chance to be picked.
     let mut picked = Vec::with_capacity(wanted);

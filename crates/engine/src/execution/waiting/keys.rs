@@ -25,7 +25,7 @@ use crate::clients::ticket::Ticket;
 use crate::execution::client::Client;
 use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
-use crate::execution::indexes::is_index;
+use crate::execution::indexes::{OnIndex, is_index};
 use crate::execution::notifications::PendingNotifications;
 use crate::execution::worker::Worker;
 use keyspace::DATABASES;
@@ -376,7 +376,7 @@ impl Engine {
         let result = match waiter.other_keys().find(|key| self.any_is_index([key.name].into_iter())) {
             // It was made while the client waited.
             Some(key) => Err(is_index(key.name)),
-            None => self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, false),
+            None => self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, OnIndex::No),
         };
         drop(lent);
         if matches!(client.wait_phase, WaitPhase::Requested(_)) {

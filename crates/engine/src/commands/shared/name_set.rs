@@ -8,26 +8,26 @@ const PARTS: usize = 256;
 
 /// Names, each once.
 #[derive(Default)]
-pub(super) struct NameSet {
+pub(crate) struct NameSet {
     /// Empty until the first name is added.
     parts: Vec<HashSet<Vec<u8>>>,
     len: usize,
 }
 
 impl NameSet {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(super) fn contains(&self, name: &[u8]) -> bool {
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.len > 0 && self.parts[part_of(name)].contains(name)
     }
 
-    pub(super) fn insert(&mut self, name: Vec<u8>) {
+    pub(crate) fn insert(&mut self, name: Vec<u8>) {
         if self.parts.is_empty() {
             self.parts.resize_with(PARTS, HashSet::default);
         }
