@@ -8,7 +8,7 @@ use crate::execution::command::{CommandRow, Flags, Handler, Locks};
 use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, WriteCx};
 use crate::execution::engine::Engine;
 use crate::execution::execute::Ahead;
-use crate::execution::indexes::{OnIndex, Slice};
+use crate::execution::indexes::OnIndex;
 use crate::execution::view::View;
 use crate::execution::waiting::keys::WaitPhase;
 use crate::execution::worker::Worker;
@@ -177,7 +177,7 @@ impl Engine {
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
         first_key: Option<(usize, Key<'_>)>,
-        on_index: OnIndex,
+        on_index: OnIndex<'_>,
     ) -> CommandResult {
         let command = row.command;
         let now_ms = worker.now_ms;
@@ -192,7 +192,7 @@ impl Engine {
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
-        if on_index != OnIndex::No {
+        if !matches!(on_index, OnIndex::No) {
             view = view.with_indexes();
         }
         if let Some(offer) = client.offer() {
@@ -211,7 +211,7 @@ impl Engine {
                     keys: view,
                     random,
                     command: row,
-                    slice: (on_index == OnIndex::InSlices).then(|| Slice::begin(self)),
+                    slice: on_index.slice(),
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -236,8 +236,10 @@ impl Engine {
                     match on_index {
                         OnIndex::No => keys.remember(self, row.keys(request), cx.client.id()),
                         // The last slice tells the client.
-                        OnIndex::InSlices if cx.client.unfinished.is_some() => {}
-                        OnIndex::InSlices | OnIndex::AtOnce => keys.invalidate_now(row.keys(request), cx.client.id()),
+                        OnIndex::InSlices(_) if cx.client.unfinished.is_some() => {}
+                        OnIndex::InSlices(_) | OnIndex::AtOnce => {
+                            keys.invalidate_now(row.keys(request), cx.client.id())
+                        }
                     }
                 }
                 (result, seen, keys.take_garbage())

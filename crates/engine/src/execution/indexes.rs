@@ -26,24 +26,34 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Records visited under one lock during a backfill: about a hundred microseconds.
 const RECORDS_PER_LOCK: usize = 256;
 
-/// The most pending index changes that are applied while everything is locked: about half a millisecond.
-const PENDING_AT_ONCE: usize = 2048;
+/// The most pending index changes that are applied while everything is locked: about a quarter of a millisecond, which
+/// a slice has beside its own work.
+const PENDING_AT_ONCE: usize = 1024;
 /// The most expired keys, and hashes with expired fields, that are removed while everything is locked: about as long.
-const EXPIRED_AT_ONCE: usize = 256;
+const EXPIRED_AT_ONCE: usize = 128;
 /// How long a command that works in slices keeps its thread, and the locks, at a time.
 pub(crate) const SLICE_NS: u64 = 500_000;
 /// Records looked at between two looks at the clock.
 pub(crate) const RECORDS_PER_LOOK: usize = 32;
 
 /// A command under whose locks an index may be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnIndex {
+#[derive(Clone, Copy)]
+pub(crate) enum OnIndex<'a> {
     /// None of its keys is an index.
     No,
     /// In a transaction or script, which holds its locks anyway: all is read at once.
     AtOnce,
-    /// It may leave the rest for the next slice.
-    InSlices,
+    /// It may leave what does not fit into this slice for the next.
+    InSlices(Slice<'a>),
+}
+
+impl<'a> OnIndex<'a> {
+    pub(crate) fn slice(self) -> Option<Slice<'a>> {
+        match self {
+            OnIndex::InSlices(slice) => Some(slice),
+            OnIndex::No | OnIndex::AtOnce => None,
+        }
+    }
 }
 
 /// A command's share of its thread, after which others have theirs.
@@ -324,7 +334,8 @@ impl Engine {
                 return Err(error);
             }
         };
-        let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked, OnIndex::InSlices);
+        let how = OnIndex::InSlices(Slice::begin(self));
+        let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked, how);
         match &result {
             Ok(()) if client.unfinished.is_some() => *after = After::Again,
             Ok(()) => {}
@@ -346,7 +357,7 @@ impl Engine {
         request: Request<'_>,
         reply: Reply<'_>,
         locked: &mut Locked<'_>,
-        how: OnIndex,
+        how: OnIndex<'_>,
     ) -> CommandResult {
         let indexes = self.indexes();
         let found = row.found_keys(request);

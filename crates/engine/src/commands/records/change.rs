@@ -1,7 +1,7 @@
 //! HCAS and HPUT: atomic conditional changes of records (hashes). `docs/jobs.md` shows what they are for.
 
 use super::options::{Names, Pairs, argument, error, names, once, pairs, stamps, unknown_option};
-use super::times::stamps_at;
+use super::times::{Settings, stamps_at};
 use crate::args::{Args, is_word};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
@@ -95,16 +95,13 @@ struct Exchange<'a> {
     set: Pairs<'a>,
     delete: Names<'a>,
     /// Fields of STAMP, with their times.
-    stamps: Stamped<'a>,
+    stamps: Settings<'a>,
     lifetime: Option<Lifetime>,
     with_current: bool,
 }
 
-/// Fields with the times that they are set to.
-type Stamped<'a> = Vec<(&'a [u8], Vec<u8>)>;
-
 /// All fields that are set: those with given values, and those that are set to a time.
-fn with_stamps<'s>(set: &'s [(&'s [u8], &'s [u8])], stamps: &'s Stamped<'_>) -> Cow<'s, [(&'s [u8], &'s [u8])]> {
+fn with_stamps<'s>(set: &'s [(&'s [u8], &'s [u8])], stamps: &'s Settings<'_>) -> Cow<'s, [(&'s [u8], &'s [u8])]> {
     match stamps.is_empty() {
         true => Cow::Borrowed(set),
         false => set.iter().copied().chain(stamps.iter().map(|(field, time)| (*field, &**time))).collect(),

@@ -10,7 +10,7 @@ use crate::commands::shared::name_set::NameSet;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::background_tasks::IndexBackfill;
 use crate::execution::context::{After, ScriptCx, ServerCx};
-use crate::execution::indexes::{RECORDS_PER_LOOK, SLICE_NS};
+use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
 use crate::execution::view::View;
 use crate::execution::waiting::{Blocked, Event};
 use keyspace::IndexRef;
@@ -112,14 +112,16 @@ pub(super) fn list(cx: &mut ServerCx<'_>) -> CommandResult {
 }
 
 /// Calls `look` with an index while everything is locked and nothing in it has expired; `None` when the command has to
-/// yield first.
+/// yield first. In a transaction or script there is no slice: the locks stay held anyway, so there is no point in
+/// yielding.
 fn with_index<T>(
     cx: &mut ScriptCx<'_, '_>,
     name: &[u8],
-    look: impl FnOnce(IndexRef<'_>, &mut Reply<'_>) -> T,
+    look: impl FnOnce(IndexRef<'_>, Option<Slice<'_>>, &mut Reply<'_>) -> T,
 ) -> Result<Option<T>, CommandError> {
     let ScriptCx { engine, client, worker, reply, held, .. } = cx;
     let mut own;
+    let is_held = held.is_some();
     let mut locked = match held {
         Some(held) => held.lend(),
         None => match engine.lock_for_index(worker, client.db)? {
@@ -130,17 +132,18 @@ fn with_index<T>(
             None => return Ok(None),
         },
     };
+    let slice = (!is_held).then(|| Slice::begin(engine));
     engine.expire_for_index(worker, client.db, &mut locked);
     client.depends_on = client.depends_on.max(locked.changed_by());
     match IndexRef::find(&locked, client.db, name) {
-        Some(index) => Ok(Some(look(index, reply))),
+        Some(index) => Ok(Some(look(index, slice, reply))),
         None => Err(error(format!("there is no index {}", shown(name)))),
     }
 }
 
 pub(super) fn info(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let name = argument(&mut cx.args, "the name of the index")?;
-    let found = with_index(cx, name, |index, reply| {
+    let found = with_index(cx, name, |index, _, reply| {
         let definition = &index.index().definition;
         reply.map(7);
         reply.bulk(b"prefixes");
@@ -224,7 +227,7 @@ impl<'a> Range<'a> {
         })
     }
 
-    /// Visits records until `until_ns`. True when there are no more.
+    /// Visits records until the slice is over. True when there are no more.
     fn look(
         &self,
         index: IndexRef<'_>,
@@ -234,8 +237,8 @@ impl<'a> Range<'a> {
         is_over: impl Fn() -> bool,
     ) -> bool {
         let mut members = remaining(index, &self.wanted, self.direction, progress.last.as_ref());
-        let (mut latest, mut found) = (None, Vec::new());
-        let mut looked_at = 0;
+        let is_first_slice = progress.last.is_none();
+        let (mut looked_at, mut latest, mut found) = (0, None, Vec::new());
         let ended = loop {
             if progress.found == self.limit {
                 break true;
@@ -255,7 +258,11 @@ impl<'a> Range<'a> {
                 continue;
             }
             progress.found += 1;
-            found.push(entry.name());
+            // A range that ends in its first slice need not know what it has returned.
+            match is_first_slice {
+                true => found.push(entry.name()),
+                false => progress.returned.insert(entry.name().to_vec()),
+            }
             let row = Row { name: entry.name(), score: Some(score), hash, deadline_ms: entry.deadline() };
             self.rows.reply(&row, now_ms, &mut reply);
         };
@@ -273,14 +280,11 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         None => RangeProgress { began_ms: cx.worker.now_ms, ..RangeProgress::default() },
     };
     let range = Range::take(&mut cx.args, progress.began_ms)?;
-    let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
-    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
-    // In a transaction or script the locks stay held anyway, so there is no point in yielding.
-    let is_over = || !is_held && engine.clock.monotonic_ns() >= until_ns;
-    let (now_ms, protocol) = (cx.worker.now_ms, cx.reply.protocol());
+    let (now_ms, protocol, bytes_max) = (cx.worker.now_ms, cx.reply.protocol(), cx.client.output_bytes_max);
     let mut body = std::mem::take(&mut progress.body);
-    let ended = with_index(cx, range.name, |index, _| {
+    let ended = with_index(cx, range.name, |index, slice, _| {
         let reply = Reply::new(&mut body, protocol).limited(bytes_max);
+        let is_over = || slice.is_some_and(|slice| slice.is_over());
         range.look(index, &mut progress, now_ms, reply, is_over)
     })?;
     if ended != Some(true) && body.len() <= bytes_max {

@@ -3,13 +3,13 @@
 use super::change::{Lifetime, change};
 use super::indexes::remaining;
 use super::options::{Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option};
-use super::times::{time_at, values_at};
+use super::times::{Settings, time_at, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::commands::shared::name_set::NameSet;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ScriptCx};
-use crate::execution::indexes::{RECORDS_PER_LOOK, SLICE_NS};
+use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
 use crate::execution::recorder::Recorder;
 use crate::execution::view::View;
 use keyspace::IndexRef;
@@ -17,11 +17,7 @@ use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
 use numbers::parse_i64;
 use resp::{Reply, Request};
-use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Fields to set, with times in place of `NOW`.
-type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
 
 /// `SWEEP index BEFORE ms …`
 struct Sweep<'a> {
@@ -207,9 +203,9 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
             None => return Ok(false),
         },
     };
+    let slice = Slice::begin(engine);
+    let is_over = || !is_part && slice.is_over();
     engine.expire_for_index(cx.worker, cx.client.db, &mut locked);
-    let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
-    let is_over = || !is_part && engine.clock.monotonic_ns() >= until_ns;
     let stuck = find(sweep, &locked, cx.client.db, progress, cx.worker.now_ms, is_over)
         .ok_or_else(|| error(format!("there is no index {}", shown(sweep.index))))?;
     progress.has_begun = true;

@@ -11,6 +11,9 @@ use keyspace::types::sorted_set::ScoreBound;
 use numbers::parse_i64;
 use std::borrow::Cow;
 
+/// Fields to set, with times in place of what stands for them.
+pub(super) type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
+
 /// A value of a field. `NOW`, `NOW+ms` and `NOW-ms` become that time, in milliseconds; any other value stays.
 pub(super) fn value_at(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
     match offset_ms(value)? {
@@ -26,7 +29,7 @@ pub(super) fn value_at(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, Comma
 pub(super) fn values_at<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     now_ms: u64,
-) -> Result<Vec<(&'a [u8], Cow<'a, [u8]>)>, CommandError> {
+) -> Result<Settings<'a>, CommandError> {
     fields.into_iter().map(|(field, value)| Ok((field, value_at(value, now_ms)?))).collect()
 }
 
@@ -66,7 +69,7 @@ pub(super) fn stamps_at<'a>(
     stamps: &Stamps<'a>,
     others: impl IntoIterator<Item = &'a [u8]>,
     now_ms: u64,
-) -> Result<Vec<(&'a [u8], Vec<u8>)>, CommandError> {
+) -> Result<Settings<'a>, CommandError> {
     let mut named: Vec<&[u8]> = stamps.iter().map(|(field, _)| *field).collect();
     named.sort_unstable();
     if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -75,7 +78,7 @@ pub(super) fn stamps_at<'a>(
     if let Some(field) = others.into_iter().find(|field| named.binary_search(field).is_ok()) {
         return Err(error(format!("the field {} is in STAMP, and cannot be set or deleted too", shown(field))));
     }
-    let time = |offset| shift(now_ms, offset).map(|time| time.to_string().into_bytes());
+    let time = |offset| shift(now_ms, offset).map(|time| Cow::Owned(time.to_string().into_bytes()));
     let stamp = |(field, offset): &(&'a [u8], i64)| match time(*offset) {
         Some(time) => Ok((*field, time)),
         None => Err(error(format!("STAMP of the field {} must be a time from 0 to 2^63-1", shown(field)))),
