@@ -4,7 +4,7 @@ use super::change::{Lifetime, change};
 use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
 use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
-use super::times::values_at;
+use super::times::{Settings, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::error::{CommandError, CommandResult};
@@ -17,14 +17,10 @@ use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
 use numbers::parse_i64;
 use resp::Reply;
-use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The default LIMIT: how many records one sweep changes.
 const LIMIT_DEFAULT: usize = 1000;
-
-/// Fields to set, with times in place of `NOW`.
-type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
 
 /// `SWEEP index BEFORE ms …`
 struct Sweep<'a> {

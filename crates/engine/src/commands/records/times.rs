@@ -10,6 +10,9 @@ use keyspace::types::sorted_set::ScoreBound;
 use numbers::parse_i64;
 use std::borrow::Cow;
 
+/// Fields to set, with times in place of `NOW`.
+pub(super) type Settings<'a> = Vec<(&'a [u8], Cow<'a, [u8]>)>;
+
 /// A value of a field. `NOW`, `NOW+ms` and `NOW-ms` become that time, in milliseconds; any other value stays.
 pub(super) fn value_at(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, CommandError> {
     match offset_ms(value)? {
@@ -25,13 +28,12 @@ pub(super) fn value_at(value: &[u8], now_ms: u64) -> Result<Cow<'_, [u8]>, Comma
 pub(super) fn values_at<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     now_ms: u64,
-) -> Result<Vec<(&'a [u8], Cow<'a, [u8]>)>, CommandError> {
+) -> Result<Settings<'a>, CommandError> {
     fields.into_iter().map(|(field, value)| Ok((field, value_at(value, now_ms)?))).collect()
 }
 
 /// A score bound as in ZRANGEBYSCORE, or a time: `NOW`, `NOW+ms`, `NOW-ms`, and `(` before any of these excludes it. An
 /// error calls it `what`.
-#[allow(dead_code, reason = "for CLAIM, which is the only command with such bounds")]
 pub(super) fn bound_at(text: &[u8], now_ms: u64, what: &str) -> Result<ScoreBound, CommandError> {
     let (excluded, time) = match text {
         [b'(', rest @ ..] => (true, rest),
