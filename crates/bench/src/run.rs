@@ -10,7 +10,7 @@ use crate::load;
 use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, RowFigures, Setup, Workload, durability};
+use crate::workloads::{Driver, Needs, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -99,7 +99,7 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Clients { run, needs, .. } => {
             let servers = start_all(plan, workload)?;
-            let able = able(workload, servers, Some(needs), notes)?;
+            let able = able(workload, servers, needs, notes)?;
             measure_in_turns(plan, workload, &able, run)
         }
         Driver::Custom { run, needs, .. } => measure_alone(plan, workload, run, needs, notes),
@@ -121,15 +121,15 @@ fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
 fn able(
     workload: &Workload,
     servers: Vec<Server>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Option<Server>>> {
-    let able = |server: Server| match needs {
-        Some(needs) if !server.knows(needs)? => {
-            notes.push(format!("`{}` is left out of `{}`: it does not know {needs}.", server.name, workload.name));
+    let able = |server: Server| match needs.missing(&server)? {
+        Some(command) => {
+            notes.push(format!("`{}` is left out of `{}`: it does not know {command}.", server.name, workload.name));
             Ok(None)
         }
-        _ => Ok(Some(server)),
+        None => Ok(Some(server)),
     };
     servers.into_iter().map(able).collect()
 }
@@ -205,7 +205,7 @@ fn measure_alone(
     plan: &Plan,
     workload: &Workload,
     run: fn(&mut Server, u64) -> Result<Sample>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Line>> {
     let amount = workload.amount(None, plan.quick);

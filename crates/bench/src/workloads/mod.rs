@@ -18,7 +18,7 @@ mod workload;
 
 use anyhow::{Result, bail};
 
-pub(crate) use workload::{Driver, RowFigures, Setup, Workload};
+pub(crate) use workload::{Driver, Needs, RowFigures, Setup, Workload};
 
 /// The tables of all families, in the order in which they are measured.
 const FAMILIES: &[&[Workload]] = &[
