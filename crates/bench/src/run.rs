@@ -114,7 +114,12 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
 }
 
 fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
-    specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect()
+    specs(plan).enumerate().map(|(turn, spec)| Server::start(spec, persistence(workload, turn))).collect()
+}
+
+/// What the server that is measured in this turn does for its data to outlive it; the subject's is the first.
+fn persistence(workload: &Workload, turn: usize) -> Persistence {
+    if turn == 0 { workload.persistence } else { workload.persistence.of_peers() }
 }
 
 /// Each server, or nothing and a note in its place if it does not know a command that the workload needs.
@@ -156,9 +161,9 @@ fn measure_in_turns(
             for turn in turns(round, servers.len()) {
                 let Some(server) = &servers[turn] else { continue };
                 let run = || run(server, pipeline, amount).with_context(|| format!("server `{}`", server.name));
-                samples[turn].push(match workload.persistence {
+                samples[turn].push(match persistence(workload, turn) {
                     Persistence::Off => run()?,
-                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, amount, run)?,
+                    _ => durability::journaled(server, amount, run)?,
                 });
             }
         }
@@ -218,7 +223,7 @@ fn measure_alone(
                 continue;
             }
             let spec = specs[turn];
-            let server = Server::start(spec, workload.persistence)?;
+            let server = Server::start(spec, persistence(workload, turn))?;
             let Some(mut server) = able(workload, vec![server], needs, notes)?.remove(0) else {
                 unable[turn] = true;
                 continue;
