@@ -10,7 +10,7 @@ use crate::load;
 use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, RowFigures, Setup, Workload, durability};
+use crate::workloads::{Driver, Needs, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -99,7 +99,7 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Clients { run, needs, .. } => {
             let servers = start_all(plan, workload)?;
-            let able = able(workload, servers, Some(needs), notes)?;
+            let able = able(workload, servers, needs, notes)?;
             measure_in_turns(plan, workload, &able, run)
         }
         Driver::Custom { run, needs, .. } => measure_alone(plan, workload, run, needs, notes),
@@ -114,22 +114,27 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
 }
 
 fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
-    specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect()
+    specs(plan).enumerate().map(|(turn, spec)| Server::start(spec, persistence(workload, turn))).collect()
+}
+
+/// What the server that is measured in this turn does for its data to outlive it; the subject's is the first.
+fn persistence(workload: &Workload, turn: usize) -> Persistence {
+    if turn == 0 { workload.persistence } else { workload.persistence.of_peers() }
 }
 
 /// Each server, or nothing and a note in its place if it does not know a command that the workload needs.
 fn able(
     workload: &Workload,
     servers: Vec<Server>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Option<Server>>> {
-    let able = |server: Server| match needs {
-        Some(needs) if !server.knows(needs)? => {
-            notes.push(format!("`{}` is left out of `{}`: it does not know {needs}.", server.name, workload.name));
+    let able = |server: Server| match needs.missing(&server)? {
+        Some(command) => {
+            notes.push(format!("`{}` is left out of `{}`: it does not know {command}.", server.name, workload.name));
             Ok(None)
         }
-        _ => Ok(Some(server)),
+        None => Ok(Some(server)),
     };
     servers.into_iter().map(able).collect()
 }
@@ -156,9 +161,9 @@ fn measure_in_turns(
             for turn in turns(round, servers.len()) {
                 let Some(server) = &servers[turn] else { continue };
                 let run = || run(server, pipeline, amount).with_context(|| format!("server `{}`", server.name));
-                samples[turn].push(match workload.persistence {
+                samples[turn].push(match persistence(workload, turn) {
                     Persistence::Off => run()?,
-                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, amount, run)?,
+                    _ => durability::journaled(server, amount, run)?,
                 });
             }
         }
@@ -205,7 +210,7 @@ fn measure_alone(
     plan: &Plan,
     workload: &Workload,
     run: fn(&mut Server, u64) -> Result<Sample>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Line>> {
     let amount = workload.amount(None, plan.quick);
@@ -218,7 +223,7 @@ fn measure_alone(
                 continue;
             }
             let spec = specs[turn];
-            let server = Server::start(spec, workload.persistence)?;
+            let server = Server::start(spec, persistence(workload, turn))?;
             let Some(mut server) = able(workload, vec![server], needs, notes)?.remove(0) else {
                 unable[turn] = true;
                 continue;

@@ -30,14 +30,22 @@ pub(crate) enum Persistence {
     EverySecond,
     /// A journal, synced before a write is answered.
     Always,
+    /// A journal, synced once a second, against peers without any: what a server does by default, against peers at their
+    /// quickest.
+    AgainstNone,
 }
 
 impl Persistence {
+    /// What the peers of a server do that does this.
+    pub(crate) fn of_peers(self) -> Self {
+        if self == Persistence::AgainstNone { Persistence::Off } else { self }
+    }
+
     /// As command-line settings, which Redis, Valkey and Holdfast share.
     fn settings(self) -> &'static str {
         match self {
             Persistence::Off => "--appendonly no --save ''",
-            Persistence::EverySecond => {
+            Persistence::EverySecond | Persistence::AgainstNone => {
                 "--appendonly yes --appendfsync everysec --auto-aof-rewrite-percentage 0 --save ''"
             }
             Persistence::Always => "--appendonly yes --appendfsync always --auto-aof-rewrite-percentage 0 --save ''",
