@@ -79,6 +79,12 @@ impl ServerSpec {
         Ok(ServerSpec { name: name.to_string(), command: command.to_string() })
     }
 
+    /// The same server under another name, which keeps to this persistence whatever a workload asks for.
+    pub(crate) fn with_persistence(&self, name: &str, persistence: Persistence) -> Self {
+        let command = self.command.replace("{persistence}", persistence.settings());
+        ServerSpec { name: name.to_string(), command }
+    }
+
     /// Whether its persistence is ours to choose.
     pub(crate) fn is_told_persistence(&self) -> bool {
         self.command.contains("{persistence}")
@@ -324,6 +330,14 @@ mod tests {
         );
         let always = spec.shell_line(Persistence::Always, 7001, "/tmp");
         assert!(always.contains("--appendonly yes --appendfsync always "), "{always}");
+    }
+
+    #[test]
+    fn a_server_with_a_persistence_of_its_own_keeps_it() {
+        let spec = ServerSpec::new("redis", "redis-server --port {port} {persistence}").unwrap();
+        let aof = spec.with_persistence("redis-aof", Persistence::EverySecond);
+        assert_eq!((&*aof.name, aof.is_told_persistence()), ("redis-aof", false));
+        assert!(aof.shell_line(Persistence::Off, 7001, "/tmp").contains("--appendonly yes --appendfsync everysec "));
     }
 
     #[test]

@@ -251,6 +251,7 @@ const SORTED_SET_TARGETS: &[Target] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::Length;
 
     fn asked(traffic: &mut impl Traffic, sender: usize) -> String {
         let mut requests = Vec::new();
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn every_number_is_shuffled_to_another() {
-        for quick in [false, true] {
-            let size = SCORES.size(quick);
+        for length in [Length::Full, Length::Quick] {
+            let size = SCORES.size(length);
             let mut seen = vec![false; size as usize];
             (0..size).for_each(|number| seen[shuffled(number, size) as usize] = true);
             assert!(seen.iter().all(|seen| *seen));

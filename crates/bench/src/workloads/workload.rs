@@ -27,6 +27,16 @@ pub(crate) struct Setup {
     pub(crate) load: fn(&Server, u64) -> Result<()>,
 }
 
+/// How much of its work a workload does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    Full,
+    /// Half of the requests, on the whole data set.
+    Half,
+    /// Runs of about half a second and smaller data sets.
+    Quick,
+}
+
 pub(crate) enum Driver {
     /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
@@ -79,18 +89,22 @@ pub(crate) type RequestCounts = &'static [(u32, u64)];
 
 impl Workload {
     /// Requests, operations, records or connections in one round.
-    pub(crate) fn amount(&self, pipeline: Option<u32>, quick: bool) -> u64 {
+    pub(crate) fn amount(&self, pipeline: Option<u32>, length: Length) -> u64 {
         match self.driver {
             Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } => {
                 let depth = pipeline.unwrap_or(1);
                 let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
-                if quick { count / 6 } else { *count }
+                match length {
+                    Length::Full => *count,
+                    Length::Half => count / 2,
+                    Length::Quick => count / 6,
+                }
             }
-            Driver::Search { .. } => self.setup.size(quick),
+            Driver::Search { .. } => self.setup.size(length),
             Driver::Custom { amount, amount_quick, .. }
             | Driver::Rows { amount, amount_quick, .. }
             | Driver::Own { amount, amount_quick, .. } => {
-                if quick {
+                if length == Length::Quick {
                     amount_quick
                 } else {
                     amount
@@ -102,8 +116,8 @@ impl Workload {
 
 impl Setup {
     /// How many items there are.
-    pub(crate) fn size(&self, quick: bool) -> u64 {
-        if quick { self.size_quick } else { self.size }
+    pub(crate) fn size(&self, length: Length) -> u64 {
+        if length == Length::Quick { self.size_quick } else { self.size }
     }
 }
 
