@@ -41,6 +41,8 @@ ranks! {
     TRACKING_PREFIXES = 82, "prefixes that clients which cache want to hear of";
     TRACKING_CLIENTS = 83, "clients that cache what they read";
     SUBSCRIBERS = 84, "subscribers of channels, of patterns, or of shard channels; one of the three at a time";
+    RECORD_LINES = 85, "clients that wait for records, in the order in which they came";
+    OFFERED_RECORDS = 86, "records that a waiting client may take";
     MONITORS = 87, "clients in MONITOR";
     CLIENTS = 88, "all clients by their number";
     CLIENT_LABELS = 90, "what a client calls itself";

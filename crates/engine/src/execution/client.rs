@@ -6,7 +6,7 @@ use crate::clients::pubsub::Subscriptions;
 use crate::clients::tracking::Tracker;
 use crate::execution::command::CommandRow;
 use crate::execution::transaction::{Transaction, Watches};
-use crate::execution::waiting::keys::WaitPhase;
+use crate::execution::waiting::waiter::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
 use resp::Protocol;
 use std::any::Any;

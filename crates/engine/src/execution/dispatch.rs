@@ -10,7 +10,7 @@ use crate::execution::engine::Engine;
 use crate::execution::execute::Ahead;
 use crate::execution::indexes::OnIndex;
 use crate::execution::view::View;
-use crate::execution::waiting::keys::WaitPhase;
+use crate::execution::waiting::waiter::WaitPhase;
 use crate::execution::worker::Worker;
 use crate::panics;
 use keyspace::{Key, Locked};
@@ -30,6 +30,7 @@ impl Engine {
         ahead: &mut Ahead<'_>,
     ) -> CommandResult {
         let command = row.command;
+        let reply_at = out.len();
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         if let Handler::Server(handler) = command.handler {
             ahead.release();
@@ -37,7 +38,13 @@ impl Engine {
         }
         if let Handler::Script(handler) = command.handler {
             ahead.release();
-            return self.run_scripting(worker, client, row, request, reply, after, handler, None);
+            let result = self.run_scripting(worker, client, row, request, reply, after, handler, None);
+            if command.flags.has(Flags::BLOCKING)
+                && let Some(blocked) = self.begin_record_wait(client, row, request, (out, reply_at), worker.now_ms)?
+            {
+                *after = After::Block(blocked);
+            }
+            return result;
         }
         let (mut locked, first_key) = match command.keys.locks {
             Locks::Key(at) => {
@@ -61,7 +68,6 @@ impl Engine {
             let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
             return self.run_on_index(worker, client, row, request, reply, after);
         }
-        let reply_at = out.len();
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, OnIndex::No);
         if command.flags.has(Flags::BLOCKING)
@@ -95,7 +101,7 @@ impl Engine {
 
     /// Runs the handler of a command that runs others.
     #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
-    fn run_scripting(
+    pub(crate) fn run_scripting(
         &self,
         worker: &mut Worker,
         client: &mut Client,

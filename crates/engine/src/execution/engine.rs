@@ -12,6 +12,7 @@ use crate::execution::commit::PendingBatch;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
+use crate::execution::waiting::records::RecordWaiters;
 use crate::host::{Clock, Host};
 use crate::observability::latency::{Histograms, Monitor};
 use crate::observability::monitor::Monitors;
@@ -73,6 +74,10 @@ pub struct Engine {
     pub(crate) watches: AtomicUsize,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
+    /// Clients that wait for records of indexes.
+    pub(crate) record_waiters: Arc<RecordWaiters>,
+    /// The number of the last wait.
+    pub(crate) last_wait: AtomicU64,
     /// How many walks over all keys are under way.
     pub(crate) walks: AtomicUsize,
     /// How often the parts of walks were spoiled.
@@ -142,6 +147,8 @@ impl Engine {
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
             waiters: KeyWaiters::default(),
+            record_waiters: Arc::default(),
+            last_wait: AtomicU64::new(0),
             walks: AtomicUsize::new(0),
             walks_spoiled: AtomicUsize::new(0),
             restrictions: AtomicU8::new(0),

@@ -24,6 +24,8 @@ impl Engine {
         if self.has_deferred() {
             self.serve_deferred(worker);
         }
+        // The clock may have been set, which no timer notices.
+        self.serve_due_records(worker);
         // While writes are refused the journal cannot record removals; expired keys read as absent anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
             return false;

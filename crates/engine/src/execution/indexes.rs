@@ -12,7 +12,7 @@ use crate::execution::context::After;
 use crate::execution::engine::Engine;
 use crate::execution::recorder::Recorder;
 use crate::execution::view::View;
-use crate::execution::waiting::keys::WaitPhase;
+use crate::execution::waiting::waiter::WaitPhase;
 use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::db::Db;
@@ -211,6 +211,7 @@ impl Engine {
     /// Sets the indexes. Everything is locked.
     fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
         locked.set_indexes(&indexes);
+        self.record_waiters.keep_only(&indexes);
         *self.indexes.write() = indexes;
         self.note_stamping();
     }

@@ -4,12 +4,15 @@
 
 use crate::clients::tracking::Reason;
 use crate::execution::engine::Engine;
+use crate::execution::waiting::records::{Candidate, RecordWaiters};
 use crate::settings::ClientClass;
 use crate::settings::events::Events;
+use keyspace::index::Index;
 use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Notifications that a worker has not published yet.
 #[derive(Default)]
@@ -22,6 +25,10 @@ struct Pending {
     names: Vec<u8>,
     /// Keys with waiters that have changed, and the order in which they did.
     ready: BTreeMap<(usize, Box<[u8]>), usize>,
+    /// Records that have got a score in an index with waiters.
+    records: Vec<(usize, Arc<Index>, Candidate)>,
+    /// Databases that were exchanged while clients waited for records.
+    exchanged: Vec<usize>,
 }
 
 struct Notification {
@@ -68,11 +75,37 @@ impl PendingNotifications {
         ready.entry((db, name.into())).or_insert(order);
     }
 
+    /// Notes that a record has got a score in an index with waiters.
+    pub(crate) fn record(&self, db: usize, index: Arc<Index>, candidate: Candidate) {
+        self.0.borrow_mut().records.push((db, index, candidate));
+    }
+
+    /// Notes that databases were exchanged while clients wait for records.
+    pub(crate) fn exchanged(&self, dbs: [usize; 2]) {
+        self.0.borrow_mut().exchanged.extend(dbs);
+    }
+
     /// True when there is nothing to publish and no waiter to serve.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         let pending = self.0.borrow();
-        pending.notifications.is_empty() && pending.ready.is_empty()
+        pending.notifications.is_empty()
+            && pending.ready.is_empty()
+            && pending.records.is_empty()
+            && pending.exchanged.is_empty()
+    }
+
+    /// Makes the noted records ready for those that wait for them.
+    #[inline]
+    pub(crate) fn make_records_ready(&self, waiters: &RecordWaiters, now_ms: u64) {
+        let Pending { records, exchanged, .. } = &mut *self.0.borrow_mut();
+        if !records.is_empty() {
+            waiters.note(&std::mem::take(records), now_ms);
+        }
+        if !exchanged.is_empty() {
+            let exchanged = std::mem::take(exchanged);
+            waiters.search_anew(|db| exchanged.contains(&db));
+        }
     }
 
     /// True when a key with waiters has changed.

@@ -6,6 +6,7 @@ use crate::clients::tracking::Reason;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::engine::Engine;
 use crate::execution::waiting::keys::note_ready;
+use crate::execution::waiting::records::note_records;
 use crate::panics;
 use crate::settings::events::Events;
 use keyspace::db::Db;
@@ -89,6 +90,11 @@ impl<'a> Recorder<'a> {
             && let Some(pending) = self.view.notifications
         {
             note_ready(pending, &self.view.locked, db, effect);
+        }
+        if self.engine.record_waiters.any()
+            && let Some(pending) = self.view.notifications
+        {
+            note_records(pending, &self.view.locked, db, effect);
         }
         if let Some(batch) = &mut self.effects {
             match self.engine.is_walked() {

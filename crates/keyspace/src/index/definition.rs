@@ -6,8 +6,8 @@ use crate::effects::DATABASES;
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
 use crate::types::{Entry, Object, Shapes};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Which records an index has, and by which field.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -87,7 +87,7 @@ impl Definition {
     }
 
     /// The head of a part whose first record has that score and name.
-    pub(crate) fn head(&self, score: f64, name: &[u8]) -> Head {
+    pub fn head(&self, score: f64, name: &[u8]) -> Head {
         let behind = self.prefixes.iter().filter_map(|prefix| name.strip_prefix(&prefix[..])).next();
         Head::new(score, behind.unwrap_or(name))
     }
@@ -259,7 +259,14 @@ impl Index {
     /// How many clients wait for its records in a database.
     #[inline]
     pub fn waiting(&self, db: usize) -> usize {
-        self.heads[db].get().map_or(0, |heads| heads.waiting.load(SeqCst))
+        self.heads[db].get().map_or(0, Heads::waiting)
+    }
+
+    /// A client that waited in a database waits no longer.
+    pub fn remove_waiting(&self, db: usize) {
+        if let Some(heads) = self.heads[db].get() {
+            heads.remove_waiting();
+        }
     }
 
     /// All records are in it.

@@ -13,7 +13,7 @@ pub struct Heads {
     /// How often a head was lowered.
     lowered: AtomicU64,
     /// How many clients wait for a record of this index in this database.
-    pub waiting: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
 struct PartHead {
@@ -73,10 +73,27 @@ impl Heads {
         self.lowered.load(SeqCst)
     }
 
+    /// How many clients wait.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(SeqCst)
+    }
+
+    /// A client waits from now on. IMPORTANT: before it searches for the last time: see [`Heads::lower`].
+    pub fn add_waiting(&self) {
+        self.waiting.fetch_add(1, SeqCst);
+    }
+
+    pub(super) fn remove_waiting(&self) {
+        self.waiting.fetch_sub(1, SeqCst);
+    }
+
     /// The heads of all shards.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Head> {
-        self.parts.iter().map(|part| Head { score: f64::from_bits(part.score.load(SeqCst)), name: part.name.load(Relaxed) })
+        self.parts
+            .iter()
+            .map(|part| Head { score: f64::from_bits(part.score.load(SeqCst)), name: part.name.load(Relaxed) })
     }
 }
 

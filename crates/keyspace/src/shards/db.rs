@@ -3,11 +3,12 @@
 use super::detached::DetachedValue;
 use crate::digest::Digest;
 use crate::index::Indexes;
-use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item, Place};
+use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item, Place, by_score};
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Entries by name, with an index of deadlines that `apply` keeps up to date.
@@ -216,6 +217,14 @@ impl Db {
     #[inline]
     pub fn indexed(&self, item: Item) -> Option<&Entry> {
         self.table.by_id(item.1)
+    }
+
+    /// True when a record in an index comes before, or is, the one of that score and name.
+    pub fn is_indexed_up_to(&self, item: Item, score: f64, name: &[u8]) -> bool {
+        match by_score(item.0, score) {
+            Ordering::Equal => self.indexed(item).is_some_and(|entry| entry.name() <= name),
+            order => order == Ordering::Less,
+        }
     }
 
     /// Makes its part of an index anew.

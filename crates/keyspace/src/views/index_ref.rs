@@ -115,10 +115,7 @@ impl<'a> IndexRef<'a> {
 
     /// In each part, how many records come before, or are, the one of that score and name.
     pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
-        self.positions(|db, item| match by_score(item.0, score) {
-            Ordering::Equal => db.indexed(*item).is_some_and(|entry| entry.name() <= name),
-            order => order == Ordering::Less,
-        })
+        self.positions(|db, item| db.is_indexed_up_to(*item, score, name))
     }
 
     /// In each part, how many records come before one of that score and name.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use engine::Engine;
 use engine::host::Shutdown;
 use engine::settings::WorkerBalance;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
@@ -25,6 +25,9 @@ use tokio::time::Instant;
 const CRON_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest slice of expiry work before clients run.
 const EXPIRY_SLICE_NS: u64 = 500_000;
+
+/// Longest sleep until the clock is read again.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// Starts the worker threads.
 pub(crate) fn start_workers(
@@ -75,6 +78,9 @@ fn run(start: Start) -> std::io::Result<()> {
     runtime.block_on(async {
         tokio::spawn(flusher());
         tokio::spawn(cron(start.engine.clone(), start.index, start.team.clone()));
+        if start.index == 0 {
+            tokio::spawn(serve_due_records(start.engine.clone()));
+        }
         serve(start).await;
     });
     runtime.shutdown_background();
@@ -187,6 +193,29 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                 close_idle(local, &engine);
             });
         }
+    }
+}
+
+/// Serves clients that wait for a record when its time comes.
+async fn serve_due_records(engine: Arc<Engine>) {
+    let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+    loop {
+        // Until a record is due; anew when another is due earlier.
+        poll_fn(|cx| {
+            let Some(due_ms) = engine.next_due_record(cx.waker()) else { return Poll::Pending };
+            let left_us = (due_ms * 1000).saturating_sub(engine.clock.unix_us());
+            // A clock that is set meanwhile is noticed by the regular work.
+            sleep.as_mut().reset(Instant::now() + Duration::from_micros(left_us).min(SLEEP_MAX));
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+        with_local(|local| {
+            engine.begin(&mut local.worker);
+            engine.serve_due_records(&mut local.worker);
+            // Replies that other workers send may wait for these changes.
+            local.keeper.write_all();
+        });
+        tokio::task::yield_now().await;
     }
 }
 

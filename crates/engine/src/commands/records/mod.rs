@@ -1,6 +1,7 @@
-//! Records: atomic conditional changes of hashes, indexes, queries and sweeps. Holdfast's own commands.
+//! Records: atomic conditional changes of hashes, indexes, queries, claims and sweeps. Holdfast's own commands.
 
 mod change;
+mod claim;
 mod filters;
 mod find;
 mod indexes;

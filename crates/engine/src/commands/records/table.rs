@@ -1,7 +1,9 @@
 //! Records: the rows, each with its documentation: Redis's facts in our words.
 
-use super::{change, find, indexes, sweep};
-use crate::execution::command::{Command, Keys, at_least, definition, exactly, key, overview, read, server, write};
+use super::{change, claim, find, indexes, sweep};
+use crate::execution::command::{
+    Command, Flags, Keys, at_least, definition, exactly, key, overview, read, server, write,
+};
 use crate::execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -53,6 +55,24 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::block("filter", FILTER).after("FILTER").optional().multiple().multiple_token(),
             arg::integer("cursor").after("CURSOR").optional(),
             arg::integer("limit").after("LIMIT").optional(),
+            SHOWN,
+            WITHTTL,
+        ]),
+    definition("claim", at_least(5), claim::claim)
+        .grows_memory()
+        .flag(Flags::BLOCKING)
+        .doc("7.4.0", "Takes the first records of an index that qualify, changes and returns them.")
+        .complexity("O(log(N)+M) for N records and M that are looked at")
+        .arguments(&[
+            arg::block("indexes", &[arg::integer("count"), arg::string("index").multiple()]),
+            arg::string("min").after("MIN").optional(),
+            arg::string("max").after("MAX").optional(),
+            arg::block("where", CONDITION).after("WHERE").optional().multiple().multiple_token(),
+            pairs("set", "SET"),
+            arg::string("counter").after("COUNTER").optional(),
+            arg::block("limit", &[arg::integer("max"), pairs("else", "ELSE")]).after("UPTO").optional(),
+            arg::integer("count").after("COUNT").optional(),
+            arg::integer("milliseconds").after("BLOCK").optional(),
             SHOWN,
             WITHTTL,
         ]),

@@ -49,6 +49,11 @@ impl Engine {
             self.note_script_time(&worker, &client, &job, began_ns);
             job.ticket.put(reply, client.depends_on, client.last_batch);
             job.handle.wake();
+            // Its changes may be what others wait for.
+            if self.has_deferred() {
+                self.begin(&mut worker);
+                self.serve_deferred(&mut worker);
+            }
         }
     }
 }

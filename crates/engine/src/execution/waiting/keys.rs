@@ -19,9 +19,8 @@
 //! connection. Exactly one wins: see `WaitState`. A client that is served may still be queued in other shards; its own
 //! connection removes it there.
 
+use super::waiter::{BlockedCommand, WaitPhase};
 use super::{Blocked, Event};
-use crate::clients::ClientHandle;
-use crate::clients::ticket::Ticket;
 use crate::execution::client::Client;
 use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
@@ -32,17 +31,16 @@ use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
-use resp::{OwnedRequest, Protocol, Reply, Request};
+use resp::Request;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What is known of all clients that wait for keys.
 #[derive(Default)]
 pub(crate) struct KeyWaiters {
     /// How many waiters are queued, including those that have stopped waiting.
     count: AtomicUsize,
-    last_number: AtomicU64,
     /// How many keys they wait for.
     keys: AtomicUsize,
     /// Waiters that could not leave their queues yet.
@@ -68,7 +66,7 @@ impl KeyWaiters {
     fn enqueue(&self, locked: &mut Locked<'_>, key: Key<'_>, waiter: &Arc<Waiter>) {
         let queues = locked.awaited_mut(key);
         let before = queues.len();
-        let is_new = queues.enqueue(waiter.db, key.name, waiter.number, waiter.clone());
+        let is_new = queues.enqueue(waiter.blocked.db, key.name, waiter.blocked.number, waiter.clone());
         waiter.places.fetch_add(usize::from(is_new), Relaxed);
         self.keys.fetch_add(queues.len() - before, Relaxed);
     }
@@ -77,7 +75,7 @@ impl KeyWaiters {
     fn leave(&self, locked: &mut Locked<'_>, key: Key<'_>, waiter: &Waiter) {
         let queues = locked.awaited_mut(key);
         let before = queues.len();
-        let was_queued = queues.leave(waiter.db, key.name, waiter.number);
+        let was_queued = queues.leave(waiter.blocked.db, key.name, waiter.blocked.number);
         waiter.places.fetch_sub(usize::from(was_queued), Relaxed);
         self.keys.fetch_sub(before - queues.len(), Relaxed);
     }
@@ -96,37 +94,30 @@ impl KeyWaiters {
     }
 }
 
-/// A client that waits for keys, with all that is needed to run its command on its behalf.
+/// A client that waits for keys.
 pub(crate) struct Waiter {
-    /// Its place in every queue: later waiters have higher numbers.
-    number: u64,
-    handle: Arc<ClientHandle>,
-    command: &'static CommandRow,
-    request: OwnedRequest,
-    db: usize,
-    protocol: Protocol,
-    no_touch: bool,
-    output_bytes_max: usize,
+    blocked: BlockedCommand,
     keys: WaitKeys,
     condition: Condition,
     role: WaitRole,
-    /// The timeout reply.
-    nothing: Vec<u8>,
     /// In how many queues it is.
     places: AtomicUsize,
-    ticket: Ticket,
 }
 
 impl Waiter {
+    pub(super) fn blocked(&self) -> &BlockedCommand {
+        &self.blocked
+    }
+
     /// The keys that it waits for.
     fn awaited_keys(&self) -> impl Iterator<Item = Key<'_>> {
-        self.keys.of(self.command, self.request.as_request())
+        self.keys.of(self.blocked.command, self.blocked.request.as_request())
     }
 
     /// The keys of its command that it does not wait for: it may touch them whenever it is served.
     fn other_keys(&self) -> impl Iterator<Item = Key<'_>> {
-        let request = self.request.as_request();
-        let positions = self.command.key_positions(request);
+        let request = self.blocked.request.as_request();
+        let positions = self.blocked.command.key_positions(request);
         positions.filter(|at| !self.keys.has(*at)).map(move |at| Key::new(request.arg(at)))
     }
 }
@@ -183,19 +174,6 @@ impl WaitRole {
     const IN_ORDER: [WaitRole; 2] = [WaitRole::Reader, WaitRole::Taker];
 }
 
-/// The phase of a client's wait.
-#[derive(Default)]
-pub(crate) enum WaitPhase {
-    #[default]
-    Idle,
-    /// Its command has found nothing and asks to wait.
-    Requested(Wait),
-    /// It is queued.
-    Queued(Arc<Waiter>),
-    /// Its command runs on its behalf, since a key may have something for it.
-    Serving(Arc<Offer>),
-}
-
 /// The keys that a command may touch when it is served after a wait.
 pub(crate) struct Offer(SmallVec<[Box<[u8]>; 2]>);
 
@@ -218,7 +196,7 @@ impl Client {
     pub(crate) fn offer(&self) -> Option<Arc<Offer>> {
         match &self.wait_phase {
             WaitPhase::Serving(offer) => Some(offer.clone()),
-            WaitPhase::Idle | WaitPhase::Requested(_) | WaitPhase::Queued(_) => None,
+            _ => None,
         }
     }
 }
@@ -264,28 +242,20 @@ impl Engine {
     ) -> Option<Blocked> {
         let WaitPhase::Requested(wait) = std::mem::take(&mut client.wait_phase) else { return None };
         let until_ms = wait.until_ms;
+        // The number is assigned under the locks, so that later waiters have higher numbers in every queue.
+        let blocked = BlockedCommand::new(self.next_wait_number(), client, command, request, out.split_off(reply_at));
         let waiter = Arc::new(Waiter {
-            // Assigned under the locks, so that later waiters have higher numbers in every queue.
-            number: self.waiters.last_number.fetch_add(1, Relaxed) + 1,
-            handle: client.handle.clone(),
-            command,
-            request: request.iter().collect(),
-            db: client.db,
-            protocol: client.protocol,
-            no_touch: client.no_touch,
-            output_bytes_max: client.output_bytes_max,
+            blocked,
             keys: wait.keys,
             condition: wait.condition,
             role: wait.role,
-            nothing: out.split_off(reply_at),
             places: AtomicUsize::new(0),
-            ticket: Ticket::default(),
         });
         for key in waiter.awaited_keys() {
             self.waiters.enqueue(locked, key, &waiter);
         }
         self.waiters.count.fetch_add(1, Relaxed);
-        client.handle.wait_state.begin(waiter.number);
+        client.handle.wait_state.begin(waiter.blocked.number);
         client.wait_phase = WaitPhase::Queued(waiter);
         Some(Blocked { until_ms, event: Event::Value, silent: false })
     }
@@ -334,17 +304,15 @@ impl Engine {
             }
             let mut passed_over = 0;
             while let Some(waiter) = next_in_queue(locked, db, key, role, passed_over, worker.now_ms) {
-                if waiter.handle.claim(waiter.number) {
+                if waiter.blocked.claim() {
                     let served = self.serve(worker, locked, &waiter, key);
                     if served != Served::Yes {
-                        waiter.handle.wait_state.give_back(waiter.number);
-                        // Its timeout may have passed since it was claimed.
-                        waiter.handle.wake();
+                        waiter.blocked.give_back();
                     }
                     match served {
                         Served::Yes => count += 1,
                         Served::NothingForIt => {
-                            passed_over = waiter.number;
+                            passed_over = waiter.blocked.number;
                             continue;
                         }
                         // The waiters behind it keep their order.
@@ -365,37 +333,22 @@ impl Engine {
         let began_ns = self.clock.monotonic_ns();
         let keys: SmallVec<[Key<'_>; 2]> = [key].into_iter().chain(waiter.other_keys()).collect();
         let Some(mut lent) = locked.lend_or_try(&self.keyspace, &keys) else { return Served::Later };
-        let mut client = Client::new(waiter.handle.clone(), true);
-        client.db = waiter.db;
-        client.protocol = waiter.protocol;
-        client.no_touch = waiter.no_touch;
-        client.wait_phase = WaitPhase::Serving(Arc::new(Offer(keys.iter().map(|key| key.name.into()).collect())));
+        let offer = Offer(keys.iter().map(|key| key.name.into()).collect());
+        let mut client = waiter.blocked.stand_in(WaitPhase::Serving(Arc::new(offer)));
         let mut out = Vec::new();
-        let reply = Reply::new(&mut out, waiter.protocol).limited(waiter.output_bytes_max);
-        let request = waiter.request.as_request();
+        let reply = waiter.blocked.reply_to(&mut out);
+        let (command, request) = (waiter.blocked.command, waiter.blocked.request.as_request());
         let result = match waiter.other_keys().find(|key| self.any_is_index([key.name].into_iter())) {
             // It was made while the client waited.
             Some(key) => Err(is_index(key.name)),
-            None => self.run_under(worker, &mut client, waiter.command, request, reply, &mut lent, None, OnIndex::No),
+            None => self.run_under(worker, &mut client, command, request, reply, &mut lent, None, OnIndex::No),
         };
         drop(lent);
         if matches!(client.wait_phase, WaitPhase::Requested(_)) {
             return Served::NothingForIt;
         }
-        let stats = &worker.books.stats;
-        let counters = &stats.commands[waiter.command.index];
-        // It was counted as a call when it began to wait.
-        counters.ns.add(self.clock.monotonic_ns().saturating_sub(began_ns));
-        if let Err(error) = result {
-            let text = error.to_string();
-            counters.failed.add(1);
-            stats.count_error(&text);
-            out.clear();
-            Reply::new(&mut out, waiter.protocol).error(&text);
-        }
-        waiter.handle.note_active(worker.last_ns);
-        waiter.ticket.put(out, client.depends_on, client.last_batch);
-        waiter.handle.wake();
+        let took_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
+        waiter.blocked.deliver(worker, &client, result, out, took_ns);
         Served::Yes
     }
 
@@ -408,12 +361,13 @@ impl Engine {
                 (0..DATABASES).flat_map(names).for_each(|(db, key)| self.waiters.defer(db, key));
             }
         }
+        self.record_waiters.search_anew(|_| true);
     }
 
     /// True when waiters are to be served by a thread that holds no locks.
     #[inline]
     pub(crate) fn has_deferred(&self) -> bool {
-        self.waiters.deferred_count.load(Relaxed) > 0
+        self.waiters.deferred_count.load(Relaxed) > 0 || self.record_waiters.has_work()
     }
 
     /// Serves waiters whose shards could not be locked during the commit, and waiters that become ready by that. The
@@ -422,7 +376,15 @@ impl Engine {
     #[cold]
     pub(crate) fn serve_deferred(&self, worker: &mut Worker) {
         let may_serve = || self.may_expire() || self.is_following();
-        while self.has_deferred() && may_serve() && self.serve_deferred_once(worker) > 0 {}
+        loop {
+            if self.record_waiters.has_work() {
+                self.serve_record_waiters(worker);
+            }
+            let has_keys = self.waiters.deferred_count.load(Relaxed) > 0;
+            if !has_keys || !may_serve() || self.serve_deferred_once(worker) == 0 {
+                break;
+            }
+        }
     }
 
     fn serve_deferred_once(&self, worker: &mut Worker) -> usize {
@@ -447,25 +409,6 @@ impl Engine {
         served
     }
 
-    /// The reply to a queued client: what it was served with, or the timeout reply.
-    pub(crate) fn value_outcome(&self, client: &mut Client, time_is_up: bool) -> Option<Vec<u8>> {
-        let WaitPhase::Queued(waiter) = &client.wait_phase else { panic!("a client that waits for a value is queued") };
-        let waiter = waiter.clone();
-        match client.take_outcome(&waiter.ticket) {
-            // A commit that has claimed it is about to write the reply, and wakes the client then.
-            None => (time_is_up && client.handle.wait_state.end()).then(|| waiter.nothing.clone()),
-            reply => reply,
-        }
-    }
-
-    /// A client waits no longer: it has its reply, or its connection ends.
-    pub fn stop_waiting(&self, client: &mut Client) {
-        client.handle.wait_state.end();
-        if let WaitPhase::Queued(waiter) = std::mem::take(&mut client.wait_phase) {
-            self.leave_queues(&waiter);
-        }
-    }
-
     /// Takes clients out of their queues that could not leave while a script held the locks.
     pub(crate) fn leave_left_queues(&self) {
         let left = std::mem::take(&mut *self.waiters.left.lock());
@@ -474,7 +417,7 @@ impl Engine {
 
     /// Takes a client out of its queues; later, when that would take long. Never block on a shard lock here: a long script
     /// may hold it, and the client that could SCRIPT KILL it may be on this thread.
-    fn leave_queues(&self, waiter: &Arc<Waiter>) {
+    pub(super) fn leave_queues(&self, waiter: &Arc<Waiter>) {
         for key in waiter.awaited_keys() {
             if waiter.places.load(Relaxed) == 0 {
                 break;

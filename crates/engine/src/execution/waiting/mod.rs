@@ -2,6 +2,8 @@
 //! sockets and timers.
 
 pub(crate) mod keys;
+pub(crate) mod records;
+pub(crate) mod waiter;
 
 use crate::clients::Unblock;
 use crate::clients::ticket::Ticket;

@@ -168,6 +168,11 @@ impl ScoreRange {
     pub fn reaches(&self, score: f64) -> bool {
         if self.max.excluded { score < self.max.score } else { score <= self.max.score }
     }
+
+    /// True for a score within the range.
+    pub fn has(&self, score: f64) -> bool {
+        !self.is_above(score) && self.reaches(score)
+    }
 }
 
 /// One end of a range of names.

@@ -1,0 +1,141 @@
+//! Takes a record: judges and changes it in one step, under the lock of its shard, and adds it to the reply. Refuses to know
+//! how it was found.
+
+use super::arguments::{Claim, Verdict};
+use crate::commands::records::options::{error, shown};
+use crate::commands::records::rows::Row;
+use crate::commands::shared::name_set::NameSet;
+use crate::error::CommandError;
+use crate::execution::context::ScriptCx;
+use crate::execution::recorder::Recorder;
+use crate::execution::view::View;
+use keyspace::db::Db;
+use keyspace::index::Index;
+use keyspace::{Entry, HashRef, Key, Locked, Value};
+use resp::Reply;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The records that were claimed, as the reply has them.
+pub(super) struct Claimed {
+    pub(super) body: Vec<u8>,
+    pub(super) count: usize,
+    /// Every record that was judged and changed: each is changed at most once.
+    pub(super) judged: NameSet,
+    /// The batch takes no more, or the reply does not.
+    pub(super) is_full: bool,
+}
+
+impl Claimed {
+    pub(super) fn new() -> Claimed {
+        Claimed { body: Vec::new(), count: 0, judged: NameSet::default(), is_full: false }
+    }
+
+    pub(super) fn is_done(&self, claim: &Claim<'_>) -> bool {
+        self.count >= claim.count || self.is_full
+    }
+}
+
+/// What became of a record that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It does not qualify.
+    Not,
+    /// It had expired, or had another score without its expired fields.
+    Gone,
+    Claimed,
+    /// It was claimed too often before, and has ELSE.
+    SetAside,
+    /// It qualifies, but the batch takes no more.
+    Full,
+}
+
+/// Judges a record under the lock of its shard, changes it if it qualifies, and commits. `at` is the place of the index
+/// among those of the database, for the next one who searches; `None` in a transaction or script.
+pub(super) fn take_record(
+    cx: &mut ScriptCx<'_, '_>,
+    claim: &Claim<'_>,
+    locked: &mut Locked<'_>,
+    index: &Index,
+    at: Option<usize>,
+    (score, name): (f64, &[u8]),
+    claimed: &mut Claimed,
+) -> Taken {
+    let (engine, db, key) = (cx.engine, cx.client.db, Key::new(name));
+    let worker = &mut *cx.worker;
+    let usage = engine.usage(&mut worker.random);
+    let mut view = View::new(locked.lend(), db, worker.now_ms, usage, &worker.books.stats);
+    view.notify_through(&worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+    let mut keys = view.into_recorder(engine, &mut worker.batch.effects);
+    let taken = judge_and_change(claim, &mut keys, index, (score, key), engine.batch_bytes_max.load(Relaxed));
+    let garbage = keys.finish().take_garbage();
+    engine.commit(worker, Some(cx.client), locked);
+    engine.free(garbage);
+    if taken == Taken::Claimed {
+        let mut reply = Reply::new(&mut claimed.body, cx.reply.protocol());
+        show(claim, locked.db(db, key), (score, key), worker.now_ms, &mut reply);
+        claimed.count += 1;
+        claimed.is_full |= claimed.body.len() > reply_bytes_max(cx.client.output_bytes_max);
+    }
+    if matches!(taken, Taken::Claimed | Taken::SetAside) && !claimed.is_done(claim) {
+        claimed.judged.insert(name.to_vec());
+    }
+    claimed.is_full |= taken == Taken::Full;
+    if let Some(at) = at {
+        locked.settle_index(db, at);
+    }
+    taken
+}
+
+/// Judges a record, and changes it if it qualifies.
+fn judge_and_change(
+    claim: &Claim<'_>,
+    keys: &mut Recorder<'_>,
+    index: &Index,
+    (score, key): (f64, Key<'_>),
+    batch_bytes_max: usize,
+) -> Taken {
+    // Without expired fields it may not be in the index any more.
+    let Ok(Some(hash)) = keys.hash_to_change(key) else { return Taken::Gone };
+    if index.definition.score(hash) != Some(score) {
+        return Taken::Gone;
+    }
+    let Some(verdict) = claim.judge(hash) else { return Taken::Not };
+    if keys.recorded_bytes() + key.name.len() + claim.set_bytes() > batch_bytes_max {
+        return Taken::Full;
+    }
+    claim.change(keys, key, verdict);
+    match verdict {
+        Verdict::Claimed { .. } => Taken::Claimed,
+        Verdict::Exhausted => Taken::SetAside,
+    }
+}
+
+/// Replies with a record as it is now, after a change.
+fn show(claim: &Claim<'_>, db: &Db, (score, key): (f64, Key<'_>), now_ms: u64, reply: &mut Reply<'_>) {
+    let entry = db.entry(key);
+    let hash = live_hash(db, entry, now_ms).expect("it was changed, and its deadline was not");
+    let row = Row { name: key.name, score: Some(score), hash, deadline_ms: entry.and_then(Entry::deadline) };
+    claim.rows.reply(&row, now_ms, reply);
+}
+
+/// The most bytes of records that a reply may have: what it has above that is at most one record.
+fn reply_bytes_max(output_bytes_max: usize) -> usize {
+    output_bytes_max / 2
+}
+
+/// A record that is not expired, if it is a hash.
+pub(super) fn live_hash<'e>(db: &'e Db, entry: Option<&'e Entry>, now_ms: u64) -> Option<HashRef<'e>> {
+    match db.value(entry.filter(|entry| !Db::is_expired(entry, now_ms))?, now_ms) {
+        Value::Hash(hash) => Some(hash),
+        _ => None,
+    }
+}
+
+/// The place of an index among those of a database, if it was not dropped.
+pub(super) fn position_of(db: &Db, index: &Index) -> Option<usize> {
+    db.indexes().iter().position(|one| std::ptr::eq(&**one, index))
+}
+
+pub(super) fn dropped(index: &Index) -> CommandError {
+    error(format!("the index {} was dropped", shown(&index.name)))
+}
