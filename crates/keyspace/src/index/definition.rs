@@ -6,8 +6,8 @@ use crate::effects::DATABASES;
 use crate::storage::Scalar;
 use crate::types::hash::{self, HashRef, Packed};
 use crate::types::{Entry, Object, Shapes};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 
 /// Which records an index has, and by which field.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

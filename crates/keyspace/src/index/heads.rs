@@ -76,7 +76,9 @@ impl Heads {
     /// The heads of all shards.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Head> {
-        self.parts.iter().map(|part| Head { score: f64::from_bits(part.score.load(SeqCst)), name: part.name.load(Relaxed) })
+        self.parts
+            .iter()
+            .map(|part| Head { score: f64::from_bits(part.score.load(SeqCst)), name: part.name.load(Relaxed) })
     }
 }
 

@@ -377,10 +377,14 @@ impl IndexParts {
 
 /// The most pending changes of a part. With fewer, leaves are fetched more often; with more, other threads wait longer
 /// for the shard: this many take a fifth of a millisecond.
-const PENDING_MAX: usize = 768;
+const PENDING_MAX: usize = 1024;
 /// The capacity for pending changes in a small part. In between, it is about one for each eight records: a few bytes a
 /// record.
 const PENDING_MIN: usize = 16;
+
+/// With so many items in the tree for each change, looking at all of them costs as much as searching for those that
+/// change.
+const REWRITTEN_PER_CHANGE: usize = 32;
 
 impl IndexPart {
     #[inline]
@@ -400,16 +404,32 @@ impl IndexPart {
         if self.pending.is_empty() {
             return;
         }
+        match self.pending.len() * REWRITTEN_PER_CHANGE >= self.items.len() {
+            true => self.rewrite(table),
+            false => self.search_and_change(table),
+        }
+        self.pending.clear();
+    }
+
+    /// Applies many changes for the size of the tree: no record is searched for, neither where it was nor where it
+    /// comes to be.
+    fn rewrite(&mut self, table: &Table) {
+        let (newest, mut added) = NewestChanges::of(&self.pending);
+        put_in_order(&mut added, table);
+        let is_before = |one: &Item, other: &Item| in_order(table, one, other) == Ordering::Less;
+        self.items.rewrite(&added, |item| newest.has(item.1), is_before);
+    }
+
+    /// Applies few changes.
+    fn search_and_change(&mut self, table: &Table) {
         // In two lists: scores are often times, so that the added items are already in order.
         let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
-        removed.reserve(self.pending.len());
-        added.reserve(self.pending.len());
-        for ScoreChange { before, after, id } in self.pending.drain(..) {
+        for ScoreChange { before, after, id } in &self.pending {
             if let Some(score) = before.score() {
-                removed.push((score, id));
+                removed.push((score, *id));
             }
             if let Some(score) = after.score() {
-                added.push((score, id));
+                added.push((score, *id));
             }
         }
         put_in_order(&mut removed, table);
@@ -445,6 +465,51 @@ impl IndexPart {
 }
 
 type Items = SmallVec<[Item; 4]>;
+
+/// The newest of the pending changes of each record, by the record's id: a table with open addressing.
+struct NewestChanges<'p> {
+    pending: &'p [ScoreChange],
+    /// A position in `pending` plus one, or zero. Most are zero: most records of a part have not changed.
+    slots: Vec<u16>,
+}
+
+impl<'p> NewestChanges<'p> {
+    /// The changes, and the items that they bring.
+    fn of(pending: &'p [ScoreChange]) -> (NewestChanges<'p>, Items) {
+        let slots = vec![0; (pending.len() * SLOTS_PER_CHANGE).next_power_of_two()];
+        let (mut newest, mut added) = (NewestChanges { pending, slots }, Items::with_capacity(pending.len()));
+        for (at, change) in pending.iter().enumerate().rev() {
+            if let Err(free) = newest.find(change.id) {
+                newest.slots[free] = u16::try_from(at + 1).expect("a part has fewer pending changes");
+                added.extend(change.after.score().map(|score| (score, change.id)));
+            }
+        }
+        (newest, added)
+    }
+
+    #[inline]
+    fn has(&self, id: NameId) -> bool {
+        self.find(id).is_ok()
+    }
+
+    /// The slot of a record, or the free one where it would be.
+    #[inline]
+    fn find(&self, id: NameId) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        // An id is a hash.
+        let mut at = id as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => return Err(at),
+                change if self.pending[usize::from(change) - 1].id == id => return Ok(at),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+}
+
+const SLOTS_PER_CHANGE: usize = 4;
+const _: () = assert!(PENDING_MAX <= u16::MAX as usize);
 
 fn put_in_order(items: &mut Items, table: &Table) {
     // By scores first: looking names up would slow down every comparison.
