@@ -18,7 +18,7 @@ mod workload;
 
 use anyhow::{Result, bail};
 
-pub(crate) use workload::{Driver, RowFigures, Setup, Workload};
+pub(crate) use workload::{Driver, OwnFigures, RowFigures, Setup, Workload};
 
 /// The tables of all families, in the order in which they are measured.
 const FAMILIES: &[&[Workload]] = &[
@@ -109,10 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn the_workloads_that_keep_a_journal_are_the_durability_group_and_the_stalls() {
+    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_and_the_cost_of_an_index() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
-            selected(&["durability", "stalls"]),
+            selected(&["durability", "stalls", "records-index"]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );
     }
