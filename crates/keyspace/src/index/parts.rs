@@ -112,6 +112,7 @@ impl Default for IndexPart {
 
 /// A change of a record's score in an index.
 struct ScoreChange {
+    /// Unknown in changes that come when there are already enough to rewrite the part.
     before: IndexScore,
     after: IndexScore,
     id: NameId,
@@ -246,6 +247,20 @@ impl IndexParts {
         }
     }
 
+    /// The scores of an entry that is about to change, as far as they are needed: where enough changes are pending that
+    /// the part will be rewritten, it does not matter where the record was.
+    #[inline]
+    pub(crate) fn scores_before_change(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
+        for at in mask.iter() {
+            let index = &self.indexes.0[at];
+            let is_rewritten = self.parts.get(at).is_some_and(IndexPart::will_be_rewritten) && index.is_built();
+            out.push(match is_rewritten {
+                true => IndexScore::UNKNOWN,
+                false => index.definition.score_of_entry(entry, shapes),
+            });
+        }
+    }
+
     /// The scores of an entry whose `fields` have just been set: where one of them is the indexed field, the entry is
     /// not read.
     #[inline]
@@ -326,17 +341,11 @@ impl IndexParts {
             let part = &mut self.parts[at];
             if after.is_not_numeric() {
                 part.not_numeric.insert(id);
-            } else if before.is_not_numeric() {
+            } else if before.is_not_numeric() || before.is_unknown() && !part.not_numeric.is_empty() {
                 part.not_numeric.remove(&id);
             }
-            if let Some(score) = after.score()
-                && score <= part.head.score
-            {
-                let head = self.indexes.0[at].definition.head(score, name);
-                if head < part.head {
-                    part.head = head;
-                    self.place.publish(&self.indexes.0[at], head, true);
-                }
+            if let Some(score) = after.score() {
+                part.lower_head(self.place, &self.indexes.0[at], score, name);
             }
             match self.indexes.0[at].is_built() {
                 true => part.add_pending(table, id, *before, *after),
@@ -404,11 +413,31 @@ impl IndexPart {
         if self.pending.is_empty() {
             return;
         }
-        match self.pending.len() * REWRITTEN_PER_CHANGE >= self.items.len() {
+        match self.will_be_rewritten() {
             true => self.rewrite(table),
             false => self.search_and_change(table),
         }
         self.pending.clear();
+    }
+
+    /// True when so many changes are pending that they are applied by [`rewrite`](IndexPart::rewrite). It stays true
+    /// until they are: the tree does not change meanwhile.
+    #[inline]
+    fn will_be_rewritten(&self) -> bool {
+        !self.pending.is_empty() && self.pending.len() * REWRITTEN_PER_CHANGE >= self.items.len()
+    }
+
+    /// Publishes a lower head if a record of that score and name comes before all others.
+    #[inline]
+    fn lower_head(&mut self, place: Place, index: &Index, score: f64, name: &[u8]) {
+        if score > self.head.score {
+            return;
+        }
+        let head = index.definition.head(score, name);
+        if head < self.head {
+            self.head = head;
+            place.publish(index, head, true);
+        }
     }
 
     /// Applies many changes for the size of the tree: no record is searched for, neither where it was nor where it
@@ -425,6 +454,7 @@ impl IndexPart {
         // In two lists: scores are often times, so that the added items are already in order.
         let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
         for ScoreChange { before, after, id } in &self.pending {
+            debug_assert!(!before.is_unknown(), "where the record was is known unless the part is rewritten");
             if let Some(score) = before.score() {
                 removed.push((score, *id));
             }

@@ -164,8 +164,8 @@ fn rewriting_all_leaves_agrees_with_a_sorted_list() {
     let mut random = Random::new();
     for scores in [1, 50, 1_000_000] {
         let (mut tree, mut model): (Ranked<Item>, Vec<Item>) = (Ranked::default(), Vec::new());
-        for round in 0..150_u32 {
-            let count = [0, 1, 40, 400, 5_000][random.below(5)];
+        for round in 0..60_u32 {
+            let count = [0, 1, 40, 400, 2_000][random.below(5)];
             // What goes: nothing, some all over, most, a run of neighbours, everything.
             let (share, all_of) = ([0, 1, 10, 90, 100][random.below(5)], random.below(model.len() + 1));
             let in_run = random.below(4) == 0;
@@ -177,7 +177,7 @@ fn rewriting_all_leaves_agrees_with_a_sorted_list() {
                 model.iter().enumerate().filter(|(at, item)| is_removed(item, *at)).map(|(_, item)| *item).collect();
             let narrow = random.below(3) == 0;
             let mut inserted: Vec<Item> = Vec::new();
-            for number in 0..if model.len() < 30_000 { count } else { 0 } {
+            for number in 0..if model.len() < 8_000 { count } else { 0 } {
                 let score = if narrow { scores / 2 } else { random.below(scores) };
                 inserted.push((score as u32, round * 10_000 + number, 0));
             }
