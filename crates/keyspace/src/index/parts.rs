@@ -445,8 +445,7 @@ impl IndexPart {
     fn rewrite(&mut self, table: &Table) {
         let (newest, mut added) = NewestChanges::of(&self.pending);
         put_in_order(&mut added, table);
-        let is_before = |one: &Item, other: &Item| in_order(table, one, other) == Ordering::Less;
-        self.items.rewrite(&added, |item| newest.has(item.1), is_before);
+        self.items.rewrite(&added, |item| newest.has(item.1), |one, other| comes_before(table, one, other));
     }
 
     /// Applies few changes.
@@ -538,7 +537,7 @@ impl<'p> NewestChanges<'p> {
     }
 }
 
-const SLOTS_PER_CHANGE: usize = 4;
+const SLOTS_PER_CHANGE: usize = 8;
 const _: () = assert!(PENDING_MAX <= u16::MAX as usize);
 
 fn put_in_order(items: &mut Items, table: &Table) {
@@ -585,6 +584,16 @@ fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
         true => Ordering::Equal,
         false => name_of(table, one.1).cmp(&name_of(table, other.1)),
     })
+}
+
+/// True when the first of two items of a part comes before the other. Most scores differ, and which one is lower is not
+/// decided by a branch.
+#[inline]
+fn comes_before(table: &Table, one: &Item, other: &Item) -> bool {
+    match one.0 == other.0 {
+        true => in_order(table, one, other) == Ordering::Less,
+        false => one.0 < other.0,
+    }
 }
 
 /// True when an item of a part comes before a record of that score and name, which may be of another part: ids are compared

@@ -138,21 +138,32 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool, R: Fn(&T) -> bool> Rewrite<T, F
         }
     }
 
+    /// What is kept and what is inserted cannot be foretold, item by item: both loops choose without a branch.
     fn leaf(&mut self, items: &mut Vec<T>, inserted: &[T]) -> Vec<Node<T>> {
         self.kept.clear();
-        self.kept.extend(items.iter().filter(|item| !(self.is_removed)(item)));
-        if inserted.is_empty() && self.kept.len() == items.len() {
+        self.kept.extend_from_slice(items);
+        let mut count = 0;
+        for at in 0..self.kept.len() {
+            let item = self.kept[at];
+            self.kept[count] = item;
+            count += usize::from(!(self.is_removed)(&item));
+        }
+        if inserted.is_empty() {
+            items.truncate(count);
+            items.copy_from_slice(&self.kept[..count]);
             return Vec::new();
         }
         self.merged.clear();
-        let mut rest = &self.kept[..];
-        for item in inserted {
-            let at = rest.iter().take_while(|other| (self.before)(other, item)).count();
-            self.merged.extend_from_slice(&rest[..at]);
-            self.merged.push(*item);
-            rest = &rest[at..];
+        self.merged.reserve(count + inserted.len());
+        let (mut kept, mut inserted) = (&self.kept[..count], inserted);
+        while let ([one, ..], [other, ..]) = (kept, inserted) {
+            let is_kept = (self.before)(one, other);
+            self.merged.push(*if is_kept { one } else { other });
+            kept = &kept[usize::from(is_kept)..];
+            inserted = &inserted[usize::from(!is_kept)..];
         }
-        self.merged.extend_from_slice(rest);
+        self.merged.extend_from_slice(kept);
+        self.merged.extend_from_slice(inserted);
         set_leaf(items, &self.merged)
     }
 
