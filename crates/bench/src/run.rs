@@ -10,7 +10,7 @@ use crate::load;
 use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, flush_disk, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, Length, Needs, RowFigures, Setup, Workload, durability};
+use crate::workloads::{Driver, Length, Needs, OwnFigures, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
@@ -113,8 +113,11 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         Driver::Rows { run, .. } => measure_rows(plan, workload, run),
         Driver::Own { run, .. } => {
             let amount = workload.amount(None, plan.length);
-            let samples = (0..plan.rounds).map(|_| run(&plan.subject, amount)).collect::<Result<_>>()?;
-            Ok(vec![line(plan, workload, None, vec![samples])])
+            let lines = run(&plan.subject, amount)?.into_iter().map(|OwnFigures { about, pipeline, sample }| Line {
+                about,
+                ..line(plan, workload, pipeline, vec![vec![sample]])
+            });
+            Ok(lines.collect())
         }
         Driver::Search { .. } => unreachable!("it was measured above"),
     }

@@ -78,15 +78,24 @@ pub(crate) enum Metric {
     /// Pages made dirty, so that many small writes to one page may count once.
     #[serde(rename = "disk_bytes_per_item")]
     DiskPerItem,
+    /// As `Throughput`, of the server without the index.
+    #[serde(rename = "unindexed_throughput_per_s")]
+    UnindexedThroughput,
+    /// As `LatencyP99`, of the server without the index.
+    #[serde(rename = "unindexed_latency_p99_ms")]
+    UnindexedP99,
     /// As `ServerCpu`, of the server without the index.
     #[serde(rename = "unindexed_server_cpu_us_per_op")]
     UnindexedCpu,
-    /// Of the throughput of writes to an indexed field, what the index takes, when each writes the time it is.
+    /// Of the throughput of writes to an indexed field, what the index takes.
     #[serde(rename = "index_loss")]
     IndexLoss,
-    /// The same when each writes a random time.
-    #[serde(rename = "index_loss_at_random")]
-    IndexLossAtRandom,
+    /// CPU time that the index adds to a write, as a share of what the write takes without it.
+    #[serde(rename = "index_cpu")]
+    IndexCpu,
+    /// The 99th percentile with the index over that without.
+    #[serde(rename = "index_p99_ratio")]
+    IndexP99,
     /// Resident memory that a server with the index has more than one without.
     #[serde(rename = "index_rss_bytes_per_item")]
     IndexRss,
@@ -264,9 +273,12 @@ impl Metric {
             Metric::RssGrowth => "RSS growth",
             Metric::ChildShare => "child's own",
             Metric::DiskPerItem => "disk each",
+            Metric::UnindexedThroughput => "without index",
+            Metric::UnindexedP99 => "p99 without",
             Metric::UnindexedCpu => "CPU/op without",
-            Metric::IndexLoss => "index's share",
-            Metric::IndexLossAtRandom => "at random",
+            Metric::IndexLoss => "throughput lost",
+            Metric::IndexCpu => "CPU added",
+            Metric::IndexP99 => "p99 ratio",
             Metric::IndexRss => "index RSS",
             Metric::IndexUsedMemory => "used_memory",
             Metric::IndexBytes => "IDX.INFO",
@@ -276,12 +288,13 @@ impl Metric {
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
             Metric::Throughput if value < 100.0 => format!("{value:.2}/s"),
-            Metric::Throughput => format!("{}/s", thousands(value)),
+            Metric::Throughput | Metric::UnindexedThroughput => format!("{}/s", thousands(value)),
             Metric::LatencyP50
             | Metric::LatencyP99
             | Metric::LatencyP999
             | Metric::LatencyMax
             | Metric::LatencyP999Before
+            | Metric::UnindexedP99
             | Metric::CommandTime => format!("{value:.3} ms"),
             Metric::ServerCpu | Metric::UnindexedCpu => format!("{value:.2} us"),
             Metric::LoadBusy => format!("{:.0}%", value * 100.0),
@@ -292,9 +305,10 @@ impl Metric {
             | Metric::IndexUsedMemory
             | Metric::IndexBytes => format!("{} B", thousands(value)),
             Metric::StartTime | Metric::SnapshotTime => format!("{value:.2} s"),
-            Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexLossAtRandom => {
+            Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
+            Metric::IndexP99 => format!("{value:.2}x"),
         }
     }
 
@@ -305,9 +319,12 @@ impl Metric {
             Metric::LoadBusy
                 | Metric::RssGrowth
                 | Metric::ChildShare
+                | Metric::UnindexedThroughput
+                | Metric::UnindexedP99
                 | Metric::UnindexedCpu
                 | Metric::IndexLoss
-                | Metric::IndexLossAtRandom
+                | Metric::IndexCpu
+                | Metric::IndexP99
                 | Metric::IndexRss
                 | Metric::IndexUsedMemory
                 | Metric::IndexBytes

@@ -53,8 +53,16 @@ pub(crate) enum Driver {
     /// Many things one after the other on a server that `run` starts, alone on the machine. Each has a line of its own, in
     /// the same order for every server; one that a server does not know has no figures.
     Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
-    /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
-    Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+    /// Compares the subject with itself, started otherwise; `run` starts it, takes its own medians, and returns a line
+    /// for each thing that it measured. Peers have no figures.
+    Own { run: fn(&ServerSpec, u64) -> Result<Vec<OwnFigures>>, amount: u64, amount_quick: u64 },
+}
+
+/// A line of a comparison of the subject with itself.
+pub(crate) struct OwnFigures {
+    pub(crate) about: &'static str,
+    pub(crate) pipeline: Option<u32>,
+    pub(crate) sample: Sample,
 }
 
 /// What a server must know for a workload.

@@ -56,6 +56,8 @@ impl IndexScore {
     pub(crate) const ABSENT: IndexScore = IndexScore(f64::INFINITY);
     /// It would be in it if its field were a number.
     const NOT_NUMERIC: IndexScore = IndexScore(f64::NAN);
+    /// It was not looked up.
+    pub(crate) const UNKNOWN: IndexScore = IndexScore(f64::NEG_INFINITY);
 
     #[inline]
     pub(crate) fn of_field(value: Scalar<'_>) -> IndexScore {
@@ -70,6 +72,11 @@ impl IndexScore {
     #[inline]
     pub(crate) fn is_not_numeric(self) -> bool {
         self.0.is_nan()
+    }
+
+    #[inline]
+    pub(crate) fn is_unknown(self) -> bool {
+        self.is_same(IndexScore::UNKNOWN)
     }
 
     #[inline]

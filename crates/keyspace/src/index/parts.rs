@@ -112,6 +112,7 @@ impl Default for IndexPart {
 
 /// A change of a record's score in an index.
 struct ScoreChange {
+    /// Unknown in changes that come when there are already enough to rewrite the part.
     before: IndexScore,
     after: IndexScore,
     id: NameId,
@@ -246,6 +247,20 @@ impl IndexParts {
         }
     }
 
+    /// The scores of an entry that is about to change, as far as they are needed: where enough changes are pending that
+    /// the part will be rewritten, it does not matter where the record was.
+    #[inline]
+    pub(crate) fn scores_before_change(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
+        for at in mask.iter() {
+            let index = &self.indexes.0[at];
+            let is_rewritten = self.parts.get(at).is_some_and(IndexPart::will_be_rewritten) && index.is_built();
+            out.push(match is_rewritten {
+                true => IndexScore::UNKNOWN,
+                false => index.definition.score_of_entry(entry, shapes),
+            });
+        }
+    }
+
     /// The scores of an entry whose `fields` have just been set: where one of them is the indexed field, the entry is
     /// not read.
     #[inline]
@@ -326,17 +341,11 @@ impl IndexParts {
             let part = &mut self.parts[at];
             if after.is_not_numeric() {
                 part.not_numeric.insert(id);
-            } else if before.is_not_numeric() {
+            } else if before.is_not_numeric() || before.is_unknown() && !part.not_numeric.is_empty() {
                 part.not_numeric.remove(&id);
             }
-            if let Some(score) = after.score()
-                && score <= part.head.score
-            {
-                let head = self.indexes.0[at].definition.head(score, name);
-                if head < part.head {
-                    part.head = head;
-                    self.place.publish(&self.indexes.0[at], head, true);
-                }
+            if let Some(score) = after.score() {
+                part.lower_head(self.place, &self.indexes.0[at], score, name);
             }
             match self.indexes.0[at].is_built() {
                 true => part.add_pending(table, id, *before, *after),
@@ -377,10 +386,14 @@ impl IndexParts {
 
 /// The most pending changes of a part. With fewer, leaves are fetched more often; with more, other threads wait longer
 /// for the shard: this many take a fifth of a millisecond.
-const PENDING_MAX: usize = 768;
+const PENDING_MAX: usize = 1024;
 /// The capacity for pending changes in a small part. In between, it is about one for each eight records: a few bytes a
 /// record.
 const PENDING_MIN: usize = 16;
+
+/// With so many items in the tree for each change, looking at all of them costs as much as searching for those that
+/// change.
+const REWRITTEN_PER_CHANGE: usize = 32;
 
 impl IndexPart {
     #[inline]
@@ -400,16 +413,52 @@ impl IndexPart {
         if self.pending.is_empty() {
             return;
         }
+        match self.will_be_rewritten() {
+            true => self.rewrite(table),
+            false => self.search_and_change(table),
+        }
+        self.pending.clear();
+    }
+
+    /// True when so many changes are pending that they are applied by [`rewrite`](IndexPart::rewrite). It stays true
+    /// until they are: the tree does not change meanwhile.
+    #[inline]
+    fn will_be_rewritten(&self) -> bool {
+        !self.pending.is_empty() && self.pending.len() * REWRITTEN_PER_CHANGE >= self.items.len()
+    }
+
+    /// Publishes a lower head if a record of that score and name comes before all others.
+    #[inline]
+    fn lower_head(&mut self, place: Place, index: &Index, score: f64, name: &[u8]) {
+        if score > self.head.score {
+            return;
+        }
+        let head = index.definition.head(score, name);
+        if head < self.head {
+            self.head = head;
+            place.publish(index, head, true);
+        }
+    }
+
+    /// Applies many changes for the size of the tree: no record is searched for, neither where it was nor where it
+    /// comes to be.
+    fn rewrite(&mut self, table: &Table) {
+        let (newest, mut added) = NewestChanges::of(&self.pending);
+        put_in_order(&mut added, table);
+        self.items.rewrite(&added, |item| newest.has(item.1), |one, other| comes_before(table, one, other));
+    }
+
+    /// Applies few changes.
+    fn search_and_change(&mut self, table: &Table) {
         // In two lists: scores are often times, so that the added items are already in order.
         let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
-        removed.reserve(self.pending.len());
-        added.reserve(self.pending.len());
-        for ScoreChange { before, after, id } in self.pending.drain(..) {
+        for ScoreChange { before, after, id } in &self.pending {
+            debug_assert!(!before.is_unknown(), "where the record was is known unless the part is rewritten");
             if let Some(score) = before.score() {
-                removed.push((score, id));
+                removed.push((score, *id));
             }
             if let Some(score) = after.score() {
-                added.push((score, id));
+                added.push((score, *id));
             }
         }
         put_in_order(&mut removed, table);
@@ -445,6 +494,51 @@ impl IndexPart {
 }
 
 type Items = SmallVec<[Item; 4]>;
+
+/// The newest of the pending changes of each record, by the record's id: a table with open addressing.
+struct NewestChanges<'p> {
+    pending: &'p [ScoreChange],
+    /// A position in `pending` plus one, or zero. Most are zero: most records of a part have not changed.
+    slots: Vec<u16>,
+}
+
+impl<'p> NewestChanges<'p> {
+    /// The changes, and the items that they bring.
+    fn of(pending: &'p [ScoreChange]) -> (NewestChanges<'p>, Items) {
+        let slots = vec![0; (pending.len() * SLOTS_PER_CHANGE).next_power_of_two()];
+        let (mut newest, mut added) = (NewestChanges { pending, slots }, Items::with_capacity(pending.len()));
+        for (at, change) in pending.iter().enumerate().rev() {
+            if let Err(free) = newest.find(change.id) {
+                newest.slots[free] = u16::try_from(at + 1).expect("a part has fewer pending changes");
+                added.extend(change.after.score().map(|score| (score, change.id)));
+            }
+        }
+        (newest, added)
+    }
+
+    #[inline]
+    fn has(&self, id: NameId) -> bool {
+        self.find(id).is_ok()
+    }
+
+    /// The slot of a record, or the free one where it would be.
+    #[inline]
+    fn find(&self, id: NameId) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        // An id is a hash.
+        let mut at = id as usize & mask;
+        loop {
+            match self.slots[at] {
+                0 => return Err(at),
+                change if self.pending[usize::from(change) - 1].id == id => return Ok(at),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+}
+
+const SLOTS_PER_CHANGE: usize = 8;
+const _: () = assert!(PENDING_MAX <= u16::MAX as usize);
 
 fn put_in_order(items: &mut Items, table: &Table) {
     // By scores first: looking names up would slow down every comparison.
@@ -490,6 +584,16 @@ fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
         true => Ordering::Equal,
         false => name_of(table, one.1).cmp(&name_of(table, other.1)),
     })
+}
+
+/// True when the first of two items of a part comes before the other. Most scores differ, and which one is lower is not
+/// decided by a branch.
+#[inline]
+fn comes_before(table: &Table, one: &Item, other: &Item) -> bool {
+    match one.0 == other.0 {
+        true => in_order(table, one, other) == Ordering::Less,
+        false => one.0 < other.0,
+    }
 }
 
 /// True when an item of a part comes before a record of that score and name, which may be of another part: ids are compared

@@ -339,7 +339,7 @@ impl Db {
         let entry = self.table.get_mut(key.hash, key.name)?;
         let before = (entry.deadline(), field_deadline(entry));
         let (mut was, mut is) = (IndexScores::new(), IndexScores::new());
-        self.parts.scores(mask, entry, &self.shapes, &mut was);
+        self.parts.scores_before_change(mask, entry, &self.shapes, &mut was);
         let result = change(entry, &mut self.shapes);
         match fields {
             RecordFields::Set(fields) => self.parts.scores_after_set(mask, fields, entry, &self.shapes, &mut is),

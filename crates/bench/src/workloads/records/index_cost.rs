@@ -9,58 +9,92 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::load::{CLIENTS, Connections, Footprint, Random, SETTLE, Template, Traffic, expect, numbered};
 use crate::measure::{Metric, Sample, ServerFigures};
 use crate::servers::{Connection, Persistence, Reply, Server, ServerSpec, data_root, shell_quoted, text};
+use crate::workloads::OwnFigures;
 use crate::workloads::data_sets::{JOB_KEY, JOB_RECORDS};
 
-/// Loads records into both, and changes a field of random ones of them that is indexed by default, in turns.
-pub(crate) fn index_cost(subject: &ServerSpec, records: u64) -> Result<Sample> {
-    let indexed = Server::start(subject, Persistence::Off)?;
+/// Changes two fields of random records, of which one is indexed by default, on both in turns: with times that pass and
+/// with random ones, at each pipeline depth; of a hundred thousand records and, in a full run, of as many as asked for.
+pub(crate) fn index_cost(subject: &ServerSpec, records: u64) -> Result<Vec<OwnFigures>> {
+    let mut lines =
+        of_records(subject, RECORDS_SMALL, ["100 k records, passing times", "100 k records, random times"])?;
+    if records > RECORDS_SMALL {
+        lines.extend(of_records(subject, records, ["1 M records, passing times", "1 M records, random times"])?);
+    }
+    Ok(lines)
+}
+
+const RECORDS_SMALL: u64 = 100_000;
+
+/// What the index costs with so many records; the names are of the runs with times that pass, and with random ones.
+fn of_records(subject: &ServerSpec, records: u64, names: [&'static str; 2]) -> Result<Vec<OwnFigures>> {
+    let indexed = Server::start(subject, PERSISTENCE)?;
     let bare = start_without_indexes(subject)?;
     let indexed_memory = loaded(&indexed, records)?;
     let bare_memory = loaded(&bare, records)?;
     let mut control = indexed.connect()?;
     let bytes = index_bytes(&mut control, records)?;
-
-    let mut touches = Touches::new(records);
-    let ([with, without], passing_loss) = touches.compare(&indexed, &bare)?;
-    touches.at_random = true;
-    let (_, random_loss) = touches.compare(&indexed, &bare)?;
-    check(&mut control, records)?;
-
-    let mut sample = Sample::from([
-        (Metric::Throughput, with[&Metric::Throughput]),
-        (Metric::ServerCpu, with[&Metric::ServerCpu]),
-        (Metric::UnindexedCpu, without[&Metric::ServerCpu]),
-        (Metric::IndexLoss, passing_loss),
-        (Metric::IndexLossAtRandom, random_loss),
-        (Metric::IndexBytes, bytes as f64 / records as f64),
-    ]);
+    let mut memory = Sample::from([(Metric::IndexBytes, bytes as f64 / records as f64)]);
     for (of_both, of_index) in
         [(Metric::RssPerItem, Metric::IndexRss), (Metric::UsedMemoryPerItem, Metric::IndexUsedMemory)]
     {
         if let (Some(with), Some(without)) = (indexed_memory.get(&of_both), bare_memory.get(&of_both)) {
-            sample.insert(of_index, with - without);
+            memory.insert(of_index, with - without);
         }
     }
-    Ok(sample)
+
+    let mut touches = Touches::new(records);
+    let mut lines = Vec::new();
+    for (about, at_random) in names.into_iter().zip([false, true]) {
+        touches.at_random = at_random;
+        for (pipeline, requests) in REQUESTS {
+            let pairs = touches.pairs(&indexed, &bare, *pipeline, *requests)?;
+            lines.push(OwnFigures { about, pipeline: Some(*pipeline), sample: compared(&pairs) });
+        }
+    }
+    check(&mut control, records)?;
+    lines.push(OwnFigures { about: names[0], pipeline: None, sample: memory });
+    Ok(lines)
 }
 
-/// What the first of each pair lacks of the other's throughput, the median of all. Two runs side by side are more alike
-/// than two medians: a machine that others use too is slow for seconds at a time.
-fn loss(pairs: &[[Sample; 2]]) -> f64 {
-    let lack = |[with, without]: &[Sample; 2]| 1.0 - with[&Metric::Throughput] / without[&Metric::Throughput];
-    let mut lacks: Vec<f64> = pairs.iter().map(lack).collect();
-    lacks.sort_by(f64::total_cmp);
-    lacks[lacks.len() / 2]
+/// The settings by default.
+const PERSISTENCE: Persistence = Persistence::EverySecond;
+
+/// Pipeline depths, and the requests in one run: about half a second.
+const REQUESTS: &[(u32, u64)] = &[(1, 40_000), (16, 160_000), (64, 240_000)];
+
+/// The medians of both servers, and the median of what makes each pair differ. Two runs side by side are more alike than
+/// two medians: a machine that others use too is slow for seconds at a time.
+fn compared(pairs: &[[Sample; 2]]) -> Sample {
+    let of_one = |at: usize| {
+        let runs = pairs.iter().map(|pair| pair[at].clone()).collect();
+        ServerFigures::new("either", runs).median
+    };
+    let ratio = |metric: Metric| {
+        let mut ratios: Vec<f64> = pairs.iter().map(|[with, without]| with[&metric] / without[&metric]).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[ratios.len() / 2]
+    };
+    let (with, without) = (of_one(0), of_one(1));
+    Sample::from([
+        (Metric::Throughput, with[&Metric::Throughput]),
+        (Metric::UnindexedThroughput, without[&Metric::Throughput]),
+        (Metric::IndexLoss, 1.0 - ratio(Metric::Throughput)),
+        (Metric::ServerCpu, with[&Metric::ServerCpu]),
+        (Metric::UnindexedCpu, without[&Metric::ServerCpu]),
+        (Metric::IndexCpu, ratio(Metric::ServerCpu) - 1.0),
+        (Metric::LatencyP99, with[&Metric::LatencyP99]),
+        (Metric::UnindexedP99, without[&Metric::LatencyP99]),
+        (Metric::IndexP99, ratio(Metric::LatencyP99)),
+    ])
 }
 
 const INDEX: &str = "idx:updated_at";
-const PIPELINE: u32 = 16;
 
 fn start_without_indexes(subject: &ServerSpec) -> Result<Server> {
     let file = data_root().join(format!("holdfast-bench-{}-no-index.toml", std::process::id()));
     fs::write(&file, "index = []\n").with_context(|| format!("cannot write {}", file.display()))?;
     let command = format!("{} --config {}", subject.command, shell_quoted(&file.to_string_lossy()));
-    let server = ServerSpec::new("unindexed", &command).and_then(|spec| Server::start(&spec, Persistence::Off));
+    let server = ServerSpec::new("unindexed", &command).and_then(|spec| Server::start(&spec, PERSISTENCE));
     let _ = fs::remove_file(&file);
     let server = server?;
     let indexes = server.connect()?.call(&["IDX.LIST"])?;
@@ -115,38 +149,29 @@ struct Touches {
 
 /// Short runs on each server, of which the median counts.
 const TURNS: usize = 21;
-/// In a run, one of so many records is written.
-const SHARE: u64 = 3;
 
 /// The last twelve digits of a time that no record has yet, 1 May 2026.
 const NOW_MS: u64 = 777_600_000_000;
 
 impl Touches {
     fn new(records: u64) -> Self {
-        let template = Template::new(&["HSET", JOB_KEY, "updated_at", "1__rand_int__"]);
+        let template = Template::new(&["HSET", JOB_KEY, "state", "running", "updated_at", "1__rand_int__"]);
         Touches { random: Random(0), template, records, now_ms: NOW_MS, at_random: false }
     }
 
-    /// Runs on both servers in turns: the medians of each, and what the first lacks.
-    fn compare(&mut self, indexed: &Server, bare: &Server) -> Result<([Sample; 2], f64)> {
+    /// Runs on both servers, in turns.
+    fn pairs(&mut self, indexed: &Server, bare: &Server, pipeline: u32, requests: u64) -> Result<Vec<[Sample; 2]>> {
         let mut pairs = Vec::new();
         for turn in 0..TURNS {
             let mut pair = [Sample::new(), Sample::new()];
             for at in [turn % 2, (turn + 1) % 2] {
-                pair[at] = self.run([indexed, bare][at])?;
+                let server = [indexed, bare][at];
+                let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
+                pair[at] = connections.run(server, pipeline, requests, self)?;
             }
             pairs.push(pair);
         }
-        let medians = [0, 1].map(|at| {
-            let runs = pairs.iter().map(|pair| pair[at].clone()).collect();
-            ServerFigures::new("either", runs).median
-        });
-        Ok((medians, loss(&pairs)))
-    }
-
-    fn run(&mut self, server: &Server) -> Result<Sample> {
-        let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
-        connections.run(server, PIPELINE, self.records / SHARE, self)
+        Ok(pairs)
     }
 }
 
@@ -184,10 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn the_loss_is_that_of_the_middle_pair() {
-        let pair = |with, without| [with, without].map(|per_s| Sample::from([(Metric::Throughput, per_s)]));
-        assert_eq!(loss(&[pair(50.0, 100.0)]), 0.5);
+    fn what_is_lost_is_that_of_the_middle_pair() {
+        let run = |per_s, cpu_us, p99_ms| {
+            Sample::from([(Metric::Throughput, per_s), (Metric::ServerCpu, cpu_us), (Metric::LatencyP99, p99_ms)])
+        };
+        let one = compared(&[[run(50.0, 3.0, 4.0), run(100.0, 2.0, 2.0)]]);
+        assert_eq!((one[&Metric::IndexLoss], one[&Metric::IndexCpu], one[&Metric::IndexP99]), (0.5, 0.5, 2.0));
         // A machine at half its speed makes no difference; a disturbed run does, and is not in the middle.
-        assert_eq!(loss(&[pair(80.0, 100.0), pair(40.0, 50.0), pair(10.0, 100.0)]), 1.0 - 0.8);
+        let pairs = [
+            [run(80.0, 1.5, 1.0), run(100.0, 1.0, 1.0)],
+            [run(40.0, 3.0, 2.0), run(50.0, 2.0, 2.0)],
+            [run(10.0, 9.0, 90.0), run(100.0, 1.0, 1.0)],
+        ];
+        let all = compared(&pairs);
+        assert_eq!(all[&Metric::IndexLoss], 1.0 - 0.8);
+        assert_eq!((all[&Metric::IndexCpu], all[&Metric::IndexP99]), (0.5, 1.0));
+        assert_eq!((all[&Metric::Throughput], all[&Metric::UnindexedThroughput]), (40.0, 100.0));
     }
 }

@@ -160,6 +160,47 @@ fn changes_together_agree_with_a_sorted_list() {
 }
 
 #[test]
+fn rewriting_all_leaves_agrees_with_a_sorted_list() {
+    let mut random = Random::new();
+    for scores in [1, 50, 1_000_000] {
+        let (mut tree, mut model): (Ranked<Item>, Vec<Item>) = (Ranked::default(), Vec::new());
+        for round in 0..60_u32 {
+            let count = [0, 1, 40, 400, 2_000][random.below(5)];
+            // What goes: nothing, some all over, most, a run of neighbours, everything.
+            let (share, all_of) = ([0, 1, 10, 90, 100][random.below(5)], random.below(model.len() + 1));
+            let in_run = random.below(4) == 0;
+            let is_removed = |item: &Item, at: usize| match in_run {
+                true => at >= all_of,
+                false => name(item.1) % 100 < share,
+            };
+            let removed: HashSet<Item> =
+                model.iter().enumerate().filter(|(at, item)| is_removed(item, *at)).map(|(_, item)| *item).collect();
+            let narrow = random.below(3) == 0;
+            let mut inserted: Vec<Item> = Vec::new();
+            for number in 0..if model.len() < 8_000 { count } else { 0 } {
+                let score = if narrow { scores / 2 } else { random.below(scores) };
+                inserted.push((score as u32, round * 10_000 + number, 0));
+            }
+            // Some of them come back to the place they had.
+            inserted.extend(removed.iter().filter(|item| item.1 % 3 == 0).map(|item| (item.0, item.1, item.2 + 1)));
+            inserted.sort_by_key(key);
+            tree.rewrite(&inserted, |item| removed.contains(item), |one, other| key(one) < key(other));
+            model.retain(|item| !removed.contains(item));
+            model.extend(&inserted);
+            model.sort_by_key(key);
+            tree.check();
+            assert!(tree.iter().eq(model.iter().copied()));
+            let score = random.below(scores) as u32;
+            add(&mut tree, &mut model, (score, round * 10_000 + 9_999, 0));
+            look(&tree, &model, &mut random, score);
+        }
+        tree.rewrite(&[], |_| true, |one, other| key(one) < key(other));
+        assert!(tree.is_empty());
+        tree.check();
+    }
+}
+
+#[test]
 fn leaves_that_change_together_are_full_enough() {
     let mut random = Random::new();
     let mut tree: Ranked<(u64, u32)> = Ranked::from_sorted((0..20_000).map(|number| (u64::from(number) << 40, number)));
@@ -176,7 +217,16 @@ fn leaves_that_change_together_are_full_enough() {
                 }
             }
             changes.sort_by_key(|change| change.item);
-            tree.change_all(&changes, |one, other| one < other);
+            match round % 2 {
+                0 => tree.change_all(&changes, |one, other| one < other),
+                _ => {
+                    let inserted: Vec<_> =
+                        changes.iter().filter(|change| change.comes).map(|change| change.item).collect();
+                    let coming: HashSet<_> = inserted.iter().copied().collect();
+                    let is_removed = |item: &(u64, u32)| moved.contains(&item.1) && !coming.contains(item);
+                    tree.rewrite(&inserted, is_removed, |one, other| one < other);
+                }
+            }
         }
         tree.check();
         assert_eq!(tree.len(), 20_000);

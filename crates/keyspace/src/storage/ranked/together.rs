@@ -1,5 +1,6 @@
 //! Applies many changes to a tree in one walk. Each leaf that changes is fetched and written once; separate changes
-//! would each search for their leaf from the root.
+//! would each search for their leaf from the root. Few changes are searched for from the root on; with many, every leaf
+//! is rewritten, and nothing is searched for.
 
 use super::super::prefetch::prefetch;
 use super::{Inner, NODE_MAX, NODE_MIN, Node, Ranked, room};
@@ -17,9 +18,21 @@ impl<T: Copy + PartialEq> Ranked<T> {
     /// removed. Removing an item that is not there has no effect.
     pub fn change_all(&mut self, changes: &[Change<T>], before: impl Fn(&T, &T) -> bool) {
         let mut walk = Walk { before, merged: Vec::with_capacity(2 * NODE_MAX) };
-        let mut level = walk.change(&mut self.root, changes);
+        let level = walk.change(&mut self.root, changes);
+        self.grow_root(level);
+    }
+
+    /// Removes all items for which `is_removed` holds, and inserts others, which are in order. Looks at every item:
+    /// for changes that are spread over most leaves. Calls `before` as [`Ranked::change_all`] does.
+    pub fn rewrite(&mut self, inserted: &[T], is_removed: impl Fn(&T) -> bool, before: impl Fn(&T, &T) -> bool) {
+        let mut rewrite = Rewrite { before, is_removed, kept: Vec::with_capacity(NODE_MAX), merged: Vec::new() };
+        let level = rewrite.node(&mut self.root, inserted);
+        self.grow_root(level);
+    }
+
+    /// Puts the nodes that a walk has split off the root beside it, and gives the root the height it needs.
+    fn grow_root(&mut self, mut level: Vec<Node<T>>) {
         while !level.is_empty() {
-            // The root was split into several nodes.
             let mut inner = Inner::empty();
             inner.push(std::mem::replace(&mut self.root, Node::Leaf(Vec::new())));
             level.into_iter().for_each(|node| inner.push(node));
@@ -71,23 +84,7 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
             }
         }
         self.merged.extend_from_slice(rest);
-        let mut pieces = even_pieces(self.merged.len()).scan(0, |start, len| {
-            *start += len;
-            Some(&self.merged[*start - len..*start])
-        });
-        items.clear();
-        if let Some(first) = pieces.next() {
-            if items.capacity() < first.len() {
-                items.reserve_exact(first.len().next_power_of_two());
-            }
-            items.extend_from_slice(first);
-        }
-        let leaf = |piece: &[T]| {
-            let mut leaf = room();
-            leaf.extend_from_slice(piece);
-            Node::Leaf(leaf)
-        };
-        pieces.map(leaf).collect()
+        set_leaf(items, &self.merged)
     }
 
     fn change_children(&mut self, inner: &mut Inner<T>, mut changes: &[Change<T>]) {
@@ -117,6 +114,106 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
             }
         }
     }
+}
+
+struct Rewrite<T, F, R> {
+    before: F,
+    is_removed: R,
+    /// What stays of a leaf.
+    kept: Vec<T>,
+    /// What becomes of it.
+    merged: Vec<T>,
+}
+
+impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool, R: Fn(&T) -> bool> Rewrite<T, F, R> {
+    /// Rewrites what is below a node. If it becomes too large, it keeps its first part and returns the others.
+    fn node(&mut self, node: &mut Node<T>, inserted: &[T]) -> Vec<Node<T>> {
+        match node {
+            Node::Leaf(items) => self.leaf(items, inserted),
+            Node::Inner(inner) => {
+                self.children(inner, inserted);
+                inner.balance_all();
+                inner.split_evenly()
+            }
+        }
+    }
+
+    /// What is kept and what is inserted cannot be foretold, item by item: both loops choose without a branch.
+    fn leaf(&mut self, items: &mut Vec<T>, inserted: &[T]) -> Vec<Node<T>> {
+        self.kept.clear();
+        self.kept.extend_from_slice(items);
+        let mut count = 0;
+        for at in 0..self.kept.len() {
+            let item = self.kept[at];
+            self.kept[count] = item;
+            count += usize::from(!(self.is_removed)(&item));
+        }
+        if inserted.is_empty() {
+            items.truncate(count);
+            items.copy_from_slice(&self.kept[..count]);
+            return Vec::new();
+        }
+        self.merged.clear();
+        self.merged.reserve(count + inserted.len());
+        let (mut kept, mut inserted) = (&self.kept[..count], inserted);
+        while let ([one, ..], [other, ..]) = (kept, inserted) {
+            let is_kept = (self.before)(one, other);
+            self.merged.push(*if is_kept { one } else { other });
+            kept = &kept[usize::from(is_kept)..];
+            inserted = &inserted[usize::from(!is_kept)..];
+        }
+        self.merged.extend_from_slice(kept);
+        self.merged.extend_from_slice(inserted);
+        set_leaf(items, &self.merged)
+    }
+
+    fn children(&mut self, inner: &mut Inner<T>, mut inserted: &[T]) {
+        let mut at = 0;
+        while at < inner.children.len() {
+            if let Some(Node::Leaf(items)) = inner.children.get(at + 1) {
+                prefetch(items);
+            }
+            // A child has the items from its first one on; items before all belong to the first child.
+            let count = match inner.firsts.get(at + 1) {
+                Some(next) => inserted.iter().take_while(|item| (self.before)(item, next)).count(),
+                None => inserted.len(),
+            };
+            let (below, others) = inserted.split_at(count);
+            inserted = others;
+            let more = self.node(&mut inner.children[at], below);
+            if inner.children[at].len() == 0 {
+                inner.remove(at);
+                continue;
+            }
+            inner.note(at);
+            at += 1;
+            for node in more {
+                inner.insert(at, node);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Makes `items` the items of a leaf. What is too much for it is returned in leaves of their own.
+fn set_leaf<T: Copy>(leaf: &mut Vec<T>, items: &[T]) -> Vec<Node<T>> {
+    let mut pieces = even_pieces(items.len()).scan(0, |start, len| {
+        *start += len;
+        Some(&items[*start - len..*start])
+    });
+    leaf.clear();
+    if let Some(first) = pieces.next() {
+        if leaf.capacity() < first.len() {
+            leaf.reserve_exact(first.len().next_power_of_two());
+        }
+        leaf.extend_from_slice(first);
+    }
+    let new_leaf = |piece: &[T]| {
+        let mut leaf = room();
+        leaf.extend_from_slice(piece);
+        Node::Leaf(leaf)
+    };
+    pieces.map(new_leaf).collect()
 }
 
 impl<T: Copy> Inner<T> {
