@@ -54,7 +54,9 @@ pub(crate) fn conditions(reports: &[&Report]) -> String {
 
 /// The tables of one section: a row for each line, with the ratios to all peers and the subject's own figure in each cell.
 pub(crate) fn tables(report: &Report) -> String {
-    let (rows, lines): (Vec<_>, Vec<_>) = report.lines.iter().partition(|line| is_row(line));
+    // Where the subject has no figures, a note says why.
+    let measured = |line: &&Line| line.servers.first().is_some_and(|subject| !subject.median.is_empty());
+    let (rows, lines): (Vec<_>, Vec<_>) = report.lines.iter().filter(measured).partition(|line| is_row(line));
     let mut text = String::new();
     let peers: Vec<_> = report.peers().iter().map(full_name).collect();
     let compared = lines.iter().any(|line| !line.ratios.is_empty());
@@ -136,6 +138,7 @@ fn cell(report: &Report, line: &Line, metric: Metric) -> String {
 
 fn ratio_text(ratio: f64) -> String {
     match ratio {
+        ..0.01 => "< 0.01".to_string(),
         ..10.0 => format!("{ratio:.2}"),
         ..100.0 => format!("{ratio:.1}"),
         _ => thousands(ratio),
@@ -278,7 +281,18 @@ Ratio to Redis 1.0 with AOF / Valkey 9, in this order; in brackets, Holdfast's o
     }
 
     #[test]
-    fn large_ratios_have_no_decimals() {
-        assert_eq!([0.394, 9.994, 14.24, 1_194.3].map(ratio_text), ["0.39", "9.99", "14.2", "1,194"]);
+    fn ratios_have_as_many_digits_as_say_something() {
+        let ratios = [0.002, 0.394, 9.994, 14.24, 1_194.3].map(ratio_text);
+        assert_eq!(ratios, ["< 0.01", "0.39", "9.99", "14.2", "1,194"]);
+    }
+
+    #[test]
+    fn a_line_that_the_subject_is_left_out_of_is_not_shown() {
+        let mut report = example();
+        report.lines[0].servers[0] = ServerFigures::new("holdfast", Vec::new());
+        report.notes.push("`holdfast` is left out.".into());
+        let text = tables(&report);
+        assert!(!text.contains("| HGET | 1 |") && text.contains("| HGET | 16 |"), "{text}");
+        assert!(text.ends_with("\n`holdfast` is left out.\n"));
     }
 }

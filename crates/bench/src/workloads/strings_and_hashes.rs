@@ -46,7 +46,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "hset-indexed",
-        about: "HSET, journal and index",
+        about: "HSET, indexed",
         persistence: Persistence::AgainstNone,
         setup: &PAIRS,
         driver: redis_benchmark(HSET, MEDIUM),

@@ -67,7 +67,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "records-claim-next",
-        about: "Claim the next due job",
+        about: "Claim the next job",
         persistence: Persistence::Off,
         setup: &claim_next::JOBS,
         driver: Driver::Clients { run: claim_next::claim_next, amounts: CLAIMS, needs: Needs::ClaimOrScript },

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::requests::{Requests, TIME, TIME_BASE_MS};
 use crate::load::expect;
-use crate::servers::{Reply, Server, text};
+use crate::servers::{Reply, Server, simple, text};
 
 /// How jobs get into the queue of a server and out of it.
 pub(crate) enum Queue {
@@ -50,23 +50,12 @@ impl Queue {
     pub(crate) fn of(server: &Server) -> Result<Self> {
         let mut control = server.connect()?;
         if server.knows("CLAIM")? {
-            match control.call(&[
-                "IDX.CREATE",
-                DUE,
-                "PREFIX",
-                "1",
-                JOB_PREFIX,
-                "FIELD",
-                "run_at",
-                "ONLY",
-                "state",
-                "2",
-                "pending",
-                "running",
-            ])? {
-                Reply::SimpleString(_) => {}
-                Reply::Error(error) if error.contains("exists") => {}
-                other => bail!("IDX.CREATE answered {other:?}"),
+            let Reply::Array(indexes) = control.call(&["IDX.LIST"])? else { bail!("IDX.LIST answered no array") };
+            if !indexes.iter().any(|index| text(index) == Some(DUE)) {
+                #[rustfmt::skip]
+                let created = control.call(&["IDX.CREATE", DUE, "PREFIX", "1", JOB_PREFIX, "FIELD", "run_at",
+                    "ONLY", "state", "2", "pending", "running"])?;
+                ensure!(created == simple("OK"), "IDX.CREATE answered {created:?}");
             }
             return Ok(Queue::Index);
         }
