@@ -97,8 +97,13 @@ impl Place {
 pub(crate) struct IndexPart {
     /// Changes that are not applied to the tree yet, in their order.
     pending: Vec<ScoreChange>,
+    /// With so many changes or more, the tree is rewritten. It stays the same until they are applied.
+    rewritten_from: usize,
     /// What is published of it: no record comes before.
     head: Head,
+    /// The scores that the records of the first changes had before: of changes that come when there are enough to
+    /// rewrite the tree, it does not matter.
+    before: Vec<IndexScore>,
     items: Ranked<Item>,
     /// Ids of the records that would be in it if their field were a number.
     not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
@@ -106,14 +111,19 @@ pub(crate) struct IndexPart {
 
 impl Default for IndexPart {
     fn default() -> IndexPart {
-        IndexPart { pending: Vec::new(), head: Head::NONE, items: Ranked::default(), not_numeric: HashSet::default() }
+        IndexPart {
+            pending: Vec::new(),
+            rewritten_from: 0,
+            head: Head::NONE,
+            before: Vec::new(),
+            items: Ranked::default(),
+            not_numeric: HashSet::default(),
+        }
     }
 }
 
 /// A change of a record's score in an index.
 struct ScoreChange {
-    /// Unknown in changes that come when there are already enough to rewrite the part.
-    before: IndexScore,
     after: IndexScore,
     id: NameId,
 }
@@ -375,7 +385,7 @@ impl IndexParts {
         self.parts.resize_with(self.indexes.0.len(), IndexPart::default);
         let head = items.first().map_or(Head::NONE, |(score, name, _)| definition.head(*score, name));
         let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
-        self.parts[index] = IndexPart { items, not_numeric, pending: Vec::new(), head };
+        self.parts[index] = IndexPart { items, not_numeric, head, ..IndexPart::default() };
         self.place.publish(&self.indexes.0[index], head, true);
     }
 
@@ -384,28 +394,44 @@ impl IndexParts {
     }
 }
 
-/// The most pending changes of a part. With fewer, leaves are fetched more often; with more, other threads wait longer
-/// for the shard: this many take a fifth of a millisecond.
-const PENDING_MAX: usize = 1024;
-/// The capacity for pending changes in a small part. In between, it is about one for each eight records: a few bytes a
+/// The most pending changes of a part that are applied by rewriting its tree, and by searching for records. With fewer,
+/// leaves are fetched more often; with more, other threads wait longer for the shard: so many take up to a fifth of a
+/// millisecond.
+const REWRITTEN_MAX: usize = 2048;
+const SEARCHED_MAX: usize = 768;
+/// The most items of a tree that is rewritten while others wait for the shard.
+const REWRITTEN_ITEMS_MAX: usize = 32_768;
+/// The capacity for pending changes in a small part. In larger ones it is one for each four records: four bytes a
 /// record.
 const PENDING_MIN: usize = 16;
-
+const RECORDS_PER_PENDING: usize = 4;
 /// With so many items in the tree for each change, looking at all of them costs as much as searching for those that
 /// change.
-const REWRITTEN_PER_CHANGE: usize = 32;
+const ITEMS_PER_CHANGE: usize = 32;
 
 impl IndexPart {
     #[inline]
     fn add_pending(&mut self, table: &Table, id: NameId, before: IndexScore, after: IndexScore) {
-        self.pending.push(ScoreChange { before, after, id });
+        if !self.will_be_rewritten() {
+            self.before.push(before);
+        }
+        self.pending.push(ScoreChange { after, id });
         if self.pending.len() == self.pending.capacity() {
             self.apply_pending(table);
-            let wait = (self.items.len() / 8).next_power_of_two().clamp(PENDING_MIN, PENDING_MAX);
-            if self.pending.capacity() != wait {
+            let max = if self.items.len() <= REWRITTEN_ITEMS_MAX { REWRITTEN_MAX } else { SEARCHED_MAX };
+            let wait = (self.items.len() / RECORDS_PER_PENDING).clamp(PENDING_MIN, max);
+            // Not for every record more or less.
+            if self.pending.capacity().abs_diff(wait) > wait / 8 {
                 self.pending = Vec::with_capacity(wait);
+                self.before = Vec::new();
             }
         }
+    }
+
+    /// True when the pending changes are enough to rewrite the tree.
+    #[inline]
+    fn will_be_rewritten(&self) -> bool {
+        self.pending.len() >= self.rewritten_from
     }
 
     /// Applies pending changes to the tree.
@@ -418,13 +444,8 @@ impl IndexPart {
             false => self.search_and_change(table),
         }
         self.pending.clear();
-    }
-
-    /// True when so many changes are pending that they are applied by [`rewrite`](IndexPart::rewrite). It stays true
-    /// until they are: the tree does not change meanwhile.
-    #[inline]
-    fn will_be_rewritten(&self) -> bool {
-        !self.pending.is_empty() && self.pending.len() * REWRITTEN_PER_CHANGE >= self.items.len()
+        self.before.clear();
+        self.rewritten_from = self.items.len().div_ceil(ITEMS_PER_CHANGE);
     }
 
     /// Publishes a lower head if a record of that score and name comes before all others.
@@ -452,8 +473,8 @@ impl IndexPart {
     fn search_and_change(&mut self, table: &Table) {
         // In two lists: scores are often times, so that the added items are already in order.
         let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
-        for ScoreChange { before, after, id } in &self.pending {
-            debug_assert!(!before.is_unknown(), "where the record was is known unless the part is rewritten");
+        debug_assert_eq!(self.pending.len(), self.before.len(), "where a record was is known unless it is rewritten");
+        for (ScoreChange { after, id }, before) in self.pending.iter().zip(&self.before) {
             if let Some(score) = before.score() {
                 removed.push((score, *id));
             }
@@ -489,7 +510,10 @@ impl IndexPart {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.items.heap_bytes() + self.not_numeric.capacity() * 9 + self.pending.capacity() * size_of::<ScoreChange>()
+        self.items.heap_bytes()
+            + self.not_numeric.capacity() * 9
+            + self.pending.capacity() * size_of::<ScoreChange>()
+            + self.before.capacity() * size_of::<IndexScore>()
     }
 }
 
@@ -537,8 +561,8 @@ impl<'p> NewestChanges<'p> {
     }
 }
 
-const SLOTS_PER_CHANGE: usize = 8;
-const _: () = assert!(PENDING_MAX <= u16::MAX as usize);
+const SLOTS_PER_CHANGE: usize = 4;
+const _: () = assert!(REWRITTEN_MAX < u16::MAX as usize && SEARCHED_MAX <= REWRITTEN_MAX);
 
 fn put_in_order(items: &mut Items, table: &Table) {
     // By scores first: looking names up would slow down every comparison.

@@ -64,6 +64,25 @@ impl<T: Copy> Ranked<T> {
             leaf.extend(items.by_ref().take(NODE_MAX));
             level.push(Node::Leaf(leaf));
         }
+        Ranked::from_level(level)
+    }
+
+    /// Builds a tree from items in order, in leaves that another tree has left as far as there are any.
+    fn from_slice(items: &[T], mut leaves: Vec<Vec<T>>) -> Ranked<T> {
+        // A single leaf has only the room that it needs: there are many small trees.
+        let room = if items.len() < NODE_MAX { items.len().next_power_of_two() } else { NODE_MAX };
+        let leaf = |items: &[T]| {
+            let left = leaves.pop().filter(|leaf| leaf.capacity() == room);
+            let mut leaf = left.unwrap_or_else(|| Vec::with_capacity(room));
+            leaf.clear();
+            leaf.extend_from_slice(items);
+            Node::Leaf(leaf)
+        };
+        Ranked::from_level(items.chunks(NODE_MAX).map(leaf).collect())
+    }
+
+    /// Builds a tree above nodes of one height, in order.
+    fn from_level(mut level: Vec<Node<T>>) -> Ranked<T> {
         while level.len() > 1 {
             let mut children = level.into_iter().peekable();
             level = Vec::new();

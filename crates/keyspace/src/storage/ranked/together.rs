@@ -22,12 +22,23 @@ impl<T: Copy + PartialEq> Ranked<T> {
         self.grow_root(level);
     }
 
-    /// Removes all items for which `is_removed` holds, and inserts others, which are in order. Looks at every item:
-    /// for changes that are spread over most leaves. Calls `before` as [`Ranked::change_all`] does.
+    /// Removes all items for which `is_removed` holds, and inserts others, which are in order. Looks at every item and
+    /// writes every leaf anew, each full: for changes that are spread over most leaves. Calls `before` as
+    /// [`Ranked::change_all`] does.
     pub fn rewrite(&mut self, inserted: &[T], is_removed: impl Fn(&T) -> bool, before: impl Fn(&T, &T) -> bool) {
-        let mut rewrite = Rewrite { before, is_removed, kept: Vec::with_capacity(NODE_MAX), merged: Vec::new() };
-        let level = rewrite.node(&mut self.root, inserted);
-        self.grow_root(level);
+        let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
+        let mut leaves = Vec::new();
+        root.into_leaves(&mut leaves);
+        let mut merge = Merge { kept: Vec::with_capacity(NODE_MAX), merged: Vec::new(), inserted };
+        merge.merged.reserve(leaves.iter().map(Vec::len).sum::<usize>() + inserted.len());
+        for (at, leaf) in leaves.iter().enumerate() {
+            if let Some(next) = leaves.get(at + 1) {
+                prefetch(next);
+            }
+            merge.leaf(leaf, &is_removed, &before);
+        }
+        merge.merged.extend_from_slice(merge.inserted);
+        *self = Ranked::from_slice(&merge.merged, leaves);
     }
 
     /// Puts the nodes that a walk has split off the root beside it, and gives the root the height it needs.
@@ -116,81 +127,48 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
     }
 }
 
-struct Rewrite<T, F, R> {
-    before: F,
-    is_removed: R,
+/// Merges the leaves of a tree, one after the other, with items that are inserted.
+struct Merge<'i, T> {
     /// What stays of a leaf.
     kept: Vec<T>,
-    /// What becomes of it.
     merged: Vec<T>,
+    /// Those that are still to come.
+    inserted: &'i [T],
 }
 
-impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool, R: Fn(&T) -> bool> Rewrite<T, F, R> {
-    /// Rewrites what is below a node. If it becomes too large, it keeps its first part and returns the others.
-    fn node(&mut self, node: &mut Node<T>, inserted: &[T]) -> Vec<Node<T>> {
-        match node {
-            Node::Leaf(items) => self.leaf(items, inserted),
-            Node::Inner(inner) => {
-                self.children(inner, inserted);
-                inner.balance_all();
-                inner.split_evenly()
-            }
-        }
-    }
-
-    /// What is kept and what is inserted cannot be foretold, item by item: both loops choose without a branch.
-    fn leaf(&mut self, items: &mut Vec<T>, inserted: &[T]) -> Vec<Node<T>> {
+impl<T: Copy> Merge<'_, T> {
+    /// Which items stay and where others come cannot be predicted: both loops choose without a branch.
+    fn leaf(&mut self, leaf: &[T], is_removed: &impl Fn(&T) -> bool, before: &impl Fn(&T, &T) -> bool) {
         self.kept.clear();
-        self.kept.extend_from_slice(items);
+        self.kept.extend_from_slice(leaf);
         let mut count = 0;
         for at in 0..self.kept.len() {
             let item = self.kept[at];
             self.kept[count] = item;
-            count += usize::from(!(self.is_removed)(&item));
+            count += usize::from(!is_removed(&item));
         }
-        if inserted.is_empty() {
-            items.truncate(count);
-            items.copy_from_slice(&self.kept[..count]);
-            return Vec::new();
-        }
-        self.merged.clear();
-        self.merged.reserve(count + inserted.len());
-        let (mut kept, mut inserted) = (&self.kept[..count], inserted);
+        self.kept.truncate(count);
+        let mut kept = &self.kept[..];
+        let Some(last) = kept.last() else { return };
+        let here = self.inserted.iter().take_while(|item| !before(last, item)).count();
+        let (mut inserted, others) = self.inserted.split_at(here);
+        self.inserted = others;
         while let ([one, ..], [other, ..]) = (kept, inserted) {
-            let is_kept = (self.before)(one, other);
+            let is_kept = before(one, other);
             self.merged.push(*if is_kept { one } else { other });
             kept = &kept[usize::from(is_kept)..];
             inserted = &inserted[usize::from(!is_kept)..];
         }
         self.merged.extend_from_slice(kept);
-        self.merged.extend_from_slice(inserted);
-        set_leaf(items, &self.merged)
     }
+}
 
-    fn children(&mut self, inner: &mut Inner<T>, mut inserted: &[T]) {
-        let mut at = 0;
-        while at < inner.children.len() {
-            if let Some(Node::Leaf(items)) = inner.children.get(at + 1) {
-                prefetch(items);
-            }
-            // A child has the items from its first one on; items before all belong to the first child.
-            let count = match inner.firsts.get(at + 1) {
-                Some(next) => inserted.iter().take_while(|item| (self.before)(item, next)).count(),
-                None => inserted.len(),
-            };
-            let (below, others) = inserted.split_at(count);
-            inserted = others;
-            let more = self.node(&mut inner.children[at], below);
-            if inner.children[at].len() == 0 {
-                inner.remove(at);
-                continue;
-            }
-            inner.note(at);
-            at += 1;
-            for node in more {
-                inner.insert(at, node);
-                at += 1;
-            }
+impl<T> Node<T> {
+    /// The leaves below it, in their order.
+    fn into_leaves(self, leaves: &mut Vec<Vec<T>>) {
+        match self {
+            Node::Leaf(items) => leaves.push(items),
+            Node::Inner(inner) => inner.children.into_iter().for_each(|child| child.into_leaves(leaves)),
         }
     }
 }
