@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
 /// Why a request to a store failed.
@@ -33,6 +33,18 @@ pub enum Error {
     /// An answer came that does not fit the request.
     #[error("an answer has an unexpected form: {0}")]
     Reply(RedisError),
+}
+
+impl Error {
+    /// Whether the same request may succeed a little later: the server is away, or still reads its data.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Error::Unavailable(_)) || self.is_loading()
+    }
+
+    /// Whether the server refused because it still reads its data.
+    pub(crate) fn is_loading(&self) -> bool {
+        matches!(self, Error::Refused(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading))
+    }
 }
 
 impl From<RedisError> for Error {

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod claim;
 mod error;
 mod exchange;
 mod filter;
@@ -42,7 +43,9 @@ mod record;
 mod state_store;
 mod store;
 mod sweep;
+mod waits;
 
+pub use claim::Claim;
 pub use error::Error;
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
