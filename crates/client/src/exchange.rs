@@ -32,6 +32,9 @@ pub struct Exchange {
     pub absent: Vec<Vec<u8>>,
     /// Fields to write.
     pub set: Fields,
+    /// Fields to set to the server's time plus so many milliseconds, as unix milliseconds: a lease that needs no clock of
+    /// the client's. None of them may be set or removed too.
+    pub stamps: Vec<(Vec<u8>, i64)>,
     /// Fields to remove, after the writes. A record that loses its last field is gone.
     pub remove: Vec<Vec<u8>>,
     /// How long the record lives from now; with `None` its lifetime stays as it is.
@@ -74,6 +77,22 @@ impl Exchange {
         self
     }
 
+    /// Sets the field to the server's time plus an offset, in milliseconds.
+    ///
+    /// A lease for another half minute, if the job is still this worker's:
+    ///
+    /// ```
+    /// use holdfast_client::Exchange;
+    ///
+    /// let renewal = Exchange::new().expect("attempt", 3).stamp("timeout_at", 30_000);
+    /// # let _ = renewal;
+    /// ```
+    #[must_use]
+    pub fn stamp(mut self, field: impl AsRef<[u8]>, offset_ms: i64) -> Exchange {
+        self.stamps.push((bytes(field.as_ref()), offset_ms));
+        self
+    }
+
     /// Removes the field.
     #[must_use]
     pub fn remove(mut self, field: impl AsRef<[u8]>) -> Exchange {
@@ -96,11 +115,13 @@ impl Exchange {
     fn args(&self) -> Result<Vec<Vec<u8>>, Error> {
         let mut args = Vec::new();
         let pairs = |fields: &Fields| fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
+        let stamps = self.stamps.iter().flat_map(|(name, offset)| [name.clone(), bytes(*offset)]).collect();
         for (option, count, items) in [
             ("IF", self.expected.len(), pairs(&self.expected)),
             ("ABSENT", self.absent.len(), self.absent.clone()),
             ("SET", self.set.len(), pairs(&self.set)),
             ("DEL", self.remove.len(), self.remove.clone()),
+            ("STAMP", self.stamps.len(), stamps),
         ] {
             args.extend([bytes(option), bytes(count)]);
             args.extend::<Vec<_>>(items);

@@ -6,7 +6,7 @@ use crate::record::Fields;
 
 /// Gives back what is overdue: each record of an index whose score is below a bound gets other values, with a bound on
 /// how often. Checked and written in one step for each record, so one that finishes in between is left alone.
-/// In values, `NOW` and `NOW+ms` stand for the server's time.
+/// In values, `NOW`, `NOW+ms` and `NOW-ms` stand for the server's time.
 ///
 /// ```
 /// use holdfast_client::{Fields, Sweep};
@@ -34,7 +34,7 @@ pub struct Sweep {
     pub retry: Option<(Vec<u8>, u64, Fields)>,
     /// What is written.
     pub set: Fields,
-    /// How many records at most; `None` leaves it to the server.
+    /// How many records at most; with `None` there is no limit.
     pub limit: Option<usize>,
     /// The channel on which the keys are published.
     pub publish: Option<Vec<u8>>,

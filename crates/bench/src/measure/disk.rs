@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -31,6 +32,13 @@ impl Disk {
         let sync_ms = sync_ms(&dir).with_context(|| format!("cannot write to {}", dir.display()))?;
         Ok(Disk { path: dir.display().to_string(), filesystem: filesystem.to_string(), sync_ms })
     }
+}
+
+/// Waits until all that was written to the file system under a directory is on its disk.
+pub(crate) fn flush_disk(dir: &Path) -> Result<()> {
+    let status = Command::new("sync").arg("-f").arg(dir).status().context("cannot run sync")?;
+    ensure!(status.success(), "`sync -f {}`: {status}", dir.display());
+    Ok(())
 }
 
 /// Enough for a steady median, and less than a second even where a sync takes ten milliseconds.

@@ -154,6 +154,12 @@ impl Line {
         metrics
     }
 
+    /// Leaves the figures without judging them.
+    pub(crate) fn forget_verdicts(&mut self) {
+        self.ratios.iter_mut().for_each(|ratio| ratio.verdict = None);
+        self.limits.clear();
+    }
+
     pub(crate) fn verdicts(&self) -> impl Iterator<Item = Verdict> + '_ {
         let of_ratios = self.ratios.iter().filter_map(|ratio| ratio.verdict);
         of_ratios.chain(self.limits.iter().map(|limit| limit.verdict))

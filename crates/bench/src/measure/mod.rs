@@ -6,7 +6,7 @@ mod latencies;
 mod machine;
 pub(crate) mod proc_stat;
 
-pub(crate) use disk::Disk;
+pub(crate) use disk::{Disk, flush_disk};
 pub(crate) use figures::{
     BASELINE, Bound, Limit, Line, Metric, Ratio, Sample, ServerFigures, Target, limits, ratios, thousands,
 };

@@ -30,8 +30,8 @@ pub(crate) fn svg(report: &Report) -> String {
 
 /// What is drawn, in order.
 const PANELS: &[(Metric, &str)] = &[
-    (Metric::Throughput, "Throughput (longer is better)"),
     (Metric::ServerCpu, "Server CPU time per operation (shorter is better)"),
+    (Metric::Throughput, "Throughput (longer is better)"),
     (Metric::RssPerItem, "Resident memory (shorter is better)"),
     (Metric::StartTime, "Time to start with data (shorter is better)"),
     (Metric::LatencyP999, "p99.9 latency (shorter is better)"),

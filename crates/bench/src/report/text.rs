@@ -81,7 +81,7 @@ pub(crate) fn console(lines: &[Line]) -> String {
 }
 
 /// Whether a line is one of many short ones, which are read best in one table with a row for each.
-fn is_row(line: &Line) -> bool {
+pub(super) fn is_row(line: &Line) -> bool {
     line.metrics().contains(&Metric::CommandTime)
 }
 
@@ -254,7 +254,7 @@ fn judged_alone(limit: &Limit) -> String {
 }
 
 /// A bound in the unit of its metric.
-fn limit_bound(limit: &Limit) -> String {
+pub(super) fn limit_bound(limit: &Limit) -> String {
     let value = limit.metric.with_unit(limit.verdict.target.value());
     match limit.verdict.target {
         Bound::AtLeast(_) => format!(">= {value}"),
@@ -262,7 +262,7 @@ fn limit_bound(limit: &Limit) -> String {
     }
 }
 
-fn bound(bound: Bound) -> String {
+pub(super) fn bound(bound: Bound) -> String {
     match bound {
         Bound::AtLeast(least) => format!(">= {least:.2}"),
         Bound::AtMost(most) => format!("<= {most:.2}"),
@@ -284,7 +284,7 @@ fn title(line: &Line) -> String {
     }
 }
 
-fn depth(line: &Line) -> String {
+pub(super) fn depth(line: &Line) -> String {
     line.pipeline.map_or("-".to_string(), |pipeline| pipeline.to_string())
 }
 

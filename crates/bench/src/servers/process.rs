@@ -30,14 +30,22 @@ pub(crate) enum Persistence {
     EverySecond,
     /// A journal, synced before a write is answered.
     Always,
+    /// A journal, synced once a second, against peers without any: what a server does by default, against peers at their
+    /// quickest.
+    AgainstNone,
 }
 
 impl Persistence {
+    /// What the peers of a server do that does this.
+    pub(crate) fn of_peers(self) -> Self {
+        if self == Persistence::AgainstNone { Persistence::Off } else { self }
+    }
+
     /// As command-line settings, which Redis, Valkey and Holdfast share.
     fn settings(self) -> &'static str {
         match self {
             Persistence::Off => "--appendonly no --save ''",
-            Persistence::EverySecond => {
+            Persistence::EverySecond | Persistence::AgainstNone => {
                 "--appendonly yes --appendfsync everysec --auto-aof-rewrite-percentage 0 --save ''"
             }
             Persistence::Always => "--appendonly yes --appendfsync always --auto-aof-rewrite-percentage 0 --save ''",
@@ -69,6 +77,12 @@ impl ServerSpec {
         ensure!(!name.is_empty(), "a server needs a name");
         ensure!(command.contains("{port}"), "the command for `{name}` has no {{port}} in it: {command}");
         Ok(ServerSpec { name: name.to_string(), command: command.to_string() })
+    }
+
+    /// The same server under another name, which keeps to this persistence whatever a workload asks for.
+    pub(crate) fn with_persistence(&self, name: &str, persistence: Persistence) -> Self {
+        let command = self.command.replace("{persistence}", persistence.settings());
+        ServerSpec { name: name.to_string(), command }
     }
 
     /// Whether its persistence is ours to choose.
@@ -316,6 +330,14 @@ mod tests {
         );
         let always = spec.shell_line(Persistence::Always, 7001, "/tmp");
         assert!(always.contains("--appendonly yes --appendfsync always "), "{always}");
+    }
+
+    #[test]
+    fn a_server_with_a_persistence_of_its_own_keeps_it() {
+        let spec = ServerSpec::new("redis", "redis-server --port {port} {persistence}").unwrap();
+        let aof = spec.with_persistence("redis-aof", Persistence::EverySecond);
+        assert_eq!((&*aof.name, aof.is_told_persistence()), ("redis-aof", false));
+        assert!(aof.shell_line(Persistence::Off, 7001, "/tmp").contains("--appendonly yes --appendfsync everysec "));
     }
 
     #[test]

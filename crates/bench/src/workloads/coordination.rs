@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING};
-use super::workload::{Driver, RequestCounts, SCRIPTED, Workload};
+use super::workload::{Driver, Needs, RequestCounts, SCRIPTED, Workload};
 use crate::load::{CLIENTS, Connections, KEYS, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Reply, Server};
@@ -310,7 +310,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "EVALSHA, CAS",
         persistence: Persistence::Off,
         setup: &JOB_RECORDS,
-        driver: Driver::Clients { run: evalsha, amounts: SCRIPTED, needs: "EVALSHA" },
+        driver: Driver::Clients { run: evalsha, amounts: SCRIPTED, needs: Needs::Command("EVALSHA") },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.05) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.8) },
@@ -322,7 +322,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "FCALL, CAS",
         persistence: Persistence::Off,
         setup: &JOB_RECORDS,
-        driver: Driver::Clients { run: fcall, amounts: SCRIPTED, needs: "FCALL" },
+        driver: Driver::Clients { run: fcall, amounts: SCRIPTED, needs: Needs::Command("FCALL") },
         targets: &[],
     },
     Workload {
@@ -330,7 +330,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "MULTI, 4 HSET, EXEC",
         persistence: Persistence::Off,
         setup: &JOB_RECORDS,
-        driver: Driver::Clients { run: multi, amounts: TRANSACTIONS, needs: "EXEC" },
+        driver: Driver::Clients { run: multi, amounts: TRANSACTIONS, needs: Needs::Command("EXEC") },
         targets: &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
     },
     Workload {
@@ -338,7 +338,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "PUBLISH to 50 clients",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Clients { run: publish, amounts: PUBLISHED, needs: "PUBLISH" },
+        driver: Driver::Clients { run: publish, amounts: PUBLISHED, needs: Needs::Command("PUBLISH") },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::data_sets::{NOTHING, fill_with_job_records};
-use super::workload::{Driver, Workload};
+use super::workload::{Driver, Needs, Workload};
 use crate::load::{Footprint, SETTLE};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Server, simple};
@@ -46,7 +46,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Memory per job record",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Custom { run: job_records, amount: 1_000_000, amount_quick: 100_000, needs: None },
+        driver: Driver::Custom { run: job_records, amount: 1_000_000, amount_quick: 100_000, needs: Needs::Nothing },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) }],
     },
     Workload {
@@ -54,7 +54,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Memory per idle connection",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Custom { run: idle_connections, amount: 1_000, amount_quick: 1_000, needs: None },
+        driver: Driver::Custom { run: idle_connections, amount: 1_000, amount_quick: 1_000, needs: Needs::Nothing },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.5) }],
     },
 ];

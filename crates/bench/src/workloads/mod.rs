@@ -18,7 +18,7 @@ mod workload;
 
 use anyhow::{Result, bail};
 
-pub(crate) use workload::{Driver, RowFigures, Setup, Workload};
+pub(crate) use workload::{Driver, Length, Needs, RowFigures, Setup, Workload};
 
 /// The tables of all families, in the order in which they are measured.
 const FAMILIES: &[&[Workload]] = &[
@@ -92,10 +92,11 @@ mod tests {
     #[test]
     fn the_amount_follows_depth_and_quickness() {
         let get = all().find(|workload| workload.name == "get").unwrap();
-        assert_eq!(get.amount(Some(1), false), 300_000);
-        assert_eq!(get.amount(Some(7), false), 300_000);
-        assert_eq!(get.amount(Some(16), false), 1_500_000);
-        assert_eq!(get.amount(Some(200), true), 2_000_000 / 6);
+        assert_eq!(get.amount(Some(1), Length::Full), 300_000);
+        assert_eq!(get.amount(Some(7), Length::Full), 300_000);
+        assert_eq!(get.amount(Some(16), Length::Full), 1_500_000);
+        assert_eq!(get.amount(Some(16), Length::Half), 750_000);
+        assert_eq!(get.amount(Some(200), Length::Quick), 2_000_000 / 6);
     }
 
     #[test]
@@ -109,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn the_workloads_that_keep_a_journal_are_the_durability_group_and_the_stalls() {
+    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_and_the_indexed_writes() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
-            selected(&["durability", "stalls"]),
+            selected(&["hset-indexed", "durability", "stalls"]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );
     }

@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::NOTHING;
-use super::workload::{Driver, LIGHT, MEDIUM, Setup, Workload};
+use super::workload::{Driver, LIGHT, MEDIUM, Needs, Setup, Workload};
 use crate::load::{CLIENTS, Connections, Footprint, KEYS, Loader, Random, SETTLE, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server};
@@ -154,7 +154,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "SADD, 1 member",
         persistence: Persistence::Off,
         setup: &TAGS,
-        driver: Driver::Clients { run: sadd, amounts: MEDIUM, needs: "SADD" },
+        driver: Driver::Clients { run: sadd, amounts: MEDIUM, needs: Needs::Command("SADD") },
         targets: SET_TARGETS,
     },
     Workload {
@@ -162,7 +162,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "SISMEMBER, 1 of 10",
         persistence: Persistence::Off,
         setup: &TAGS,
-        driver: Driver::Clients { run: sismember, amounts: LIGHT, needs: "SISMEMBER" },
+        driver: Driver::Clients { run: sismember, amounts: LIGHT, needs: Needs::Command("SISMEMBER") },
         targets: SET_TARGETS,
     },
     Workload {
@@ -170,7 +170,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Memory per set of 10",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Custom { run: memory, amount: 1_000_000, amount_quick: 100_000, needs: Some("SADD") },
+        driver: Driver::Custom { run: memory, amount: 1_000_000, amount_quick: 100_000, needs: Needs::Command("SADD") },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.9) }],
     },
 ];

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
-use super::workload::{Driver, HEAVY, MEDIUM, Setup, Workload};
+use super::workload::{Driver, HEAVY, MEDIUM, Needs, Setup, Workload};
 use crate::load::{CLIENTS, Connections, KEYS, Loader, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server, text};
@@ -224,7 +224,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "ZADD, new score",
         persistence: Persistence::Off,
         setup: &SCORES,
-        driver: Driver::Clients { run: zadd, amounts: MEDIUM, needs: "ZADD" },
+        driver: Driver::Clients { run: zadd, amounts: MEDIUM, needs: Needs::Command("ZADD") },
         targets: SORTED_SET_TARGETS,
     },
     Workload {
@@ -232,7 +232,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "ZRANGEBYSCORE, 10 of 1 M",
         persistence: Persistence::Off,
         setup: &SCORES,
-        driver: Driver::Clients { run: zrangebyscore, amounts: HEAVY, needs: "ZRANGEBYSCORE" },
+        driver: Driver::Clients { run: zrangebyscore, amounts: HEAVY, needs: Needs::Command("ZRANGEBYSCORE") },
         targets: SORTED_SET_TARGETS,
     },
     Workload {
@@ -240,7 +240,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "ZINCRBY",
         persistence: Persistence::Off,
         setup: &SCORES,
-        driver: Driver::Clients { run: zincrby, amounts: MEDIUM, needs: "ZINCRBY" },
+        driver: Driver::Clients { run: zincrby, amounts: MEDIUM, needs: Needs::Command("ZINCRBY") },
         targets: SORTED_SET_TARGETS,
     },
 ];
@@ -251,6 +251,7 @@ const SORTED_SET_TARGETS: &[Target] =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workloads::Length;
 
     fn asked(traffic: &mut impl Traffic, sender: usize) -> String {
         let mut requests = Vec::new();
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn every_number_is_shuffled_to_another() {
-        for quick in [false, true] {
-            let size = SCORES.size(quick);
+        for length in [Length::Full, Length::Quick] {
+            let size = SCORES.size(length);
             let mut seen = vec![false; size as usize];
             (0..size).for_each(|number| seen[shuffled(number, size) as usize] = true);
             assert!(seen.iter().all(|seen| *seen));

@@ -16,7 +16,7 @@ const LOAD_TARGETS: &[Target] = &[
     Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.3) },
 ];
 
-/// Changes both fields of a pair.
+/// Changes both fields of a pair, one of which is indexed by default.
 pub(crate) const HSET: &[&str] = &["HSET", PAIR_KEY, "state", "running", "updated_at", "__rand_int__"];
 
 pub(crate) const WORKLOADS: &[Workload] = &[
@@ -43,6 +43,18 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         setup: &PAIRS,
         driver: redis_benchmark(HSET, MEDIUM),
         targets: LOAD_TARGETS,
+    },
+    Workload {
+        name: "hset-indexed",
+        about: "HSET, journal and index",
+        persistence: Persistence::AgainstNone,
+        setup: &PAIRS,
+        driver: redis_benchmark(HSET, MEDIUM),
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+            Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
+        ],
     },
     Workload {
         name: "hget",

@@ -27,16 +27,26 @@ pub(crate) struct Setup {
     pub(crate) load: fn(&Server, u64) -> Result<()>,
 }
 
+/// How much of its work a workload does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    Full,
+    /// Half of the requests, on the whole data set.
+    Half,
+    /// Runs of about half a second and smaller data sets.
+    Quick,
+}
+
 pub(crate) enum Driver {
     /// redis-benchmark sends this command at each pipeline depth; the servers run side by side and take turns.
     RedisBenchmark { command: &'static [&'static str], requests: RequestCounts },
     /// Our own clients send `amounts` operations at each pipeline depth and check the replies; the servers take turns
-    /// likewise. A server that does not know the command `needs` is left out, with a note.
-    Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: &'static str },
+    /// likewise. A server that lacks what it `needs` is left out, with a note.
+    Clients { run: fn(&Server, u32, u64) -> Result<Sample>, amounts: RequestCounts, needs: Needs },
     /// Anything else. A fresh server for each round, alone on the machine; `run` receives the server and the amount
-    /// of work (records, connections, messages), which is smaller with `--quick`. A server that does not know
-    /// the command `needs` is left out, with a note.
-    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64, needs: Option<&'static str> },
+    /// of work (records, connections, messages), which is smaller with `--quick`. A server that lacks
+    /// what it `needs` is left out, with a note.
+    Custom { run: fn(&mut Server, u64) -> Result<Sample>, amount: u64, amount_quick: u64, needs: Needs },
     /// Reads from a large data set; the servers take turns. They are kept, with what they hold, for the next workload
     /// of this kind.
     Search { run: fn(&Server, u64) -> Result<Sample> },
@@ -45,6 +55,29 @@ pub(crate) enum Driver {
     Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
     /// Compares the subject with itself, started otherwise; `run` starts it. Peers have no figures.
     Own { run: fn(&ServerSpec, u64) -> Result<Sample>, amount: u64, amount_quick: u64 },
+}
+
+/// What a server must know for a workload.
+#[derive(Clone, Copy)]
+pub(crate) enum Needs {
+    Nothing,
+    Command(&'static str),
+    /// CLAIM where the server keeps indexes, and elsewhere scripts, which do the same with a sorted set. A Holdfast
+    /// without CLAIM could run the scripts too, but then the line would not say what it seems to say.
+    ClaimOrScript,
+}
+
+impl Needs {
+    /// The command that the server does not know, if any.
+    pub(crate) fn missing(self, server: &Server) -> Result<Option<&'static str>> {
+        let command = match self {
+            Needs::Nothing => return Ok(None),
+            Needs::Command(command) => command,
+            Needs::ClaimOrScript if server.knows("IDX.CREATE")? => "CLAIM",
+            Needs::ClaimOrScript => "EVALSHA",
+        };
+        Ok((!server.knows(command)?).then_some(command))
+    }
 }
 
 /// What one row gave, if the server knows it, and its name.
@@ -56,18 +89,22 @@ pub(crate) type RequestCounts = &'static [(u32, u64)];
 
 impl Workload {
     /// Requests, operations, records or connections in one round.
-    pub(crate) fn amount(&self, pipeline: Option<u32>, quick: bool) -> u64 {
+    pub(crate) fn amount(&self, pipeline: Option<u32>, length: Length) -> u64 {
         match self.driver {
             Driver::RedisBenchmark { requests, .. } | Driver::Clients { amounts: requests, .. } => {
                 let depth = pipeline.unwrap_or(1);
                 let (_, count) = requests.iter().rev().find(|(least, _)| *least <= depth).unwrap_or(&requests[0]);
-                if quick { count / 6 } else { *count }
+                match length {
+                    Length::Full => *count,
+                    Length::Half => count / 2,
+                    Length::Quick => count / 6,
+                }
             }
-            Driver::Search { .. } => self.setup.size(quick),
+            Driver::Search { .. } => self.setup.size(length),
             Driver::Custom { amount, amount_quick, .. }
             | Driver::Rows { amount, amount_quick, .. }
             | Driver::Own { amount, amount_quick, .. } => {
-                if quick {
+                if length == Length::Quick {
                     amount_quick
                 } else {
                     amount
@@ -79,8 +116,8 @@ impl Workload {
 
 impl Setup {
     /// How many items there are.
-    pub(crate) fn size(&self, quick: bool) -> u64 {
-        if quick { self.size_quick } else { self.size }
+    pub(crate) fn size(&self, length: Length) -> u64 {
+        if length == Length::Quick { self.size_quick } else { self.size }
     }
 }
 

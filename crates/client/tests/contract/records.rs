@@ -151,6 +151,34 @@ fn an_exchange_without_conditions_creates() {
 }
 
 #[test]
+fn an_exchange_stamps_the_servers_time() {
+    with_store(async |store| {
+        store.put(JOB, &job(), None).await.unwrap();
+        let time = async |field: &[u8]| -> i64 {
+            let value = store.get_field(JOB, field).await.unwrap().expect("it was stamped");
+            String::from_utf8(value).unwrap().parse().unwrap()
+        };
+        let stamp = Exchange::new().expect("state", "pending").stamp("due", 30_000).stamp("seen", -5).set("a", "b");
+        assert!(store.exchange(JOB, &stamp).await.unwrap().applied);
+        assert_eq!(time(b"due").await - time(b"seen").await, 30_005, "one exchange has one time");
+        let seen = time(b"seen").await;
+        assert!(seen > 1_700_000_000_000, "{seen}");
+        let refused = Exchange::new().expect("state", "running").stamp("seen", 0);
+        assert!(!store.exchange(JOB, &refused).await.unwrap().applied);
+        for wrong in [
+            Exchange::new().stamp("seen", i64::MIN),
+            Exchange::new().stamp("seen", i64::MAX),
+            Exchange::new().stamp("seen", 0).stamp("seen", 0),
+            Exchange::new().stamp("seen", 0).set("seen", 1),
+            Exchange::new().stamp("seen", 0).remove("seen"),
+        ] {
+            assert!(store.exchange(JOB, &wrong).await.is_err(), "{wrong:?}");
+        }
+        assert_eq!(time(b"seen").await, seen);
+    });
+}
+
+#[test]
 fn an_exchange_changes_the_lifetime() {
     with_store(async |store| {
         store.put(JOB, &job(), None).await.unwrap();

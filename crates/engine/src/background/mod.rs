@@ -2,6 +2,7 @@
 //! to know how it is done.
 
 use crate::clients::ClientHandle;
+use crate::commands::records::check_sweep;
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
 use crate::execution::execute::Flow;
@@ -22,6 +23,11 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
+    /// Why its sweeps would be refused, if so. A configuration that cannot work is found out at the start.
+    pub fn check(&self, now_ms: u64) -> Result<(), String> {
+        check_sweep(self.request(now_ms).as_request(), now_ms).map_err(|error| error.to_string())
+    }
+
     fn request(&self, now_ms: u64) -> OwnedRequest {
         let before = now_ms.saturating_sub(self.older_than_ms).to_string();
         let mut request = OwnedRequest::default();

@@ -8,7 +8,7 @@ mod connection;
 mod hashes;
 mod keys;
 mod pubsub;
-mod records;
+pub(crate) mod records;
 mod scripting;
 mod server;
 mod sets;

@@ -39,7 +39,7 @@ impl Engine {
             ahead.release();
             let result = self.run_scripting(worker, client, row, request, reply, after, handler, None);
             if command.flags.has(Flags::BLOCKING)
-                && let Some(blocked) = self.begin_record_wait(client, row, request, out, reply_at)?
+                && let Some(blocked) = self.begin_record_wait(client, row, request, (out, reply_at), worker.now_ms)?
             {
                 *after = After::Block(blocked);
             }

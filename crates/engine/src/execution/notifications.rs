@@ -97,10 +97,10 @@ impl PendingNotifications {
 
     /// Makes the noted records ready for those that wait for them.
     #[inline]
-    pub(crate) fn make_records_ready(&self, waiters: &RecordWaiters) {
+    pub(crate) fn make_records_ready(&self, waiters: &RecordWaiters, now_ms: u64) {
         let Pending { records, exchanged, .. } = &mut *self.0.borrow_mut();
         if !records.is_empty() {
-            waiters.note(std::mem::take(records));
+            waiters.note(&std::mem::take(records), now_ms);
         }
         if !exchanged.is_empty() {
             let exchanged = std::mem::take(exchanged);

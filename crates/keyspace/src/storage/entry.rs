@@ -6,13 +6,24 @@
 //! table slot costs eight bytes. A name and a value in boxes of their own would cost two more allocations and
 //! 40 more bytes for every key; that is why this module is written with `unsafe`, the only one in the crate.
 //!
+//! The allocation begins with
 //! ```text
-//! offset 0   u32  length of the name
-//!        4   u32  length of the body (8 when it is a pointer)
-//!        8   u32  bits 0..4 kind, bit 4 "has a deadline", bit 5 mark, bits 8..32 when it was last used
-//!       12   u64  deadline, unix milliseconds: only when bit 4 is set
+//! offset 0   u32  bits 0..4 kind, bit 4 "has a deadline", bit 5 mark, bit 6 "wide", bits 8..32 when it was last used
+//! ```
+//! and goes on in one of two forms. A small entry, which most are, is *compact*:
+//! ```text
+//!        4   u16  bits 0..7 length of the name, bits 7..16 length of the body (8 when it is a pointer)
+//!        6   u48  deadline, unix milliseconds: only when bit 4 is set
 //!       ..        name
 //!       ..        body: bytes, or a Box<O>
+//! ```
+//! One whose name, body or deadline needs more bits is *wide*. Which form it is follows from these three alone.
+//! ```text
+//!        4   u32  length of the name
+//!        8   u32  length of the body
+//!       12   u64  deadline: only when bit 4 is set
+//!       ..        name
+//!       ..        body
 //! ```
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
@@ -39,10 +50,20 @@ const OBJECT_BITS: u8 = 3;
 /// Any kind but an object, for an entry whose body is about to be freed.
 const EMPTY: Kind = Kind(0);
 
-const HEADER: usize = 12;
 const KIND_MASK: u32 = 0x0f;
 const HAS_DEADLINE: u32 = 0x10;
 const MARKED: u32 = 0x20;
+const WIDE: u32 = 0x40;
+/// Where the lengths lie, in either form.
+const LENGTHS: usize = 4;
+const COMPACT_HEADER: usize = 6;
+const WIDE_HEADER: usize = 12;
+const COMPACT_NAME_BITS: u32 = 7;
+const COMPACT_NAME_MAX: usize = (1 << COMPACT_NAME_BITS) - 1;
+const COMPACT_BODY_MAX: usize = (1 << (16 - COMPACT_NAME_BITS)) - 1;
+const COMPACT_DEADLINE_BYTES: usize = 6;
+const COMPACT_DEADLINE_MAX: u64 = (1 << (8 * COMPACT_DEADLINE_BYTES)) - 1;
+const WIDE_DEADLINE_BYTES: usize = 8;
 const USED_SHIFT: u32 = 8;
 const USED_MASK: u32 = u32::MAX >> USED_SHIFT;
 const CLOCK_SKEW_S: u32 = 60;
@@ -94,30 +115,32 @@ impl<O> Entry<O> {
         entry
     }
 
+    /// An allocation with all but the body, which is zero. Of `bits`, those that follow from the rest are set here.
     fn allocate(name: &[u8], bits: u32, body_len: usize, deadline: Option<u64>) -> Entry<O> {
-        let bits = bits | if deadline.is_some() { HAS_DEADLINE } else { 0 };
-        let layout = layout_of(name.len(), body_len, deadline.is_some());
+        let form = Form::of(name.len(), body_len, deadline);
+        let layout = layout_of(form, name.len(), body_len);
         // SAFETY: the layout is never of size zero; it holds the header, the deadline and the name written here.
         unsafe {
             let Some(at) = NonNull::new(alloc(layout)) else { handle_alloc_error(layout) };
-            at.cast::<u32>().write(u32::try_from(name.len()).expect("names are shorter than 4 GiB"));
-            at.cast::<u32>().add(1).write(u32::try_from(body_len).expect("inline bodies are shorter than 4 GiB"));
-            at.cast::<u32>().add(2).write(bits);
+            at.cast::<u32>().write(bits & !FORM_MASK | form.0);
+            let mut entry = Entry { at, _owned: PhantomData };
+            entry.write_lengths(name.len(), body_len);
             if let Some(deadline) = deadline {
-                at.add(HEADER).cast::<u64>().write_unaligned(deadline);
+                entry.write_deadline(deadline);
             }
-            let name_at = at.add(HEADER + if deadline.is_some() { 8 } else { 0 });
+            let name_at = at.add(form.name_offset());
             name_at.copy_from_nonoverlapping(NonNull::from(name).cast(), name.len());
             std::ptr::write_bytes(name_at.add(name.len()).as_ptr(), 0, body_len);
-            Entry { at, _owned: PhantomData }
+            entry
         }
     }
 
     /// The name.
     #[inline]
     pub fn name(&self) -> &[u8] {
-        // SAFETY: name_len bytes lie at name_at since `allocate` and every resize.
-        unsafe { std::slice::from_raw_parts(self.at.add(self.name_offset()).as_ptr(), self.name_len()) }
+        let (name_offset, name_len, _) = self.parts();
+        // SAFETY: name_len bytes lie there since `allocate` and every resize.
+        unsafe { std::slice::from_raw_parts(self.at.add(name_offset).as_ptr(), name_len) }
     }
 
     /// What the body is.
@@ -132,8 +155,9 @@ impl<O> Entry<O> {
         if self.kind() == Kind::OBJECT {
             return &[];
         }
+        let (name_offset, name_len, body_len) = self.parts();
         // SAFETY: body_len initialised bytes lie behind the name.
-        unsafe { std::slice::from_raw_parts(self.body_at().as_ptr(), self.body_len()) }
+        unsafe { std::slice::from_raw_parts(self.at.add(name_offset + name_len).as_ptr(), body_len) }
     }
 
     /// The inline body, to be overwritten in place; empty for an object.
@@ -142,8 +166,9 @@ impl<O> Entry<O> {
         if self.kind() == Kind::OBJECT {
             return &mut [];
         }
+        let (name_offset, name_len, body_len) = self.parts();
         // SAFETY: as in `body`, and the entry is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.body_at().as_ptr(), self.body_len()) }
+        unsafe { std::slice::from_raw_parts_mut(self.at.add(name_offset + name_len).as_ptr(), body_len) }
     }
 
     /// The object, if the value is one.
@@ -212,30 +237,39 @@ impl<O> Entry<O> {
     /// When the entry ceases to be, in unix milliseconds.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
-        if self.bits() & HAS_DEADLINE == 0 {
+        let form = self.form();
+        if !form.has_deadline() {
             return None;
         }
-        // SAFETY: with the flag set, eight bytes of deadline lie behind the header.
-        Some(unsafe { self.at.add(HEADER).cast::<u64>().read_unaligned() })
+        // SAFETY: with the flag set, a deadline of the form's size lies behind the header. In a compact entry, eight
+        // bytes from the lengths on end where it ends.
+        Some(unsafe {
+            match form.is_wide() {
+                false => u64::from_le(self.at.add(LENGTHS).cast::<u64>().read_unaligned()) >> 16,
+                true => u64::from_le(self.at.add(WIDE_HEADER).cast::<u64>().read_unaligned()),
+            }
+        })
     }
 
     /// Sets or clears the deadline.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
-        match (deadline, self.bits() & HAS_DEADLINE != 0) {
-            (None, false) => {}
-            // SAFETY: as in `deadline`.
-            (Some(deadline), true) => unsafe { self.at.add(HEADER).cast::<u64>().write_unaligned(deadline) },
-            (deadline, _) => self.relayout(deadline),
+        match deadline {
+            None if !self.form().has_deadline() => {}
+            Some(deadline) if Form::of(self.name_len(), self.body_len(), Some(deadline)) == self.form() => {
+                self.write_deadline(deadline);
+            }
+            deadline => self.move_to_form(self.body_len(), deadline),
         }
     }
 
-    /// Moves everything into a new allocation with or without room for a deadline.
-    fn relayout(&mut self, deadline: Option<u64>) {
-        let fresh: Entry<O> = Entry::allocate(self.name(), self.bits() & !HAS_DEADLINE, self.body_len(), deadline);
-        // SAFETY: both bodies are body_len bytes long. If it is a pointer to an object, the new entry owns it
-        // now: the old allocation is freed below without dropping what its body points to.
+    /// Moves everything into a new allocation, for a body of another length or another deadline. Keeps what fits of
+    /// the body; new bytes are zero.
+    fn move_to_form(&mut self, body_len: usize, deadline: Option<u64>) {
+        let fresh: Entry<O> = Entry::allocate(self.name(), self.bits(), body_len, deadline);
+        // SAFETY: both bodies have that many bytes. If it is a pointer to an object, the new entry owns it now: the
+        // old allocation is freed below without dropping what its body points to.
         unsafe {
-            fresh.body_at().copy_from_nonoverlapping(self.body_at(), self.body_len());
+            fresh.body_at().copy_from_nonoverlapping(self.body_at(), self.body_len().min(body_len));
             dealloc(self.at.as_ptr(), self.layout());
         }
         let fresh = std::mem::ManuallyDrop::new(fresh);
@@ -288,9 +322,9 @@ impl<O> Entry<O> {
     }
 
     fn bits_word(&self) -> &AtomicU32 {
-        // SAFETY: the word lies at offset 8 of an allocation aligned to 8, and is only accessed atomically
-        // after construction.
-        unsafe { AtomicU32::from_ptr(self.at.cast::<u32>().add(2).as_ptr()) }
+        // SAFETY: the word lies at the start of an allocation aligned to 8, and is only accessed atomically after
+        // construction.
+        unsafe { AtomicU32::from_ptr(self.at.cast::<u32>().as_ptr()) }
     }
 
     #[inline]
@@ -304,30 +338,77 @@ impl<O> Entry<O> {
     }
 
     #[inline]
+    fn form(&self) -> Form {
+        Form(self.bits() & FORM_MASK)
+    }
+
+    /// Where the name begins, how long it is, and how long the body is.
+    #[inline]
+    fn parts(&self) -> (usize, usize, usize) {
+        let form = self.form();
+        // SAFETY: the header of the form is always there; lengths in four bytes are aligned to four.
+        let (name_len, body_len) = unsafe {
+            let lengths = self.at.add(LENGTHS);
+            match form.is_wide() {
+                false => {
+                    let both = usize::from(lengths.cast::<u16>().read());
+                    (both & COMPACT_NAME_MAX, both >> COMPACT_NAME_BITS)
+                }
+                true => (lengths.cast::<u32>().read() as usize, lengths.cast::<u32>().add(1).read() as usize),
+            }
+        };
+        (form.name_offset(), name_len, body_len)
+    }
+
+    /// Writes the lengths, which fit the form.
+    #[inline]
+    fn write_lengths(&mut self, name_len: usize, body_len: usize) {
+        // SAFETY: as in `parts`.
+        unsafe {
+            let lengths = self.at.add(LENGTHS);
+            match self.form().is_wide() {
+                false => lengths.cast::<u16>().write((name_len | body_len << COMPACT_NAME_BITS) as u16),
+                true => {
+                    lengths.cast::<u32>().write(u32::try_from(name_len).expect("names are shorter than 4 GiB"));
+                    let body_len = u32::try_from(body_len).expect("inline bodies are shorter than 4 GiB");
+                    lengths.cast::<u32>().add(1).write(body_len);
+                }
+            }
+        }
+    }
+
+    /// Writes the deadline, which fits the form, in its place.
+    fn write_deadline(&mut self, deadline: u64) {
+        debug_assert!(self.form().has_deadline());
+        let bytes = deadline.to_le_bytes();
+        let (at, len) = match self.form().is_wide() {
+            false => (COMPACT_HEADER, COMPACT_DEADLINE_BYTES),
+            true => (WIDE_HEADER, WIDE_DEADLINE_BYTES),
+        };
+        // SAFETY: with the flag set, so many bytes lie there.
+        unsafe { self.at.add(at).copy_from_nonoverlapping(NonNull::from(&bytes).cast(), len) };
+    }
+
+    #[inline]
     fn name_len(&self) -> usize {
-        // SAFETY: the header is always there.
-        unsafe { self.at.cast::<u32>().read() as usize }
+        self.parts().1
     }
 
     #[inline]
     fn body_len(&self) -> usize {
-        // SAFETY: the header is always there.
-        unsafe { self.at.cast::<u32>().add(1).read() as usize }
-    }
-
-    #[inline]
-    fn name_offset(&self) -> usize {
-        HEADER + if self.bits() & HAS_DEADLINE != 0 { 8 } else { 0 }
+        self.parts().2
     }
 
     #[inline]
     fn body_at(&self) -> NonNull<u8> {
+        let (name_offset, name_len, _) = self.parts();
         // SAFETY: the body lies behind the name, inside the allocation (or at its very end when empty).
-        unsafe { self.at.add(self.name_offset() + self.name_len()) }
+        unsafe { self.at.add(name_offset + name_len) }
     }
 
     fn layout(&self) -> Layout {
-        layout_of(self.name_len(), self.body_len(), self.bits() & HAS_DEADLINE != 0)
+        let (_, name_len, body_len) = self.parts();
+        layout_of(self.form(), name_len, body_len)
     }
 
     fn object_pointer(&self) -> *mut O {
@@ -347,20 +428,61 @@ impl<O> Entry<O> {
 
     /// Makes the body `len` bytes long, keeping what fits; new bytes are zero.
     fn resize_body(&mut self, len: usize) {
-        let old_len = self.body_len();
+        let (_, name_len, old_len) = self.parts();
         if len == old_len {
             return;
         }
-        let (old, new) = (self.layout(), layout_of(self.name_len(), len, self.bits() & HAS_DEADLINE != 0));
+        let (form, deadline) = (self.form(), self.deadline());
+        if Form::of(name_len, len, deadline) != form {
+            return self.move_to_form(len, deadline);
+        }
+        let (old, new) = (self.layout(), layout_of(form, name_len, len));
         // SAFETY: `old` is the layout this allocation was made with, `new` has the same alignment and is not
         // of size zero; bytes past the old body are initialised before they can be read.
         unsafe {
             let Some(at) = NonNull::new(realloc(self.at.as_ptr(), old, new.size())) else { handle_alloc_error(new) };
             self.at = at;
-            at.cast::<u32>().add(1).write(u32::try_from(len).expect("inline bodies are shorter than 4 GiB"));
+            self.write_lengths(name_len, len);
             if len > old_len {
                 std::ptr::write_bytes(self.body_at().add(old_len).as_ptr(), 0, len - old_len);
             }
+        }
+    }
+}
+
+/// How the header of an entry lies: the bits that say whether it is wide and whether it has a deadline.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Form(u32);
+
+const FORM_MASK: u32 = WIDE | HAS_DEADLINE;
+
+impl Form {
+    #[inline]
+    fn of(name_len: usize, body_len: usize, deadline: Option<u64>) -> Form {
+        let is_compact = name_len <= COMPACT_NAME_MAX
+            && body_len <= COMPACT_BODY_MAX
+            && deadline.is_none_or(|deadline| deadline <= COMPACT_DEADLINE_MAX);
+        Form(if is_compact { 0 } else { WIDE } | if deadline.is_some() { HAS_DEADLINE } else { 0 })
+    }
+
+    #[inline]
+    fn is_wide(self) -> bool {
+        self.0 & WIDE != 0
+    }
+
+    #[inline]
+    fn has_deadline(self) -> bool {
+        self.0 & HAS_DEADLINE != 0
+    }
+
+    /// Where the name begins: behind the header and the deadline.
+    #[inline]
+    fn name_offset(self) -> usize {
+        match (self.is_wide(), self.has_deadline()) {
+            (false, false) => COMPACT_HEADER,
+            (false, true) => COMPACT_HEADER + COMPACT_DEADLINE_BYTES,
+            (true, false) => WIDE_HEADER,
+            (true, true) => WIDE_HEADER + WIDE_DEADLINE_BYTES,
         }
     }
 }
@@ -384,8 +506,8 @@ impl<O> Drop for Entry<O> {
     }
 }
 
-fn layout_of(name_len: usize, body_len: usize, has_deadline: bool) -> Layout {
-    let size = HEADER + if has_deadline { 8 } else { 0 } + name_len + body_len;
+fn layout_of(form: Form, name_len: usize, body_len: usize) -> Layout {
+    let size = form.name_offset() + name_len + body_len;
     Layout::from_size_align(size, ALIGN).expect("an entry is smaller than the address space")
 }
 
@@ -420,21 +542,44 @@ mod tests {
         (0..random.usize(..=len_max)).map(|_| random.u8(..)).collect()
     }
 
+    /// Names, bodies and deadlines of both forms of entries, often near the bound between them.
+    fn some_name(random: &mut fastrand::Rng) -> Vec<u8> {
+        let len_max = [0, 40, COMPACT_NAME_MAX, COMPACT_NAME_MAX + 1, 300][random.usize(..5)];
+        bytes(random, len_max)
+    }
+
+    fn some_body(random: &mut fastrand::Rng) -> Vec<u8> {
+        match random.u8(..4) {
+            0 => vec![7; COMPACT_BODY_MAX + random.usize(..3) - 1],
+            1 => bytes(random, 1_500),
+            _ => bytes(random, 60),
+        }
+    }
+
+    fn some_deadline(random: &mut fastrand::Rng) -> Option<u64> {
+        match random.u8(..6) {
+            0 => Some(random.u64(..)),
+            1 => Some(COMPACT_DEADLINE_MAX - 1 + random.u64(..3)),
+            2 => Some(1_700_000_000_000 + random.u64(..1 << 40)),
+            _ => None,
+        }
+    }
+
     #[test]
     fn random_changes_agree_with_a_plain_model() {
         let seed = 7;
         let mut random = fastrand::Rng::with_seed(seed);
         let rounds = if cfg!(miri) { 20 } else { 2_000 };
         for _ in 0..rounds {
-            let name = bytes(&mut random, 40);
-            let body = bytes(&mut random, 60);
-            let deadline = random.bool().then(|| random.u64(..));
+            let name = some_name(&mut random);
+            let body = some_body(&mut random);
+            let deadline = some_deadline(&mut random);
             let mut entry = Entry::new(&name, TEXT, &body, deadline);
             let mut model = Model { name, body: Ok(body), deadline, marked: false };
             for _ in 0..20 {
                 match random.u8(..7) {
                     0 => {
-                        let body = bytes(&mut random, 60);
+                        let body = some_body(&mut random);
                         entry.set_body(PACKED, &body);
                         model.body = Ok(body);
                     }
@@ -444,7 +589,7 @@ mod tests {
                         model.body = Err(object);
                     }
                     2 => {
-                        model.deadline = random.bool().then(|| random.u64(..));
+                        model.deadline = some_deadline(&mut random);
                         entry.set_deadline(model.deadline);
                     }
                     3 => {
@@ -456,7 +601,7 @@ mod tests {
                         if let Ok(body) = &mut model.body {
                             let end = random.usize(..=body.len());
                             let start = random.usize(..=end);
-                            let with = bytes(&mut random, 30);
+                            let with = bytes(&mut random, 120);
                             body.splice(start..end, with.iter().copied());
                             entry.splice_body(start..end, &with);
                         }
@@ -476,6 +621,21 @@ mod tests {
             (entry.used_at(), entry.kind(), entry.deadline(), entry.is_marked()),
             (0xab_cdef, PACKED, Some(9), true)
         );
+    }
+
+    #[test]
+    fn the_form_follows_from_what_is_in_the_entry() {
+        let sized = |name: usize, body: usize, deadline| {
+            let entry = Entry::new(&vec![1; name], TEXT, &vec![2; body], deadline);
+            entry.heap_bytes() - name - body
+        };
+        assert_eq!([sized(127, 511, None), sized(127, 511, Some((1 << 48) - 1))], [6, 12]);
+        assert_eq!([sized(128, 0, None), sized(0, 512, None), sized(0, 0, Some(1 << 48))], [12, 12, 20]);
+        let mut entry = Entry::new(b"k", TEXT, &[2; 512], Some(u64::MAX));
+        entry.set_body(TEXT, b"v");
+        assert_eq!((entry.heap_bytes(), entry.deadline()), (22, Some(u64::MAX)));
+        entry.set_deadline(Some(5));
+        assert_eq!((entry.heap_bytes(), entry.deadline(), entry.body()), (14, Some(5), &b"v"[..]));
     }
 
     #[test]

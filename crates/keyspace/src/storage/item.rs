@@ -1,17 +1,28 @@
 //! A scalar among others in one run of bytes, as small values are packed. Knows the layout; refuses to know how the
 //! scalars relate.
 //!
-//! An *item* is a byte that says what follows, then the bytes: `0..=239` that many bytes; `240..=247` a number in 1 to
-//! 8 little-endian bytes; `248` a u16 length and bytes; `249` a u32 length and bytes. A number represents its decimal
-//! text: a 13-digit timestamp takes 7 bytes.
+//! An *item* is a byte that says what follows, then the bytes. An item has one spelling: the shortest.
+//!
+//! ```text
+//! 0..=127    that many bytes
+//! 128..=239  nothing: it is the number 0 to 111
+//! 240..=247  a number in 1 to 8 little-endian bytes
+//! 248        a u8 length and bytes
+//! 249        a u16 length and bytes
+//! 250        a u32 length and bytes
+//! ```
+//! A number represents its decimal text: a counter takes one byte, a 13-digit timestamp 7.
 
 use super::entry::Entry;
 use super::scalar::Scalar;
 
-const SHORT_MAX: usize = 239;
+const SHORT_MAX: usize = 127;
+const SMALL: u8 = 128;
+const SMALL_MAX: i64 = 111;
 const NUMBER: u8 = 240;
-const LEN16: u8 = 248;
-const LEN32: u8 = 249;
+const LEN8: u8 = 248;
+const LEN16: u8 = 249;
+const LEN32: u8 = 250;
 
 /// Writes `value` over the item of `old_len` bytes at `start` of the body.
 pub(crate) fn replace_item<O>(entry: &mut Entry<O>, start: usize, old_len: usize, value: Scalar<'_>) {
@@ -31,6 +42,10 @@ impl<'a> Item<'a> {
     pub(crate) fn of(value: Scalar<'a>) -> Item<'a> {
         let mut head = [0; 9];
         match value {
+            Scalar::Number(number @ 0..=SMALL_MAX) => {
+                head[0] = SMALL + number as u8;
+                Item { head, head_len: 1, tail: &[] }
+            }
             Scalar::Number(number) => {
                 // As few bytes as keep the sign.
                 let bits = 65 - if number < 0 { number.leading_ones() } else { number.leading_zeros() };
@@ -44,6 +59,11 @@ impl<'a> Item<'a> {
                     len @ 0..=SHORT_MAX => {
                         head[0] = len as u8;
                         1
+                    }
+                    len if len <= usize::from(u8::MAX) => {
+                        head[0] = LEN8;
+                        head[1] = len as u8;
+                        2
                     }
                     len if len <= usize::from(u16::MAX) => {
                         head[0] = LEN16;
@@ -82,31 +102,60 @@ pub(crate) fn write_item(out: &mut Vec<u8>, value: Scalar<'_>) {
 /// The item at the start of `items` and how many bytes it takes.
 #[inline]
 pub(crate) fn read_item(items: &[u8]) -> (Scalar<'_>, usize) {
-    let (head, len) = item_frame(items);
-    let content = &items[head..head + len];
-    if (NUMBER..LEN16).contains(&items[0]) {
-        let mut bytes = if content[len - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
-        bytes[..len].copy_from_slice(content);
-        (Scalar::Number(i64::from_le_bytes(bytes)), head + len)
-    } else {
-        (Scalar::Bytes(content), head + len)
+    match items[0] {
+        short @ 0..SMALL => {
+            let end = 1 + usize::from(short);
+            (Scalar::Bytes(&items[1..end]), end)
+        }
+        small @ SMALL..NUMBER => (Scalar::Number(i64::from(small - SMALL)), 1),
+        number @ NUMBER..LEN8 => {
+            let len = usize::from(number - NUMBER) + 1;
+            let content = &items[1..1 + len];
+            let mut bytes = if content[len - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
+            bytes[..len].copy_from_slice(content);
+            (Scalar::Number(i64::from_le_bytes(bytes)), 1 + len)
+        }
+        _ => {
+            let (head, len) = long_frame(items);
+            (Scalar::Bytes(&items[head..head + len]), head + len)
+        }
     }
 }
 
+/// How many bytes the item at the start of `items` takes. Every look-up of a field walks over items with it.
 #[inline]
 pub(crate) fn item_len(items: &[u8]) -> usize {
-    let (head, len) = item_frame(items);
-    head + len
+    match ITEM_LEN[usize::from(items[0])] {
+        0 => {
+            let (head, len) = long_frame(items);
+            head + len
+        }
+        len => usize::from(len),
+    }
 }
 
-/// How long the head of the item is, and its content.
+/// The length of an item by its first byte; 0 where the length follows.
+static ITEM_LEN: [u8; 256] = {
+    let mut lens = [0; 256];
+    let mut tag = 0;
+    while tag < LEN8 {
+        lens[tag as usize] = match tag {
+            0..SMALL => 1 + tag,
+            SMALL..NUMBER => 1,
+            _ => 2 + tag - NUMBER,
+        };
+        tag += 1;
+    }
+    lens
+};
+
+/// How long the head of an item is, and its content, for one that begins with its length.
 #[inline]
-fn item_frame(items: &[u8]) -> (usize, usize) {
+fn long_frame(items: &[u8]) -> (usize, usize) {
     match items[0] {
-        short @ 0..=239 => (1, usize::from(short)),
+        LEN8 => (2, usize::from(items[1])),
         LEN16 => (3, usize::from(u16::from_le_bytes([items[1], items[2]]))),
-        LEN32 => (5, u32::from_le_bytes([items[1], items[2], items[3], items[4]]) as usize),
-        number => (1, usize::from(number - NUMBER) + 1),
+        _ => (5, u32::from_le_bytes([items[1], items[2], items[3], items[4]]) as usize),
     }
 }
 

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 /// Lists with more names than this are not worth comparing.
 pub(crate) const FIELDS_MAX: usize = 64;
 /// Most shapes of one database and shard.
-const SHAPES_MAX: usize = 1024;
+pub(crate) const SHAPES_MAX: usize = 1024;
 /// How many lists that were seen once are remembered.
 const CANDIDATES: usize = 256;
 

@@ -7,7 +7,7 @@ use keyspace::DATABASES;
 use keyspace::index::{Condition, Definition};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the tables ask for.
 pub(crate) struct Tables {
@@ -160,13 +160,18 @@ fn sweeper(table: SweeperTable) -> Result<Sweeper> {
     if let Some(channel) = &table.publish {
         say(&["PUBLISH", channel]);
     }
-    Ok(Sweeper {
+    let sweeper = Sweeper {
         index: table.index,
         every: Duration::from_millis(table.every_ms),
         older_than_ms: table.older_than_ms,
         db: table.db,
         options,
-    })
+    };
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as u64);
+    if let Err(why) = sweeper.check(now_ms) {
+        bail!("the sweeper of {} cannot work: {}", sweeper.index, why.trim_start_matches("ERR "));
+    }
+    Ok(sweeper)
 }
 
 #[cfg(test)]
@@ -232,6 +237,15 @@ mod tests {
             ("[[sweeper]]\nindex = 'x'", "missing field `every-ms`"),
             ("[[sweeper]]\nindex='x'\nevery-ms=0\nolder-than-ms=1\nset={a='b'}", "every-ms = 0"),
             ("[[sweeper]]\nindex='x'\nevery-ms=1\nolder-than-ms=1\nset={}", "sets nothing"),
+            (
+                "[[sweeper]]\nindex='x'\nevery-ms=1\nolder-than-ms=1\nset={at='NOW+5s'}",
+                "the sweeper of x cannot work: 'NOW+5s' must be NOW, NOW+ms or NOW-ms",
+            ),
+            (
+                "[[sweeper]]\nindex='x'\nevery-ms=1\nolder-than-ms=1\nset={a='b'}\n\
+                 retry={field='n',max=3,else={at='NOW-9223372036854775807'}}",
+                "the sweeper of x cannot work: 'NOW-9223372036854775807' must be",
+            ),
             ("index = 5", "a table [[index]]"),
         ] {
             let Err(error) = tables(text) else { panic!("{text}") };

@@ -1,6 +1,145 @@
 //! HCAS and HPUT: records that change only if they hold what is expected. Holdfast's own commands; Redis has none like them.
 
-use crate::support::check;
+use crate::support::{Home, check, start};
+
+/// A field that is now a time: how far it is from the server's clock, in milliseconds.
+fn distance_ms(connection: &mut wire::Connection, key: &str, field: &str) -> i64 {
+    let clock = connection.run("TIME");
+    let number = |text: &str| -> i64 { text.parse().expect("a number") };
+    let now_ms = number(clock.items()[0].text()) * 1000 + number(clock.items()[1].text()) / 1000;
+    number(connection.run(&format!("HGET {key} {field}")).text()) - now_ms
+}
+
+#[test]
+fn stamps_are_the_servers_time_plus_an_offset() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    let (minute, hour) = (60_000, 3_600_000);
+    connection.run("HSET job attempt 3");
+    let renewed = connection.run("HCAS job IF 1 attempt 3 STAMP 2 run_at 3600000 seen -3600000");
+    assert_eq!(renewed.to_string(), ":1");
+    let run_at = distance_ms(&mut connection, "job", "run_at");
+    assert!((hour - minute..=hour).contains(&run_at), "{run_at}");
+    let seen = distance_ms(&mut connection, "job", "seen");
+    assert!((-hour - minute..=-hour).contains(&seen), "{seen}");
+    let times = connection.run("HMGET job run_at seen");
+    let time = |at: usize| -> i64 { times.items()[at].text().parse().expect("a number") };
+    assert_eq!(time(0) - time(1), 2 * hour, "one command has one time");
+    // A condition that does not hold stamps nothing.
+    assert_eq!(connection.run("HCAS job IF 1 attempt 2 STAMP 1 run_at 0").to_string(), ":0");
+    assert_eq!(connection.run("HMGET job run_at seen"), times);
+}
+
+/// The journal has the time itself.
+#[test]
+fn a_stamp_is_the_same_after_a_restart() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start();
+    let mut connection = server.connect();
+    connection.run("HPUT put STAMP 1 at 0 FIELDS 1 a b");
+    connection.run("HCAS put IF 1 a b STAMP 1 due 5000");
+    let times = connection.run("HMGET put at due");
+    assert!(times.items().iter().all(|time| time.text().parse::<i64>().is_ok()), "{times}");
+    // It is killed.
+    drop(server);
+    assert_eq!(home.start().connect().run("HMGET put at due"), times);
+}
+
+#[test]
+fn stamped_fields_count_as_named_and_as_new() {
+    check(
+        r##"
+        # holdfast only
+        > HPUT job STAMP 2 at 0 due 5000 FIELDS 2 state new tries 0
+        :4
+        > HPUT job FIELDS 1 state old STAMP 1 at 0
+        :0
+        > HPUT job stamp 1 seen 0 PX 600000 fields 1 state old
+        :1
+        > HPUT job REPLACE STAMP 1 at 0 FIELDS 1 state last
+        :0
+        > HKEYS job
+        ~["at", "state"]
+        > HPUT job REPLACE FIELDS 0 STAMP 1 only 0
+        :1
+        > HKEYS job
+        ["only"]
+        > PTTL job
+        :1..600000
+        > HCAS job ABSENT 1 at STAMP 1 at 0 DEL 1 only WITHCURRENT
+        [:1, []]
+        > HKEYS job
+        ["at"]
+        > HCAS job IF 1 at x STAMP 1 at 0 WITHCURRENT
+        [:0, [~"1*"]]
+        // A stamp alone makes a record.
+        > HCAS new STAMP 1 at 0
+        :1
+        > HLEN new
+        :1
+        > HCAS none STAMP 0
+        :1
+        > HCAS none STAMP 0 PERSIST DEL 0
+        :1
+        > EXISTS none
+        :0
+        > MULTI
+        +OK
+        > HCAS new STAMP 1 at 0
+        +QUEUED
+        > EXEC
+        [:1]
+        > EVAL "return redis.call('HPUT', KEYS[1], 'STAMP', 1, 'at', 0, 'FIELDS', 1, 'a', 'b')" 1 new
+        :1
+        "##,
+    );
+}
+
+#[test]
+fn a_stamp_that_is_wrong_changes_nothing() {
+    check(
+        r##"
+        # holdfast only
+        > HSET job state pending
+        :1
+        > HCAS job STAMP 1 at x
+        -ERR an offset behind STAMP must be a whole number of 64 bits, not 'x'
+        > HCAS job STAMP 1 at 9223372036854775808
+        -ERR an offset behind STAMP must be a whole number of 64 bits, not '9223372036854775808'
+        > HCAS job STAMP 1 at 9223372036854775807
+        -ERR STAMP of the field 'at' must be a time from 0 to 2^63-1
+        > HCAS job STAMP 1 at -9223372036854775808
+        -ERR STAMP of the field 'at' must be a time from 0 to 2^63-1
+        > HPUT job STAMP 1 at -99999999999999 FIELDS 1 state x
+        -ERR STAMP of the field 'at' must be a time from 0 to 2^63-1
+        > HCAS job STAMP 2 at 0 at 0
+        -ERR STAMP names the field 'at' twice
+        > HPUT job STAMP 3 at 0 b 0 at 5 FIELDS 1 state x
+        -ERR STAMP names the field 'at' twice
+        > HCAS job STAMP 1 at 0 SET 2 b 1 at 1
+        -ERR the field 'at' is in STAMP, and cannot be set or deleted too
+        > HCAS job DEL 1 at STAMP 1 at 0
+        -ERR the field 'at' is in STAMP, and cannot be set or deleted too
+        > HPUT job FIELDS 2 state x at 1 STAMP 1 at 0
+        -ERR the field 'at' is in STAMP, and cannot be set or deleted too
+        > HCAS job STAMP 1 at 0 STAMP 1 b 0
+        -ERR STAMP is given twice
+        > HPUT job STAMP 1 at 0 STAMP 1 b 0 FIELDS 1 state x
+        -ERR STAMP is given twice
+        > HCAS job STAMP 2 at 0 b
+        -ERR STAMP counts 2 items of 2, but 3 arguments follow
+        > HPUT job STAMP 1 at 0
+        -ERR FIELDS is missing
+        > HPUT job STAMP 0 FIELDS 0
+        -ERR FIELDS must name at least one field: a record has some
+        > HGETALL job
+        ["state", "pending"]
+        // A refused one also does not go where its condition does not hold.
+        > HCAS job IF 1 state x STAMP 1 at x
+        -ERR an offset behind STAMP must be a whole number of 64 bits, not 'x'
+        "##,
+    );
+}
 
 #[test]
 fn a_field_is_swapped_if_it_holds_what_is_expected() {

@@ -88,10 +88,14 @@ fn a_search_that_is_wrong_is_refused() {
         -ERR the cursor '18446744073709551616' is none of ours
         > HFIND p: CURSOR 0 CURSOR 0
         -ERR CURSOR is given twice
-        > HFIND p: LIMIT 0
-        -ERR the number behind LIMIT must be a whole number not below 1, not '0'
         > HFIND p: LIMIT -1
-        -ERR the number behind LIMIT must be a whole number not below 1, not '-1'
+        -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
+        > HFIND p: LIMIT 1.0
+        -ERR the number behind LIMIT must be a whole number not below 0, not '1.0'
+        > HFIND p: WITHTTL withttl
+        -ERR WITHTTL is given twice
+        > HFIND p: WITHTTLS
+        -ERR unknown option 'WITHTTLS'
         > HFIND p: LIMIT
         -ERR the number behind LIMIT is missing
         > HFIND p: LIMIT 1 LIMIT 1
@@ -120,6 +124,51 @@ fn a_search_that_is_wrong_is_refused() {
         -ERR unknown option '\xff\x00'
         > HFIND p:
         ["0", [["p:1", ["a", "1", "b", "2"]]]]
+        "##,
+    );
+}
+
+#[test]
+fn a_limit_of_zero_asks_for_nothing() {
+    check(
+        r##"
+        # holdfast only
+        > HSET p:1 a 1
+        :1
+        > HFIND p: LIMIT 0
+        ["0", []]
+        // The search is over, wherever it was.
+        > HFIND p: CURSOR 4294967297 LIMIT 0
+        ["0", []]
+        > HFIND p: LIMIT 0 CURSOR x
+        -ERR the cursor 'x' is none of ours
+        "##,
+    );
+}
+
+#[test]
+fn a_search_tells_how_long_records_live() {
+    check(
+        r##"
+        # holdfast only
+        > HPUT p:1 PX 600000 FIELDS 2 a 1 b 2
+        :2
+        > HSET p:2 a 2
+        :1
+        > HFIND p: WITHTTL FILTER a eq 1
+        ["0", [["p:1", ["a", "1", "b", "2"], :1..600000]]]
+        > HFIND p: FILTER a eq 2 withttl
+        ["0", [["p:2", ["a", "2"], :-1]]]
+        > HFIND p: FIELDS 2 b c WITHTTL FILTER a eq 1
+        ["0", [["p:1", ["b", "2"], :1..600000]]]
+        > HFIND p: WITHTTL KEYS FILTER a eq 1
+        ["0", [["p:1", :1..600000]]]
+        > HFIND p: KEYS WITHTTL FILTER a eq 2
+        ["0", [["p:2", :-1]]]
+        > HELLO 3
+        *
+        > HFIND p: WITHTTL FILTER a eq 2
+        ["0", [["p:2", {"a" => "2"}, :-1]]]
         "##,
     );
 }

@@ -103,6 +103,69 @@ fn filters_and_options_in_every_order() {
 }
 
 #[test]
+fn a_range_tells_how_long_records_live() {
+    check(
+        r##"
+        # holdfast only
+        > IDX.CREATE n PREFIX 1 r: FIELD n
+        +OK
+        > HPUT r:1 PX 600000 FIELDS 2 n 1 a x
+        :2
+        > HSET r:2 n 2
+        :1
+        > IDX.RANGE n -inf +inf WITHTTL
+        [["r:1", "1", ["n", "1", "a", "x"], :1..600000], ["r:2", "2", ["n", "2"], :-1]]
+        > IDX.RANGE n -inf +inf withttl FIELDS 1 a REV
+        [["r:2", "2", [], :-1], ["r:1", "1", ["a", "x"], :1..600000]]
+        > IDX.RANGE n -inf +inf WITHTTL KEYS
+        [["r:1", :1..600000], ["r:2", :-1]]
+        > IDX.RANGE n -inf +inf KEYS WITHTTL WITHTTL
+        -ERR WITHTTL is given twice
+        > MULTI
+        +OK
+        > IDX.RANGE n 2 2 KEYS WITHTTL
+        +QUEUED
+        > EXEC
+        [[["r:2", :-1]]]
+        > HELLO 3
+        *
+        > IDX.RANGE n 2 2 WITHTTL
+        [["r:2", ,2, {"n" => "2"}, :-1]]
+        "##,
+    );
+}
+
+#[test]
+fn bounds_may_be_the_time() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    connection.run("IDX.CREATE due PREFIX 1 r: FIELD due");
+    connection.run("HPUT r:past STAMP 1 due -60000 FIELDS 0");
+    connection.run("HPUT r:soon STAMP 1 due 3600000 FIELDS 0");
+    connection.run("HPUT r:late STAMP 1 due 7200000 FIELDS 0");
+    for (bounds, expected) in [
+        ("-inf NOW", r#"["r:past"]"#),
+        ("NOW +inf", r#"["r:soon", "r:late"]"#),
+        ("NOW-61000 NOW+3600000", r#"["r:past", "r:soon"]"#),
+        ("(NOW (NOW+7200001", r#"["r:soon", "r:late"]"#),
+        ("NOW+7300000 +inf", "[]"),
+        ("+inf NOW", "[]"),
+    ] {
+        assert_eq!(connection.run(&format!("IDX.RANGE due {bounds} KEYS")).to_string(), expected, "{bounds}");
+    }
+    for bound in ["NOW+", "NOW-x", "NOW+9223372036854775807", "NOW-9223372036854775807", "NOW+1.5"] {
+        let expected = format!("-ERR '{bound}' must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1");
+        for bounds in [format!("{bound} +inf"), format!("-inf {bound}"), format!("({bound} +inf")] {
+            assert_eq!(connection.run(&format!("IDX.RANGE due {bounds}")).to_string(), expected, "{bounds}");
+        }
+    }
+    for bound in ["now", "NOWHERE", "NOW 5"] {
+        let reply = connection.run(&format!("IDX.RANGE due '{bound}' +inf")).to_string();
+        assert!(reply.starts_with("-ERR min must be a score such as"), "{reply}");
+    }
+}
+
+#[test]
 fn a_range_that_is_wrong_is_refused() {
     check(
         r##"
@@ -116,15 +179,15 @@ fn a_range_that_is_wrong_is_refused() {
         > IDX.RANGE r:1 0 1
         -ERR there is no index 'r:1'
         > IDX.RANGE n x 2
-        -ERR min must be a score such as 5, (5, -inf or +inf, not 'x'
+        -ERR min must be a score such as 5, (5, -inf, +inf, NOW or NOW+ms, not 'x'
         > IDX.RANGE n 0 ""
         []
         > IDX.RANGE n 0 (x
-        -ERR max must be a score such as 5, (5, -inf or +inf, not '(x'
+        -ERR max must be a score such as 5, (5, -inf, +inf, NOW or NOW+ms, not '(x'
         > IDX.RANGE n nan 5
-        -ERR min must be a score such as 5, (5, -inf or +inf, not 'nan'
+        -ERR min must be a score such as 5, (5, -inf, +inf, NOW or NOW+ms, not 'nan'
         > IDX.RANGE n [0 5
-        -ERR min must be a score such as 5, (5, -inf or +inf, not '[0'
+        -ERR min must be a score such as 5, (5, -inf, +inf, NOW or NOW+ms, not '[0'
         > IDX.RANGE n 0 " 5"
         [["r:1", "1", ["n", "1"]]]
         > IDX.RANGE n 0 5 LIMIT

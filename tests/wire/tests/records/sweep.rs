@@ -186,13 +186,13 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         > SWEEP at BEFORE 9 SET 0 LIMIT 5
         -ERR SET, which says what becomes of a record, is missing
         > SWEEP at BEFORE x SET 1 a b
-        -ERR the time behind BEFORE must be a whole number not below 0, not 'x'
+        -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not 'x'
         > SWEEP at BEFORE -1 SET 1 a b
-        -ERR the time behind BEFORE must be a whole number not below 0, not '-1'
+        -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not '-1'
         > SWEEP at BEFORE 1.5 SET 1 a b
-        -ERR the time behind BEFORE must be a whole number not below 0, not '1.5'
+        -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not '1.5'
         > SWEEP at BEFORE 9223372036854775808 SET 1 a b
-        -ERR the time behind BEFORE must be a whole number not below 0, not '9223372036854775808'
+        -ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not '9223372036854775808'
         > SWEEP at BEFORE 9 BEFORE 9 SET 1 a b
         -ERR BEFORE is given twice
         > SWEEP at SET 1 a b LIMIT 5
@@ -209,10 +209,10 @@ fn a_sweep_that_is_wrong_changes_nothing() {
         -ERR the count behind SET must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b SET 1 a b
         -ERR SET is given twice
-        > SWEEP at BEFORE 9 SET 1 a b LIMIT 0
-        -ERR the number behind LIMIT must be a whole number not below 1, not '0'
+        > SWEEP at BEFORE 9 SET 1 a b LIMIT -1
+        -ERR the number behind LIMIT must be a whole number not below 0, not '-1'
         > SWEEP at BEFORE 9 SET 1 a b LIMIT x
-        -ERR the number behind LIMIT must be a whole number not below 1, not 'x'
+        -ERR the number behind LIMIT must be a whole number not below 0, not 'x'
         > SWEEP at BEFORE 9 SET 1 a b LIMIT
         -ERR the number behind LIMIT is missing
         > SWEEP at BEFORE 9 SET 1 a b LIMIT 1 LIMIT 1
@@ -288,7 +288,8 @@ fn a_sweep_is_part_of_a_transaction_or_a_script() {
         +QUEUED
         > EXEC
         [:0, [["j:1", "requeued"]],
-         [["j:1", "requeued"]], -"ERR the time behind BEFORE must be a whole number not below 0, not 'x'",
+         [["j:1", "requeued"]],
+         -"ERR the time behind BEFORE must be a whole number not below 0, or a time such as NOW-ms, not 'x'",
          ["j:1", "3"]]
         > MULTI
         +OK
@@ -395,6 +396,43 @@ fn values_may_be_the_time() {
     assert_eq!(number("at", &mut connection), 1);
 }
 
+#[test]
+fn records_are_old_before_a_time() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    connection.run("IDX.CREATE at PREFIX 1 j: FIELD at");
+    connection.run("HPUT j:old STAMP 1 at -60000 FIELDS 0");
+    connection.run("HPUT j:new STAMP 1 at 3600000 FIELDS 0");
+    assert_eq!(connection.run("SWEEP at BEFORE NOW-3600000 SET 1 a b").to_string(), "[]");
+    assert_eq!(connection.run("SWEEP at BEFORE NOW SET 1 a b").to_string(), r#"[["j:old", "requeued"]]"#);
+    let reply = connection.run("sweep at before NOW+7200000 set 1 a b");
+    assert_eq!(reply.to_string(), r#"[["j:old", "requeued"], ["j:new", "requeued"]]"#);
+    let refused = connection.run("SWEEP at BEFORE NOW+x SET 1 a c");
+    assert_eq!(refused.to_string(), "-ERR 'NOW+x' must be NOW, NOW+ms or NOW-ms, and a time from 0 to 2^63-1");
+    assert_eq!(connection.run("HGET j:old a").text(), "b");
+}
+
+/// Zero is nothing, and without a limit there is none.
+#[test]
+fn a_sweep_changes_as_many_as_its_limit_says() {
+    const OLD: usize = 300;
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    connection.run("IDX.CREATE at PREFIX 1 j: FIELD at");
+    for number in 0..OLD {
+        connection.run(&format!("HSET j:{number} at 1"));
+    }
+    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9 LIMIT 0").to_string(), "[]");
+    assert_eq!(
+        connection.run("SWEEP nosuch BEFORE 5 SET 1 at 9 LIMIT 0").to_string(),
+        "-ERR there is no index 'nosuch'"
+    );
+    assert_eq!(connection.run("ZCOUNT at 9 9").to_string(), ":0");
+    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9 LIMIT 100").items().len(), 100);
+    assert_eq!(connection.run("SWEEP at BEFORE 5 SET 1 at 9").items().len(), OLD - 100);
+    assert_eq!(connection.run("ZCOUNT at 9 9").to_string(), format!(":{OLD}"));
+}
+
 /// A sweep looks at a few thousand records at a time; each has one turn, and those that it passes over do not stop it.
 #[test]
 fn a_limit_starves_nobody() {
@@ -419,6 +457,6 @@ fn a_limit_starves_nobody() {
     for number in (0..OLD).step_by(7) {
         assert_eq!(connection.run(&format!("HGET j:{number:05} tries")).text(), "1");
     }
-    // Without a word it is a thousand.
-    assert_eq!(connection.run("SWEEP at BEFORE 50 SET 1 at 60").items().len(), 1000);
+    // Without a word there is no limit.
+    assert_eq!(connection.run("SWEEP at BEFORE 50 SET 1 at 60").items().len(), OLD);
 }

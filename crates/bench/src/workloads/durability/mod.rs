@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::{NOTHING, PAIRS, fill_with_job_records};
 use super::strings_and_hashes::{HSET, redis_benchmark};
-use super::workload::{Driver, RequestCounts, Workload};
+use super::workload::{Driver, Needs, RequestCounts, Workload};
 use crate::measure::{Bound, Latencies, Metric, Sample, Target, proc_stat, thousands};
 use crate::servers::{Connection, Persistence, Reply, Server, info, info_field};
 use readers::Readers;
@@ -164,7 +164,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Start with job records",
         persistence: Persistence::EverySecond,
         setup: &NOTHING,
-        driver: Driver::Custom { run: start_with_data, amount: 1_000_000, amount_quick: 100_000, needs: None },
+        driver: Driver::Custom {
+            run: start_with_data,
+            amount: 1_000_000,
+            amount_quick: 100_000,
+            needs: Needs::Nothing,
+        },
         targets: &[Target { pipeline: None, metric: Metric::StartTime, bound: Bound::AtMost(0.5) }],
     },
     Workload {
@@ -172,7 +177,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "HGET during a snapshot",
         persistence: Persistence::EverySecond,
         setup: &NOTHING,
-        driver: Driver::Custom { run: reads_during_snapshot, amount: 1_000_000, amount_quick: 100_000, needs: None },
+        driver: Driver::Custom {
+            run: reads_during_snapshot,
+            amount: 1_000_000,
+            amount_quick: 100_000,
+            needs: Needs::Nothing,
+        },
         targets: &[
             Target { pipeline: None, metric: Metric::LatencyP999, bound: Bound::AtMost(0.5) },
             Target { pipeline: None, metric: Metric::RssGrowth, bound: Bound::AtMost(0.1) },

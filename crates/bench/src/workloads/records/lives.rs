@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::load::{CLIENTS, Connections, Template, Traffic, expect};
+use super::requests::{Requests, TIME};
+use crate::load::{CLIENTS, Connections, Traffic, expect};
 use crate::measure::{Metric, Sample};
 use crate::servers::{Connection, Reply, Server, simple};
 use crate::workloads::coordination;
@@ -40,22 +41,12 @@ struct Story {
 
 /// One or several requests, sent at once.
 struct Change {
-    template: Template,
-    /// What goes into its places.
-    numbers: Vec<Number>,
+    requests: Requests,
     answers: Vec<i64>,
     answered: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Number {
-    Job,
-    Time,
-}
-
 const JOB: &str = "gbe:state:lives:email-send:job_{job}";
-/// Thirteen digits, as milliseconds have; twelve of them are the number.
-const TIME: &str = "1{time}";
 const RESULT: &str = "s3://gbe-results/email-send/job_{job}.json";
 
 impl Story {
@@ -150,21 +141,10 @@ const CREATE: [&str; 20] = [
 impl Change {
     /// Requests, and what each is answered with.
     fn new(requests: &[(&[&str], i64)]) -> Self {
-        let mut template = Template::new(&[]);
-        let (mut numbers, mut answers, mut answered) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, (words, answer)) in requests.iter().enumerate() {
-            for word in *words {
-                numbers.extend(word.contains("{job}").then_some(Number::Job));
-                numbers.extend(word.contains("{time}").then_some(Number::Time));
-            }
-            let place = |word: &&str| word.replace("{job}", "__rand_int__").replace("{time}", "__rand_int__");
-            let words: Vec<_> = words.iter().map(place).collect();
-            let words: Vec<_> = words.iter().map(String::as_str).collect();
-            template = if at == 0 { Template::new(&words) } else { template.followed_by(&words) };
-            answers.push(*answer);
-            answered.extend(format!(":{answer}\r\n").into_bytes());
-        }
-        Change { template, numbers, answers, answered }
+        let words: Vec<_> = requests.iter().map(|(words, _)| *words).collect();
+        let answers: Vec<_> = requests.iter().map(|(_, answer)| *answer).collect();
+        let answered = answers.iter().flat_map(|answer| format!(":{answer}\r\n").into_bytes()).collect();
+        Change { requests: Requests::new(&words), answers, answered }
     }
 }
 
@@ -198,12 +178,7 @@ impl Lives {
 
     fn write(&mut self, job: Job, requests: &mut Vec<u8>) {
         self.now_ms += 1;
-        let change = &self.story.changes[job.next];
-        let numbers = change.numbers.iter().map(|number| match number {
-            Number::Job => job.number,
-            Number::Time => self.now_ms,
-        });
-        change.template.write(requests, numbers);
+        self.story.changes[job.next].requests.write(job.number, self.now_ms, requests);
     }
 
     /// Leads the jobs to their end that were on their way when the measured run was over.
@@ -317,9 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_in_the_order_of_the_words() {
+    fn a_change_of_two_requests_has_two_answers() {
         let change = Change::new(&[(&["HSET", JOB, "t", TIME], 0), (&["ZADD", BY_HAND, TIME, JOB], 1)]);
-        assert_eq!(change.numbers, [Number::Job, Number::Time, Number::Time, Number::Job]);
         assert_eq!(change.answered, b":0\r\n:1\r\n");
         assert_eq!(change.answers, [0, 1]);
     }

@@ -1,15 +1,22 @@
 //! Job records that are found by time, and change as jobs go on: what Holdfast has commands for, and its users' own means
 //! elsewhere. Knows nothing of how a server keeps an index.
 
+mod claim_next;
 mod index_cost;
+mod life_claim;
 mod lives;
+mod queue;
+mod requests;
 mod stuck;
+mod wakeup;
+
+use anyhow::Result;
 
 use super::coordination;
 use super::data_sets::{JOB_RECORDS, NOTHING};
-use super::workload::{Driver, RequestCounts, SCRIPTED, Workload};
-use crate::measure::{Bound, Metric, Target};
-use crate::servers::Persistence;
+use super::workload::{Driver, Needs, RequestCounts, SCRIPTED, Workload};
+use crate::measure::{Bound, Metric, Sample, Target};
+use crate::servers::{Persistence, Server};
 
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
@@ -41,7 +48,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "A job's life, indexed",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Clients { run: lives::lives, amounts: LIVES, needs: "EVALSHA" },
+        driver: Driver::Clients { run: lives::lives, amounts: LIVES, needs: Needs::Command("EVALSHA") },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
@@ -52,11 +59,50 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "HCAS, EVALSHA",
         persistence: Persistence::Off,
         setup: &JOB_RECORDS,
-        driver: Driver::Clients { run: coordination::claim, amounts: SCRIPTED, needs: "EVALSHA" },
+        driver: Driver::Clients { run: coordination::claim, amounts: SCRIPTED, needs: Needs::Command("EVALSHA") },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.1) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(3.0) },
         ],
+    },
+    Workload {
+        name: "records-claim-next",
+        about: "Claim the next due job",
+        persistence: Persistence::Off,
+        setup: &claim_next::JOBS,
+        driver: Driver::Clients { run: claim_next::claim_next, amounts: CLAIMS, needs: Needs::ClaimOrScript },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.2) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(3.0) },
+            Target { pipeline: Some(16), metric: Metric::ServerCpu, bound: Bound::AtMost(0.5) },
+        ],
+    },
+    Workload {
+        name: "records-life-claim",
+        about: "A job's life, claimed",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: Driver::Clients { run: life_claim::life_claim, amounts: LIVES, needs: Needs::ClaimOrScript },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(3.0) },
+        ],
+    },
+    Workload {
+        name: "records-wakeup-one",
+        about: "Wake-up, 1 waits",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: woken(wakeup::one),
+        targets: WOKEN,
+    },
+    Workload {
+        name: "records-wakeup-many",
+        about: "Wake-up, 50 wait",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: woken(wakeup::many),
+        targets: WOKEN,
     },
     Workload {
         name: "records-index",
@@ -76,3 +122,12 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 
 /// Six of them are one job's life.
 const LIVES: RequestCounts = &[(1, 240_000), (8, 480_000), (32, 480_000)];
+/// Each is answered with a whole record.
+const CLAIMS: RequestCounts = &[(1, 150_000), (8, 240_000), (32, 240_000)];
+
+/// One job at a time: enough of them that a percentile means something.
+const fn woken(run: fn(&mut Server, u64) -> Result<Sample>) -> Driver {
+    Driver::Custom { run, amount: 10_000, amount_quick: 2_000, needs: Needs::ClaimOrScript }
+}
+
+const WOKEN: &[Target] = &[Target { pipeline: None, metric: Metric::LatencyP99, bound: Bound::AtMost(1.0) }];

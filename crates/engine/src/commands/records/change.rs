@@ -1,6 +1,7 @@
 //! HCAS and HPUT: atomic conditional changes of records (hashes). `docs/jobs.md` shows what they are for.
 
-use super::options::{Names, Pairs, argument, error, names, once, pairs, unknown_option};
+use super::options::{Names, Pairs, argument, error, names, once, pairs, stamps, unknown_option};
+use super::times::stamps_at;
 use crate::args::{Args, is_word};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
@@ -13,6 +14,7 @@ use keyspace::types::hash;
 use keyspace::{Cause, Effect, HashRef, Key};
 use numbers::parse_i64;
 use resp::Request;
+use std::borrow::Cow;
 
 /// What is to become of a record's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,8 @@ pub(super) fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
     let asked = Exchange::take(&mut cx.args, cx.keys.now_ms)?;
     let holds = asked.holds(cx.keys.hash_to_change(key)?);
     if holds {
-        change(&mut cx.keys, key, &asked.set, &asked.delete, asked.lifetime.unwrap_or(Lifetime::Kept));
+        let set = with_stamps(&asked.set, &asked.stamps);
+        change(&mut cx.keys, key, &set, &asked.delete, asked.lifetime.unwrap_or(Lifetime::Kept));
     }
     if !asked.with_current {
         cx.reply.integer(i64::from(holds));
@@ -68,7 +71,8 @@ pub(super) fn hcas(cx: &mut WriteCx<'_>) -> CommandResult {
 pub(super) fn only_removes(request: Request<'_>) -> bool {
     let mut args = Args::new(request, 1, None);
     let is_long = args.key().is_ok() && args.left() != 3;
-    is_long && Exchange::take(&mut args, 0).is_ok_and(|asked| asked.set.is_empty())
+    let sets_none = |asked: Exchange<'_>| asked.set.is_empty() && asked.stamps.is_empty();
+    is_long && Exchange::take(&mut args, 0).is_ok_and(sets_none)
 }
 
 fn swap(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
@@ -90,14 +94,27 @@ struct Exchange<'a> {
     absent: Names<'a>,
     set: Pairs<'a>,
     delete: Names<'a>,
+    /// Fields of STAMP, with their times.
+    stamps: Stamped<'a>,
     lifetime: Option<Lifetime>,
     with_current: bool,
+}
+
+/// Fields with the times that they are set to.
+type Stamped<'a> = Vec<(&'a [u8], Vec<u8>)>;
+
+/// All fields that are set: those with given values, and those that are set to a time.
+fn with_stamps<'s>(set: &'s [(&'s [u8], &'s [u8])], stamps: &'s Stamped<'_>) -> Cow<'s, [(&'s [u8], &'s [u8])]> {
+    match stamps.is_empty() {
+        true => Cow::Borrowed(set),
+        false => set.iter().copied().chain(stamps.iter().map(|(field, time)| (*field, &**time))).collect(),
+    }
 }
 
 impl<'a> Exchange<'a> {
     fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Exchange<'a>, CommandError> {
         let (mut conditions, mut absent, mut set, mut delete) = (None, None, None, None);
-        let (mut lifetime, mut with_current) = (None, None);
+        let (mut stamped, mut lifetime, mut with_current) = (None, None, None);
         while let Some(word) = args.try_next() {
             if is_word(word, "IF") {
                 once(&mut conditions, pairs(args, "IF")?, "IF")?;
@@ -107,6 +124,8 @@ impl<'a> Exchange<'a> {
                 once(&mut set, pairs(args, "SET")?, "SET")?;
             } else if is_word(word, "DEL") {
                 once(&mut delete, names(args, "DEL")?, "DEL")?;
+            } else if is_word(word, "STAMP") {
+                once(&mut stamped, stamps(args)?, "STAMP")?;
             } else if is_word(word, "WITHCURRENT") {
                 once(&mut with_current, true, "WITHCURRENT")?;
             } else if is_word(word, "PERSIST") {
@@ -117,11 +136,15 @@ impl<'a> Exchange<'a> {
                 return Err(unknown_option(word));
             }
         }
+        let (set, delete): (Pairs<'_>, Names<'_>) = (set.unwrap_or_default(), delete.unwrap_or_default());
+        let others = set.iter().map(|(field, _)| *field).chain(delete.iter().copied());
+        let stamps = stamps_at(&stamped.unwrap_or_default(), others, now_ms)?;
         Ok(Exchange {
             conditions: conditions.unwrap_or_default(),
             absent: absent.unwrap_or_default(),
-            set: set.unwrap_or_default(),
-            delete: delete.unwrap_or_default(),
+            set,
+            delete,
+            stamps,
             lifetime,
             with_current: with_current.unwrap_or_default(),
         })
@@ -176,24 +199,26 @@ pub(super) fn change(
 
 pub(super) fn hput(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
-    let (mut replace, mut lifetime) = (None, None);
-    let fields = loop {
-        let word = argument(&mut cx.args, "FIELDS")?;
+    let (mut replace, mut lifetime, mut stamped, mut fields) = (None, None, None, None);
+    while let Some(word) = cx.args.try_next() {
         if is_word(word, "FIELDS") {
-            break pairs(&mut cx.args, "FIELDS")?;
+            once(&mut fields, pairs(&mut cx.args, "FIELDS")?, "FIELDS")?;
         } else if is_word(word, "REPLACE") {
             once(&mut replace, true, "REPLACE")?;
         } else if is_word(word, "KEEPTTL") {
             once(&mut lifetime, Lifetime::Kept, "the lifetime")?;
+        } else if is_word(word, "STAMP") {
+            once(&mut stamped, stamps(&mut cx.args)?, "STAMP")?;
         } else if let Some(asked) = Lifetime::take(word, &mut cx.args, cx.keys.now_ms)? {
             once(&mut lifetime, asked, "the lifetime")?;
         } else {
             return Err(unknown_option(word));
         }
-    };
-    if let Some(more) = cx.args.peek() {
-        return Err(unknown_option(more));
     }
+    let fields = fields.ok_or_else(|| error("FIELDS is missing".into()))?;
+    let named = fields.iter().map(|(field, _)| *field);
+    let stamps = stamps_at(&stamped.unwrap_or_default(), named, cx.keys.now_ms)?;
+    let fields = with_stamps(&fields, &stamps);
     if fields.is_empty() {
         return Err(CommandError::fixed("ERR FIELDS must name at least one field: a record has some"));
     }

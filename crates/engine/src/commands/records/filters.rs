@@ -1,14 +1,11 @@
-//! FILTER, FIELDS and KEYS: which records match, and which of their fields are returned. Knows how values are compared;
-//! refuses to know where records come from.
+//! FILTER: which records match. Knows how values are compared; refuses to know where records come from.
 
-use super::options::{Names, argument, error, names, once, shown};
+use super::options::{argument, error, names, shown};
 use crate::args::{Args, is_word};
 use crate::error::CommandError;
-use crate::value_reply::ValueReply;
 use keyspace::index::{Condition, Definition, number};
 use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
 use keyspace::{HashRef, Scalar};
-use resp::Reply;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -159,49 +156,4 @@ pub(super) fn scores_in(definition: &Definition, prefix: &[u8], filters: &[Filte
         };
         ScoreRange { min: tighter_min(a.min, b.min), max: tighter_max(a.max, b.max) }
     })
-}
-
-/// What is returned of a record.
-pub(super) enum Shown<'a> {
-    Everything,
-    Fields(Names<'a>),
-    /// Its name alone.
-    Keys,
-}
-
-impl<'a> Shown<'a> {
-    /// Reads FIELDS or KEYS; false when the word is another.
-    pub(super) fn take(slot: &mut Option<Shown<'a>>, word: &[u8], args: &mut Args<'a>) -> Result<bool, CommandError> {
-        let asked = if is_word(word, "FIELDS") {
-            Shown::Fields(names(args, "FIELDS")?)
-        } else if is_word(word, "KEYS") {
-            Shown::Keys
-        } else {
-            return Ok(false);
-        };
-        once(slot, asked, "FIELDS or KEYS")?;
-        Ok(true)
-    }
-
-    /// Replies with the fields of a record as a map, without fields that it does not have.
-    pub(super) fn reply(&self, hash: HashRef<'_>, reply: &mut Reply<'_>) {
-        match self {
-            Shown::Keys => reply.map(0),
-            Shown::Everything => {
-                reply.map(hash.len());
-                for (field, value) in hash.iter() {
-                    field.reply(reply);
-                    value.reply(reply);
-                }
-            }
-            Shown::Fields(names) => {
-                let found = || names.iter().filter_map(|name| hash.get(name).map(|value| (name, value)));
-                reply.map(found().count());
-                for (name, value) in found() {
-                    reply.bulk(name);
-                    value.reply(reply);
-                }
-            }
-        }
-    }
 }

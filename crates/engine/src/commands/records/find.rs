@@ -1,8 +1,9 @@
 //! HFIND: records under a prefix that pass filters, a few at a time. Refuses to change anything, even to remove expired
 //! keys.
 
-use super::filters::{Filter, Filters, Shown, pass, scores_in};
-use super::options::{argument, error, number, once, shown, unknown_option};
+use super::filters::{Filter, Filters, pass, scores_in};
+use super::options::{argument, error, limit, once, shown, unknown_option};
+use super::rows::{Row, RowOptions};
 use crate::args::is_word;
 use crate::commands::shared::scanning::{Place, parse_cursor};
 use crate::error::CommandResult;
@@ -23,7 +24,7 @@ const INDEXED_MAX: usize = 20_000;
 
 pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     let prefix = argument(&mut cx.args, "the prefix")?;
-    let (mut cursor, mut limit, mut asked) = (None, None, None);
+    let (mut cursor, mut limit_asked, mut rows) = (None, None, RowOptions::default());
     let mut filters = Filters::new();
     while let Some(word) = cx.args.try_next() {
         if is_word(word, "FILTER") {
@@ -34,13 +35,12 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
                 parse_cursor(text).ok_or_else(|| error(format!("the cursor {} is none of ours", shown(text))))?;
             once(&mut cursor, parsed, "CURSOR")?;
         } else if is_word(word, "LIMIT") {
-            once(&mut limit, number(&mut cx.args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
-        } else if !Shown::take(&mut asked, word, &mut cx.args)? {
+            once(&mut limit_asked, limit(&mut cx.args)?, "LIMIT")?;
+        } else if !rows.take(word, &mut cx.args)? {
             return Err(unknown_option(word));
         }
     }
-    let search =
-        Search { prefix, filters, limit: limit.unwrap_or(LIMIT_DEFAULT), asked: asked.unwrap_or(Shown::Everything) };
+    let search = Search { prefix, filters, limit: limit_asked.unwrap_or(LIMIT_DEFAULT), rows };
     let mut place = Place::from_cursor(cursor.unwrap_or(0));
     // The cursor precedes the records in the reply but is known after them.
     let mut found = FoundRecords { bytes: Vec::new(), count: 0, looks: 0 };
@@ -49,14 +49,9 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
     while place.shard < shard_count && found.count < search.limit && found.looks < LOOKS_MAX {
         let next = cx.shard_with_current_indexes(place.shard, |db| {
             let show = |found: &mut FoundRecords, entry: &Entry, hash: HashRef<'_>| {
-                let mut reply = Reply::new(&mut found.bytes, protocol);
+                let row = Row { name: entry.name(), score: None, hash, deadline_ms: entry.deadline() };
+                search.rows.reply(&row, now_ms, &mut Reply::new(&mut found.bytes, protocol));
                 found.count += 1;
-                if let Shown::Keys = search.asked {
-                    return reply.bulk(entry.name());
-                }
-                reply.array(2);
-                reply.bulk(entry.name());
-                search.asked.reply(hash, &mut reply);
             };
             match search.index_of(db) {
                 Some((index, scores)) => search.by_index(db, index, &scores, place.position, now_ms, &mut found, show),
@@ -69,7 +64,9 @@ pub(super) fn hfind(cx: &mut ReadCx<'_>) -> CommandResult {
         };
     }
     cx.reply.array(2);
-    cx.reply.bulk_integer(if place.shard < shard_count { place.to_cursor() } else { 0 });
+    // A search for nothing is at its end: it would not come any further.
+    let is_over = place.shard >= shard_count || search.limit == 0;
+    cx.reply.bulk_integer(if is_over { 0 } else { place.to_cursor() });
     cx.reply.array(found.count);
     cx.reply.raw(&found.bytes);
     Ok(())
@@ -80,7 +77,7 @@ struct Search<'a> {
     prefix: &'a [u8],
     filters: Filters<'a>,
     limit: usize,
-    asked: Shown<'a>,
+    rows: RowOptions<'a>,
 }
 
 /// The records found so far, encoded.

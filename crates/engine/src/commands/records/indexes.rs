@@ -1,11 +1,12 @@
 //! IDX.CREATE, IDX.RANGE and related commands. The indexes themselves are in `execution::indexes`.
 
-use super::filters::{Filter, Filters, Shown, pass};
+use super::filters::{Filter, Filters, pass};
 use super::name_set::NameSet;
-use super::options::{argument, error, names, number, once, shown, unknown_option};
+use super::options::{argument, error, limit, names, once, shown, unknown_option};
+use super::rows::{Row, RowOptions};
+use super::times::bound_at;
 use crate::args::{Args, is_word};
 use crate::clients::Ticket;
-use crate::commands::sorted_sets::{reply_score, score_bound};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::background_tasks::IndexBackfill;
 use crate::execution::context::{After, ScriptCx, ServerCx};
@@ -15,7 +16,7 @@ use crate::execution::waiting::{Blocked, Event};
 use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::{Condition, Definition};
-use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
+use keyspace::types::sorted_set::{Direction, ScoreRange};
 use keyspace::{Definable, Effect, Locked, Value};
 use resp::Reply;
 use std::sync::Arc;
@@ -181,12 +182,14 @@ struct Range<'a> {
     direction: Direction,
     filters: Filters<'a>,
     limit: usize,
-    asked: Shown<'a>,
+    rows: RowOptions<'a>,
 }
 
 /// The progress of an IDX.RANGE.
 #[derive(Default)]
 struct RangeProgress {
+    /// The time of `NOW`: all slices look for the same scores.
+    began_ms: u64,
     found: usize,
     /// The records found so far, encoded as in the reply.
     body: Vec<u8>,
@@ -197,16 +200,11 @@ struct RangeProgress {
 }
 
 impl<'a> Range<'a> {
-    fn take(args: &mut Args<'a>) -> Result<Range<'a>, CommandError> {
+    fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Range<'a>, CommandError> {
         let name = argument(args, "the name of the index")?;
-        let mut bound = |what: &str| -> Result<ScoreBound, CommandError> {
-            let text = argument(args, what)?;
-            score_bound(text).ok_or_else(|| {
-                error(format!("{what} must be a score such as 5, (5, -inf or +inf, not {}", shown(text)))
-            })
-        };
+        let mut bound = |what: &str| bound_at(argument(args, what)?, now_ms, what);
         let wanted = ScoreRange { min: bound("min")?, max: bound("max")? };
-        let (mut reversed, mut limit, mut asked) = (None, None, None);
+        let (mut reversed, mut limit_asked, mut rows) = (None, None, RowOptions::default());
         let mut filters = Filters::new();
         while let Some(word) = args.try_next() {
             if is_word(word, "REV") {
@@ -214,8 +212,8 @@ impl<'a> Range<'a> {
             } else if is_word(word, "FILTER") {
                 filters.push(Filter::take(args)?);
             } else if is_word(word, "LIMIT") {
-                once(&mut limit, number(args, "the number behind LIMIT", 0, i64::MAX)? as usize, "LIMIT")?;
-            } else if !Shown::take(&mut asked, word, args)? {
+                once(&mut limit_asked, limit(args)?, "LIMIT")?;
+            } else if !rows.take(word, args)? {
                 return Err(unknown_option(word));
             }
         }
@@ -224,8 +222,8 @@ impl<'a> Range<'a> {
             wanted,
             direction: if reversed.is_some() { Direction::Descending } else { Direction::Ascending },
             filters,
-            limit: limit.unwrap_or(usize::MAX),
-            asked: asked.unwrap_or(Shown::Everything),
+            limit: limit_asked.unwrap_or(usize::MAX),
+            rows,
         })
     }
 
@@ -261,14 +259,8 @@ impl<'a> Range<'a> {
             }
             progress.found += 1;
             found.push(entry.name());
-            if let Shown::Keys = self.asked {
-                reply.bulk(entry.name());
-                continue;
-            }
-            reply.array(3);
-            reply.bulk(entry.name());
-            reply_score(&mut reply, score);
-            self.asked.reply(hash, &mut reply);
+            let row = Row { name: entry.name(), score: Some(score), hash, deadline_ms: entry.deadline() };
+            self.rows.reply(&row, now_ms, &mut reply);
         };
         if !ended {
             found.into_iter().for_each(|name| progress.returned.insert(name.to_vec()));
@@ -279,9 +271,11 @@ impl<'a> Range<'a> {
 }
 
 pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
-    let range = Range::take(&mut cx.args)?;
-    let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok());
-    let mut progress: RangeProgress = unfinished.map_or_else(RangeProgress::default, |progress| *progress);
+    let mut progress = match cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast().ok()) {
+        Some(progress) => *progress,
+        None => RangeProgress { began_ms: cx.worker.now_ms, ..RangeProgress::default() },
+    };
+    let range = Range::take(&mut cx.args, progress.began_ms)?;
     let (engine, is_held, bytes_max) = (cx.engine, cx.held.is_some(), cx.client.output_bytes_max);
     let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
     // In a transaction or script the locks stay held anyway, so there is no point in yielding.

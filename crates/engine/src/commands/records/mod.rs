@@ -7,9 +7,12 @@ mod find;
 mod indexes;
 mod name_set;
 mod options;
+mod rows;
 mod sweep;
 mod table;
 mod times;
+
+pub(crate) use sweep::check_sweep;
 
 use crate::execution::command::Table;
 

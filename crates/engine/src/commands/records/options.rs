@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 pub(super) type Names<'a> = SmallVec<[&'a [u8]; 8]>;
 /// Fields with their values.
 pub(super) type Pairs<'a> = SmallVec<[(&'a [u8], &'a [u8]); 8]>;
+/// Fields with offsets in milliseconds from the time of the command.
+pub(super) type Stamps<'a> = SmallVec<[(&'a [u8], i64); 2]>;
 
 pub(super) fn error(text: String) -> CommandError {
     CommandError::said(format!("ERR {text}"))
@@ -36,11 +38,19 @@ pub(super) fn number(args: &mut Args<'_>, what: &str, least: i64, most: i64) -> 
     let arg = argument(args, what)?;
     match parse_i64(arg).filter(|number| (least..=most).contains(number)) {
         Some(number) => Ok(number),
+        None if (least, most) == (i64::MIN, i64::MAX) => {
+            Err(error(format!("{what} must be a whole number of 64 bits, not {}", shown(arg))))
+        }
         None if most == i64::MAX => {
             Err(error(format!("{what} must be a whole number not below {least}, not {}", shown(arg))))
         }
         None => Err(error(format!("{what} must be a whole number from {least} to {most}, not {}", shown(arg)))),
     }
+}
+
+/// What follows the word LIMIT. Zero asks for nothing.
+pub(super) fn limit(args: &mut Args<'_>) -> Result<usize, CommandError> {
+    Ok(number(args, "the number behind LIMIT", 0, i64::MAX)? as usize)
 }
 
 /// `n` behind an option, with `n` times `each` arguments to follow.
@@ -63,6 +73,13 @@ pub(super) fn names<'a>(args: &mut Args<'a>, option: &str) -> Result<Names<'a>, 
 pub(super) fn pairs<'a>(args: &mut Args<'a>, option: &str) -> Result<Pairs<'a>, CommandError> {
     let n = count(args, option, 2)?;
     (0..n).map(|_| Ok((args.bytes()?, args.bytes()?))).collect()
+}
+
+/// `n field offset-ms …` behind STAMP
+pub(super) fn stamps<'a>(args: &mut Args<'a>) -> Result<Stamps<'a>, CommandError> {
+    let n = count(args, "STAMP", 2)?;
+    let stamp = |_| Ok((args.bytes()?, number(args, "an offset behind STAMP", i64::MIN, i64::MAX)?));
+    (0..n).map(stamp).collect()
 }
 
 /// Notes an option that may be given once.

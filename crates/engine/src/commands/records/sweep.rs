@@ -3,8 +3,8 @@
 use super::change::{Lifetime, change};
 use super::indexes::{RECORDS_PER_LOOK, remaining};
 use super::name_set::NameSet;
-use super::options::{Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option};
-use super::times::{Settings, values_at};
+use super::options::{Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option};
+use super::times::{Settings, time_at, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::error::{CommandError, CommandResult};
@@ -16,11 +16,8 @@ use keyspace::IndexRef;
 use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
 use numbers::parse_i64;
-use resp::Reply;
+use resp::{Reply, Request};
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The default LIMIT: how many records one sweep changes.
-const LIMIT_DEFAULT: usize = 1000;
 
 /// `SWEEP index BEFORE ms …`
 struct Sweep<'a> {
@@ -40,14 +37,19 @@ struct Retry<'a> {
     otherwise: Settings<'a>,
 }
 
+/// Whether a request is a SWEEP that could run at this time, apart from its index, which need not be there yet.
+pub(crate) fn check_sweep(request: Request<'_>, now_ms: u64) -> Result<(), CommandError> {
+    Sweep::take(&mut Args::new(request, 1, None), now_ms).map(drop)
+}
+
 impl<'a> Sweep<'a> {
     fn take(args: &mut Args<'a>, now_ms: u64) -> Result<Sweep<'a>, CommandError> {
         let index = argument(args, "the name of the index")?;
         let (mut before, mut condition, mut retry, mut otherwise) = (None, None, None, None);
-        let (mut set, mut limit, mut channel) = (None, None, None);
+        let (mut set, mut limit_asked, mut channel) = (None, None, None);
         while let Some(word) = args.try_next() {
             if is_word(word, "BEFORE") {
-                once(&mut before, number(args, "the time behind BEFORE", 0, i64::MAX)?, "BEFORE")?;
+                once(&mut before, time_at(args, "the time behind BEFORE", now_ms)?, "BEFORE")?;
             } else if is_word(word, "WHERE") {
                 let field = argument(args, "the field behind WHERE")?;
                 once(&mut condition, (field, names(args, "WHERE")?), "WHERE")?;
@@ -59,7 +61,7 @@ impl<'a> Sweep<'a> {
             } else if is_word(word, "SET") {
                 once(&mut set, values_at(pairs(args, "SET")?, now_ms)?, "SET")?;
             } else if is_word(word, "LIMIT") {
-                once(&mut limit, number(args, "the number behind LIMIT", 1, i64::MAX)? as usize, "LIMIT")?;
+                once(&mut limit_asked, limit(args)?, "LIMIT")?;
             } else if is_word(word, "PUBLISH") {
                 once(&mut channel, argument(args, "the channel behind PUBLISH")?, "PUBLISH")?;
             } else {
@@ -84,7 +86,7 @@ impl<'a> Sweep<'a> {
             condition,
             retry,
             set,
-            limit: limit.unwrap_or(LIMIT_DEFAULT),
+            limit: limit_asked.unwrap_or(usize::MAX),
             channel,
         })
     }

@@ -26,6 +26,7 @@ pub(super) const COMMANDS: &[Command] = &[
                             names("absent", "ABSENT").optional(),
                             pairs("set", "SET").optional(),
                             names("delete", "DEL").optional(),
+                            STAMP,
                             arg::one_of("lifetime", LIFETIMES_WITH_PERSIST).optional(),
                             arg::token("withcurrent", "WITHCURRENT").optional(),
                         ],
@@ -42,6 +43,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::key("key", 0),
             arg::token("replace", "REPLACE").optional(),
             arg::one_of("lifetime", LIFETIMES_WITH_KEEPTTL).optional(),
+            STAMP,
             pairs("fields", "FIELDS"),
         ]),
     read("hfind", at_least(2), Keys::WALK, find::hfind)
@@ -54,6 +56,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("cursor").after("CURSOR").optional(),
             arg::integer("limit").after("LIMIT").optional(),
             SHOWN,
+            WITHTTL,
         ]),
     definition("claim", at_least(5), claim::claim)
         .grows_memory()
@@ -71,7 +74,7 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::integer("count").after("COUNT").optional(),
             arg::integer("milliseconds").after("BLOCK").optional(),
             SHOWN,
-            arg::token("withttl", "WITHTTL").optional(),
+            WITHTTL,
         ]),
     definition("idx.create", at_least(6), indexes::create)
         .doc("7.4.0", "Makes an index of records by a field, and keeps it from then on.")
@@ -107,14 +110,15 @@ pub(super) const COMMANDS: &[Command] = &[
             arg::block("filter", FILTER).after("FILTER").optional().multiple().multiple_token(),
             arg::integer("limit").after("LIMIT").optional(),
             SHOWN,
+            WITHTTL,
         ]),
     definition("sweep", at_least(7), sweep::sweep)
         .grows_memory()
-        .doc("7.4.0", "Changes up to LIMIT (1000) old records, each in the step in which it is judged.")
+        .doc("7.4.0", "Changes old records, each in the step in which it is judged.")
         .complexity("O(log(N)+M) for M records looked at")
         .arguments(&[
             arg::string("index"),
-            arg::integer("milliseconds").after("BEFORE"),
+            arg::string("milliseconds").after("BEFORE"),
             arg::block("where", CONDITION).after("WHERE").optional(),
             arg::block("retry", &[arg::string("field"), arg::integer("max"), pairs("else", "ELSE")])
                 .after("RETRY")
@@ -129,20 +133,27 @@ const CONDITION: &[Argument] = &[arg::string("field"), arg::integer("count"), ar
 const FILTER: &[Argument] = &[
     arg::string("field"),
     arg::one_of(
-        "operator",
+        "test",
         &[
-            arg::token("eq", "EQ"),
-            arg::token("ne", "NE"),
-            arg::token("lt", "LT"),
-            arg::token("le", "LE"),
-            arg::token("gt", "GT"),
-            arg::token("ge", "GE"),
+            arg::string("value").after("EQ"),
+            arg::string("value").after("NE"),
+            arg::string("value").after("LT"),
+            arg::string("value").after("LE"),
+            arg::string("value").after("GT"),
+            arg::string("value").after("GE"),
+            arg::block("in", VALUES).after("IN"),
+            arg::block("notin", VALUES).after("NOTIN"),
         ],
     ),
-    arg::string("value"),
 ];
+const VALUES: &[Argument] = &[arg::integer("count"), arg::string("value").multiple()];
 const SHOWN: Argument = arg::one_of("shown", &[names("fields", "FIELDS"), arg::token("keys", "KEYS")]).optional();
 
+const WITHTTL: Argument = arg::token("withttl", "WITHTTL").optional();
+
+const STAMP: Argument = arg::block("stamp", STAMPS).after("STAMP").optional();
+const STAMPS: &[Argument] =
+    &[arg::integer("count"), arg::block("data", &[arg::string("field"), arg::integer("offset-ms")]).multiple()];
 const PAIRS: &[Argument] =
     &[arg::integer("count"), arg::block("data", &[arg::string("field"), arg::string("value")]).multiple()];
 const NAMES: &[Argument] = &[arg::integer("count"), arg::string("field").multiple()];

@@ -3,7 +3,8 @@
 //!
 //! Only upper case is a time. `now` and `NOWHERE` are ordinary values; what begins with `NOW+` or `NOW-` must be a time.
 
-use super::options::{error, shown};
+use super::options::{Stamps, argument, error, shown};
+use crate::args::Args;
 use crate::commands::sorted_sets::score_bound;
 use crate::error::CommandError;
 use keyspace::types::sorted_set::ScoreBound;
@@ -47,6 +48,42 @@ pub(super) fn bound_at(text: &[u8], now_ms: u64, what: &str) -> Result<ScoreBoun
         let shown = shown(text);
         error(format!("{what} must be a score such as 5, (5, -inf, +inf, NOW or NOW+ms, not {shown}"))
     })
+}
+
+/// The next argument as a time from 0 on: a number of milliseconds, `NOW`, `NOW+ms` or `NOW-ms`. An error calls it
+/// `what`.
+pub(super) fn time_at(args: &mut Args<'_>, what: &str, now_ms: u64) -> Result<i64, CommandError> {
+    let text = argument(args, what)?;
+    if let Some(offset) = offset_ms(text)? {
+        return shift(now_ms, offset).ok_or_else(|| no_time(text));
+    }
+    parse_i64(text).filter(|time| *time >= 0).ok_or_else(|| {
+        let shown = shown(text);
+        error(format!("{what} must be a whole number not below 0, or a time such as NOW-ms, not {shown}"))
+    })
+}
+
+/// The fields that STAMP names, with the times that they are set to. None of them may be among `others`, the fields that
+/// the request sets or deletes in another way.
+pub(super) fn stamps_at<'a>(
+    stamps: &Stamps<'a>,
+    others: impl IntoIterator<Item = &'a [u8]>,
+    now_ms: u64,
+) -> Result<Vec<(&'a [u8], Vec<u8>)>, CommandError> {
+    let mut named: Vec<&[u8]> = stamps.iter().map(|(field, _)| *field).collect();
+    named.sort_unstable();
+    if let Some(twice) = named.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(error(format!("STAMP names the field {} twice", shown(twice[0]))));
+    }
+    if let Some(field) = others.into_iter().find(|field| named.binary_search(field).is_ok()) {
+        return Err(error(format!("the field {} is in STAMP, and cannot be set or deleted too", shown(field))));
+    }
+    let time = |offset| shift(now_ms, offset).map(|time| time.to_string().into_bytes());
+    let stamp = |(field, offset): &(&'a [u8], i64)| match time(*offset) {
+        Some(time) => Ok((*field, time)),
+        None => Err(error(format!("STAMP of the field {} must be a time from 0 to 2^63-1", shown(field)))),
+    };
+    stamps.iter().map(stamp).collect()
 }
 
 /// The offset of a time that is written as `NOW`, `NOW+ms` or `NOW-ms`; `None` for anything else.

@@ -32,6 +32,7 @@ use keyspace::{Effect, Fate, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
 use resp::Request;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -41,7 +42,7 @@ use std::task::Waker;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) score: f64,
-    pub(crate) name: Box<[u8]>,
+    pub(crate) name: Arc<[u8]>,
 }
 
 /// A bound of scores, which may pass with the time.
@@ -172,11 +173,6 @@ struct Line {
     /// The index was dropped.
     is_dropped: bool,
     classes: HashMap<Criteria, Class>,
-    /// Records that have got a score.
-    ready: Vec<Candidate>,
-    /// Those of them that are being offered, and the classes that wanted none.
-    offered: Vec<Candidate>,
-    refused_by: Vec<Criteria>,
     /// How many clients search before they wait, and what has become ready since the first of them joined.
     searching: usize,
     missed: Vec<Candidate>,
@@ -187,10 +183,19 @@ struct Line {
 struct Class {
     waiters: BTreeMap<u64, Arc<RecordWaiter>>,
     searched: Searched,
+    /// The lowest score from which on the index is to be searched again, since the last search began.
+    noted: f64,
+    /// Records that have got a score within their range.
+    ready: Vec<Candidate>,
+    /// A search that was interrupted.
+    unfinished: Option<Unfinished>,
 }
 
-/// The most records that are noted one by one; beyond that, everything is looked at anew.
-const NOTED_MAX: usize = 10_000;
+/// What a command that works in slices has left for its next slice.
+type Unfinished = Box<dyn Any + Send>;
+
+/// The most records that are noted one by one; beyond that, the index is searched.
+const NOTED_MAX: usize = 1000;
 
 const NOTHING_SEARCHED: Searched = Searched { up_to: f64::NEG_INFINITY, next_score: f64::NEG_INFINITY };
 
@@ -201,9 +206,6 @@ impl Line {
             db,
             is_dropped: false,
             classes: HashMap::new(),
-            ready: Vec::new(),
-            offered: Vec::new(),
-            refused_by: Vec::new(),
             searching: 0,
             missed: Vec::new(),
             missed_too_many: false,
@@ -214,25 +216,14 @@ impl Line {
         self.classes.is_empty() && self.searching == 0
     }
 
-    fn note(&mut self, candidate: Candidate) {
+    fn note(&mut self, candidate: &Candidate, now_ms: u64) {
         if self.searching > 0 {
             match self.missed.len() < NOTED_MAX {
                 true => self.missed.push(candidate.clone()),
                 false => self.missed_too_many = true,
             }
         }
-        if !self.classes.is_empty() {
-            match self.ready.len() + self.offered.len() < NOTED_MAX {
-                true => self.ready.push(candidate),
-                false => self.search_anew(),
-            }
-        }
-    }
-
-    fn search_anew(&mut self) {
-        self.ready.clear();
-        self.offered.clear();
-        self.classes.values_mut().for_each(|class| class.searched = NOTHING_SEARCHED);
+        self.classes.iter_mut().for_each(|(criteria, class)| class.note(&criteria.range(now_ms), candidate));
     }
 
     /// One who searched has a place among the waiters now, or has left.
@@ -246,7 +237,82 @@ impl Line {
 
     /// When the first of its classes has something to look at, in unix milliseconds.
     fn due_ms(&self) -> Option<u64> {
-        self.classes.iter().filter_map(|(criteria, class)| criteria.max.reached_at_ms(class.searched.next_score)).min()
+        self.classes.iter().filter_map(|(criteria, class)| criteria.max.reached_at_ms(class.next_score())).min()
+    }
+
+    fn is_to_be_served(&self, now_ms: u64) -> bool {
+        !self.is_dropped && self.classes.iter().any(|(criteria, class)| class.has_work(&criteria.range(now_ms)))
+    }
+}
+
+impl Class {
+    fn new(searched: Searched) -> Class {
+        Class { waiters: BTreeMap::new(), searched, noted: f64::INFINITY, ready: Vec::new(), unfinished: None }
+    }
+
+    /// Notes a record that has got a score.
+    fn note(&mut self, range: &ScoreRange, candidate: &Candidate) {
+        if !range.reaches(candidate.score) {
+            self.search_from(candidate.score);
+        } else if range.has(candidate.score) {
+            self.ready.push(candidate.clone());
+            if self.ready.len() > NOTED_MAX {
+                self.search_ready();
+            }
+        }
+    }
+
+    /// Records of this score and above are to be looked at once they are within the range.
+    fn search_from(&mut self, score: f64) {
+        self.noted = self.noted.min(score);
+    }
+
+    /// No record below this score is to be looked at.
+    fn next_score(&self) -> f64 {
+        self.searched.next_score.min(self.noted)
+    }
+
+    /// What is ready is to be found by a search.
+    fn search_ready(&mut self) {
+        let lowest = self.ready.iter().map(|candidate| candidate.score).fold(f64::INFINITY, f64::min);
+        self.ready = Vec::new();
+        self.search_from(lowest);
+    }
+
+    fn search_anew(&mut self) {
+        self.ready = Vec::new();
+        self.unfinished = None;
+        self.searched = NOTHING_SEARCHED;
+    }
+
+    fn is_due(&self, range: &ScoreRange) -> bool {
+        range.reaches(self.next_score())
+    }
+
+    fn has_work(&self, range: &ScoreRange) -> bool {
+        !self.ready.is_empty() || self.unfinished.is_some() || self.is_due(range)
+    }
+
+    /// What its first waiter may take.
+    fn take_offer(&mut self, range: &ScoreRange, is_continued: bool) -> Offered {
+        // In the range when they were noted: the clock may have been set since.
+        let left = std::mem::take(&mut self.ready);
+        let (reached, not_yet): (Vec<_>, Vec<_>) = left.into_iter().partition(|one| range.reaches(one.score));
+        not_yet.iter().for_each(|candidate| self.search_from(candidate.score));
+        self.ready = reached;
+        // One search finds the lowest of both.
+        if self.is_due(range) && !self.ready.is_empty() {
+            self.search_ready();
+        }
+        if !self.is_due(range) && !is_continued {
+            return Offered::Candidates(Mutex::new(std::mem::take(&mut self.ready)));
+        }
+        let up_to = self.searched.up_to.min(self.noted.next_down());
+        if !is_continued {
+            // The search will find it.
+            self.noted = f64::INFINITY;
+        }
+        Offered::Above(up_to)
     }
 }
 
@@ -255,6 +321,9 @@ struct Work {
     waiter: Arc<RecordWaiter>,
     line: LineId,
     offer: Arc<RecordOffer>,
+    /// A search of its class that is to be continued.
+    unfinished: Option<Unfinished>,
+    is_continued: bool,
 }
 
 /// A place in the lines of some indexes, of a client that searches before it waits.
@@ -326,10 +395,6 @@ impl RecordWaiters {
                     line.classes.remove(&waiter.criteria);
                 }
             }
-            if line.classes.is_empty() {
-                line.ready = Vec::new();
-                line.offered = Vec::new();
-            }
         }
         self.forget(&mut lines, db, waiter.indexes.iter());
     }
@@ -341,11 +406,9 @@ impl RecordWaiters {
         }
         let lines = self.lines.lock();
         let of = || indexes.iter().map(|index| lines.get(&line_id(index, db)));
-        let is_ready = |line: &Line| {
-            !line.ready.is_empty() || !line.offered.is_empty() || line.due_ms().is_some_and(|due_ms| due_ms <= now_ms)
-        };
+        let is_served = self.is_serving.load(SeqCst);
         let has_waiters = |line: &Line| !line.classes.is_empty();
-        if of().flatten().any(|line| has_waiters(line) && (is_ready(line) || self.is_serving.load(SeqCst))) {
+        if of().flatten().any(|line| has_waiters(line) && (is_served || line.is_to_be_served(now_ms))) {
             return AheadInLine::ToBeServed;
         }
         match of().all(|line| line.is_some_and(|line| line.classes.contains_key(criteria))) {
@@ -376,7 +439,7 @@ impl RecordWaiters {
         }
         let mut lines = self.lines.lock();
         for line in lines.values_mut().filter(|line| concerns(line.db)) {
-            line.search_anew();
+            line.classes.values_mut().for_each(Class::search_anew);
             line.missed_too_many |= line.searching > 0;
         }
         self.has_work.store(true, SeqCst);
@@ -384,11 +447,11 @@ impl RecordWaiters {
 
     /// Notes records that a commit has made ready.
     #[cold]
-    pub(crate) fn note(&self, records: Vec<(usize, Arc<Index>, Candidate)>) {
+    pub(crate) fn note(&self, records: &[(usize, Arc<Index>, Candidate)], now_ms: u64) {
         let mut lines = self.lines.lock();
         for (db, index, candidate) in records {
-            if let Some(line) = lines.get_mut(&line_id(&index, db)) {
-                line.note(candidate);
+            if let Some(line) = lines.get_mut(&line_id(index, *db)) {
+                line.note(candidate, now_ms);
                 self.has_work.store(true, SeqCst);
             }
         }
@@ -398,39 +461,18 @@ impl RecordWaiters {
     /// first of its indexes.
     fn next_work(&self, now_ms: u64) -> Option<Work> {
         let mut lines = self.lines.lock();
-        let mut best: Option<(u64, usize, Arc<RecordWaiter>, LineId, bool)> = None;
-        for (id, line) in lines.iter_mut().filter(|(_, line)| !line.is_dropped) {
-            let Line { index, classes, ready, offered, refused_by, .. } = line;
-            if !ready.is_empty() {
-                offered.append(ready);
-                refused_by.clear();
-            }
-            let mut is_wanted = false;
-            for (criteria, class) in classes.iter_mut() {
-                let range = criteria.range(now_ms);
-                let mut has_offer = false;
-                for candidate in offered.iter() {
-                    has_offer |= range.has(candidate.score);
-                    if !range.reaches(candidate.score) {
-                        class.searched.next_score = class.searched.next_score.min(candidate.score);
-                    }
-                }
-                has_offer &= !refused_by.contains(criteria);
-                is_wanted |= has_offer;
-                if !has_offer && !range.reaches(class.searched.next_score) {
-                    continue;
-                }
+        let mut first: Option<(u64, usize, Arc<RecordWaiter>, LineId)> = None;
+        for (id, line) in lines.iter().filter(|(_, line)| !line.is_dropped) {
+            for (criteria, class) in &line.classes {
                 let Some((number, waiter)) = class.waiters.first_key_value() else { continue };
-                let position = waiter.indexes.iter().position(|one| Arc::ptr_eq(one, index)).unwrap_or(0);
-                if best.as_ref().is_none_or(|best| (*number, position) < (best.0, best.1)) {
-                    best = Some((*number, position, waiter.clone(), *id, has_offer));
+                let position = waiter.indexes.iter().position(|one| Arc::ptr_eq(one, &line.index)).unwrap_or(0);
+                let comes_first = first.as_ref().is_none_or(|first| (*number, position) < (first.0, first.1));
+                if comes_first && class.has_work(&criteria.range(now_ms)) {
+                    first = Some((*number, position, waiter.clone(), *id));
                 }
-            }
-            if !is_wanted {
-                offered.clear();
             }
         }
-        let Some((_, _, waiter, id, has_offer)) = best else {
+        let Some((_, _, waiter, id)) = first else {
             self.has_work.store(false, SeqCst);
             let due_ms = lines.values().filter_map(Line::due_ms).min().unwrap_or(u64::MAX);
             let was_due_ms = self.due_ms.swap(due_ms, SeqCst);
@@ -441,42 +483,39 @@ impl RecordWaiters {
             return None;
         };
         let line = lines.get_mut(&id).expect("it was just found");
-        let records = match has_offer {
-            true => {
-                let range = waiter.criteria.range(now_ms);
-                let (within, without) = line.offered.drain(..).partition(|candidate| range.has(candidate.score));
-                line.offered = without;
-                Offered::Candidates(Mutex::new(within))
-            }
-            false => Offered::Above(line.classes[&waiter.criteria].searched.up_to),
-        };
+        let class = line.classes.get_mut(&waiter.criteria).expect("it was just found");
+        let unfinished = class.unfinished.take();
+        let records = class.take_offer(&waiter.criteria.range(now_ms), unfinished.is_some());
         let offer = Arc::new(RecordOffer { index: line.index.clone(), records });
-        Some(Work { line: id, offer, waiter })
+        let is_continued = unfinished.is_some();
+        Some(Work { line: id, offer, waiter, unfinished, is_continued })
     }
 
     /// Notes what became of a waiter that was to be served.
     fn note_served(&self, work: &Work, outcome: Outcome<'_>) {
         let mut lines = self.lines.lock();
         let Some(line) = lines.get_mut(&work.line) else { return };
-        let criteria = &work.waiter.criteria;
-        if let Offered::Candidates(left) = &work.offer.records {
-            line.offered.append(&mut left.lock());
+        let Some(class) = line.classes.get_mut(&work.waiter.criteria) else { return };
+        match (&work.offer.records, &outcome) {
+            (Offered::Candidates(left), _) => class.ready.append(&mut left.lock()),
+            // It has found something, or has not looked at all: there may be more.
+            (Offered::Above(_), Outcome::Ended | Outcome::Later) if work.is_continued => class.search_anew(),
+            (Offered::Above(up_to), Outcome::Ended | Outcome::Later) => class.search_from(up_to.next_up()),
+            (Offered::Above(_), Outcome::Nothing(_) | Outcome::Unfinished(_)) => {}
         }
-        match (outcome, &work.offer.records) {
-            (Outcome::Later, _) => {}
-            (Outcome::Nothing(_), Offered::Candidates(_)) => line.refused_by.push(criteria.clone()),
-            (Outcome::Nothing(searched), Offered::Above(_)) => {
-                if let (Some(class), [searched]) = (line.classes.get_mut(criteria), searched) {
+        match outcome {
+            Outcome::Later => {}
+            Outcome::Unfinished(unfinished) => class.unfinished = Some(unfinished),
+            Outcome::Nothing(searched) => {
+                if let ([searched], Offered::Above(_)) = (searched, &work.offer.records) {
                     class.searched = *searched;
                 }
             }
-            (Outcome::Ended, _) => {
+            Outcome::Ended => {
                 // Its connection removes it from its other lines, too.
-                if let Some(class) = line.classes.get_mut(criteria) {
-                    class.waiters.remove(&work.waiter.blocked.number);
-                    if class.waiters.is_empty() {
-                        line.classes.remove(criteria);
-                    }
+                class.waiters.remove(&work.waiter.blocked.number);
+                if class.waiters.is_empty() {
+                    line.classes.remove(&work.waiter.criteria);
                 }
             }
         }
@@ -495,6 +534,8 @@ enum Outcome<'a> {
     Ended,
     /// There was nothing for it, and it has searched so far.
     Nothing(&'a [Searched]),
+    /// Its search is not finished.
+    Unfinished(Unfinished),
     /// A long script holds the locks.
     Later,
 }
@@ -559,8 +600,8 @@ impl Engine {
         client: &mut Client,
         command: &'static CommandRow,
         request: Request<'_>,
-        out: &mut Vec<u8>,
-        reply_at: usize,
+        (out, reply_at): (&mut Vec<u8>, usize),
+        now_ms: u64,
     ) -> Result<Option<Blocked>, CommandError> {
         let wait = match std::mem::take(&mut client.wait_phase) {
             WaitPhase::RecordsRequested(wait) => wait,
@@ -584,18 +625,16 @@ impl Engine {
         let waiter = Arc::new(RecordWaiter { blocked, indexes, criteria: wait.criteria });
         for (at, joined) in place.indexes.iter().enumerate() {
             let line = lines.get_mut(&line_of(joined)).expect("it stays as long as a client has a place in it");
-            let searched = wait.searched.get(at).copied();
-            let class = line
-                .classes
-                .entry(waiter.criteria.clone())
-                .or_insert_with(|| Class { waiters: BTreeMap::new(), searched: searched.unwrap_or(NOTHING_SEARCHED) });
-            if let Some(searched) = searched.filter(|searched| searched.up_to > class.searched.up_to) {
-                class.searched = searched;
-            }
+            let searched = wait.searched.get(at).copied().unwrap_or(NOTHING_SEARCHED);
+            let is_new = !line.classes.contains_key(&waiter.criteria);
+            let class = line.classes.entry(waiter.criteria.clone()).or_insert_with(|| Class::new(searched));
             class.waiters.insert(waiter.blocked.number, waiter.clone());
-            match line.missed_too_many {
-                true => line.search_anew(),
-                false => line.ready.extend_from_slice(&line.missed[joined.1.min(line.missed.len())..]),
+            // A class that was there has been told of everything.
+            if is_new && line.missed_too_many {
+                class.search_anew();
+            } else if is_new {
+                let (missed, range) = (&line.missed[joined.1.min(line.missed.len())..], waiter.criteria.range(now_ms));
+                missed.iter().for_each(|candidate| class.note(&range, candidate));
             }
             line.end_search();
         }
@@ -620,8 +659,8 @@ impl Engine {
                 break;
             }
             let mut is_over = false;
-            while !is_over && let Some(work) = waiters.next_work(worker.now_ms) {
-                is_over = !self.serve_record_waiter(worker, &work);
+            while !is_over && let Some(mut work) = waiters.next_work(worker.now_ms) {
+                is_over = !self.serve_record_waiter(worker, &mut work);
                 is_over |= self.clock.monotonic_ns().saturating_sub(began_ns) > SLICE_NS;
             }
             waiters.is_serving.store(false, SeqCst);
@@ -636,7 +675,7 @@ impl Engine {
 
     /// Runs a client's command on its behalf, now that there may be a record for it. False when that is to be tried again
     /// later.
-    fn serve_record_waiter(&self, worker: &mut Worker, work: &Work) -> bool {
+    fn serve_record_waiter(&self, worker: &mut Worker, work: &mut Work) -> bool {
         let (waiters, blocked) = (&self.record_waiters, &work.waiter.blocked);
         if !blocked.claim() {
             // It waits no longer, and its connection is about to leave the lines.
@@ -650,15 +689,15 @@ impl Engine {
         };
         let mut out = Vec::new();
         let request = blocked.request.as_request();
-        let result = loop {
-            out.clear();
-            let (reply, mut after) = (blocked.reply_to(&mut out), After::Continue);
-            let result =
-                self.run_scripting(worker, &mut client, blocked.command, request, reply, &mut after, handler, None);
-            if !matches!(after, After::Again) {
-                break result;
-            }
-        };
+        client.unfinished = work.unfinished.take();
+        let (reply, mut after) = (blocked.reply_to(&mut out), After::Continue);
+        let result =
+            self.run_scripting(worker, &mut client, blocked.command, request, reply, &mut after, handler, None);
+        if let (After::Again, Some(unfinished)) = (after, client.unfinished.take()) {
+            waiters.note_served(work, Outcome::Unfinished(unfinished));
+            blocked.give_back();
+            return false;
+        }
         if let WaitPhase::RecordsRequested(wait) = &client.wait_phase {
             waiters.note_served(work, Outcome::Nothing(&wait.searched));
             blocked.give_back();

@@ -1,23 +1,26 @@
 //! A small hash as one run of bytes. Knows the layout; refuses to know commands and deadlines.
 //!
 //! ```text
-//! u32 shape                      the record's field names are those of the shape, in order
+//! shape                          the record's field names are those of the shape, in order
 //!     value value …
-//! u32 PLAIN, u16 count           the names are here
+//! u8 PLAIN, u16 count            the names are here
 //!     name value name value …
 //! ```
-//! A name or value is one item: see `storage::item`.
+//! The number of a shape is one byte if it is small, as nearly all are, otherwise two: see `shape_head`. A name or value is one item: see `storage::item`.
 
 use super::PACKED;
 use crate::storage::Scalar;
 use crate::storage::item::{item_is, item_len, read_item, replace_item, write_item};
-use crate::storage::shapes::{FIELDS_MAX, Shape, ShapeId, Shapes};
+use crate::storage::shapes::{FIELDS_MAX, SHAPES_MAX, Shape, ShapeId, Shapes};
 use crate::types::Entry;
 use smallvec::SmallVec;
 
-const PLAIN: u32 = u32::MAX;
-const PLAIN_HEADER: usize = 6;
-const SHAPED_HEADER: usize = 4;
+const PLAIN: u8 = u8::MAX;
+const PLAIN_HEADER: usize = 3;
+/// Numbers of shapes from this one on take two bytes.
+const LONG_SHAPE: u8 = 251;
+const _: () =
+    assert!(SHAPES_MAX <= LONG_SHAPE as usize + (PLAIN - LONG_SHAPE) as usize * 256, "every shape has a head");
 
 /// Field names and values, as commands give them.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
@@ -39,7 +42,7 @@ impl<'a> Packed<'a> {
     #[inline]
     pub fn new(body: &'a [u8], shapes: &'a Shapes) -> Packed<'a> {
         match shape_id(body) {
-            Some(id) => Packed { items: &body[SHAPED_HEADER..], names: Names::Shared(shapes.shape(id)) },
+            Some((id, head)) => Packed { items: &body[head..], names: Names::Shared(shapes.shape(id)) },
             None => Packed { items: &body[PLAIN_HEADER..], names: Names::Here { count: plain_count(body) } },
         }
     }
@@ -196,14 +199,14 @@ pub fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bool {
             name_at += item_len(&packed.items[name_at..]);
         }
         entry.splice_body(PLAIN_HEADER + name_at..value_end, &[]);
-        entry.body_mut()[4..6].copy_from_slice(&(count as u16 - 1).to_le_bytes());
+        set_plain_count(entry, count - 1);
         return true;
     }
-    if let Some(id) = shape_id(entry.body())
+    if let Some((id, head)) = shape_id(entry.body())
         && let Some(smaller) = shapes.acquire_without(id, index)
     {
         let packed = Packed::new(entry.body(), shapes);
-        let (start, len) = (SHAPED_HEADER + at, item_len(&packed.items[at..]));
+        let (start, len) = (head + at, item_len(&packed.items[at..]));
         entry.splice_body(start..start + len, &[]);
         reshape(entry, id, smaller, shapes);
         return true;
@@ -216,13 +219,13 @@ pub fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bool {
 
 /// The record's names are those of another shape now.
 fn reshape(entry: &mut Entry, from: ShapeId, to: ShapeId, shapes: &mut Shapes) {
-    entry.body_mut()[..SHAPED_HEADER].copy_from_slice(&to.to_le_bytes());
+    entry.splice_body(0..shape_head(from).len(), &shape_head(to));
     shapes.release(from);
 }
 
 /// Releases the shape that the entry's body refers to. Called once, before the entry is dropped or its body replaced.
 pub fn release(body: &[u8], shapes: &mut Shapes) {
-    if let Some(id) = shape_id(body) {
+    if let Some((id, _)) = shape_id(body) {
         shapes.release(id);
     }
 }
@@ -242,10 +245,10 @@ fn add(entry: &mut Entry, fresh: &[Pair<'_>], shapes: &mut Shapes) {
         }
         let end = entry.body().len();
         entry.splice_body(end..end, &tail);
-        entry.body_mut()[4..6].copy_from_slice(&(count as u16).to_le_bytes());
+        set_plain_count(entry, count);
         return;
     }
-    if let Some(id) = shape_id(entry.body()) {
+    if let Some((id, _)) = shape_id(entry.body()) {
         let names: SmallVec<[&[u8]; 16]> = fresh.iter().map(|(field, _)| *field).collect();
         if let Some(larger) = shapes.acquire_with(id, &names) {
             // The values stay where they are; the new ones go behind them.
@@ -281,13 +284,13 @@ fn write_all(body: &mut Vec<u8>, fields: &[Pair<'_>], shapes: &mut Shapes) {
     let names: SmallVec<[&[u8]; 32]> = fields.iter().map(|(field, _)| *field).collect();
     match shapes.acquire(&names) {
         Some(id) => {
-            body.extend_from_slice(&id.to_le_bytes());
+            body.extend_from_slice(&shape_head(id));
             for (_, value) in fields {
                 write_item(body, Scalar::of(value));
             }
         }
         None => {
-            body.extend_from_slice(&PLAIN.to_le_bytes());
+            body.push(PLAIN);
             body.extend_from_slice(&u16::try_from(fields.len()).expect("small hashes are small").to_le_bytes());
             for (field, value) in fields {
                 write_item(body, Scalar::of(field));
@@ -297,14 +300,31 @@ fn write_all(body: &mut Vec<u8>, fields: &[Pair<'_>], shapes: &mut Shapes) {
     }
 }
 
+/// The number of the body's shape, and how many bytes it takes.
 #[inline]
-fn shape_id(body: &[u8]) -> Option<ShapeId> {
-    let id = u32::from_le_bytes(body[..4].try_into().expect("a packed hash begins with four bytes"));
-    (id != PLAIN).then_some(id)
+fn shape_id(body: &[u8]) -> Option<(ShapeId, usize)> {
+    match body[0] {
+        id @ 0..LONG_SHAPE => Some((ShapeId::from(id), 1)),
+        PLAIN => None,
+        high => Some((ShapeId::from(LONG_SHAPE) + (ShapeId::from(high - LONG_SHAPE) << 8) + ShapeId::from(body[1]), 2)),
+    }
+}
+
+/// The number of a shape as a body begins with it.
+fn shape_head(id: ShapeId) -> SmallVec<[u8; 2]> {
+    match id.checked_sub(ShapeId::from(LONG_SHAPE)) {
+        None => SmallVec::from_slice(&[id as u8]),
+        Some(rest) => SmallVec::from_slice(&[LONG_SHAPE + (rest >> 8) as u8, rest as u8]),
+    }
 }
 
 fn plain_count(body: &[u8]) -> usize {
-    usize::from(u16::from_le_bytes([body[4], body[5]]))
+    usize::from(u16::from_le_bytes([body[1], body[2]]))
+}
+
+fn set_plain_count(entry: &mut Entry, count: usize) {
+    let count = u16::try_from(count).expect("small hashes are small");
+    entry.body_mut()[1..PLAIN_HEADER].copy_from_slice(&count.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -324,8 +344,9 @@ mod tests {
     #[test]
     fn items_read_back_as_written() {
         let long = vec![b'x'; 70_000];
-        let mut scalars =
-            vec![Scalar::Bytes(b""), Scalar::Bytes(&long[..239]), Scalar::Bytes(&long[..240]), Scalar::Bytes(&long)];
+        let lengths = [0, 1, 127, 128, 239, 255, 256, 65_535, 65_536, long.len()];
+        let mut scalars: Vec<_> = lengths.map(|len| Scalar::Bytes(&long[..len])).to_vec();
+        scalars.extend((-130..130).map(Scalar::Number));
         for shift in 0..64 {
             for number in [1i64 << shift, (1i64 << shift).wrapping_neg(), (1i64 << shift).wrapping_sub(1)] {
                 scalars.push(Scalar::Number(number));
@@ -336,11 +357,52 @@ mod tests {
             write_item(&mut item, scalar);
             let written = item.len();
             item.push(9);
-            assert_eq!(read_item(&item), (scalar, written));
+            assert_eq!((read_item(&item), item_len(&item)), ((scalar, written), written));
         }
-        let mut item = Vec::new();
-        write_item(&mut item, Scalar::of(b"1700000000000"));
-        assert_eq!(item.len(), 7);
+        for (text, len) in [("1700000000000", 7), ("0", 1), ("111", 1), ("112", 2), ("-1", 2), ("128", 3)] {
+            let mut item = Vec::new();
+            write_item(&mut item, Scalar::of(text.as_bytes()));
+            assert_eq!(item.len(), len, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_shape_has_a_head_of_its_own() {
+        for id in 0..SHAPES_MAX as ShapeId {
+            let mut body = shape_head(id);
+            let len = body.len();
+            body.push(9);
+            assert_eq!((shape_id(&body), len), (Some((id, len)), if id < 251 { 1 } else { 2 }));
+        }
+    }
+
+    /// More shapes than one byte can number: records go from one to the next as they gain and lose fields.
+    #[test]
+    fn records_of_many_shapes_agree_with_a_list() {
+        let mut shapes = Shapes::default();
+        let name = |number: usize| format!("field-{number}").into_bytes();
+        let mut entries = Vec::new();
+        for number in 0..600 {
+            for twin in 0..2 {
+                let mut entry = create(b"k", &[(b"a", b"1"), (&name(number), b"2")], &mut shapes, None);
+                set(&mut entry, &[(b"z", b"3")], &mut shapes);
+                if number % 3 == 0 {
+                    assert!(remove(&mut entry, &name(number), &mut shapes));
+                }
+                entries.push((number, twin, entry));
+            }
+        }
+        assert!(shapes.in_use() > 300, "{}", shapes.in_use());
+        for (number, twin, entry) in &entries {
+            let mut expected = vec![(b"a".to_vec(), b"1".to_vec()), (name(*number), b"2".to_vec())];
+            expected.push((b"z".to_vec(), b"3".to_vec()));
+            if number % 3 == 0 {
+                expected.remove(1);
+            }
+            assert_eq!(fields(entry, &shapes), expected, "{number}, {twin}");
+        }
+        entries.iter().for_each(|(.., entry)| release(entry.body(), &mut shapes));
+        assert_eq!(shapes.in_use(), 0, "every shape is given back exactly once");
     }
 
     #[test]
@@ -396,7 +458,7 @@ mod tests {
         let record: &[Pair<'_>] = &[(b"state", b"pending"), (b"updated_at", b"1700000000000"), (b"worker", b"w-1")];
         let first = create(b"a", record, &mut shapes, None);
         let second = create(b"b", record, &mut shapes, None);
-        assert_eq!(second.body().len(), 4 + 8 + 7 + 4);
+        assert_eq!(second.body().len(), 1 + 8 + 7 + 4);
         assert!(first.body().len() > second.body().len() + 21);
         assert_eq!(fields(&first, &shapes), fields(&second, &shapes));
     }

@@ -167,7 +167,7 @@ fn members_take_few_bytes() {
     assert_eq!(body(&[b"1", b"-2", b"30000"]), 1 + 3 * 2);
     assert_eq!(body(&[b"1", b"70000"]), 1 + 2 * 4);
     assert_eq!(body(&[b"1", b"5000000000"]), 1 + 2 * 8);
-    assert_eq!(body(&[b"1", b"apple"]), 1 + 2 + 6);
+    assert_eq!(body(&[b"1", b"apple"]), 1 + 1 + 6);
     let mut table = MemberTable::default();
     for number in 0..50_000 {
         table.add(format!("member:{number:08}").as_bytes());

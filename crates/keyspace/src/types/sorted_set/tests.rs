@@ -191,8 +191,8 @@ fn small_sets_have_no_negative_zero_and_large_ones_have() {
 #[test]
 fn small_scores_and_numbers_take_few_bytes() {
     let body = |members: &[Scored<'_>]| packed::create(b"k", members, None).body().len();
-    assert_eq!(body(&[(1.0, b"a")]), 2 + 2 + 2);
-    assert_eq!(body(&[(1.0, b"1234567")]), 2 + 2 + 4);
+    assert_eq!(body(&[(1.0, b"a")]), 2 + 1 + 2);
+    assert_eq!(body(&[(1.0, b"1234567")]), 2 + 1 + 4);
     assert_eq!(body(&[(1_700_000_000_000.0, b"a")]), 2 + 7 + 2);
     assert_eq!(body(&[(0.5, b"a")]), 2 + 9 + 2);
 }

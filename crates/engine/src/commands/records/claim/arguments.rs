@@ -2,10 +2,10 @@
 
 use crate::args::{Args, is_word};
 use crate::commands::records::change::{Lifetime, change};
-use crate::commands::records::filters::Shown;
 use crate::commands::records::options::{
     Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option,
 };
+use crate::commands::records::rows::RowOptions;
 use crate::commands::records::times::{Settings, bound_at, offset_ms, values_at};
 use crate::error::CommandError;
 use crate::execution::recorder::Recorder;
@@ -26,8 +26,7 @@ pub(super) struct Claim<'a> {
     pub(super) count: usize,
     /// How long it waits, in milliseconds; 0 is for ever.
     pub(super) block_ms: Option<u64>,
-    pub(super) asked: Shown<'a>,
-    pub(super) with_ttl: bool,
+    pub(super) rows: RowOptions<'a>,
 }
 
 /// A field that counts the claims of a record.
@@ -49,7 +48,7 @@ impl<'a> Claim<'a> {
             return Err(error("CLAIM needs the name of at least one index".into()));
         }
         let (mut min, mut max, mut set, mut counter, mut upto, mut otherwise) = (None, None, None, None, None, None);
-        let (mut count, mut block_ms, mut asked, mut with_ttl) = (None, None, None, None);
+        let (mut count, mut block_ms, mut rows) = (None, None, RowOptions::default());
         let mut conditions: SmallVec<[(&[u8], Names<'_>); 2]> = SmallVec::new();
         while let Some(word) = args.try_next() {
             if is_word(word, "MIN") {
@@ -71,9 +70,7 @@ impl<'a> Claim<'a> {
                 once(&mut count, number(args, "the number behind COUNT", 1, i64::MAX)? as usize, "COUNT")?;
             } else if is_word(word, "BLOCK") {
                 once(&mut block_ms, number(args, "the time behind BLOCK", 0, i64::MAX)? as u64, "BLOCK")?;
-            } else if is_word(word, "WITHTTL") {
-                once(&mut with_ttl, true, "WITHTTL")?;
-            } else if !Shown::take(&mut asked, word, args)? {
+            } else if !rows.take(word, args)? {
                 return Err(unknown_option(word));
             }
         }
@@ -110,8 +107,7 @@ impl<'a> Claim<'a> {
             counter,
             count: count.unwrap_or(1),
             block_ms,
-            asked: asked.unwrap_or(Shown::Everything),
-            with_ttl: with_ttl.is_some(),
+            rows,
         })
     }
 

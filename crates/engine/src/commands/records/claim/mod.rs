@@ -86,6 +86,8 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             // Reply with what was claimed so far: the index was dropped between slices, or the server is busy.
             Err(error) if progress.claimed.count == 0 => return Err(error),
             Err(_) => break,
+            // A client that is served takes what was found by now.
+            Ok(Step::Yield) if offer.is_some() && progress.claimed.count > 0 => break,
             Ok(Step::Yield) => {
                 cx.client.unfinished = Some(Box::new(progress));
                 cx.after = After::Again;
@@ -216,7 +218,7 @@ fn look_at_offer(
             return true;
         }
         match take_candidate(cx, claim, &offer.index, candidate, progress) {
-            Ok(is_gone) => !is_gone,
+            Ok(is_done) => !is_done,
             Err(error) => {
                 outcome = Err(error);
                 true
@@ -227,7 +229,7 @@ fn look_at_offer(
     outcome
 }
 
-/// Judges a record that may have become one to claim. True when nothing is left to claim there.
+/// Judges a record that may have become one to claim. False when it is one that others may claim.
 fn take_candidate(
     cx: &mut ScriptCx<'_, '_>,
     claim: &Claim<'_>,
@@ -243,7 +245,7 @@ fn take_candidate(
     // It has changed since, and if it has a score, it was noted with that.
     let Some(score) = score.filter(|score| *score == candidate.score) else { return Ok(true) };
     let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &candidate.name), &mut progress.claimed);
-    Ok(!matches!(taken, Taken::Not | Taken::Full))
+    Ok(taken != Taken::Full)
 }
 
 /// Claims in a transaction or script, which has locked everything. All is one batch, and nothing waits.

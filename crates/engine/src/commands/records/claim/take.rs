@@ -2,10 +2,9 @@
 //! how it was found.
 
 use super::arguments::{Claim, Verdict};
-use crate::commands::records::filters::Shown;
 use crate::commands::records::name_set::NameSet;
 use crate::commands::records::options::{error, shown};
-use crate::commands::sorted_sets::reply_score;
+use crate::commands::records::rows::Row;
 use crate::error::CommandError;
 use crate::execution::context::ScriptCx;
 use crate::execution::recorder::Recorder;
@@ -111,30 +110,12 @@ fn judge_and_change(
     }
 }
 
-/// Replies with a record as it is now. One that has no fields left (a deadline in the past) is a name with nothing.
+/// Replies with a record as it is now, after a change.
 fn show(claim: &Claim<'_>, db: &Db, (score, key): (f64, Key<'_>), now_ms: u64, reply: &mut Reply<'_>) {
     let entry = db.entry(key);
-    let ttl_ms = || match entry.and_then(Entry::deadline) {
-        None => -1,
-        Some(deadline_ms) => deadline_ms.saturating_sub(now_ms) as i64,
-    };
-    if let Shown::Keys = claim.asked {
-        if claim.with_ttl {
-            reply.array(2);
-        }
-        reply.bulk(key.name);
-    } else {
-        reply.array(if claim.with_ttl { 4 } else { 3 });
-        reply.bulk(key.name);
-        reply_score(reply, score);
-        match live_hash(db, entry, now_ms) {
-            Some(hash) => claim.asked.reply(hash, reply),
-            None => reply.map(0),
-        }
-    }
-    if claim.with_ttl {
-        reply.integer(ttl_ms());
-    }
+    let hash = live_hash(db, entry, now_ms).expect("it was changed, and its deadline was not");
+    let row = Row { name: key.name, score: Some(score), hash, deadline_ms: entry.and_then(Entry::deadline) };
+    claim.rows.reply(&row, now_ms, reply);
 }
 
 /// The most bytes of records that a reply may have: what it has above that is at most one record.
