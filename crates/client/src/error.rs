@@ -5,6 +5,8 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
+use crate::job::Lost;
+
 /// Why a request to a store failed.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -20,6 +22,9 @@ pub enum Error {
     /// The command is Holdfast's, and the server at the other end does not know it; nothing was sent.
     #[error("this server does not know {0}, which is one of Holdfast's own commands")]
     NeedsHoldfast(&'static str),
+    /// The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed.
+    #[error("{0}")]
+    Lost(Box<Lost>),
     /// [`StateStore::close`](crate::StateStore::close) was called.
     #[error("the store is closed")]
     Closed,

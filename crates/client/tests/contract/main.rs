@@ -3,6 +3,7 @@
 
 mod claims;
 mod filters;
+mod jobs;
 mod own_commands;
 mod places;
 mod races;
