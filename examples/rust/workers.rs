@@ -157,6 +157,7 @@ impl Demo {
         // A worker that dies at once. It has got an urgent job, though others were there first.
         let first = answer(|| demo.queue.next("w-0", Duration::ZERO)).await?;
         let urgent_first = first.is_some_and(|job| job.key.starts_with(format!("{}:job:high:", demo.run).as_bytes()));
+        println!("{} jobs for {} workers", demo.options.jobs, demo.options.workers);
         let (mut pool, mut hired) = (JoinSet::new(), 0);
         while answer(|| demo.open()).await? > 0 && Instant::now() < deadline {
             while let Some(ended) = pool.try_join_next() {
@@ -268,7 +269,7 @@ impl Demo {
             ("completed", &counts.completed),
         ];
         let words = words.map(|(word, count)| format!("{} {word}", count.load(Ordering::Relaxed)));
-        println!("{} jobs: {}", self.options.jobs, words.join(", "));
+        println!("{}", words.join(", "));
         self.clean_up().await?;
         if troubles.is_empty() {
             println!("Every job was completed exactly once, but for the dead letters that were expected.");
