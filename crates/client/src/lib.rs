@@ -62,7 +62,8 @@ pub use state_store::{Answer, Scan, StateStore};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};
 
-/// The Rust of the guide compiles.
+/// The Rust of the guides compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/jobs.md")]
+#[doc = include_str!("../../../docs/sweeping.md")]
 struct Guide;
