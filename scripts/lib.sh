@@ -30,16 +30,29 @@ start_server() {
     # shellcheck disable=SC2034 # for the caller
     server_addr=127.0.0.1:$port
     server_log=$dir/server.log
+    server_command=("$@" --port "$port" --bind 127.0.0.1 --dir "$dir/data")
     rm -rf "$dir/data"
     mkdir -p "$dir/data"
-    "$@" --port "$port" --bind 127.0.0.1 --dir "$dir/data" </dev/null >"$server_log" 2>&1 &
+    : >"$server_log"
+    run_server "$port"
+}
+
+# Ends the server as a crash would, and starts it again at the same address with the same data.
+crash_server() {
+    kill -9 "$server_pid"
+    wait "$server_pid" 2>/dev/null || true
+    run_server "${server_addr##*:}"
+}
+
+run_server() {
+    "${server_command[@]}" </dev/null >>"$server_log" 2>&1 &
     server_pid=$!
     for _ in {1..200}; do
-        if answers_ping "$port"; then return 0; fi
+        if answers_ping "$1"; then return 0; fi
         kill -0 "$server_pid" 2>/dev/null || break
         sleep 0.1
     done
-    echo "The server did not come up: $*"
+    echo "The server did not come up: ${server_command[*]}"
     return 1
 }
 

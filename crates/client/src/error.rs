@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
+
+use crate::job::Lost;
 
 /// Why a request to a store failed.
 #[derive(Debug, Error)]
@@ -20,6 +22,9 @@ pub enum Error {
     /// The command is Holdfast's, and the server at the other end does not know it; nothing was sent.
     #[error("this server does not know {0}, which is one of Holdfast's own commands")]
     NeedsHoldfast(&'static str),
+    /// The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed.
+    #[error("{0}")]
+    Lost(Box<Lost>),
     /// [`StateStore::close`](crate::StateStore::close) was called.
     #[error("the store is closed")]
     Closed,
@@ -33,6 +38,18 @@ pub enum Error {
     /// An answer came that does not fit the request.
     #[error("an answer has an unexpected form: {0}")]
     Reply(RedisError),
+}
+
+impl Error {
+    /// Whether the same request may succeed a little later: the server is away, or still reads its data.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Error::Unavailable(_)) || self.is_loading()
+    }
+
+    /// Whether the server refused because it still reads its data.
+    pub(crate) fn is_loading(&self) -> bool {
+        matches!(self, Error::Refused(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading))
+    }
 }
 
 impl From<RedisError> for Error {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, FromRedisValue, RedisResult, Script, Value, cmd, pipe};
 
+use crate::claim::Claim;
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome, ttl_ms};
 use crate::filter::Filter;
@@ -14,6 +15,7 @@ use crate::query::{Page, Query};
 use crate::record::{Fields, Record};
 use crate::state_store::{Answer, Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
+use crate::waits::Waits;
 
 /// How a store connects.
 #[derive(Clone, Debug)]
@@ -33,10 +35,12 @@ impl Config {
     }
 }
 
-/// A store over one connection, which all its clones share and which reconnects by itself. Needs a tokio runtime.
+/// A store over one connection, which all its clones share and which reconnects by itself; claims that wait have others
+/// beside it. Needs a tokio runtime.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<RwLock<Option<ConnectionManager>>>,
+    waits: Arc<Waits>,
     /// Which of [`OWN`] the server has.
     knows: Vec<&'static str>,
 }
@@ -45,7 +49,7 @@ pub struct Store {
 pub type Indexed = (Vec<u8>, f64, Fields);
 
 /// Holdfast's commands that a store uses where it finds them.
-const OWN: [&str; 5] = ["hcas", "hput", "hfind", "idx.range", "sweep"];
+const OWN: [&str; 6] = ["hcas", "hput", "hfind", "idx.range", "sweep", "claim"];
 
 /// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
 const PAGE: usize = 500;
@@ -69,7 +73,8 @@ impl Store {
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
-        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), knows })
+        let waits = Waits::new(client, config.response_timeout);
+        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), waits: Arc::new(waits), knows })
     }
 
     /// Whether the server knows all of Holdfast's commands that a store uses, and they are used.
@@ -119,6 +124,21 @@ impl Store {
         filters.iter().for_each(|filter| filter.write(&mut range));
         limit.iter().for_each(|limit| _ = range.arg("LIMIT").arg(limit));
         self.ask(&range).await
+    }
+
+    /// Takes the first records of an index that qualify: each goes to exactly one client, changed as the claim says. Returns
+    /// them as they are now, with the score that each had. Needs Holdfast.
+    ///
+    /// A claim that waits has a connection to itself; requests of other tasks go on beside it. When it is dropped it
+    /// takes nothing any more. When its answer is lost ([`Error::Unavailable`]) it may have taken records, which then stay as it
+    /// has written them: a queue finds them again when their lease ends.
+    pub async fn claim(&self, claim: &Claim) -> Result<Vec<Indexed>, Error> {
+        self.needs("claim")?;
+        if claim.block.is_zero() {
+            return self.ask(&claim.command()).await;
+        }
+        self.connection()?; // unless the store is closed
+        self.waits.ask(&claim.command(), claim.block).await
     }
 
     /// Gives overdue records back, with a bound on how often; which ones, and what became of each. Needs Holdfast.
@@ -264,6 +284,7 @@ impl StateStore for Store {
 
     fn close(&self) {
         self.connection.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.waits.close();
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a store promises, on every server that it can be over: Holdfast by its own commands in both protocols, Holdfast
 //! taken for a plain Redis, and Redis itself where it is installed. Each test expects the same results of all.
 
+mod claims;
 mod filters;
+mod jobs;
 mod own_commands;
 mod places;
 mod races;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use holdfast_client::{Error, Fate, Fields, Filter, Indexed, StateStore, Store, Sweep, redis};
+use holdfast_client::{Claim, Error, Fate, Fields, Filter, Indexed, StateStore, Store, Sweep, redis};
 
 use crate::places::{Place, everywhere};
 
@@ -19,6 +19,10 @@ pub(crate) async fn index_over(place: &Place, prefix: &str, field: &str) -> Opti
     assert!(matches!(range, Err(Error::NeedsHoldfast("idx.range"))), "{range:?}");
     let sweep = store.sweep(&Sweep::default()).await;
     assert!(matches!(sweep, Err(Error::NeedsHoldfast("sweep"))), "{sweep:?}");
+    for block in [Duration::ZERO, Duration::from_secs(60)] {
+        let claim = store.claim(&Claim::new(["idx:test"]).set("state", "running").block(block)).await;
+        assert!(matches!(claim, Err(Error::NeedsHoldfast("claim"))), "{claim:?}");
+    }
     let info: String = redis::cmd("INFO").arg("server").query_async(&mut store.connection().unwrap()).await.unwrap();
     assert!(place.is_plain() || !info.contains("holdfast_version"), "{} has indexes", place.name);
     None

@@ -1,0 +1,195 @@
+//! A queue of jobs: where they are, what their fields are called, and the claims that workers make. Claims need Holdfast.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::cmd;
+
+use crate::claim::Claim;
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::job::{Job, offset_ms};
+use crate::record::Fields;
+use crate::store::{Indexed, Store};
+
+/// Jobs in a store, and how workers take them: a job is a record that is indexed by the time at which it may be claimed.
+///
+/// A claim makes that time the end of the lease, so a job whose worker dies becomes due again by itself. It also counts
+/// the attempt, which every later write of the worker has as a condition ([`Job`]).
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use holdfast_client::{Error, Fields, Queue, QueueConfig, Store};
+///
+/// # async fn resize(job: &holdfast_client::Job) -> Result<String, String> { Ok(String::new()) }
+/// # async fn example() -> Result<(), Error> {
+/// let store = Store::connect("redis://127.0.0.1:6379").await?;
+/// let queue = Queue::new(&store, QueueConfig { attempts_max: Some(5), ..QueueConfig::new(["due"]) });
+/// queue.create_index("due", "job:").await?;
+/// queue.add(b"job:7", &Fields::new().with("image", "cat.png"), Duration::ZERO).await?;
+/// loop {
+///     let Some(job) = queue.next("w-1", Duration::from_secs(5)).await? else { continue };
+///     let ended = match resize(&job).await {
+///         Ok(result) => job.complete(&Fields::new().with("result", result)).await,
+///         Err(error) => job.retry(Duration::from_secs(10), &Fields::new().with("error", error)).await.map(drop),
+///     };
+///     match ended {
+///         Err(Error::Lost(lost)) => eprintln!("{lost}"), // another worker has it
+///         ended => ended?,
+///     }
+/// }
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Queue {
+    pub(crate) store: Store,
+    pub(crate) config: Arc<QueueConfig>,
+}
+
+/// Where the jobs of a queue are, and how they are worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// The indexes, most urgent first: each over the field `run_at` of pending and running jobs.
+    pub indexes: Vec<String>,
+    /// How long a worker has a job unless it renews.
+    pub lease: Duration,
+    /// How often a job is claimed before it becomes a dead letter; `None` is for ever.
+    pub attempts_max: Option<u64>,
+    /// How long a completed job is kept; `None` is for ever.
+    pub completed_ttl: Option<Duration>,
+    /// What the fields of a job are called.
+    pub fields: JobFields,
+    /// What the states of a job are called.
+    pub states: JobStates,
+}
+
+/// The names of a job's fields. A job may have any others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFields {
+    /// Its state.
+    pub state: String,
+    /// When it may be claimed, in unix milliseconds: its start, then the end of each lease.
+    pub run_at: String,
+    /// How often it was claimed: the fencing token. It must never be set back.
+    pub attempt: String,
+    /// The worker that claimed it last.
+    pub worker: String,
+}
+
+/// The states of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobStates {
+    /// It waits for its time or for a worker.
+    pub pending: String,
+    /// A worker has it, or had it and died.
+    pub running: String,
+    /// It is done.
+    pub completed: String,
+    /// It was given up: a dead letter.
+    pub dead: String,
+}
+
+impl Default for JobFields {
+    /// `state`, `run_at`, `attempt`, `worker`.
+    fn default() -> JobFields {
+        let [state, run_at, attempt, worker] = ["state", "run_at", "attempt", "worker"].map(String::from);
+        JobFields { state, run_at, attempt, worker }
+    }
+}
+
+impl Default for JobStates {
+    /// `pending`, `running`, `completed`, `dead`.
+    fn default() -> JobStates {
+        let [pending, running, completed, dead] = ["pending", "running", "completed", "dead"].map(String::from);
+        JobStates { pending, running, completed, dead }
+    }
+}
+
+impl QueueConfig {
+    /// Jobs of these indexes, with a lease of half a minute, no limit of attempts, and the default names.
+    pub fn new<I: Into<String>>(indexes: impl IntoIterator<Item = I>) -> QueueConfig {
+        QueueConfig {
+            indexes: indexes.into_iter().map(Into::into).collect(),
+            lease: Duration::from_secs(30),
+            attempts_max: None,
+            completed_ttl: None,
+            fields: JobFields::default(),
+            states: JobStates::default(),
+        }
+    }
+}
+
+impl Queue {
+    /// A queue in a store.
+    pub fn new(store: &Store, config: QueueConfig) -> Queue {
+        Queue { store: store.clone(), config: Arc::new(config) }
+    }
+
+    /// How the queue is configured.
+    pub fn config(&self) -> &QueueConfig {
+        &self.config
+    }
+
+    /// Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is.
+    pub async fn create_index(&self, index: &str, prefix: &str) -> Result<(), Error> {
+        let (fields, states, mut connection) = (&self.config.fields, &self.config.states, self.store.connection()?);
+        let mut create = cmd("IDX.CREATE");
+        create.arg(index).arg("PREFIX").arg(1).arg(prefix).arg("FIELD").arg(&fields.run_at);
+        create.arg("ONLY").arg(&fields.state).arg(2).arg(&states.pending).arg(&states.running);
+        let created = create.query_async(&mut connection).await.map_err(Error::from);
+        if let Err(Error::Refused(_)) = created {
+            // Asked only now, so that of two workers that start at once both succeed.
+            let indexes: Vec<String> = cmd("IDX.LIST").query_async(&mut connection).await?;
+            if indexes.iter().any(|there| there == index) {
+                return Ok(());
+            }
+        }
+        created
+    }
+
+    /// Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
+    /// repeated. Give its key the prefix of the index that should have it.
+    pub async fn add(&self, key: &[u8], fields: &Fields, delay: Duration) -> Result<bool, Error> {
+        let (names, states) = (&self.config.fields, &self.config.states);
+        let job = Exchange { set: fields.clone(), ..Exchange::new() }
+            .expect_absent(&names.state)
+            .set(&names.state, &states.pending)
+            .stamp(&names.run_at, offset_ms(delay));
+        Ok(self.store.exchange(key, &job).await?.applied)
+    }
+
+    /// The next job that is due, most urgent index first, then by time. Waits so long if there is none.
+    pub async fn next(&self, worker: &str, wait: Duration) -> Result<Option<Job>, Error> {
+        Ok(self.claim(self.request(worker).block(wait)).await?.pop())
+    }
+
+    /// What a worker asks for: one job that is due, without waiting. More conditions, a number of jobs, a wait or a choice of
+    /// fields may be added before it goes to [`Queue::claim`].
+    pub fn request(&self, worker: &str) -> Claim {
+        let (fields, states) = (&self.config.fields, &self.config.states);
+        let claim = Claim::new(&self.config.indexes)
+            .max("NOW")
+            .set(&fields.state, &states.running)
+            .set(&fields.worker, worker)
+            .stamp(&fields.run_at, offset_ms(self.config.lease))
+            .counter(&fields.attempt);
+        match self.config.attempts_max {
+            Some(max) => claim.up_to(max, Fields::new().with(&fields.state, &states.dead)),
+            None => claim,
+        }
+    }
+
+    /// Claims jobs.
+    pub async fn claim(&self, mut request: Claim) -> Result<Vec<Job>, Error> {
+        let attempt = &self.config.fields.attempt;
+        if let Some(fields) = &mut request.fields {
+            fields.push(attempt.clone().into());
+        }
+        let hold = |(key, score, fields): Indexed| {
+            // One without the counter has expired in the step in which it was claimed.
+            let token = fields.number(attempt)?;
+            Some(Job { key, score, fields, token, queue: self.clone() })
+        };
+        Ok(self.store.claim(&request).await?.into_iter().filter_map(hold).collect())
+    }
+}

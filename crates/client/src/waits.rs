@@ -1,0 +1,85 @@
+//! Connections for requests that wait at the server. Knows nothing of what they ask.
+//!
+//! A request that waits holds up every other one on its connection, so each has a connection to itself for as long as it
+//! waits. A request that is dropped meanwhile takes its connection with it: the server sees the end of it and gives the
+//! client nothing that no one would read.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
+use tokio::time::{Instant, sleep};
+
+use crate::error::Error;
+
+/// The connections of a store on which requests wait.
+pub(crate) struct Waits {
+    client: Client,
+    /// How long an answer may take beside the wait.
+    response_timeout: Duration,
+    /// Connections that no request uses: at most as many as there were requests at a time.
+    idle: Mutex<Vec<MultiplexedConnection>>,
+}
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Waits {
+    pub(crate) fn new(client: Client, response_timeout: Duration) -> Waits {
+        Waits { client, response_timeout, idle: Mutex::default() }
+    }
+
+    /// Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to
+    /// get the command to it.
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd, wait: Duration) -> Result<T, Error> {
+        let began = Instant::now();
+        loop {
+            let not_made = match self.connection().await {
+                Err(error) if error.is_temporary() => error,
+                Err(error) => return Err(error),
+                Ok(connection) => match self.send(connection, command, wait).await {
+                    Err(error) if error.is_loading() => error,
+                    reply => return reply,
+                },
+            };
+            if began.elapsed() >= wait {
+                return Err(not_made);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Closes the connections that are idle.
+    pub(crate) fn close(&self) {
+        self.with_idle(Vec::clear);
+    }
+
+    async fn connection(&self) -> Result<MultiplexedConnection, Error> {
+        if let Some(connection) = self.with_idle(Vec::pop) {
+            return Ok(connection);
+        }
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
+        Ok(self.client.get_multiplexed_async_connection_with_config(&config).await?)
+    }
+
+    async fn send<T: FromRedisValue>(
+        &self,
+        mut connection: MultiplexedConnection,
+        command: &Cmd,
+        wait: Duration,
+    ) -> Result<T, Error> {
+        connection.set_response_timeout(wait.saturating_add(self.response_timeout));
+        let reply = command.query_async(&mut connection).await.map_err(Error::from);
+        match &reply {
+            // The others were open to the same server, which is gone.
+            Err(Error::Unavailable(_)) => self.close(),
+            _ => self.with_idle(|idle| idle.push(connection)),
+        }
+        reply
+    }
+
+    fn with_idle<T>(&self, change: impl FnOnce(&mut Vec<MultiplexedConnection>) -> T) -> T {
+        change(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
