@@ -101,6 +101,8 @@ pub(crate) struct IndexPart {
     rewritten_from: usize,
     /// What is published of it: no record comes before.
     head: Head,
+    /// The head is the first record of the tree.
+    head_is_exact: bool,
     /// The scores that the records of the first changes had before: of changes that come when there are enough to
     /// rewrite the tree, it does not matter.
     before: Vec<IndexScore>,
@@ -115,6 +117,7 @@ impl Default for IndexPart {
             pending: Vec::new(),
             rewritten_from: 0,
             head: Head::NONE,
+            head_is_exact: false,
             before: Vec::new(),
             items: Ranked::default(),
             not_numeric: HashSet::default(),
@@ -206,8 +209,16 @@ impl IndexParts {
 
     /// Applies pending changes of one part, and raises its head to its first record. Returns that record.
     pub(crate) fn settle(&mut self, index: usize, table: &Table) -> Option<Item> {
-        let part = self.parts.get_mut(index)?;
+        let Some(part) = self.parts.get_mut(index) else {
+            // It may have had records before everything was removed.
+            self.place.publish(&self.indexes.0[index], Head::NONE, false);
+            return None;
+        };
+        if part.pending.is_empty() && part.head_is_exact {
+            return part.items.get(0);
+        }
         part.apply_pending(table);
+        part.head_is_exact = true;
         let (first, index) = (part.items.get(0), &self.indexes.0[index]);
         let name = first.and_then(|first| name_of(table, first.1)).unwrap_or_default();
         let head = first.map_or(Head::NONE, |first| index.definition.head(first.0, name));
@@ -445,13 +456,14 @@ impl IndexPart {
         }
         self.pending.clear();
         self.before.clear();
+        self.head_is_exact = false;
         self.rewritten_from = self.items.len().div_ceil(ITEMS_PER_CHANGE);
     }
 
     /// Publishes a lower head if a record of that score and name comes before all others.
     #[inline]
     fn lower_head(&mut self, place: Place, index: &Index, score: f64, name: &[u8]) {
-        if score > self.head.score {
+        if score > self.head.score() {
             return;
         }
         let head = index.definition.head(score, name);
@@ -497,6 +509,7 @@ impl IndexPart {
 
     /// Moves a record while the index is being backfilled: the backfill may have reached the record, or not yet.
     fn move_unfilled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
+        self.head_is_exact = false;
         if let Some(score) = before {
             let place = |item: &Item| is_before(table, item, score, name);
             self.items.remove_if(place, |item| *item == (score, id));

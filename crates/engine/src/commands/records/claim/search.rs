@@ -5,6 +5,7 @@ use super::arguments::Claim;
 use super::take::{Claimed, Taken, dropped, position_of, take_record};
 use crate::error::CommandError;
 use crate::execution::context::ScriptCx;
+use crate::execution::engine::Engine;
 use crate::execution::indexes::{RECORDS_PER_LOOK, SLICE_NS};
 use crate::execution::waiting::records::Searched;
 use keyspace::db::Db;
@@ -40,6 +41,19 @@ struct Floor {
     head: Head,
     /// The last record that was looked at.
     behind: Option<(f64, Vec<u8>)>,
+}
+
+/// A slice of time, which begins when it is first asked whether it is over.
+struct Slice<'e> {
+    engine: &'e Engine,
+    until_ns: Option<u64>,
+}
+
+impl Slice<'_> {
+    fn is_over(&mut self) -> bool {
+        let now_ns = self.engine.clock.monotonic_ns();
+        now_ns >= *self.until_ns.get_or_insert(now_ns + SLICE_NS)
+    }
 }
 
 /// How often a search begins again. After that it takes what it finds: records that have come before it since.
@@ -83,7 +97,8 @@ impl Search {
     ) -> Result<Step, CommandError> {
         let (engine, db) = (cx.engine, cx.client.db);
         let heads = index.heads(db, engine.keyspace.shard_count());
-        let until_ns = engine.clock.monotonic_ns() + SLICE_NS;
+        // Most claims are over before the clock is read.
+        let mut slice = Slice { engine, until_ns: None };
         loop {
             let Some((shard, others)) = self.choose(heads) else {
                 if self.begins_again(heads) {
@@ -96,7 +111,7 @@ impl Search {
             locked.settle_index(db, at);
             let mut is_over = false;
             while !claimed.is_done(claim) && !is_over {
-                match self.look(cx, claim, (nth_db(&locked, db), shard, at), index, others, claimed, until_ns) {
+                match self.look(cx, claim, (nth_db(&locked, db), shard, at), index, others, claimed, &mut slice) {
                     Found::Nothing => break,
                     Found::Over => is_over = true,
                     Found::Record(_) if self.begins_again(heads) => break,
@@ -112,7 +127,7 @@ impl Search {
                 return Ok(Step::Done);
             }
             locked.release_fairly();
-            if is_over || engine.clock.monotonic_ns() >= until_ns {
+            if is_over || slice.is_over() {
                 return Ok(Step::Yield);
             }
         }
@@ -122,20 +137,28 @@ impl Search {
     /// the range.
     fn choose(&mut self, heads: &Heads) -> Option<(usize, Head)> {
         let (mut lowest, mut shard, mut others) = (Head::NONE, 0, Head::NONE);
-        for (number, head) in heads.iter().enumerate() {
-            let head = match self.floors.get(number) {
-                Some(Some(floor)) => floor.head,
-                _ if self.range.is_above(head.score) => Head { score: self.range.min.score, name: 0 },
-                _ => head,
-            };
+        let mut meet = |number: usize, head: Head| {
+            others = others.min(lowest.max(head));
             if head < lowest {
-                (others, lowest, shard) = (lowest, head, number);
-            } else if head < others {
-                others = head;
+                (lowest, shard) = (head, number);
             }
+        };
+        match self.floors.is_empty() && self.range.min.score == f64::NEG_INFINITY {
+            true => heads.iter().enumerate().for_each(|(number, head)| meet(number, head)),
+            false => heads.iter().enumerate().for_each(|(number, head)| meet(number, self.floor(number, head))),
         }
-        self.next_score = lowest.score;
-        (lowest.score < f64::INFINITY && self.range.reaches(lowest.score)).then_some((shard, others))
+        let score = lowest.score();
+        self.next_score = score;
+        (score < f64::INFINITY && self.range.reaches(score)).then_some((shard, others))
+    }
+
+    /// The first record that a shard may still have, as far as it is known.
+    fn floor(&self, shard: usize, head: Head) -> Head {
+        match self.floors.get(shard) {
+            Some(Some(floor)) => floor.head,
+            _ if self.range.is_above(head.score()) => Head::new(self.range.min.score, b""),
+            _ => head,
+        }
     }
 
     /// True when a lower score has come since it began, so that it begins again.
@@ -160,7 +183,7 @@ impl Search {
         index: &Index,
         others: Head,
         claimed: &Claimed,
-        until_ns: u64,
+        slice: &mut Slice<'_>,
     ) -> Found {
         let (engine, now_ms) = (cx.engine, cx.worker.now_ms);
         let Some(part) = db.part(at) else { return self.leave(shard, Head::NONE, None) };
@@ -187,7 +210,7 @@ impl Search {
                 }
                 return Found::Nothing;
             }
-            if looked_at % RECORDS_PER_LOOK == RECORDS_PER_LOOK - 1 && engine.clock.monotonic_ns() >= until_ns {
+            if looked_at % RECORDS_PER_LOOK == RECORDS_PER_LOOK - 1 && slice.is_over() {
                 self.leave(shard, head, behind(last));
                 return Found::Over;
             }

@@ -25,9 +25,12 @@ pub(super) struct Claimed {
     pub(super) is_full: bool,
 }
 
+/// Room for one record, in most cases.
+const BODY_BYTES: usize = 1024;
+
 impl Claimed {
     pub(super) fn new() -> Claimed {
-        Claimed { body: Vec::new(), count: 0, judged: NameSet::default(), is_full: false }
+        Claimed { body: Vec::with_capacity(BODY_BYTES), count: 0, judged: NameSet::default(), is_full: false }
     }
 
     pub(super) fn is_done(&self, claim: &Claim<'_>) -> bool {
