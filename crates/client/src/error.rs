@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
-use crate::job::Lost;
+use crate::lost::Lost;
 
 /// Why a request to a store failed.
 #[derive(Debug, Error)]

@@ -1,13 +1,15 @@
 //! A job that a worker holds, and what the worker may do with it. Every write has the hold as its condition: the attempt,
 //! which is the fencing token, and the state. Knows how a job is written, refuses to know how it was found.
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome};
-use crate::queue::Queue;
+use crate::lost::Lost;
+use crate::queue_config::QueueConfig;
 use crate::record::Fields;
+use crate::store::Store;
 use crate::sweep::Fate;
 
 /// A job that this worker has claimed, until its lease ends.
@@ -29,44 +31,20 @@ pub struct Job {
     /// How often it was claimed, this time included. It only grows, so a service that remembers the highest token it has
     /// seen for a job can refuse the work of a worker that has lost it.
     pub token: i64,
-    pub(crate) queue: Queue,
-}
-
-/// A job that a worker does not hold any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// The key of its record.
-    pub key: Vec<u8>,
-    /// The token under which the worker had it.
-    pub token: i64,
-    /// State and attempt as they are now; nothing if the record is gone.
-    pub current: Fields,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "attempt {} of the job {} is over: it ", self.token, self.key.escape_ascii())?;
-        if self.current.is_empty() {
-            return f.write_str("is gone");
-        }
-        f.write_str("has")?;
-        for (name, value) in self.current.iter() {
-            write!(f, " {}={}", name.escape_ascii(), value.escape_ascii())?;
-        }
-        Ok(())
-    }
+    pub(crate) store: Store,
+    pub(crate) config: Arc<QueueConfig>,
 }
 
 impl Job {
     /// Makes the lease end so long from now.
     pub async fn renew(&self, lease: Duration) -> Result<(), Error> {
-        let renewal = Exchange::new().stamp(&self.queue.config.fields.run_at, offset_ms(lease));
+        let renewal = Exchange::new().stamp(&self.config.fields.run_at, offset_ms(lease));
         self.update(&renewal).await.map(drop)
     }
 
     /// Ends the job: it is done, with these fields as its result.
     pub async fn complete(&self, fields: &Fields) -> Result<(), Error> {
-        let config = &self.queue.config;
+        let config = &self.config;
         let end = Exchange { set: fields.clone(), ttl: config.completed_ttl, ..Exchange::new() };
         self.leave(end, &config.states.completed).await
     }
@@ -74,12 +52,12 @@ impl Job {
     /// Ends the job: it cannot be done, and becomes a dead letter with these fields, such as the error. One that has become
     /// a dead letter because this was the last attempt and its lease has ended is left as it is.
     pub async fn fail(&self, fields: &Fields) -> Result<(), Error> {
-        self.leave(Exchange { set: fields.clone(), ..Exchange::new() }, &self.queue.config.states.dead).await
+        self.leave(Exchange { set: fields.clone(), ..Exchange::new() }, &self.config.states.dead).await
     }
 
     /// Gives the job back, to be claimed again so long from now. If this was the last attempt, it becomes a dead letter.
     pub async fn retry(&self, after: Duration, fields: &Fields) -> Result<Fate, Error> {
-        let config = &self.queue.config;
+        let config = &self.config;
         if config.attempts_max.is_some_and(|max| self.token.unsigned_abs() >= max) {
             return self.fail(fields).await.map(|()| Fate::Exhausted);
         }
@@ -99,9 +77,9 @@ impl Job {
     /// # }
     /// ```
     pub async fn update(&self, exchange: &Exchange) -> Result<Outcome, Error> {
-        let (fields, states) = (&self.queue.config.fields, &self.queue.config.states);
+        let (fields, states) = (&self.config.fields, &self.config.states);
         let held = exchange.clone().expect(&fields.attempt, self.token).expect(&fields.state, &states.running);
-        let outcome = self.queue.store.exchange(&self.key, &held).await?;
+        let outcome = self.store.exchange(&self.key, &held).await?;
         let holds = |name: &String| outcome.current.get(name.as_bytes()) == held.expected.get(name.as_bytes());
         if outcome.applied || (holds(&fields.attempt) && holds(&fields.state)) {
             return Ok(outcome);
@@ -115,7 +93,7 @@ impl Job {
     /// Leaves the job in another state. One that is there already under the same token was left so by an earlier call, whose
     /// answer was lost.
     async fn leave(&self, exchange: Exchange, state: &str) -> Result<(), Error> {
-        let fields = &self.queue.config.fields;
+        let fields = &self.config.fields;
         match self.update(&exchange.set(&fields.state, state)).await {
             Err(Error::Lost(lost))
                 if lost.current.number(&fields.attempt) == Some(self.token)

@@ -14,7 +14,7 @@ use crate::places::{Place, everywhere};
 const LONG: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// Runs a test with a queue wherever records can be claimed, in the order in which they were added.
+/// Runs a test with a queue wherever records can be claimed.
 fn with_queue(config: QueueConfig, test: impl AsyncFn(&Queue, &Store)) {
     everywhere(async |place| {
         let Some((queue, store)) = queue_in(place, config.clone()).await else { return };

@@ -1,0 +1,30 @@
+//! A job that was lost, as an error tells it. Knows no store.
+
+use std::fmt;
+
+use crate::record::Fields;
+
+/// A job that a worker does not hold any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The key of its record.
+    pub key: Vec<u8>,
+    /// The token under which the worker had it.
+    pub token: i64,
+    /// State and attempt as they are now; nothing if the record is gone.
+    pub current: Fields,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attempt {} of the job {} is over: it ", self.token, self.key.escape_ascii())?;
+        if self.current.is_empty() {
+            return f.write_str("is gone");
+        }
+        f.write_str("has")?;
+        for (name, value) in self.current.iter() {
+            write!(f, " {}={}", name.escape_ascii(), value.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
