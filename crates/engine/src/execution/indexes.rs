@@ -31,8 +31,9 @@ const RECORDS_PER_LOCK: usize = 256;
 const PENDING_AT_ONCE: usize = 1024;
 /// The most expired keys, and hashes with expired fields, that are removed while everything is locked: about as long.
 const EXPIRED_AT_ONCE: usize = 128;
-/// How long a command that works in slices keeps its thread, and the locks, at a time.
-pub(crate) const SLICE_NS: u64 = 500_000;
+/// How long a command that works in slices keeps its thread, and the locks, at a time. A request of another client may
+/// have to wait for two of them: for the one during which it arrives, and for the one before replies are sent.
+pub(crate) const SLICE_NS: u64 = 250_000;
 /// Records looked at between two looks at the clock.
 pub(crate) const RECORDS_PER_LOOK: usize = 32;
 

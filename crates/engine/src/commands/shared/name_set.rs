@@ -1,8 +1,8 @@
 //! A set of very many names. It grows a part at a time: a single table of a million names takes tens of milliseconds to
 //! grow, which would block the worker's other clients. Knows nothing of what the names are for.
 
+use hashbrown::HashTable;
 use keyspace::storage::table::NameHash;
-use std::collections::HashSet;
 
 const PARTS: usize = 256;
 
@@ -10,7 +10,7 @@ const PARTS: usize = 256;
 #[derive(Default)]
 pub(crate) struct NameSet {
     /// Empty until the first name is added.
-    parts: Vec<HashSet<Vec<u8>>>,
+    parts: Vec<HashTable<Vec<u8>>>,
     len: usize,
 }
 
@@ -24,19 +24,29 @@ impl NameSet {
     }
 
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
-        self.len > 0 && self.parts[part_of(name)].contains(name)
+        if self.len == 0 {
+            return false;
+        }
+        let hash = NameHash::of(name).get();
+        self.parts[part_of(hash)].find(hash, |other| other == name).is_some()
     }
 
     pub(crate) fn insert(&mut self, name: Vec<u8>) {
         if self.parts.is_empty() {
-            self.parts.resize_with(PARTS, HashSet::default);
+            self.parts.resize_with(PARTS, HashTable::default);
         }
-        self.len += usize::from(self.parts[part_of(&name)].insert(name));
+        let hash = NameHash::of(&name).get();
+        let part = &mut self.parts[part_of(hash)];
+        if part.find(hash, |other| *other == name).is_none() {
+            part.insert_unique(hash, name, |other| NameHash::of(other).get());
+            self.len += 1;
+        }
     }
 }
 
-fn part_of(name: &[u8]) -> usize {
-    (NameHash::of(name).get() >> 8) as usize % PARTS
+/// By bits in the middle of the hash: a table looks at the highest and the lowest.
+fn part_of(hash: u64) -> usize {
+    (hash >> 40) as usize % PARTS
 }
 
 #[cfg(test)]
