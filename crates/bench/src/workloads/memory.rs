@@ -47,7 +47,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &NOTHING,
         driver: Driver::Custom { run: job_records, amount: 1_000_000, amount_quick: 100_000, needs: Needs::Nothing },
-        targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.6) }],
+        targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.55) }],
     },
     Workload {
         name: "memory-idle",

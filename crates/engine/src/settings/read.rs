@@ -55,6 +55,10 @@ impl Settings {
         WorkerBalance::from_number(self.number(row::WORKER_BALANCE))
     }
 
+    pub fn disable_thp(&self) -> bool {
+        self.flag(row::DISABLE_THP)
+    }
+
     pub fn shards(&self) -> usize {
         self.number(row::SHARDS) as usize
     }

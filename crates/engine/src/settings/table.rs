@@ -71,7 +71,7 @@ pub const TABLE: &[Row] = &[
     Row::new("hz", Kind::Clamped { low: 1, high: 500 }, "10").without_effect(),
     yes_no("dynamic-hz", "yes").without_effect(),
     yes_no("activerehashing", "yes").without_effect(),
-    yes_no("disable-thp", "yes").immutable().without_effect(),
+    yes_no("disable-thp", "no").immutable(),
     choice("oom-score-adj", &[("no", 0), ("yes", 1), ("relative", 1), ("absolute", 2)], "no").without_effect(),
     checked("oom-score-adj-values", check::oom_score_values, "0 200 800").without_effect(),
     yes_no("set-proc-title", "yes").immutable().without_effect(),
@@ -288,6 +288,7 @@ pub mod row {
     pub const THREADS: usize = index_of("threads");
     pub const WORKER_BALANCE: usize = index_of("worker-balance");
     pub const SHARDS: usize = index_of("shards");
+    pub const DISABLE_THP: usize = index_of("disable-thp");
     pub const LOG_FORMAT: usize = index_of("log-format");
     pub const PROTO_MAX_ARGS: usize = index_of("proto-max-args");
     pub const PROTO_MAX_INLINE_LEN: usize = index_of("proto-max-inline-len");

@@ -110,16 +110,30 @@ pub(crate) fn read_item(items: &[u8]) -> (Scalar<'_>, usize) {
         small @ SMALL..NUMBER => (Scalar::Number(i64::from(small - SMALL)), 1),
         number @ NUMBER..LEN8 => {
             let len = usize::from(number - NUMBER) + 1;
-            let content = &items[1..1 + len];
-            let mut bytes = if content[len - 1] & 0x80 != 0 { [0xff; 8] } else { [0; 8] };
-            bytes[..len].copy_from_slice(content);
-            (Scalar::Number(i64::from_le_bytes(bytes)), 1 + len)
+            (Scalar::Number(read_number(&items[1..], len)), 1 + len)
         }
         _ => {
             let (head, len) = long_frame(items);
             (Scalar::Bytes(&items[head..head + len]), head + len)
         }
     }
+}
+
+/// The number in the first `len` bytes, 1 to 8. Where more bytes follow, it is one load: a copy of a length that is not known
+/// when compiling is a call.
+#[inline]
+fn read_number(bytes: &[u8], len: usize) -> i64 {
+    let eight = match bytes.first_chunk::<8>() {
+        Some(eight) => *eight,
+        None => {
+            let mut eight = [0; 8];
+            eight[..len].copy_from_slice(&bytes[..len]);
+            eight
+        }
+    };
+    // Shifting to and fro spreads the sign.
+    let unused = 64 - 8 * len as u32;
+    i64::from_le_bytes(eight) << unused >> unused
 }
 
 /// How many bytes the item at the start of `items` takes. Every look-up of a field walks over items with it.

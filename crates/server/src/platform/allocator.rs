@@ -13,6 +13,12 @@ use tikv_jemallocator::Jemalloc;
 /// jemalloc that counts.
 pub(crate) struct Counting;
 
+/// jemalloc's options, which it reads before `main`: it asks for huge pages. Those that the process may have are decided in
+/// [`huge_pages`](super::huge_pages).
+// SAFETY: jemalloc looks for a C string behind a pointer of this name, and reads it; no other symbol has the name.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static OPTIONS: &[u8; 11] = b"thp:always\0";
+
 /// Cells for threads; those beyond share the last one.
 const CELLS: usize = 64;
 

@@ -4,6 +4,7 @@
 pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod descriptors;
+pub(crate) mod huge_pages;
 pub(crate) mod logging;
 pub(crate) mod threads;
 pub(crate) mod usage;

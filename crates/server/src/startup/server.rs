@@ -6,7 +6,7 @@ use crate::durability::{self, DataDirectory, Keeper};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
-use crate::platform::{allocator, descriptors};
+use crate::platform::{allocator, descriptors, huge_pages};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
@@ -29,6 +29,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         tracing::warn!(setting, "this setting has no effect, or less than in Redis: see config/holdfast.toml");
     }
     let given = settings.all();
+    let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
     prepare_directory(&settings)?;
     let dir = settings.dir();
@@ -54,6 +55,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         // Before the line on stdout that scripts wait for: from then on a signal stops the server gracefully.
         let signals = signals()?;
         let line = greeting(&bound);
+        tokio::spawn(huge_pages::begin_when_large(huge_pages_off));
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
         let loaded = load_in_background(directory.clone(), keeper.clone(), engine.clone(), indexes, swept);
         until_stopped(&engine, signals, stopped, loaded, &line).await

@@ -1,9 +1,10 @@
 //! Memory: the limit, and figures that can be believed.
 
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use wire::{Connection, Reply};
+use wire::{Connection, Reply, skip};
 
 use crate::support::{Holdfast, eventually, info};
 
@@ -66,6 +67,35 @@ fn memory_that_is_free_is_given_back_to_the_system() {
         thread::sleep(Duration::from_secs(1));
         info::<u64>(&mut server.connect(), "used_memory_rss") < before + 30 * MIB
     });
+}
+
+/// Whether the kernel may give the process huge pages, as it says itself; old kernels do not.
+fn may_have_huge_pages(server: &Holdfast) -> Option<bool> {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.process_id())).expect("Linux tells of a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("THP_enabled:"))?;
+    Some(line.trim() == "1")
+}
+
+#[test]
+fn a_large_server_uses_huge_pages_unless_they_are_turned_off() {
+    for (disabled, expected) in [("no", true), ("yes", false)] {
+        let Some(server) = Holdfast::start(&["--disable-thp", disabled]) else { return };
+        let Some(at_start) = may_have_huge_pages(&server) else {
+            return skip("the kernel does not tell of huge pages");
+        };
+        assert!(!at_start, "a small server keeps small pages");
+        let mut client = server.connect();
+        for number in 0..3_000 {
+            assert_eq!(set(&mut client, number).to_string(), "+OK");
+        }
+        match expected {
+            true => eventually("it is large", || may_have_huge_pages(&server) == Some(true)),
+            false => {
+                eventually("the log tells so", || server.stderr().contains("turned off by the setting disable-thp"));
+                assert_eq!(may_have_huge_pages(&server), Some(false));
+            }
+        }
+    }
 }
 
 #[test]

@@ -356,8 +356,12 @@ mod tests {
             let mut item = Vec::new();
             write_item(&mut item, scalar);
             let written = item.len();
-            item.push(9);
-            assert_eq!((read_item(&item), item_len(&item)), ((scalar, written), written));
+            // Whatever follows, and if nothing does.
+            for behind in [&[][..], &[9], &[0xff; 12]] {
+                item.truncate(written);
+                item.extend_from_slice(behind);
+                assert_eq!((read_item(&item), item_len(&item)), ((scalar, written), written));
+            }
         }
         for (text, len) in [("1700000000000", 7), ("0", 1), ("111", 1), ("112", 2), ("-1", 2), ("128", 3)] {
             let mut item = Vec::new();
