@@ -42,6 +42,14 @@ use std::task::Waker;
 pub(crate) struct Candidate {
     pub(crate) score: f64,
     pub(crate) name: Box<[u8]>,
+    /// Waiters that have set it aside as it is now. It is not for them until it is written again.
+    set_aside_by: Vec<Criteria>,
+}
+
+impl Candidate {
+    fn is_for(&self, criteria: &Criteria, range: &ScoreRange) -> bool {
+        range.has(self.score) && !self.set_aside_by.contains(criteria)
+    }
 }
 
 /// A bound of scores, which may pass with the time.
@@ -154,6 +162,8 @@ pub(crate) struct RecordWaiters {
     is_serving: AtomicBool,
     /// When the next record is due that a class waits for, in unix milliseconds.
     due_ms: AtomicU64,
+    /// When waiters were last looked at, by the clock of then, in unix milliseconds.
+    looked_ms: AtomicU64,
     /// Wakes what calls [`Engine::serve_due_records`] at that time.
     timer: Mutex<Option<Waker>, { rank::WAKER }>,
 }
@@ -187,12 +197,28 @@ struct Line {
 struct Class {
     waiters: BTreeMap<u64, Arc<RecordWaiter>>,
     searched: Searched,
+    /// Where its range began when it was last looked at.
+    min_score: f64,
 }
 
 /// The most records that are noted one by one; beyond that, everything is looked at anew.
 const NOTED_MAX: usize = 10_000;
 
 const NOTHING_SEARCHED: Searched = Searched { up_to: f64::NEG_INFINITY, next_score: f64::NEG_INFINITY };
+
+impl Searched {
+    /// A record of that score was written, and is to be found by the next search.
+    fn expect(&mut self, score: f64) {
+        self.next_score = self.next_score.min(score);
+        // The clock was set back, or another thread has read it later: what was searched then is to be searched again.
+        self.up_to = self.up_to.min(score.next_down());
+    }
+
+    /// True when a record may have come into the range since.
+    fn is_due(&self, range: &ScoreRange) -> bool {
+        self.next_score < f64::INFINITY && range.reaches(self.next_score)
+    }
+}
 
 impl Line {
     fn new(index: Arc<Index>, db: usize) -> Line {
@@ -394,10 +420,22 @@ impl RecordWaiters {
         }
     }
 
+    /// A waiter has set a record aside, which may have left it where it was. Without this it would find it again, and
+    /// set it aside for ever. `before` is as it was offered. The record's shard is locked.
+    pub(crate) fn note_set_aside(&self, db: usize, name: &[u8], criteria: &Criteria, before: Option<&Candidate>) {
+        let mut lines = self.lines.lock();
+        let lines = lines.values_mut().filter(|line| line.db == db);
+        for candidate in lines.flat_map(|line| &mut line.ready).filter(|candidate| *candidate.name == *name) {
+            candidate.set_aside_by.push(criteria.clone());
+            candidate.set_aside_by.extend(before.into_iter().flat_map(|before| before.set_aside_by.clone()));
+        }
+    }
+
     /// The waiter that is to be served next: of those for whom there may be a record, the one that came first, from the
     /// first of its indexes.
     fn next_work(&self, now_ms: u64) -> Option<Work> {
         let mut lines = self.lines.lock();
+        self.looked_ms.store(now_ms, Relaxed);
         let mut best: Option<(u64, usize, Arc<RecordWaiter>, LineId, bool)> = None;
         for (id, line) in lines.iter_mut().filter(|(_, line)| !line.is_dropped) {
             let Line { index, classes, ready, offered, refused_by, .. } = line;
@@ -408,18 +446,28 @@ impl RecordWaiters {
             let mut is_wanted = false;
             for (criteria, class) in classes.iter_mut() {
                 let range = criteria.range(now_ms);
+                if range.min.score < class.min_score {
+                    // The clock was set back, and what was too old for it may not be any more.
+                    class.searched = NOTHING_SEARCHED;
+                }
+                class.min_score = range.min.score;
+                let is_due = class.searched.is_due(&range);
+                let refuses = refused_by.contains(criteria);
                 let mut has_offer = false;
                 for candidate in offered.iter() {
-                    has_offer |= range.has(candidate.score);
-                    if !range.reaches(candidate.score) {
-                        class.searched.next_score = class.searched.next_score.min(candidate.score);
+                    let is_for_it = !refuses && candidate.is_for(criteria, &range);
+                    has_offer |= is_for_it;
+                    // One whose time has come may have a lower score than those that were just written, or a higher one:
+                    // a search finds the first of all.
+                    if is_due && is_for_it || !range.reaches(candidate.score) {
+                        class.searched.expect(candidate.score);
                     }
                 }
-                has_offer &= !refused_by.contains(criteria);
                 is_wanted |= has_offer;
-                if !has_offer && !range.reaches(class.searched.next_score) {
+                if !has_offer && !is_due {
                     continue;
                 }
+                let has_offer = has_offer && !is_due;
                 let Some((number, waiter)) = class.waiters.first_key_value() else { continue };
                 let position = waiter.indexes.iter().position(|one| Arc::ptr_eq(one, index)).unwrap_or(0);
                 if best.as_ref().is_none_or(|best| (*number, position) < (best.0, best.1)) {
@@ -444,7 +492,8 @@ impl RecordWaiters {
         let records = match has_offer {
             true => {
                 let range = waiter.criteria.range(now_ms);
-                let (within, without) = line.offered.drain(..).partition(|candidate| range.has(candidate.score));
+                let (within, without): (_, Vec<Candidate>) =
+                    line.offered.drain(..).partition(|candidate| candidate.is_for(&waiter.criteria, &range));
                 line.offered = without;
                 Offered::Candidates(Mutex::new(within))
             }
@@ -526,7 +575,8 @@ pub(crate) fn note_records(pending: &PendingNotifications, locked: &Locked<'_>, 
                     // As the index has it, with expired fields that are not removed yet.
                     let Value::Hash(hash) = within.value(entry, 0) else { continue };
                     if let Some(score) = index.definition.score(hash) {
-                        pending.record(db, index.clone(), Candidate { score, name: key.name.into() });
+                        let candidate = Candidate { score, name: key.name.into(), set_aside_by: Vec::new() };
+                        pending.record(db, index.clone(), candidate);
                     }
                 }
             }
@@ -570,11 +620,16 @@ impl Engine {
             }
         };
         let Some(mut place) = wait.place else { return Ok(None) };
+        let known = self.indexes.read();
         let mut lines = self.record_waiters.lines.lock();
         let line_of = |(index, _): &(Arc<Index>, usize)| line_id(index, place.db);
-        if let Some((index, _)) = place.indexes.iter().find(|place| lines[&line_of(place)].is_dropped) {
+        // IMPORTANT: under the lock of the indexes. One that is dropped later finds this waiter in its line.
+        let is_dropped = |joined: &&(Arc<Index>, usize)| {
+            lines[&line_of(joined)].is_dropped || !known.iter().any(|index| Arc::ptr_eq(index, &joined.0))
+        };
+        if let Some((index, _)) = place.indexes.iter().find(is_dropped) {
             let error = was_dropped(&index.name);
-            drop(lines);
+            drop((lines, known));
             return Err(error);
         }
         // The number is assigned under the lock, so that later waiters have higher numbers in every line.
@@ -585,10 +640,11 @@ impl Engine {
         for (at, joined) in place.indexes.iter().enumerate() {
             let line = lines.get_mut(&line_of(joined)).expect("it stays as long as a client has a place in it");
             let searched = wait.searched.get(at).copied();
-            let class = line
-                .classes
-                .entry(waiter.criteria.clone())
-                .or_insert_with(|| Class { waiters: BTreeMap::new(), searched: searched.unwrap_or(NOTHING_SEARCHED) });
+            let class = line.classes.entry(waiter.criteria.clone()).or_insert_with(|| Class {
+                waiters: BTreeMap::new(),
+                searched: searched.unwrap_or(NOTHING_SEARCHED),
+                min_score: f64::NEG_INFINITY,
+            });
             if let Some(searched) = searched.filter(|searched| searched.up_to > class.searched.up_to) {
                 class.searched = searched;
             }
@@ -601,7 +657,7 @@ impl Engine {
         }
         // IMPORTANT: also when nothing is ready: it may be the first that waits for a time.
         self.record_waiters.has_work.store(true, SeqCst);
-        drop(lines);
+        drop((lines, known));
         // Its place is the waiter's from now on.
         place.indexes.clear();
         self.record_waiters.count.fetch_add(1, SeqCst);
@@ -694,7 +750,9 @@ impl Engine {
     /// Serves clients that wait for records whose time has come by now.
     pub fn serve_due_records(&self, worker: &mut Worker) {
         let waiters = &self.record_waiters;
-        if waiters.any() && waiters.due_ms.load(Relaxed) <= worker.now_ms {
+        let is_due = || waiters.due_ms.load(Relaxed) <= worker.now_ms;
+        let was_set_back = || worker.now_ms < waiters.looked_ms.load(Relaxed);
+        if waiters.any() && (is_due() || was_set_back()) {
             waiters.has_work.store(true, SeqCst);
         }
         if waiters.has_work() {
