@@ -108,14 +108,17 @@ impl Set {
     }
 }
 
+pub(crate) type Pairs = Vec<(&'static str, Set)>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) indexes: Vec<usize>,
     pub(crate) min: Option<Bound>,
     pub(crate) max: Option<Bound>,
     pub(crate) condition: Option<(&'static str, Vec<&'static str>)>,
-    pub(crate) set: Vec<(&'static str, Set)>,
-    pub(crate) counter: Option<(&'static str, Option<(i64, Vec<(&'static str, Set)>)>)>,
+    pub(crate) set: Pairs,
+    /// The field, and the most that it may be with what is set beyond that.
+    pub(crate) counter: Option<(&'static str, Option<(i64, Pairs)>)>,
     pub(crate) count: Option<usize>,
     pub(crate) block_ms: Option<u64>,
 }
