@@ -166,6 +166,7 @@ const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtL
 
 /// Those that only Holdfast has.
 const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
+    ("claim", AtLeast(5)),
     ("hcas", AtLeast(4)),
     ("hfind", AtLeast(2)),
     ("hput", AtLeast(6)),

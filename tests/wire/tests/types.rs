@@ -113,11 +113,13 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("ZCARD i", ":0"),
     ("IDX.RANGE i -inf +inf", "[]"),
     ("SWEEP i BEFORE 100 SET 1 f 9", "[]"),
+    ("CLAIM 1 i SET 1 f 9", "[]"),
     ("IDX.CREATE k PREFIX 1 x FIELD f", "-ERR the name 'k' is taken by a key"),
     ("IDX.DROP k", ":0"),
     ("IDX.INFO k", "-ERR there is no index 'k'"),
     ("IDX.RANGE k 0 1", "-ERR there is no index 'k'"),
     ("SWEEP k BEFORE 100 SET 1 f 9", "-ERR there is no index 'k'"),
+    ("CLAIM 1 k SET 1 f 9", "-ERR there is no index 'k'"),
 ];
 
 const ZSET_COMMANDS: &[&str] = &[

@@ -212,8 +212,9 @@ impl Engine {
     /// Sets the indexes. Everything is locked.
     fn set_indexes(&self, locked: &mut Locked<'_>, indexes: Indexes) {
         locked.set_indexes(&indexes);
+        *self.indexes.write() = indexes.clone();
+        // IMPORTANT: after that. A client that is about to wait looks whether its index is still there.
         self.record_waiters.keep_only(&indexes);
-        *self.indexes.write() = indexes;
         self.note_stamping();
     }
 

@@ -29,6 +29,7 @@ impl Place {
     pub(crate) fn with(shards: usize, workers: usize, settings: Arc<Settings>) -> Place {
         let clock = Arc::new(ToldClock {
             unix_us: AtomicU64::new(1_763_172_000_000_000),
+            passed_us: AtomicU64::new(1_763_172_000_000_000),
             look_ns: AtomicU64::new(0),
             looked_ns: AtomicU64::new(0),
         });
@@ -49,6 +50,13 @@ impl Place {
     /// Lets time pass.
     pub(crate) fn pass_ms(&self, ms: u64) {
         self.clock.unix_us.fetch_add(ms * 1000, Relaxed);
+        self.clock.passed_us.fetch_add(ms * 1000, Relaxed);
+    }
+
+    /// Sets the clock back or forward, while no time passes.
+    pub(crate) fn step_ms(&self, ms: i64) {
+        let unix_us = self.clock.unix_us().checked_add_signed(ms * 1000).expect("the time is after 1970");
+        self.clock.unix_us.store(unix_us, Relaxed);
     }
 
     /// From here on each look at the monotonic clock takes so long by that clock.
@@ -63,6 +71,7 @@ impl Place {
     /// Takes over the time of another place.
     pub(crate) fn set_time_of(&self, other: &Place) {
         self.clock.unix_us.store(other.clock.unix_us(), Relaxed);
+        self.clock.passed_us.store(other.clock.passed_us.load(Relaxed), Relaxed);
     }
 
     /// A replay into this place.
@@ -257,6 +266,8 @@ impl Taken {
 
 struct ToldClock {
     unix_us: AtomicU64,
+    /// How much time has passed, whatever the clock was set to.
+    passed_us: AtomicU64,
     /// How long a look at the monotonic clock takes by it, and all looks so far.
     look_ns: AtomicU64,
     looked_ns: AtomicU64,
@@ -269,6 +280,6 @@ impl Clock for ToldClock {
 
     fn monotonic_ns(&self) -> u64 {
         let look_ns = self.look_ns.load(Relaxed);
-        self.unix_us() * 1000 + self.looked_ns.fetch_add(look_ns, Relaxed)
+        self.passed_us.load(Relaxed) * 1000 + self.looked_ns.fetch_add(look_ns, Relaxed)
     }
 }

@@ -72,7 +72,7 @@ impl Source {
         if RARE.contains(&&*row.full_name) && self.random.u8(..12) > 0 {
             return self.request();
         }
-        if ["idx.create", "idx.drop", "sweep"].contains(&&*row.full_name) {
+        if ["idx.create", "idx.drop", "sweep", "claim"].contains(&&*row.full_name) {
             return self.about_indexes(&row.full_name);
         }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {
@@ -119,6 +119,7 @@ impl Source {
                 words(&line).into_iter().map(|word| if word == b"\"\"" { Vec::new() } else { word }).collect()
             }
             "idx.drop" => words(&format!("idx.drop {name}")),
+            "claim" => self.claim(name),
             _ => {
                 let (index, before) = (self.pick(&["index:all", "index:some", name]), self.random.u16(..2_000));
                 let retry = self.pick(&["", " retry f0 3 else 2 f1 NOW f2 v"]);
@@ -126,6 +127,29 @@ impl Source {
                 words(&format!("sweep {index} before {before}{condition}{retry} set 1 f1 NOW+5 limit 5"))
             }
         }
+    }
+
+    /// A claim of records, with every option now and then. Some of them leave records where they are found again.
+    fn claim(&mut self, name: &str) -> Vec<Vec<u8>> {
+        let indexes = self.pick(&["1 index:all", "1 index:some", "2 index:some index:all", "", "2 index:all "]);
+        let mut line = match indexes {
+            "" => format!("claim 1 {name}"),
+            "2 index:all " => format!("claim 2 index:all {name}"),
+            indexes => format!("claim {indexes}"),
+        };
+        let options: [&[&str]; 9] = [
+            &["", "", " min -inf", " min (3", " min NOW-100000"],
+            &["", " max +inf", " max 500", " max (40", " max NOW", " max NOW+2000"],
+            &["", "", "", " where f2 2 v value", " where f2 1 v where f0 3 1 2 3"],
+            &[" set 1 f1 NOW+5", " set 2 f1 NOW+5000 f2 v", " set 1 f4 claimed", " set 1 f3 7"],
+            &["", "", " counter f0", " counter f9", " counter f0 upto 3 else 2 f1 NOW f2 v"],
+            &["", "", " count 2", " count 50"],
+            &["", "", " block 1", " block 0"],
+            &["", "", " keys", " fields 2 f1 f9"],
+            &["", "", " withttl"],
+        ];
+        options.iter().for_each(|some| line.push_str(self.pick(some)));
+        words(&line)
     }
 
     /// Few libraries, whose functions are in each other's way now and then.

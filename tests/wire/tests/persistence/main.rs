@@ -3,6 +3,7 @@
 
 mod always;
 mod check_and_export;
+mod claim_waits;
 mod claims;
 mod damage;
 mod descriptors;

@@ -1,6 +1,8 @@
 //! Records: hashes that change if they hold what is expected, that are found by what they hold, and that are kept in
 //! indexes. Holdfast's own commands; Redis has none like them, and there these tests do nothing.
 
+mod claim;
+mod claim_waits;
 mod exact;
 mod exchange;
 mod filling;

@@ -43,6 +43,8 @@ use std::task::Waker;
 pub(crate) struct Candidate {
     pub(crate) score: f64,
     pub(crate) name: Arc<[u8]>,
+    /// Waiters that have set it aside as it is now. It is not for them until it is written again.
+    set_aside_by: Vec<Criteria>,
 }
 
 /// A bound of scores, which may pass with the time.
@@ -155,6 +157,8 @@ pub(crate) struct RecordWaiters {
     is_serving: AtomicBool,
     /// When the next record is due that a class waits for, in unix milliseconds.
     due_ms: AtomicU64,
+    /// When waiters were last looked at, by the clock of then, in unix milliseconds.
+    looked_ms: AtomicU64,
     /// Wakes what calls [`Engine::serve_due_records`] at that time.
     timer: Mutex<Option<Waker>, { rank::WAKER }>,
 }
@@ -185,6 +189,8 @@ struct Class {
     searched: Searched,
     /// The lowest score from which on the index is to be searched again, since the last search began.
     noted: f64,
+    /// Where its range began when it was last looked at.
+    min_score: f64,
     /// Records that have got a score within their range.
     ready: Vec<Candidate>,
     /// A search that was interrupted.
@@ -247,7 +253,14 @@ impl Line {
 
 impl Class {
     fn new(searched: Searched) -> Class {
-        Class { waiters: BTreeMap::new(), searched, noted: f64::INFINITY, ready: Vec::new(), unfinished: None }
+        Class {
+            waiters: BTreeMap::new(),
+            searched,
+            noted: f64::INFINITY,
+            min_score: f64::NEG_INFINITY,
+            ready: Vec::new(),
+            unfinished: None,
+        }
     }
 
     /// Notes a record that has got a score.
@@ -279,6 +292,15 @@ impl Class {
         self.search_from(lowest);
     }
 
+    /// Notes where its range begins now.
+    fn note_min(&mut self, range: &ScoreRange) {
+        if range.min.score < self.min_score {
+            // The clock was set back, and what was too old for it may not be any more.
+            self.search_anew();
+        }
+        self.min_score = range.min.score;
+    }
+
     fn search_anew(&mut self) {
         self.ready = Vec::new();
         self.unfinished = None;
@@ -286,7 +308,7 @@ impl Class {
     }
 
     fn is_due(&self, range: &ScoreRange) -> bool {
-        range.reaches(self.next_score())
+        self.next_score() < f64::INFINITY && range.reaches(self.next_score())
     }
 
     fn has_work(&self, range: &ScoreRange) -> bool {
@@ -457,13 +479,32 @@ impl RecordWaiters {
         }
     }
 
+    /// A waiter has set a record aside, which may have left it where it was. Without this it would find it again, and
+    /// set it aside for ever. `before` is as it was offered. The record's shard is locked.
+    pub(crate) fn note_set_aside(&self, db: usize, name: &[u8], criteria: &Criteria, before: Option<&Candidate>) {
+        let mut set_aside_by = before.map_or(Vec::new(), |before| before.set_aside_by.clone());
+        set_aside_by.push(criteria.clone());
+        let mut lines = self.lines.lock();
+        for (criteria, class) in lines.values_mut().filter(|line| line.db == db).flat_map(|line| &mut line.classes) {
+            class.ready.retain_mut(|candidate| {
+                if *candidate.name != *name {
+                    return true;
+                }
+                candidate.set_aside_by.extend_from_slice(&set_aside_by);
+                !candidate.set_aside_by.contains(criteria)
+            });
+        }
+    }
+
     /// The waiter that is to be served next: of those for whom there may be a record, the one that came first, from the
     /// first of its indexes.
     fn next_work(&self, now_ms: u64) -> Option<Work> {
         let mut lines = self.lines.lock();
+        self.looked_ms.store(now_ms, Relaxed);
         let mut first: Option<(u64, usize, Arc<RecordWaiter>, LineId)> = None;
-        for (id, line) in lines.iter().filter(|(_, line)| !line.is_dropped) {
-            for (criteria, class) in &line.classes {
+        for (id, line) in lines.iter_mut().filter(|(_, line)| !line.is_dropped) {
+            for (criteria, class) in &mut line.classes {
+                class.note_min(&criteria.range(now_ms));
                 let Some((number, waiter)) = class.waiters.first_key_value() else { continue };
                 let position = waiter.indexes.iter().position(|one| Arc::ptr_eq(one, &line.index)).unwrap_or(0);
                 let comes_first = first.as_ref().is_none_or(|first| (*number, position) < (first.0, first.1));
@@ -567,7 +608,11 @@ pub(crate) fn note_records(pending: &PendingNotifications, locked: &Locked<'_>, 
                     // As the index has it, with expired fields that are not removed yet.
                     let Value::Hash(hash) = within.value(entry, 0) else { continue };
                     if let Some(score) = index.definition.score(hash) {
-                        pending.record(db, index.clone(), Candidate { score, name: key.name.into() });
+                        pending.record(
+                            db,
+                            index.clone(),
+                            Candidate { score, name: key.name.into(), set_aside_by: Vec::new() },
+                        );
                     }
                 }
             }
@@ -611,11 +656,16 @@ impl Engine {
             }
         };
         let Some(mut place) = wait.place else { return Ok(None) };
+        let known = self.indexes.read();
         let mut lines = self.record_waiters.lines.lock();
         let line_of = |(index, _): &(Arc<Index>, usize)| line_id(index, place.db);
-        if let Some((index, _)) = place.indexes.iter().find(|place| lines[&line_of(place)].is_dropped) {
+        // IMPORTANT: under the lock of the indexes. One that is dropped later finds this waiter in its line.
+        let is_dropped = |joined: &&(Arc<Index>, usize)| {
+            lines[&line_of(joined)].is_dropped || !known.iter().any(|index| Arc::ptr_eq(index, &joined.0))
+        };
+        if let Some((index, _)) = place.indexes.iter().find(is_dropped) {
             let error = was_dropped(&index.name);
-            drop(lines);
+            drop((lines, known));
             return Err(error);
         }
         // The number is assigned under the lock, so that later waiters have higher numbers in every line.
@@ -640,7 +690,7 @@ impl Engine {
         }
         // IMPORTANT: also when nothing is ready: it may be the first that waits for a time.
         self.record_waiters.has_work.store(true, SeqCst);
-        drop(lines);
+        drop((lines, known));
         // Its place is the waiter's from now on.
         place.indexes.clear();
         self.record_waiters.count.fetch_add(1, SeqCst);
@@ -733,7 +783,9 @@ impl Engine {
     /// Serves clients that wait for records whose time has come by now.
     pub fn serve_due_records(&self, worker: &mut Worker) {
         let waiters = &self.record_waiters;
-        if waiters.any() && waiters.due_ms.load(Relaxed) <= worker.now_ms {
+        let is_due = || waiters.due_ms.load(Relaxed) <= worker.now_ms;
+        let was_set_back = || worker.now_ms < waiters.looked_ms.load(Relaxed);
+        if waiters.any() && (is_due() || was_set_back()) {
             waiters.has_work.store(true, SeqCst);
         }
         if waiters.has_work() {

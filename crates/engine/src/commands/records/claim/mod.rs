@@ -238,6 +238,10 @@ fn take_candidate(
     progress: &mut Progress,
 ) -> Result<bool, CommandError> {
     let (key, db) = (Key::new(&candidate.name), cx.client.db);
+    if progress.claimed.judged.contains(&candidate.name) {
+        // It was written more than once. The claim itself has made it ready for others.
+        return Ok(true);
+    }
     let mut locked = cx.engine.keyspace.lock_key_unless_busy(key).ok_or_else(|| cx.engine.busy())?;
     let within = locked.db(db, key);
     let at = position_of(within, index).ok_or_else(|| dropped(index))?;
@@ -245,6 +249,9 @@ fn take_candidate(
     // It has changed since, and if it has a score, it was noted with that.
     let Some(score) = score.filter(|score| *score == candidate.score) else { return Ok(true) };
     let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &candidate.name), &mut progress.claimed);
+    if taken == Taken::SetAside {
+        cx.engine.record_waiters.note_set_aside(db, &candidate.name, &claim.criteria, Some(candidate));
+    }
     Ok(taken != Taken::Full)
 }
 

@@ -118,6 +118,9 @@ impl Search {
                     Found::Record(score) => {
                         let name = std::mem::take(&mut self.name);
                         let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &name), claimed);
+                        if taken == Taken::SetAside && cx.client.record_offer().is_some() {
+                            engine.record_waiters.note_set_aside(db, &name, &claim.criteria, None);
+                        }
                         debug_assert_ne!(taken, Taken::Not, "it was judged under the same lock");
                         self.name = name;
                     }
