@@ -439,6 +439,16 @@ impl RecordWaiters {
         }
     }
 
+    /// True when clients that wait for records of an index are to be served.
+    pub(crate) fn are_ready(&self, index: &Index, db: usize, now_ms: u64) -> bool {
+        index.waiting(db) > 0
+            && self
+                .lines
+                .lock()
+                .get(&(std::ptr::from_ref(index) as usize, db))
+                .is_some_and(|line| line.is_to_be_served(now_ms))
+    }
+
     /// Waiters of indexes that are no longer there get an error.
     pub(crate) fn keep_only(&self, indexes: &Indexes) {
         if !self.any() {

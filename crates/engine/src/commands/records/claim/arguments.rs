@@ -186,11 +186,13 @@ fn encode_conditions(conditions: &[(&[u8], Names<'_>)], counter: Option<&Counter
         out.extend_from_slice(bytes);
     };
     for (field, values) in conditions {
+        put(b"where");
         put(field);
-        values.iter().for_each(|value| put(value));
         put(&(values.len() as u64).to_le_bytes());
+        values.iter().for_each(|value| put(value));
     }
     if let Some(Counter { field, limit }) = counter {
+        put(b"counter");
         put(field);
         put(&limit.as_ref().map_or(i64::MIN, |limit| limit.max).to_le_bytes());
     }

@@ -24,6 +24,7 @@ use keyspace::types::sorted_set::{Direction, ScoreBound};
 use keyspace::{IndexRef, Key, Locked};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The progress of a CLAIM that works in slices, or searches again before it waits.
 struct Progress {
@@ -45,6 +46,9 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if cx.held.is_some() {
         return claim_held(cx, &claim);
     }
+    if claim.set_bytes() > cx.engine.batch_bytes_max.load(Relaxed) {
+        return Err(too_large());
+    }
     let offer = cx.client.record_offer();
     let indexes = match &offer {
         Some(offer) => SmallVec::from_elem(offer.index.clone(), 1),
@@ -61,16 +65,17 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             began_ms,
         },
     };
-    if offer.is_none() && progress.place.is_none() && progress.search.is_none() {
+    if offer.is_none() && progress.search.is_none() {
         match ahead(cx, &indexes, &claim) {
             AheadInLine::Nobody => {}
             AheadInLine::ToBeServed => {
+                cx.client.unfinished = Some(Box::new(progress));
                 cx.after = After::Again;
                 return Ok(());
             }
             AheadInLine::SameCriteria => {
                 // There is nothing, or one of them would have it.
-                if claim.block_ms.is_some() {
+                if claim.block_ms.is_some() && progress.place.is_none() {
                     progress.place = Some(join(cx, &indexes));
                     progress.position = indexes.len();
                 }
@@ -88,7 +93,7 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             Err(_) => break,
             // A client that is served takes what was found by now.
             Ok(Step::Yield) if offer.is_some() && progress.claimed.count > 0 => break,
-            Ok(Step::Yield) => {
+            Ok(Step::Yield | Step::LetOthersFirst) => {
                 cx.client.unfinished = Some(Box::new(progress));
                 cx.after = After::Again;
                 return Ok(());
@@ -145,10 +150,14 @@ fn wait(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>, progress: Progress) -> Com
     Ok(())
 }
 
+fn too_large() -> CommandError {
+    error("its changes would be larger than one batch of the journal can be".into())
+}
+
 fn reply(cx: &mut ScriptCx<'_, '_>, claimed: Claimed) -> CommandResult {
     if claimed.count == 0 {
         if claimed.is_full && claimed.judged.is_empty() {
-            return Err(error("its changes would be larger than one batch of the journal can be".into()));
+            return Err(too_large());
         }
         // That there is nothing may depend on any change.
         cx.client.depends_on = cx.client.depends_on.max(cx.engine.persistence.tail());
@@ -174,9 +183,13 @@ fn search_all(
         let index = &indexes[progress.position];
         let mut search =
             progress.search.take().unwrap_or_else(|| Search::new(index.heads(db, shard_count), claim.range));
-        if let Step::Yield = search.run(cx, claim, index, &mut progress.claimed)? {
-            progress.search = Some(search);
-            return Ok(Step::Yield);
+        match search.run(cx, claim, index, &mut progress.claimed)? {
+            Step::Done => {}
+            Step::Yield => {
+                progress.search = Some(search);
+                return Ok(Step::Yield);
+            }
+            Step::LetOthersFirst => return Ok(Step::LetOthersFirst),
         }
         if progress.claimed.count > 0 {
             return Ok(Step::Done);

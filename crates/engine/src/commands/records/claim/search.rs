@@ -18,6 +18,8 @@ pub(super) enum Step {
     Done,
     /// There is more to look at: others go first.
     Yield,
+    /// A record is there for clients that wait: they come first.
+    LetOthersFirst,
 }
 
 /// A search for the first records of an index that qualify. It looks into one shard at a time: always the one that may
@@ -97,6 +99,7 @@ impl Search {
     ) -> Result<Step, CommandError> {
         let (engine, db) = (cx.engine, cx.client.db);
         let heads = index.heads(db, engine.keyspace.shard_count());
+        let is_served = cx.client.record_offer().is_some();
         // Most claims are over before the clock is read.
         let mut slice = Slice { engine, until_ns: None };
         loop {
@@ -115,10 +118,19 @@ impl Search {
                     Found::Nothing => break,
                     Found::Over => is_over = true,
                     Found::Record(_) if self.begins_again(heads) => break,
+                    // A write that brought it has told those that wait before its lock was released. Once the claim has
+                    // begun, its own changes may be for them.
+                    Found::Record(_)
+                        if !is_served
+                            && claimed.is_empty()
+                            && engine.record_waiters.are_ready(index, db, cx.worker.now_ms) =>
+                    {
+                        return Ok(Step::LetOthersFirst);
+                    }
                     Found::Record(score) => {
                         let name = std::mem::take(&mut self.name);
                         let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &name), claimed);
-                        if taken == Taken::SetAside && cx.client.record_offer().is_some() {
+                        if taken == Taken::SetAside && is_served {
                             engine.record_waiters.note_set_aside(db, &name, &claim.criteria, None);
                         }
                         debug_assert_ne!(taken, Taken::Not, "it was judged under the same lock");

@@ -33,6 +33,11 @@ impl Claimed {
         Claimed { body: Vec::with_capacity(BODY_BYTES), count: 0, judged: NameSet::default(), is_full: false }
     }
 
+    /// True when nothing was changed yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0 && self.judged.is_empty()
+    }
+
     pub(super) fn is_done(&self, claim: &Claim<'_>) -> bool {
         self.count >= claim.count || self.is_full
     }
