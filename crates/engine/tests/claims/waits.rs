@@ -46,7 +46,7 @@ fn one_that_waits_for_any_score_is_not_looked_for_again_and_again() {
 #[test]
 fn a_record_that_is_written_twice_is_claimed_once() {
     let place = place();
-    let mut waiting = waits(&place, "CLAIM 1 due SET 1 owner w COUNTER attempt COUNT 5 BLOCK 0");
+    let mut waiting = waits(&place, "CLAIM 1 due MAX 10 SET 1 owner w COUNTER attempt COUNT 5 BLOCK 0");
     let mut writer = Peer::new(&place);
     for line in ["MULTI", "HSET job:1 run_at 5", "HSET job:1 state pending", "EXEC"] {
         writer.say(line);
@@ -58,7 +58,7 @@ fn a_record_that_is_written_twice_is_claimed_once() {
 #[test]
 fn a_record_that_stays_where_it_was_is_set_aside_once() {
     let place = place();
-    let claim = "CLAIM 1 due SET 1 run_at 9 COUNTER attempt UPTO 3 ELSE 1 note NOW BLOCK 0";
+    let claim = "CLAIM 1 due MAX 10 SET 1 run_at 9 COUNTER attempt UPTO 3 ELSE 1 note NOW BLOCK 0";
     let (mut first, mut second) = (waits(&place, claim), waits(&place, claim));
     let mut writer = Peer::new(&place);
     writer.say("HSET job:1 run_at 5 attempt 3");
@@ -87,7 +87,7 @@ fn what_was_too_old_is_found_when_the_clock_is_set_back() {
     let place = place();
     let mut writer = Peer::new(&place);
     writer.say(&format!("HSET job:1 run_at {}", place.now_ms() - 100));
-    let mut waiting = waits(&place, "CLAIM 1 due MIN NOW SET 1 run_at 0 BLOCK 0");
+    let mut waiting = waits(&place, "CLAIM 1 due MIN NOW MAX NOW+60000 SET 1 run_at 0 BLOCK 0");
     place.step_ms(-200);
     place.engine.expire_cycle(&mut writer.worker, 0, 1, 1_000_000);
     assert_eq!(got(&mut waiting), ["job:1"]);
