@@ -60,8 +60,6 @@ pub(crate) struct IndexParts {
     /// other: its part is inline, for every write.
     parts: SmallVec<[IndexPart; 1]>,
     indexes: Indexes,
-    /// A part has become due: see [`IndexPart::is_due`].
-    has_due: bool,
     place: Place,
 }
 
@@ -194,7 +192,7 @@ impl IndexParts {
 
     /// Empty parts of the same indexes.
     pub(crate) fn emptied(&self) -> IndexParts {
-        IndexParts { indexes: self.indexes.clone(), place: self.place, ..IndexParts::default() }
+        IndexParts { indexes: self.indexes.clone(), parts: SmallVec::new(), place: self.place }
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -235,19 +233,6 @@ impl IndexParts {
     pub(crate) fn apply_pending(&mut self, table: &Table) {
         for part in self.parts.iter_mut() {
             part.apply_pending(table);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn has_due(&self) -> bool {
-        self.has_due
-    }
-
-    /// Applies pending changes of the parts that have no room for many more.
-    pub(crate) fn apply_due(&mut self, table: &Table) {
-        self.has_due = false;
-        for part in self.parts.iter_mut().filter(|part| part.is_due()) {
-            part.apply_and_fit(table);
         }
     }
 
@@ -384,10 +369,7 @@ impl IndexParts {
                 part.lower_head(self.place, &self.indexes.0[at], score, name);
             }
             match self.indexes.0[at].is_built() {
-                true => {
-                    part.add_pending(table, id, *before, *after);
-                    self.has_due |= part.is_due();
-                }
+                true => part.add_pending(table, id, *before, *after),
                 false => part.move_unfilled(table, name, id, before.score(), after.score()),
             }
         }
@@ -434,8 +416,6 @@ const REWRITTEN_ITEMS_MAX: usize = 32_768;
 /// record.
 const PENDING_MIN: usize = 16;
 const RECORDS_PER_PENDING: usize = 4;
-/// Room for the changes of the commands that run before few locks are held again.
-const DUE_ROOM: usize = 8;
 /// With so many items in the tree for each change, looking at all of them costs as much as searching for those that
 /// change.
 const ITEMS_PER_CHANGE: usize = 32;
@@ -448,26 +428,14 @@ impl IndexPart {
         }
         self.pending.push(ScoreChange { after, id });
         if self.pending.len() == self.pending.capacity() {
-            self.apply_and_fit(table);
-        }
-    }
-
-    /// True when pending changes should be applied as soon as few locks are held; when there is no room left, they are
-    /// applied at once.
-    #[inline]
-    fn is_due(&self) -> bool {
-        self.pending.len() + DUE_ROOM > self.pending.capacity() && self.pending.len() > DUE_ROOM
-    }
-
-    /// Applies pending changes, and makes as much room for others as the size of the part calls for.
-    fn apply_and_fit(&mut self, table: &Table) {
-        self.apply_pending(table);
-        let max = if self.items.len() <= REWRITTEN_ITEMS_MAX { REWRITTEN_MAX } else { SEARCHED_MAX };
-        let wait = (self.items.len() / RECORDS_PER_PENDING).clamp(PENDING_MIN, max);
-        // Not for every record more or less.
-        if self.pending.capacity().abs_diff(wait) > wait / 8 {
-            self.pending = Vec::with_capacity(wait);
-            self.before = Vec::new();
+            self.apply_pending(table);
+            let max = if self.items.len() <= REWRITTEN_ITEMS_MAX { REWRITTEN_MAX } else { SEARCHED_MAX };
+            let wait = (self.items.len() / RECORDS_PER_PENDING).clamp(PENDING_MIN, max);
+            // Not for every record more or less.
+            if self.pending.capacity().abs_diff(wait) > wait / 8 {
+                self.pending = Vec::with_capacity(wait);
+                self.before = Vec::new();
+            }
         }
     }
 

@@ -193,17 +193,6 @@ impl Db {
         self.parts.apply_pending(&self.table);
     }
 
-    /// True when so many index changes are pending that they should be applied soon.
-    #[inline]
-    pub(super) fn has_due_changes(&self) -> bool {
-        self.parts.has_due()
-    }
-
-    /// Applies pending changes of the indexes that have many.
-    pub(super) fn apply_due(&mut self) {
-        self.parts.apply_due(&self.table);
-    }
-
     /// How much there is to bring up to date.
     pub(super) fn pending_changes(&self) -> usize {
         self.parts.pending_changes()

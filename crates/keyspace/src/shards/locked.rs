@@ -78,8 +78,6 @@ impl std::ops::DerefMut for Guard<'_> {
 pub struct Batch<'a> {
     guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
-    /// The database that its commands use.
-    db: usize,
 }
 
 /// The most keys of a batch. More would block the other workers.
@@ -102,18 +100,6 @@ impl Batch<'_> {
         let mut guards = SmallVec::new();
         guards.push((number, Guard::Lent(&mut guard.guard)));
         Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Vec::new() }
-    }
-}
-
-impl Drop for Batch<'_> {
-    /// Releases the locks. Index changes that are due are applied now, under one lock each: while a batch is held, the
-    /// other workers would wait for any of its shards.
-    fn drop(&mut self) {
-        let db = self.db;
-        self.guards.retain(|(_, own)| own.guard.db(db).has_due_changes());
-        for (_, mut own) in self.guards.drain(..) {
-            own.guard.dbs[db].apply_due();
-        }
     }
 }
 
@@ -274,7 +260,7 @@ impl Keyspace {
     /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries.
     pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
         Held::assert_none();
-        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len(), db };
+        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
         for key in keys {
             let number = key.shard(self.shards.len());
             if batch.guards.iter().any(|(index, _)| *index == number) {
