@@ -18,6 +18,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -48,15 +49,11 @@ pub(crate) fn start_workers(
     for (index, arrivals) in receivers.into_iter().enumerate() {
         let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
         let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
-        let thread =
-            std::thread::Builder::new().name(format!("worker-{index}")).stack_size(stack_bytes).spawn(move || {
-                if let Err(error) = run(start) {
-                    // Without it, connections given to it would never be served.
-                    tracing::error!(%error, "a worker could not start");
-                    std::process::exit(1);
-                }
-            });
-        threads.push(thread.context("cannot start a worker thread")?);
+        // Here and not on its thread: it takes descriptors, and a server that serves has all workers.
+        let runtime = runtime::Builder::new_current_thread().enable_all().event_interval(128).build();
+        let runtime = runtime.context("cannot start a worker")?;
+        let thread = std::thread::Builder::new().name(format!("worker-{index}")).stack_size(stack_bytes);
+        threads.push(thread.spawn(move || run(runtime, start)).context("cannot start a worker thread")?);
     }
     Ok((team, threads))
 }
@@ -72,8 +69,7 @@ struct Start {
 }
 
 /// Runs a worker until the server stops.
-fn run(start: Start) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().event_interval(128).build()?;
+fn run(runtime: Runtime, start: Start) {
     local::begin(&start.engine, &start.keeper, &start.team, start.index);
     runtime.block_on(async {
         tokio::spawn(flusher());
@@ -85,7 +81,6 @@ fn run(start: Start) -> std::io::Result<()> {
     });
     runtime.shutdown_background();
     local::end();
-    Ok(())
 }
 
 /// Accepts connections until told to stop, then waits for those that are left.
@@ -221,7 +216,7 @@ async fn serve_due_records(engine: Arc<Engine>) {
 
 /// Records how much of the time since `before` this worker was working.
 fn note_busy(member: &Member, before: (Duration, Instant)) -> (Duration, Instant) {
-    let (worked, now) = (tokio::runtime::Handle::current().metrics().worker_total_busy_duration(0), Instant::now());
+    let (worked, now) = (runtime::Handle::current().metrics().worker_total_busy_duration(0), Instant::now());
     let share = (worked - before.0).as_secs_f64() / (now - before.1).as_secs_f64().max(1e-6);
     member.busy.store((share * 1000.0) as usize, Relaxed);
     (worked, now)
