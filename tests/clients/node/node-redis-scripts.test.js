@@ -157,7 +157,7 @@ for (const RESP of [2, 3]) {
     });
 
     test('isolated connections of a pool lose nothing', async () => {
-      const pool = createClientPool({ socket: address, RESP }, { minimum: 1, maximum: 6 });
+      const pool = createClientPool({ socket: address, RESP }, { minimum: 1, maximum: 6, acquireTimeout: 60000 });
       clients.owns(pool);
       await pool.connect();
       const add = () => pool.execute(async (client) => {

@@ -40,7 +40,7 @@ pub enum Reply {
 impl Reply {
     /// Reads one reply. An orderly or abrupt close between replies is the reply `Closed`.
     pub fn read(from: &mut impl BufRead) -> io::Result<Reply> {
-        let closed = match from.fill_buf() {
+        let closed = match filled(from) {
             Ok(bytes) => bytes.is_empty(),
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => true,
             Err(e) => return Err(e),
@@ -104,12 +104,23 @@ impl Reply {
     }
 }
 
+/// What has arrived, empty at the end. A read with a time limit is interrupted when the machine is suspended for a moment:
+/// that is no answer, and it is made again.
+fn filled(from: &mut impl BufRead) -> io::Result<&[u8]> {
+    while let Err(error) = from.fill_buf() {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    from.fill_buf()
+}
+
 /// Reads a reply, whatever is inside of it. `redis-protocol` reads every frame that has no elements. Of an array, map, set
 /// or push only the first line is read here, and its elements one by one, since frames of the crate lose what a
 /// transcript must see: maps and sets are hash tables there (no order, nothing twice, no arrays for keys), and RESP2's two
 /// nulls are one. It would also begin an array again from its first byte each time that more of it arrives.
 fn read_nested(from: &mut impl BufRead) -> io::Result<Reply> {
-    let Some(&kind) = from.fill_buf()?.first() else { return Err(cut_off()) };
+    let Some(&kind) = filled(from)?.first() else { return Err(cut_off()) };
     match kind {
         b'*' => match read_count(from)? {
             Some(count) => Ok(Reply::Array(read_many(from, count)?)),
@@ -193,7 +204,7 @@ fn read_frame<F>(from: &mut impl BufRead, decode: Decode<F>) -> io::Result<(F, V
     // What came of a frame that is longer than the buffer of `from`, or arrives in pieces.
     let mut begun = Vec::new();
     loop {
-        let arrived = from.fill_buf()?;
+        let arrived = filled(from)?;
         if arrived.is_empty() {
             return Err(cut_off());
         }
