@@ -15,6 +15,8 @@ use crate::support::eventually;
 pub(super) const WRITERS: usize = 3;
 const READERS: usize = 2;
 const PIPELINE_MAX: usize = 24;
+/// A writer rests this long between pipelines, so that what is written does not depend much on how fast the machine is.
+const REST: Duration = Duration::from_millis(1);
 
 /// A load that is on.
 pub(super) struct Load {
@@ -118,6 +120,7 @@ fn write(shared: &Shared, writer: usize, mut random: Random) -> Written {
     while let Some(mut connection) = shared.connect() {
         while write_some(shared, &mut connection, &mut written, &mut random) {
             shared.rounds.fetch_add(1, SeqCst);
+            thread::sleep(REST);
         }
         shared.rounds.fetch_add(1, SeqCst);
     }
