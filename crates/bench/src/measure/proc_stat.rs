@@ -1,18 +1,25 @@
-//! CPU time, memory and disk writes of a process, from /proc. Knows nothing of what the process does.
+//! CPU time, memory and disk writes of a process, as the kernel counts them. Knows nothing of what the process does.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::time::ClockId;
+use nix::unistd::Pid;
 
-/// CPU time, user and system, that all threads of a process have used so far.
+/// CPU time, user and system, that all threads of a process have used so far. From its clock, since /proc counts in
+/// hundredths of a second, which is several percent of a short run.
 pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
-    Ok(read_stat(&pid.to_string())?.own)
+    let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(pid.try_into()?))
+        .with_context(|| format!("process {pid} has no CPU clock"))?;
+    Ok(clock.now().context("cannot read a process's CPU clock")?.into())
 }
 
 /// CPU time of those of our own children that have ended and been waited for.
 pub(crate) fn ended_children_cpu_time() -> Result<Duration> {
-    Ok(read_stat("self")?.ended_children)
+    let path = "/proc/self/stat";
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+    ended_children(&text).with_context(|| format!("cannot make sense of {path}: {text}"))
 }
 
 /// Memory of a process that is in RAM now.
@@ -45,29 +52,16 @@ fn status_bytes(pid: u32, name: &str) -> Result<u64> {
     kib_field(&text, name).with_context(|| format!("{path} has no {name}"))
 }
 
-#[derive(Debug, PartialEq)]
-struct CpuTimes {
-    own: Duration,
-    ended_children: Duration,
-}
-
 /// The kernel reports to user space in hundredths of a second, whatever its own tick is.
 const TICK: Duration = Duration::from_millis(10);
 
-fn read_stat(process: &str) -> Result<CpuTimes> {
-    let path = format!("/proc/{process}/stat");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    parse_stat(&text).with_context(|| format!("cannot make sense of {path}: {text}"))
-}
-
-fn parse_stat(text: &str) -> Option<CpuTimes> {
+fn ended_children(stat: &str) -> Option<Duration> {
     // The second field, the name, is in parentheses and may itself hold spaces and parentheses.
-    let (_, after_name) = text.rsplit_once(')')?;
+    let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     // Numbered as in proc(5), where the first field after the name is the third.
     let ticks = |number: usize| fields.get(number - 3)?.parse::<u32>().ok();
-    let (utime, stime, cutime, cstime) = (ticks(14)?, ticks(15)?, ticks(16)?, ticks(17)?);
-    Some(CpuTimes { own: TICK * (utime + stime), ended_children: TICK * (cutime + cstime) })
+    Some(TICK * (ticks(16)? + ticks(17)?))
 }
 
 /// The value, in bytes, of the line `name: value kB`.
@@ -84,15 +78,22 @@ mod tests {
     #[test]
     fn cpu_times_are_found_behind_an_awkward_name() {
         let text = "5858 (redis (x) 1) S 5856 5856 2795 0 -1 4194368 88 0 0 0 120 35 7 3 20 0 4 0 66515 4595712 398";
-        let times = CpuTimes { own: Duration::from_millis(1550), ended_children: Duration::from_millis(100) };
-        assert_eq!(parse_stat(text), Some(times));
+        assert_eq!(ended_children(text), Some(Duration::from_millis(100)));
     }
 
     #[test]
     fn a_short_or_strange_stat_is_refused() {
-        assert_eq!(parse_stat("5858 (redis) S 1 2 3"), None);
-        assert_eq!(parse_stat("5858 (redis) S 1 2 3 0 -1 4194368 88 0 0 0 x 35 7 3"), None);
-        assert_eq!(parse_stat(""), None);
+        assert_eq!(ended_children("5858 (redis) S 1 2 3"), None);
+        assert_eq!(ended_children("5858 (redis) S 1 2 3 0 -1 4194368 88 0 0 0 120 35 x 3"), None);
+        assert_eq!(ended_children(""), None);
+    }
+
+    #[test]
+    fn cpu_time_passes_while_there_is_work() {
+        let pid = std::process::id();
+        let before = cpu_time(pid).unwrap();
+        (0..1_000_000u64).for_each(|n| drop(std::hint::black_box(n)));
+        assert!(cpu_time(pid).unwrap() > before);
     }
 
     #[test]
@@ -108,7 +109,6 @@ mod tests {
     fn our_own_process_has_figures() {
         let pid = std::process::id();
         assert!(resident_bytes(pid).unwrap() > 0);
-        cpu_time(pid).unwrap();
         ended_children_cpu_time().unwrap();
         disk_bytes_written(pid).unwrap();
     }
