@@ -251,7 +251,7 @@ impl Document {
             workloads,
             pipelines: section.pipelines.to_vec(),
             rounds: self.rounds.min(section.rounds_max),
-            length: if self.quick { Length::Quick } else { Length::Half },
+            length: if self.quick { Length::Quick } else { Length::Third },
             flushes: section.settings == Settings::Default,
             out: self.out.clone(),
             subject,

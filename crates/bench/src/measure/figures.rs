@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) limits: Vec<Limit>,
 }
 
-#[derive(Serialize, Debug)]
+#[derive(Serialize, Clone, Debug)]
 pub(crate) struct ServerFigures {
     pub(crate) server: String,
     pub(crate) median: Sample,
@@ -199,7 +199,7 @@ impl ServerFigures {
     }
 }
 
-/// The first server's medians over each other server's, judged where a target says so.
+/// The first server's figures over each other server's, judged where a target says so.
 pub(crate) fn ratios(servers: &[ServerFigures], pipeline: Option<u32>, targets: &[Target]) -> Vec<Ratio> {
     let Some((subject, peers)) = servers.split_first() else {
         return Vec::new();
@@ -211,7 +211,7 @@ pub(crate) fn ratios(servers: &[ServerFigures], pipeline: Option<u32>, targets: 
             let Some(reference) = peer.median.get(metric).filter(|reference| **reference > 0.0) else {
                 continue;
             };
-            let ratio = value / reference;
+            let ratio = ratio_by_round(subject, peer, *metric).unwrap_or(value / reference);
             let target = targets
                 .iter()
                 .find(|target| peer.server == BASELINE && target.pipeline == pipeline && target.metric == *metric);
@@ -220,6 +220,19 @@ pub(crate) fn ratios(servers: &[ServerFigures], pipeline: Option<u32>, targets: 
         }
     }
     ratios
+}
+
+/// The median of the rounds' ratios: what slows the machine for a while slows both servers in those rounds, and is no part of
+/// their ratio, while their medians may come from different rounds. `None` unless both have the figure in every round.
+fn ratio_by_round(subject: &ServerFigures, peer: &ServerFigures, metric: Metric) -> Option<f64> {
+    let pairs = subject.rounds.iter().zip(&peer.rounds);
+    let of_round = |(subject, peer): (&Sample, &Sample)| {
+        peer.get(&metric)
+            .filter(|reference| **reference > 0.0)
+            .and_then(|reference| Some(subject.get(&metric)? / reference))
+    };
+    let ratios: Vec<f64> = pairs.map(of_round).collect::<Option<_>>()?;
+    (subject.rounds.len() == peer.rounds.len() && !ratios.is_empty()).then(|| median(ratios))
 }
 
 /// The first server's own figures, where a target bounds one that makes no ratio.
@@ -383,6 +396,17 @@ mod tests {
     fn the_median_of_an_even_number_of_rounds_lies_between() {
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(vec![7.0]), 7.0);
+    }
+
+    #[test]
+    fn a_ratio_is_the_median_of_the_rounds_ratios() {
+        let ours = figures("holdfast", &[(200.0, 1.0), (20.0, 10.0), (300.0, 1.5)]);
+        let theirs = figures("redis", &[(100.0, 2.0), (10.0, 20.0), (100.0, 3.0)]);
+        let ratio =
+            |servers: &[ServerFigures]| ratios(servers, None, &[]).iter().map(|ratio| ratio.ratio).collect::<Vec<_>>();
+        assert_eq!(ratio(&[ours.clone(), theirs]), [2.0, 0.5]);
+        // Rounds that make no pairs are compared by their medians.
+        assert_eq!(ratio(&[ours, figures("redis", &[(50.0, 3.0)])]), [4.0, 0.5]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(get.amount(Some(1), Length::Full), 300_000);
         assert_eq!(get.amount(Some(7), Length::Full), 300_000);
         assert_eq!(get.amount(Some(16), Length::Full), 1_500_000);
-        assert_eq!(get.amount(Some(16), Length::Half), 750_000);
+        assert_eq!(get.amount(Some(16), Length::Third), 500_000);
         assert_eq!(get.amount(Some(200), Length::Quick), 2_000_000 / 6);
     }
 

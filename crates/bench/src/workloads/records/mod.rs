@@ -134,7 +134,7 @@ const CLAIMS: RequestCounts = &[(1, 150_000), (8, 240_000), (32, 240_000)];
 
 /// One job at a time: enough of them that a percentile means something.
 const fn woken(run: fn(&mut Server, u64) -> Result<Sample>) -> Driver {
-    Driver::Custom { run, amount: 10_000, amount_quick: 2_000, needs: Needs::ClaimOrScript }
+    Driver::Custom { run, amount: 4_000, amount_quick: 2_000, needs: Needs::ClaimOrScript }
 }
 
 const WOKEN: &[Target] = &[Target { pipeline: None, metric: Metric::LatencyP99, bound: Bound::AtMost(1.0) }];
