@@ -111,8 +111,10 @@ pub(crate) fn admit(args: &mut Vec<Vec<u8>>, random: &mut Random) -> bool {
 }
 
 /// Whether there is a rule for it. Such a request must not be damaged afterwards: one byte makes SHUTDOWN of SHUTDOWN ABORT.
+/// Nor one that has such a name anywhere: with a smaller count in front, the arguments behind it are inline requests.
 pub(crate) fn is_listed(args: &[Vec<u8>]) -> bool {
-    RULES.iter().any(|rule| args.first().is_some_and(|name| name.eq_ignore_ascii_case(rule.words[0].as_bytes())))
+    let has_rule = |arg: &Vec<u8>| RULES.iter().any(|rule| arg.eq_ignore_ascii_case(rule.words[0].as_bytes()));
+    args.iter().any(has_rule)
 }
 
 fn only_abort(args: &mut Vec<Vec<u8>>, _: &mut Random) {
