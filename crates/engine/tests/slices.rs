@@ -249,3 +249,31 @@ fn a_step_of_a_scan_of_an_index_is_bounded() {
     }
     assert_eq!(reader.say("ZSCAN i 99999999999999"), "*2\r\n$1\r\n0\r\n*0\r\n");
 }
+
+/// Records that had expired, that were claimed too often, or of which many are claimed at once, in one shard.
+#[test]
+fn a_claim_lets_others_in_though_all_is_in_one_shard() {
+    for claim in [
+        "CLAIM 1 q MAX 0 SET 1 state new COUNTER attempt UPTO 1 ELSE 1 note x",
+        "CLAIM 1 q MIN 1 MAX 1 SET 1 state new",
+        "CLAIM 1 q MIN 2 MAX 2 SET 1 state new COUNT 1000000 KEYS",
+    ] {
+        let place = Place::new(16, 2, &[]);
+        let (mut worker, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        worker.say("IDX.CREATE q PREFIX 1 q: FIELD n");
+        for number in 0..3000 {
+            worker.say(&format!("HSET q:{{t}}{number} n {} attempt 5", number % 3));
+            if number % 3 == 1 {
+                worker.say(&format!("PEXPIRE q:{{t}}{number} 5"));
+            }
+        }
+        place.pass_ms(10);
+        place.set_look_ns(50_000);
+        let (reply, slices) = worker.ask(claim, || {
+            other.say("SET q:{t} v");
+        });
+        assert!(slices > 20, "{claim}: {slices} slices");
+        let count: usize = reply.lines().next().and_then(|line| line[1..].parse().ok()).expect("an array");
+        assert_eq!(count, if claim.contains("COUNT 1000000") { 1000 } else { 0 }, "{claim}");
+    }
+}

@@ -132,7 +132,7 @@ impl Engine {
             return;
         }
         self.publish(&worker.batch.notifications, sequence, by);
-        worker.batch.notifications.make_records_ready(&self.record_waiters, worker.now_ms);
+        worker.batch.notifications.make_records_ready(&self.record_waiters, locked, worker.now_ms);
         if !worker.batch.is_serving {
             self.serve_ready(worker, locked);
         }

@@ -38,6 +38,10 @@ impl Engine {
         }
         if let Handler::Script(handler) = command.handler {
             ahead.release();
+            if self.record_waiters.any() {
+                // In a transaction or script, a claim cannot let them go first.
+                self.serve_due_records(worker);
+            }
             let result = self.run_scripting(worker, client, row, request, reply, after, handler, None);
             if command.flags.has(Flags::BLOCKING)
                 && let Some(blocked) = self.begin_record_wait(client, row, request, (out, reply_at), worker.now_ms)?

@@ -4,9 +4,10 @@
 
 use crate::clients::tracking::Reason;
 use crate::execution::engine::Engine;
-use crate::execution::waiting::records::{Candidate, RecordWaiters};
+use crate::execution::waiting::records::RecordWaiters;
 use crate::settings::ClientClass;
 use crate::settings::events::Events;
+use keyspace::Locked;
 use keyspace::index::Index;
 use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
@@ -26,7 +27,7 @@ struct Pending {
     /// Keys with waiters that have changed, and the order in which they did.
     ready: BTreeMap<(usize, Box<[u8]>), usize>,
     /// Records that have got a score in an index with waiters.
-    records: Vec<(usize, Arc<Index>, Candidate)>,
+    records: Vec<(usize, Arc<Index>, Arc<[u8]>)>,
     /// Databases that were exchanged while clients waited for records.
     exchanged: Vec<usize>,
 }
@@ -76,8 +77,8 @@ impl PendingNotifications {
     }
 
     /// Notes that a record has got a score in an index with waiters.
-    pub(crate) fn record(&self, db: usize, index: Arc<Index>, candidate: Candidate) {
-        self.0.borrow_mut().records.push((db, index, candidate));
+    pub(crate) fn record(&self, db: usize, index: Arc<Index>, name: Arc<[u8]>) {
+        self.0.borrow_mut().records.push((db, index, name));
     }
 
     /// Notes that databases were exchanged while clients wait for records.
@@ -95,12 +96,12 @@ impl PendingNotifications {
             && pending.exchanged.is_empty()
     }
 
-    /// Makes the noted records ready for those that wait for them.
+    /// Makes the noted records, which are locked, ready for those that wait for them.
     #[inline]
-    pub(crate) fn make_records_ready(&self, waiters: &RecordWaiters, now_ms: u64) {
+    pub(crate) fn make_records_ready(&self, waiters: &RecordWaiters, locked: &Locked<'_>, now_ms: u64) {
         let Pending { records, exchanged, .. } = &mut *self.0.borrow_mut();
         if !records.is_empty() {
-            waiters.note(&std::mem::take(records), now_ms);
+            waiters.note(&std::mem::take(records), locked, now_ms);
         }
         if !exchanged.is_empty() {
             let exchanged = std::mem::take(exchanged);

@@ -27,6 +27,8 @@ const CRON_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest slice of expiry work before clients run.
 const EXPIRY_SLICE_NS: u64 = 500_000;
 
+/// How long after an attempt to serve clients that could not be made it is made again.
+const SERVE_AGAIN: Duration = Duration::from_millis(1);
 /// Longest sleep until the clock is read again.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
@@ -198,19 +200,28 @@ async fn serve_due_records(engine: Arc<Engine>) {
         // Until a record is due; anew when another is due earlier.
         poll_fn(|cx| {
             let Some(due_ms) = engine.next_due_record(cx.waker()) else { return Poll::Pending };
-            let left_us = (due_ms * 1000).saturating_sub(engine.clock.unix_us());
+            let left_us = due_ms.saturating_mul(1000).saturating_sub(engine.clock.unix_us());
+            if left_us == 0 {
+                return Poll::Ready(());
+            }
             // A clock that is set meanwhile is noticed by the regular work.
             sleep.as_mut().reset(Instant::now() + Duration::from_micros(left_us).min(SLEEP_MAX));
             sleep.as_mut().poll(cx)
         })
         .await;
-        with_local(|local| {
+        let is_served = with_local(|local| {
             engine.begin(&mut local.worker);
-            engine.serve_due_records(&mut local.worker);
+            let is_served = engine.serve_due_records(&mut local.worker);
             // Replies that other workers send may wait for these changes.
             local.keeper.write_all();
+            is_served
         });
-        tokio::task::yield_now().await;
+        match is_served {
+            // Other clients go first.
+            true => tokio::task::yield_now().await,
+            // Another thread is at it, or a long script holds the locks.
+            false => tokio::time::sleep(SERVE_AGAIN).await,
+        }
     }
 }
 

@@ -25,6 +25,10 @@ pub(super) fn exec(cx: &mut ServerCx<'_>) -> CommandResult {
         cx.after = After::Again;
         return Ok(());
     }
+    if cx.engine.record_waiters.any() {
+        // A claim in the transaction cannot let them go first.
+        cx.engine.serve_due_records(cx.worker);
+    }
     let Some(transaction) = end(cx) else { return Err(CommandError::fixed("ERR EXEC without MULTI")) };
     if transaction.failed {
         cx.engine.unwatch(cx.client);

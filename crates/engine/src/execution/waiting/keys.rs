@@ -348,7 +348,7 @@ impl Engine {
             return Served::NothingForIt;
         }
         let took_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
-        waiter.blocked.deliver(worker, &client, result, out, took_ns);
+        waiter.blocked.deliver(self, worker, &client, result, out, took_ns);
         Served::Yes
     }
 

@@ -73,6 +73,10 @@ impl Engine {
             }
         };
         if reply.is_some() {
+            if let Some((command, text)) = client.wait_phase.failure() {
+                worker.books.stats.commands[command.index].failed.add(1);
+                worker.books.stats.count_error(text);
+            }
             self.stop_waiting(client);
             client.handle.wait_state.acknowledge();
         }

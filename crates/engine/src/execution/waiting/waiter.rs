@@ -11,8 +11,8 @@ use crate::execution::command::CommandRow;
 use crate::execution::engine::Engine;
 use crate::execution::worker::Worker;
 use resp::{OwnedRequest, Protocol, Reply, Request};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 
 /// The command of a blocked client.
 pub(crate) struct BlockedCommand {
@@ -28,6 +28,8 @@ pub(crate) struct BlockedCommand {
     /// The timeout reply.
     nothing: Vec<u8>,
     ticket: Ticket,
+    /// The error that has ended the wait, if the command was not run.
+    failure: OnceLock<String>,
 }
 
 impl BlockedCommand {
@@ -49,6 +51,7 @@ impl BlockedCommand {
             output_bytes_max: client.output_bytes_max,
             nothing,
             ticket: Ticket::default(),
+            failure: OnceLock::new(),
         }
     }
 
@@ -84,6 +87,7 @@ impl BlockedCommand {
     /// began to wait.
     pub(super) fn deliver(
         &self,
+        engine: &Engine,
         worker: &Worker,
         stand_in: &Client,
         result: CommandResult,
@@ -93,6 +97,7 @@ impl BlockedCommand {
         let stats = &worker.books.stats;
         let counters = &stats.commands[self.command.index];
         counters.ns.add(took_ns);
+        engine.note_slow(worker, stand_in, self.command, self.request.as_request(), took_ns);
         if let Err(error) = result {
             let text = error.to_string();
             counters.failed.add(1);
@@ -106,10 +111,11 @@ impl BlockedCommand {
     }
 
     /// Ends the wait with an error, unless it has ended.
-    pub(super) fn fail(&self, text: &str) {
+    pub(super) fn fail(&self, text: String) {
         if self.claim() {
             let mut out = Vec::new();
-            Reply::new(&mut out, self.protocol).error(text);
+            Reply::new(&mut out, self.protocol).error(&text);
+            let _ = self.failure.set(text);
             self.ticket.put(out, 0, 0);
             self.handle.wake();
         }
@@ -133,6 +139,12 @@ pub(crate) enum WaitPhase {
 }
 
 impl WaitPhase {
+    /// The error that has ended a wait, if the command was not run, and the command.
+    pub(super) fn failure(&self) -> Option<(&'static CommandRow, &str)> {
+        let blocked = self.blocked()?;
+        blocked.failure.get().map(|text| (blocked.command, text.as_str()))
+    }
+
     fn blocked(&self) -> Option<&BlockedCommand> {
         match self {
             WaitPhase::Queued(waiter) => Some(waiter.blocked()),

@@ -9,17 +9,24 @@ use crate::commands::records::rows::RowOptions;
 use crate::commands::records::times::{Settings, bound_at, offset_ms, values_at};
 use crate::error::CommandError;
 use crate::execution::recorder::Recorder;
-use crate::execution::waiting::records::{Criteria, TimeBound};
+use crate::execution::waiting::records::{Condition, Criteria, TimeBound};
+use keyspace::index::INDEXES_MAX;
 use keyspace::types::sorted_set::{ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Scalar};
 use numbers::parse_i64;
 use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The most values that one WHERE takes. They are read again in each slice of a long search.
+const VALUES_MAX: usize = 1024;
 
 /// `CLAIM n index … SET n field value …`
 pub(super) struct Claim<'a> {
     pub(super) indexes: Names<'a>,
-    pub(super) criteria: Criteria,
+    min: TimeBound,
+    max: TimeBound,
     pub(super) range: ScoreRange,
+    /// Fields, and the values that each may have, in order.
     conditions: SmallVec<[(&'a [u8], Names<'a>); 2]>,
     set: Settings<'a>,
     counter: Option<Counter<'a>>,
@@ -47,6 +54,9 @@ impl<'a> Claim<'a> {
         if indexes.is_empty() {
             return Err(error("CLAIM needs the name of at least one index".into()));
         }
+        if indexes.len() > INDEXES_MAX {
+            return Err(error(format!("CLAIM takes at most {INDEXES_MAX} indexes")));
+        }
         let (mut min, mut max, mut set, mut counter, mut upto, mut otherwise) = (None, None, None, None, None, None);
         let (mut count, mut block_ms, mut rows) = (None, None, RowOptions::default());
         let mut conditions: SmallVec<[(&[u8], Names<'_>); 2]> = SmallVec::new();
@@ -57,7 +67,12 @@ impl<'a> Claim<'a> {
                 once(&mut max, argument(args, "the score behind MAX")?, "MAX")?;
             } else if is_word(word, "WHERE") {
                 let field = argument(args, "the field behind WHERE")?;
-                conditions.push((field, names(args, "WHERE")?));
+                let mut values = names(args, "WHERE")?;
+                if values.len() > VALUES_MAX {
+                    return Err(error(format!("WHERE takes at most {VALUES_MAX} values")));
+                }
+                values.sort_unstable();
+                conditions.push((field, values));
             } else if is_word(word, "SET") {
                 once(&mut set, pairs(args, "SET")?, "SET")?;
             } else if is_word(word, "COUNTER") {
@@ -97,11 +112,11 @@ impl<'a> Claim<'a> {
             }
             (Some(field), limit) => Some(Counter { field, limit }),
         };
-        let criteria = Criteria { min, max, conditions: encode_conditions(&conditions, counter.as_ref()) };
         Ok(Claim {
             indexes,
-            range: criteria.range(now_ms),
-            criteria,
+            min,
+            max,
+            range: ScoreRange { min: min.at(now_ms), max: max.at(now_ms) },
             conditions,
             set: values_at(set, now_ms)?,
             counter,
@@ -109,6 +124,16 @@ impl<'a> Claim<'a> {
             block_ms,
             rows,
         })
+    }
+
+    /// Which records it waits for.
+    pub(super) fn criteria(&self) -> Arc<Criteria> {
+        let own = |(field, values): &(&[u8], Names<'_>)| Condition {
+            field: (*field).into(),
+            values: values.iter().map(|value| (*value).into()).collect(),
+        };
+        let conditions = self.conditions.iter().map(own).collect();
+        Arc::new(Criteria::new(self.min, self.max, conditions, encode_counter(self.counter.as_ref())))
     }
 
     /// The most bytes of effects for one record, without its name.
@@ -122,7 +147,7 @@ impl<'a> Claim<'a> {
     /// Whether a record qualifies, and what becomes of it.
     pub(super) fn judge(&self, hash: HashRef<'_>) -> Option<Verdict> {
         let holds = |(field, values): &(&[u8], Names<'_>)| {
-            hash.get(field).is_some_and(|value| value.with_bytes(|value| values.contains(&value)))
+            hash.get(field).is_some_and(|value| value.with_bytes(|value| values.binary_search(&value).is_ok()))
         };
         if !self.conditions.iter().all(holds) {
             return None;
@@ -178,23 +203,9 @@ fn bound(text: Option<&[u8]>, what: &str, default: f64, now_ms: u64) -> Result<T
     })
 }
 
-/// The conditions of a claim as bytes: equal for two claims that qualify the same records.
-fn encode_conditions(conditions: &[(&[u8], Names<'_>)], counter: Option<&Counter<'_>>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut put = |bytes: &[u8]| {
-        out.extend((bytes.len() as u64).to_le_bytes());
-        out.extend_from_slice(bytes);
-    };
-    for (field, values) in conditions {
-        put(b"where");
-        put(field);
-        put(&(values.len() as u64).to_le_bytes());
-        values.iter().for_each(|value| put(value));
-    }
-    if let Some(Counter { field, limit }) = counter {
-        put(b"counter");
-        put(field);
-        put(&limit.as_ref().map_or(i64::MIN, |limit| limit.max).to_le_bytes());
-    }
-    out
+/// The counter of a claim as bytes: equal for two claims that qualify the same records.
+fn encode_counter(counter: Option<&Counter<'_>>) -> Vec<u8> {
+    let Some(Counter { field, limit }) = counter else { return Vec::new() };
+    let max = limit.as_ref().map_or(i64::MIN, |limit| limit.max);
+    [&max.to_le_bytes(), *field].concat()
 }

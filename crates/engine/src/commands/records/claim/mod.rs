@@ -10,7 +10,7 @@ mod search;
 mod take;
 
 use self::arguments::{Claim, Verdict};
-use self::search::{Search, Step};
+use self::search::{Search, Slice, Step};
 use self::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use super::indexes::remaining;
 use super::options::{error, shown};
@@ -35,14 +35,24 @@ struct Progress {
     searched: SmallVec<[Searched; 2]>,
     /// It searches for the last time before it waits.
     place: Option<PlaceInLine>,
-    /// The time of `NOW`: of all slices, so that none is refused after an earlier one has changed something.
+    /// When it began.
     began_ms: u64,
+    /// How often others went first.
+    put_off: usize,
 }
+
+/// How often others go first. Each time, they are served for a slice of time; after that, there are more than can be served.
+const PUT_OFF_MAX: usize = 64;
 
 pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<Progress>().ok());
     let began_ms = unfinished.as_ref().map_or(cx.worker.now_ms, |progress| progress.began_ms);
-    let claim = Claim::take(&mut cx.args, began_ms)?;
+    let args = cx.args.clone();
+    let claim = match Claim::take(&mut cx.args, cx.worker.now_ms) {
+        // `NOW-…` was in range when it began. No slice is refused after an earlier one has changed something.
+        Err(_) if unfinished.is_some() => Claim::take(&mut args.clone(), began_ms)?,
+        claim => claim?,
+    };
     if cx.held.is_some() {
         return claim_held(cx, &claim);
     }
@@ -63,12 +73,15 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             searched: SmallVec::new(),
             place: None,
             began_ms,
+            put_off: 0,
         },
     };
     if offer.is_none() && progress.search.is_none() {
         match ahead(cx, &indexes, &claim) {
             AheadInLine::Nobody => {}
+            AheadInLine::ToBeServed if progress.put_off >= PUT_OFF_MAX => {}
             AheadInLine::ToBeServed => {
+                progress.put_off += 1;
                 cx.client.unfinished = Some(Box::new(progress));
                 cx.after = After::Again;
                 return Ok(());
@@ -93,7 +106,8 @@ pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
             Err(_) => break,
             // A client that is served takes what was found by now.
             Ok(Step::Yield) if offer.is_some() && progress.claimed.count > 0 => break,
-            Ok(Step::Yield | Step::LetOthersFirst) => {
+            Ok(step @ (Step::Yield | Step::LetOthersFirst)) => {
+                progress.put_off += usize::from(matches!(step, Step::LetOthersFirst));
                 cx.client.unfinished = Some(Box::new(progress));
                 cx.after = After::Again;
                 return Ok(());
@@ -125,7 +139,7 @@ fn find_indexes(cx: &ScriptCx<'_, '_>, claim: &Claim<'_>) -> Result<SmallVec<[Ar
 /// Serves clients that came first, and tells whether others are still ahead.
 fn ahead(cx: &mut ScriptCx<'_, '_>, indexes: &[Arc<Index>], claim: &Claim<'_>) -> AheadInLine {
     let (engine, db) = (cx.engine, cx.client.db);
-    let look = |now_ms| engine.record_waiters.ahead_of(indexes, db, &claim.criteria, now_ms);
+    let look = |now_ms| engine.record_waiters.ahead_of(indexes, db, || claim.criteria(), now_ms);
     match look(cx.worker.now_ms) {
         AheadInLine::ToBeServed if !engine.may_expire() => AheadInLine::Nobody,
         AheadInLine::ToBeServed => {
@@ -146,7 +160,8 @@ fn wait(cx: &mut ScriptCx<'_, '_>, claim: &Claim<'_>, progress: Progress) -> Com
     cx.client.depends_on = cx.client.depends_on.max(cx.engine.persistence.tail());
     let until_ms = claim.block_ms.filter(|ms| *ms > 0).map(|ms| progress.began_ms.saturating_add(ms));
     let Progress { place, searched, .. } = progress;
-    cx.client.wait_for_record(RecordWait { until_ms, criteria: claim.criteria.clone(), place, searched });
+    let criteria = cx.client.record_offer().map_or_else(|| claim.criteria(), |offer| offer.criteria.clone());
+    cx.client.wait_for_record(RecordWait { until_ms, criteria, place, searched });
     Ok(())
 }
 
@@ -183,7 +198,8 @@ fn search_all(
         let index = &indexes[progress.position];
         let mut search =
             progress.search.take().unwrap_or_else(|| Search::new(index.heads(db, shard_count), claim.range));
-        match search.run(cx, claim, index, &mut progress.claimed)? {
+        let lets_others_first = progress.put_off < PUT_OFF_MAX;
+        match search.run(cx, claim, index, lets_others_first, &mut progress.claimed)? {
             Step::Done => {}
             Step::Yield => {
                 progress.search = Some(search);
@@ -216,7 +232,7 @@ fn look_at_offer(
             }
             let heads = offer.index.heads(cx.client.db, cx.engine.keyspace.shard_count());
             let mut search = progress.search.take().unwrap_or_else(|| Search::new(heads, range));
-            let step = search.run(cx, claim, &offer.index, &mut progress.claimed)?;
+            let step = search.run(cx, claim, &offer.index, false, &mut progress.claimed)?;
             progress.searched.clear();
             progress.searched.push(search.searched());
             progress.search = Some(search);
@@ -226,11 +242,13 @@ fn look_at_offer(
     let mut left = std::mem::take(&mut *candidates.lock());
     left.sort_by(|one, other| one.score.total_cmp(&other.score).then_with(|| one.name.cmp(&other.name)));
     let mut outcome = Ok(Step::Done);
+    let mut slice = Slice::new(cx.engine);
     left.retain(|candidate| {
-        if progress.claimed.is_done(claim) || outcome.is_err() {
+        // What is left stays for the next time.
+        if progress.claimed.is_done(claim) || outcome.is_err() || slice.is_over() {
             return true;
         }
-        match take_candidate(cx, claim, &offer.index, candidate, progress) {
+        match take_candidate(cx, claim, offer, candidate, progress) {
             Ok(is_done) => !is_done,
             Err(error) => {
                 outcome = Err(error);
@@ -246,11 +264,11 @@ fn look_at_offer(
 fn take_candidate(
     cx: &mut ScriptCx<'_, '_>,
     claim: &Claim<'_>,
-    index: &Arc<Index>,
+    offer: &RecordOffer,
     candidate: &Candidate,
     progress: &mut Progress,
 ) -> Result<bool, CommandError> {
-    let (key, db) = (Key::new(&candidate.name), cx.client.db);
+    let (index, key, db) = (&offer.index, Key::new(&candidate.name), cx.client.db);
     if progress.claimed.judged.contains(&candidate.name) {
         // It was written more than once. The claim itself has made it ready for others.
         return Ok(true);
@@ -263,7 +281,7 @@ fn take_candidate(
     let Some(score) = score.filter(|score| *score == candidate.score) else { return Ok(true) };
     let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &candidate.name), &mut progress.claimed);
     if taken == Taken::SetAside {
-        cx.engine.record_waiters.note_set_aside(db, &candidate.name, &claim.criteria, Some(candidate));
+        cx.engine.record_waiters.note_set_aside(offer, db, &candidate.name, &candidate.set_aside_by);
     }
     Ok(taken != Taken::Full)
 }

@@ -46,13 +46,17 @@ struct Floor {
 }
 
 /// A slice of time, which begins when it is first asked whether it is over.
-struct Slice<'e> {
+pub(super) struct Slice<'e> {
     engine: &'e Engine,
     until_ns: Option<u64>,
 }
 
-impl Slice<'_> {
-    fn is_over(&mut self) -> bool {
+impl<'e> Slice<'e> {
+    pub(super) fn new(engine: &'e Engine) -> Slice<'e> {
+        Slice { engine, until_ns: None }
+    }
+
+    pub(super) fn is_over(&mut self) -> bool {
         let now_ns = self.engine.clock.monotonic_ns();
         now_ns >= *self.until_ns.get_or_insert(now_ns + SLICE_NS)
     }
@@ -95,13 +99,14 @@ impl Search {
         cx: &mut ScriptCx<'_, '_>,
         claim: &Claim<'_>,
         index: &Index,
+        lets_others_first: bool,
         claimed: &mut Claimed,
     ) -> Result<Step, CommandError> {
         let (engine, db) = (cx.engine, cx.client.db);
         let heads = index.heads(db, engine.keyspace.shard_count());
-        let is_served = cx.client.record_offer().is_some();
+        let offer = cx.client.record_offer();
         // Most claims are over before the clock is read.
-        let mut slice = Slice { engine, until_ns: None };
+        let mut slice = Slice::new(engine);
         loop {
             let Some((shard, others)) = self.choose(heads) else {
                 if self.begins_again(heads) {
@@ -121,7 +126,7 @@ impl Search {
                     // A write that brought it has told those that wait before its lock was released. Once the claim has
                     // begun, its own changes may be for them.
                     Found::Record(_)
-                        if !is_served
+                        if lets_others_first
                             && claimed.is_empty()
                             && engine.record_waiters.are_ready(index, db, cx.worker.now_ms) =>
                     {
@@ -129,12 +134,17 @@ impl Search {
                     }
                     Found::Record(score) => {
                         let name = std::mem::take(&mut self.name);
+                        // Before the change makes it ready anew.
+                        let set_aside_by =
+                            offer.as_ref().map(|offer| engine.record_waiters.set_aside_by(offer, db, &name));
                         let taken = take_record(cx, claim, &mut locked, index, Some(at), (score, &name), claimed);
-                        if taken == Taken::SetAside && is_served {
-                            engine.record_waiters.note_set_aside(db, &name, &claim.criteria, None);
+                        if let (Taken::SetAside, Some(offer), Some(before)) = (taken, &offer, &set_aside_by) {
+                            engine.record_waiters.note_set_aside(offer, db, &name, before);
                         }
                         debug_assert_ne!(taken, Taken::Not, "it was judged under the same lock");
                         self.name = name;
+                        // Many that had expired, or are set aside, or are claimed at once.
+                        is_over = !claimed.is_done(claim) && slice.is_over();
                     }
                 }
             }
