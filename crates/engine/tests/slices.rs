@@ -249,3 +249,49 @@ fn a_step_of_a_scan_of_an_index_is_bounded() {
     }
     assert_eq!(reader.say("ZSCAN i 99999999999999"), "*2\r\n$1\r\n0\r\n*0\r\n");
 }
+
+#[test]
+fn records_that_move_once_during_a_range_are_returned_once() {
+    for command in ["ZRANGE i 0 -1", "IDX.RANGE i -inf +inf KEYS"] {
+        let place = filled();
+        let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        reader.say("ZCARD i");
+        // Most slices find that nothing has moved. Then some do that were returned long ago, and one that was not.
+        let mut slice = 0;
+        let (reply, slices) = reader.ask(command, || {
+            slice += 1;
+            if slice == 50 {
+                for number in (0..1000).chain([RECORDS - 1]) {
+                    other.say(&format!("HSET r:{number:05} n {}", 2 * RECORDS + number));
+                }
+            }
+        });
+        assert!(slices > 60, "{command}: {slices}");
+        assert!(names(&reply) == numbered(0..RECORDS), "{command}: {} names", names(&reply).len());
+    }
+}
+
+#[test]
+fn records_that_are_made_anew_during_a_range_are_returned_once() {
+    for meanwhile in ["FLUSHALL", "SWAPDB 0 1"] {
+        let place = filled();
+        let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        reader.say("ZCARD i");
+        let mut slice = 0;
+        let (reply, slices) = reader.ask("ZRANGE i 0 -1", || {
+            slice += 1;
+            if slice == 20 {
+                other.say(meanwhile);
+                for number in 0..1000 {
+                    other.say(&format!("HSET r:{number:05} n {}", RECORDS + number));
+                }
+            }
+        });
+        assert!(slices > 20, "{meanwhile}: {slices}");
+        let mut found = names(&reply);
+        assert!(found.len() >= 1000, "{meanwhile}: {}", found.len());
+        found.sort_unstable();
+        assert!(found.windows(2).all(|pair| pair[0] != pair[1]), "{meanwhile}");
+        assert!(reply.starts_with(&format!("*{}\r\n", found.len())), "{meanwhile}");
+    }
+}
