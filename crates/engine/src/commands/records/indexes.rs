@@ -9,7 +9,7 @@ use crate::clients::Ticket;
 use crate::commands::shared::returned::Returned;
 use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
-use crate::execution::background_tasks::IndexBackfill;
+use crate::execution::background_tasks::{IndexBackfill, Task};
 use crate::execution::context::{After, ScriptCx, ServerCx};
 use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
 use crate::execution::view::View;
@@ -44,7 +44,8 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if engine.background_tasks.is_served() {
         let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
-        engine.background_tasks.send(IndexBackfill { index, ticket, handle, protocol: cx.client.protocol });
+        let backfill = IndexBackfill { index, ticket, handle, protocol: cx.client.protocol };
+        engine.background_tasks.send(Task::Backfill(backfill));
         return Ok(());
     }
     let sequence = engine.backfill_index(cx.worker, &index)?;

@@ -8,7 +8,7 @@ use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::context::{ReadCx, WriteCx};
-use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
+use crate::execution::indexes::{CopyWanted, RECORDS_PER_LOOK, Slice};
 use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
 use keyspace::views::index_ref::IndexMembers;
 use keyspace::{IndexRef, SortedSetRef};
@@ -373,6 +373,10 @@ pub(super) fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
     let (to, from) = (cx.args.key()?, cx.args.key()?);
     let query = Query::take(&mut cx.args, Fixed { stores: true, ..Fixed::default() })?;
     let set = cx.keys.sorted_set(from)?;
+    if set.is_some_and(|set| cx.keys.is_long_walk(query.ranks(&set).len())) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
+    }
     cx.keys.looked_up(from, set.is_some());
     let members: Gathered = match set {
         Some(set) => set.members(query.ranks(&set), Direction::Ascending).collect(),
