@@ -26,7 +26,7 @@ impl Engine {
         client.no_touch = command.no_touch;
         client.tracker = command.tracker.clone();
         client.caching = command.caching;
-        let mut reply = Vec::new();
+        let (mut reply, began_ns) = (Vec::new(), self.clock.monotonic_ns());
         if let Err(error) = self.copy_and_run(worker, &mut client, command, &mut reply) {
             let text = error.to_string();
             worker.books.stats.commands[command.row.index].failed.add(1);
@@ -34,6 +34,10 @@ impl Engine {
             reply.clear();
             Reply::new(&mut reply, client.protocol).error(&text);
         }
+        // It has been counted as a call when it was sent here.
+        let took_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
+        worker.books.stats.commands[command.row.index].ns.add(took_ns);
+        self.note_slow(worker, &client, command.row, command.request.as_request(), took_ns);
         command.ticket.put(reply, client.depends_on, client.last_batch);
         command.handle.wake();
         // Its changes may be what others wait for.
