@@ -125,6 +125,14 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(bytes);
     }
 
+    /// Many bytes that are already in wire form: not copied if they are the first of the output.
+    pub fn take_over(&mut self, bytes: Vec<u8>) {
+        match self.out.is_empty() && bytes.len() <= self.bytes_max {
+            true => *self.out = bytes,
+            false => self.raw(&bytes),
+        }
+    }
+
     /// An integer as a bulk string, for values that are stored as numbers.
     #[inline]
     pub fn bulk_integer(&mut self, value: i64) {

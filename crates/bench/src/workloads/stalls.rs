@@ -85,9 +85,24 @@ const ROWS: &[Row] = &[
     row("IDX.RANGE, FILTER without a match", ready, |bench| {
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "FILTER", "state", "eq", "none"])
     }),
-    row("HFIND, FILTER without a match, one page", ready, |bench| {
-        bench.call(&["HFIND", "rec:", "FILTER", "state", "eq", "none"])
+    row("IDX.RANGE, all records", ready, |bench| bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "KEYS"])),
+    row("CLAIM, no record qualifies", ready, |bench| {
+        bench.call(&["CLAIM", "1", INDEX, "WHERE", "state", "1", "none", "SET", "1", "state", "claimed"])
     }),
+    row("ZRANGE 0 -1, index", ready, |bench| bench.call_on_index(&["ZRANGE", INDEX, "0", "-1"])),
+    row("ZUNION, index", ready, |bench| bench.call_on_index(&["ZUNION", "1", INDEX])),
+    row("ZINTERCARD, index", ready, |bench| bench.call_on_index(&["ZINTERCARD", "2", INDEX, INDEX])),
+    row("ZRANGESTORE 0 -1, index", ready, |bench| bench.call_on_index(&["ZRANGESTORE", "range", INDEX, "0", "-1"])),
+    row(
+        "ZUNIONSTORE, index",
+        |bench| bench.must(&["DEL", "range"]),
+        |bench| bench.call_on_index(&["ZUNIONSTORE", "union", "1", INDEX]),
+    ),
+    row(
+        "HFIND, FILTER without a match, one page",
+        |bench| bench.must(&["DEL", "union"]),
+        |bench| bench.call(&["HFIND", "rec:", "FILTER", "state", "eq", "none"]),
+    ),
     row("SWEEP LIMIT 1000000", ready, |bench| {
         bench.call(&["SWEEP", INDEX, "BEFORE", "9000000000000", "SET", "1", "state", "swept", "LIMIT", "1000000"])
     }),
@@ -95,6 +110,10 @@ const ROWS: &[Row] = &[
     row("IDX.RANGE as all records expire", Bench::expire_records_soon, |bench| {
         sleep_until(bench.expiry_ms + 1);
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "LIMIT", "10"])
+    }),
+    row("ZCARD, index, as all records expire", Bench::expire_records_soon, |bench| {
+        sleep_until(bench.expiry_ms + 1);
+        bench.call_on_index(&["ZCARD", INDEX])
     }),
     row("all keys expire at once", Bench::expire_all_soon, Bench::wait_for_expiry),
     row("FLUSHALL ASYNC", Bench::fill, |bench| bench.call(&["FLUSHALL", "ASYNC"])),
@@ -225,6 +244,14 @@ impl Bench {
             None => Ok(Outcome::Done),
             Some(error) if error.starts_with("ERR unknown command") => Ok(Outcome::Unknown),
             Some(error) => bail!("{error}"),
+        }
+    }
+
+    /// Sends a request about an index to a server that has one.
+    fn call_on_index(&mut self, request: &[&str]) -> Result<Outcome> {
+        match self.call(&["IDX.INFO", INDEX])? {
+            Outcome::Unknown => Ok(Outcome::Unknown),
+            Outcome::Done => self.call(request),
         }
     }
 

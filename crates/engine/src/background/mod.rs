@@ -1,8 +1,11 @@
-//! The background thread: index backfills, and sweeps that the configuration asks for. Knows when each is due; refuses
-//! to know how it is done.
+//! The background thread: index backfills, commands on copies of indexes, and sweeps that the configuration asks for.
+//! Knows when each is due; refuses to know how it is done.
+
+mod copies;
 
 use crate::clients::ClientHandle;
 use crate::commands::records::check_sweep;
+use crate::execution::background_tasks::{IndexBackfill, Task};
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
 use crate::execution::execute::Flow;
@@ -47,23 +50,10 @@ impl Engine {
         let mut due: Vec<u64> = sweepers.iter().map(|sweeper| now_ns() + sweeper.every.as_nanos() as u64).collect();
         loop {
             let soonest = due.iter().min().map_or(IDLE, |at| Duration::from_nanos(at.saturating_sub(now_ns())));
-            if let Some(backfill) = self.background_tasks.next(soonest) {
-                self.begin(&mut worker);
-                let outcome = self.backfill_index(&mut worker, &backfill.index);
-                let mut reply = Vec::new();
-                let mut writer = Reply::new(&mut reply, backfill.protocol);
-                let sequence = match outcome {
-                    Ok(sequence) => {
-                        writer.ok();
-                        sequence
-                    }
-                    Err(error) => {
-                        writer.error(&error.to_string());
-                        0
-                    }
-                };
-                backfill.ticket.put_done(reply, sequence);
-                backfill.handle.wake();
+            match self.background_tasks.next(soonest) {
+                Some(Task::Backfill(backfill)) => self.run_backfill(&mut worker, &backfill),
+                Some(Task::OnCopy(command)) => self.run_on_copies(&mut worker, &command),
+                None => {}
             }
             for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
                 let sweeper = &sweepers[at];
@@ -78,6 +68,25 @@ impl Engine {
                 *due = now_ns() + sweeper.every.as_nanos() as u64;
             }
         }
+    }
+
+    fn run_backfill(&self, worker: &mut Worker, backfill: &IndexBackfill) {
+        self.begin(worker);
+        let outcome = self.backfill_index(worker, &backfill.index);
+        let mut reply = Vec::new();
+        let mut writer = Reply::new(&mut reply, backfill.protocol);
+        let sequence = match outcome {
+            Ok(sequence) => {
+                writer.ok();
+                sequence
+            }
+            Err(error) => {
+                writer.error(&error.to_string());
+                0
+            }
+        };
+        backfill.ticket.put_done(reply, sequence);
+        backfill.handle.wake();
     }
 
     /// Why it could not, if so.

@@ -12,7 +12,7 @@ pub(crate) mod records;
 mod scripting;
 mod server;
 mod sets;
-mod shared;
+pub(crate) mod shared;
 mod sorted_sets;
 mod strings;
 mod transactions;

@@ -1,11 +1,13 @@
-//! Queue of background work: index backfills and configured sweeps. Knows when a task is due; refuses to know how it is
-//! done.
+//! Queue of background work: index backfills, commands on copies of indexes, and configured sweeps. Knows when a task is
+//! due; refuses to know how it is done.
 
 use crate::clients::ClientHandle;
 use crate::clients::ticket::Ticket;
+use crate::clients::tracking::Tracker;
+use crate::execution::command::CommandRow;
 use keyspace::index::Index;
 use locks::{Condvar, Mutex, rank};
-use resp::Protocol;
+use resp::{OwnedRequest, Protocol};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,10 +21,29 @@ pub(crate) struct IndexBackfill {
     pub(crate) protocol: Protocol,
 }
 
+/// A command that would walk over many records of an index: it runs on a copy, while its client waits.
+pub(crate) struct CommandOnCopy {
+    pub(crate) row: &'static CommandRow,
+    pub(crate) request: OwnedRequest,
+    pub(crate) db: usize,
+    pub(crate) protocol: Protocol,
+    pub(crate) output_bytes_max: usize,
+    pub(crate) no_touch: bool,
+    pub(crate) tracker: Option<Arc<Tracker>>,
+    pub(crate) caching: bool,
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) handle: Arc<ClientHandle>,
+}
+
+pub(crate) enum Task {
+    Backfill(IndexBackfill),
+    OnCopy(CommandOnCopy),
+}
+
 /// The queue of background work.
 #[derive(Default)]
 pub struct BackgroundTasks {
-    backfills: Mutex<VecDeque<IndexBackfill>, { rank::BACKGROUND_QUEUE }>,
+    tasks: Mutex<VecDeque<Task>, { rank::BACKGROUND_QUEUE }>,
     arrived: Condvar,
     /// A thread serves the queue.
     served: AtomicBool,
@@ -39,17 +60,17 @@ impl BackgroundTasks {
         self.served.load(Relaxed)
     }
 
-    pub(crate) fn send(&self, backfill: IndexBackfill) {
-        self.backfills.lock().push_back(backfill);
+    pub(crate) fn send(&self, task: Task) {
+        self.tasks.lock().push_back(task);
         self.arrived.notify_one();
     }
 
-    /// The next index to backfill; `None` when none was queued within that time.
-    pub(crate) fn next(&self, within: Duration) -> Option<IndexBackfill> {
-        let mut backfills = self.backfills.lock();
-        if backfills.is_empty() {
-            self.arrived.wait_for(&mut backfills, within);
+    /// The next task; `None` when none was queued within that time.
+    pub(crate) fn next(&self, within: Duration) -> Option<Task> {
+        let mut tasks = self.tasks.lock();
+        if tasks.is_empty() {
+            self.arrived.wait_for(&mut tasks, within);
         }
-        backfills.pop_front()
+        tasks.pop_front()
     }
 }

@@ -202,9 +202,7 @@ impl Engine {
         if client.no_touch || command.flags.has(Flags::NO_TOUCH) {
             view = view.without_touching();
         }
-        if !matches!(on_index, OnIndex::No) {
-            view = view.with_indexes();
-        }
+        view = on_index.view(view, self);
         if let Some(offer) = client.offer() {
             view = view.offered(offer);
         }
@@ -247,7 +245,7 @@ impl Engine {
                         OnIndex::No => keys.remember(self, row.keys(request), cx.client.id()),
                         // The last slice tells the client.
                         OnIndex::InSlices(_) if cx.client.unfinished.is_some() => {}
-                        OnIndex::InSlices(_) | OnIndex::AtOnce => {
+                        OnIndex::InSlices(_) | OnIndex::AtOnce | OnIndex::OnCopies(_) => {
                             keys.invalidate_now(row.keys(request), cx.client.id())
                         }
                     }

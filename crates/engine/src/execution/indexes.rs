@@ -5,7 +5,9 @@
 //! commands go on. Write or backfill, the first to reach a record adds it, so none is missed and none is there twice.
 //! The index can be read, and is in the journal, once the backfill is complete.
 
+use crate::clients::ticket::Ticket;
 use crate::error::{CommandError, CommandResult};
+use crate::execution::background_tasks::{CommandOnCopy, Task};
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Handler, KeyFlags, Locks};
 use crate::execution::context::After;
@@ -13,10 +15,12 @@ use crate::execution::engine::Engine;
 use crate::execution::recorder::Recorder;
 use crate::execution::view::View;
 use crate::execution::waiting::waiter::WaitPhase;
+use crate::execution::waiting::{Blocked, Event};
 use crate::execution::worker::Worker;
 use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::index::{Definition, INDEXES_MAX, Index, Indexes};
+use keyspace::shard::Shard;
 use keyspace::{Definable, Effect, Key, Locked, Usage};
 use resp::{Reply, Request};
 use std::collections::BTreeMap;
@@ -37,6 +41,12 @@ pub(crate) const SLICE_NS: u64 = 250_000;
 /// Records looked at between two looks at the clock.
 pub(crate) const RECORDS_PER_LOOK: usize = 32;
 
+/// The most elements that a command which does not work in slices walks over while everything is locked: about as long.
+const WALK_MAX: usize = 512;
+
+/// Left in `Client::unfinished` by a command that would walk over more: it is to run on copies of its indexes.
+pub(crate) struct CopyWanted;
+
 /// A command under whose locks an index may be read.
 #[derive(Clone, Copy)]
 pub(crate) enum OnIndex<'a> {
@@ -46,13 +56,30 @@ pub(crate) enum OnIndex<'a> {
     AtOnce,
     /// It may leave what does not fit into this slice for the next.
     InSlices(Slice<'a>),
+    /// It reads copies of the indexes, and holds only the locks of its own keys.
+    OnCopies(&'a Shard),
 }
 
 impl<'a> OnIndex<'a> {
     pub(crate) fn slice(self) -> Option<Slice<'a>> {
         match self {
             OnIndex::InSlices(slice) => Some(slice),
-            OnIndex::No | OnIndex::AtOnce => None,
+            OnIndex::No | OnIndex::AtOnce | OnIndex::OnCopies(_) => None,
+        }
+    }
+
+    /// Shows the command's keys as it reads them.
+    pub(crate) fn view(self, mut view: View<'a>, engine: &Engine) -> View<'a> {
+        match self {
+            OnIndex::No => view,
+            OnIndex::AtOnce => view.with_indexes(),
+            OnIndex::InSlices(_) => {
+                if engine.background_tasks.is_served() {
+                    view.walk_max = WALK_MAX;
+                }
+                view.with_indexes()
+            }
+            OnIndex::OnCopies(copies) => view.with_index_copies(copies),
         }
     }
 }
@@ -339,7 +366,12 @@ impl Engine {
         };
         let how = OnIndex::InSlices(Slice::begin(self));
         let result = self.run_on_index_under(worker, client, row, request, reply, &mut locked, how);
+        drop(locked);
         match &result {
+            Ok(()) if client.unfinished.as_ref().is_some_and(|unfinished| unfinished.is::<CopyWanted>()) => {
+                client.unfinished = None;
+                *after = self.send_to_copies(client, row, request);
+            }
             Ok(()) if client.unfinished.is_some() => *after = After::Again,
             Ok(()) => {}
             Err(_) => client.unfinished = None,
@@ -362,6 +394,16 @@ impl Engine {
         locked: &mut Locked<'_>,
         how: OnIndex<'_>,
     ) -> CommandResult {
+        self.pass_index_rules(row, request)?;
+        if !locked.holds_all() {
+            return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
+        }
+        self.expire_for_index(worker, client.db, locked);
+        self.run_under(worker, client, row, request, reply, locked, None, how)
+    }
+
+    /// Refuses a command that would change an index, or read one that is not complete.
+    pub(crate) fn pass_index_rules(&self, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
         let indexes = self.indexes();
         let found = row.found_keys(request);
         let keys = || found.ranges.iter().flat_map(|range| range.positions().map(|at| (request.arg(at), range.flags)));
@@ -369,15 +411,31 @@ impl Engine {
         if let Some((index, _)) = met().find(|(_, flags)| row.refuses_index(*flags)) {
             return Err(is_index(&index.name));
         }
-        if let Some((index, _)) = met().find(|(index, _)| !index.is_built()) {
-            let name = index.name.escape_ascii();
-            return Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")));
+        match met().find(|(index, _)| !index.is_built()) {
+            Some((index, _)) => {
+                let name = index.name.escape_ascii();
+                Err(CommandError::said(format!("ERR the index '{name}' is not complete yet")))
+            }
+            None => Ok(()),
         }
-        if !locked.holds_all() {
-            return Err(CommandError::fixed("ERR a script that reads an index has to name it among its KEYS"));
-        }
-        self.expire_for_index(worker, client.db, locked);
-        self.run_under(worker, client, row, request, reply, locked, None, how)
+    }
+
+    /// Leaves a command to the background thread, which runs it on copies of its indexes.
+    fn send_to_copies(&self, client: &Client, row: &'static CommandRow, request: Request<'_>) -> After {
+        let ticket = Arc::new(Ticket::default());
+        self.background_tasks.send(Task::OnCopy(CommandOnCopy {
+            row,
+            request: request.iter().collect(),
+            db: client.db,
+            protocol: client.protocol,
+            output_bytes_max: client.output_bytes_max,
+            no_touch: client.no_touch,
+            tracker: client.tracker.clone(),
+            caching: client.caching,
+            ticket: ticket.clone(),
+            handle: client.handle.clone(),
+        }));
+        After::Block(Blocked { until_ms: None, event: Event::Background(ticket), silent: false })
     }
 
     /// Locks everything, to read an index of a database. If there is too much to expire or too many pending index
@@ -445,6 +503,11 @@ pub(crate) fn is_index(name: &[u8]) -> CommandError {
 }
 
 impl CommandRow {
+    /// True when it reads an index that is not one of its keys, but named by an argument.
+    pub(crate) fn names_index(&self) -> bool {
+        self.command.flags.has(Flags::READS_INDEXES) && matches!(self.command.handler, Handler::Script(_))
+    }
+
     /// True when a key that is used with these flags may not be an index. WATCH accepts none: no effect describes
     /// changes of an index.
     fn refuses_index(&self, flags: KeyFlags) -> bool {

@@ -4,7 +4,7 @@
 
 use crate::clients::tracking::Reason;
 use crate::execution::engine::Engine;
-use crate::execution::waiting::records::RecordWaiters;
+use crate::execution::waiting::records::{RecordWaiters, Written};
 use crate::settings::ClientClass;
 use crate::settings::events::Events;
 use keyspace::Locked;
@@ -27,7 +27,7 @@ struct Pending {
     /// Keys with waiters that have changed, and the order in which they did.
     ready: BTreeMap<(usize, Box<[u8]>), usize>,
     /// Records that have got a score in an index with waiters.
-    records: Vec<(usize, Arc<Index>, Arc<[u8]>)>,
+    records: Vec<Written>,
     /// Databases that were exchanged while clients waited for records.
     exchanged: Vec<usize>,
 }

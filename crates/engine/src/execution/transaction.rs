@@ -256,12 +256,12 @@ impl Engine {
         Ok(after)
     }
 
-    /// True when one of the commands has an index among its keys.
+    /// True when one of the commands reads an index.
     pub(crate) fn reads_index(&self, transaction: &Transaction) -> bool {
-        let named = |(row, request): (&'static CommandRow, Request<'_>)| {
-            self.any_is_index(row.key_positions(request).map(|at| request.arg(at)))
+        let reads = |(row, request): (&'static CommandRow, Request<'_>)| {
+            row.names_index() || self.any_is_index(row.key_positions(request).map(|at| request.arg(at)))
         };
-        transaction.commands().any(named)
+        transaction.commands().any(reads)
     }
 
     /// The locks for all commands of a transaction, and for the keys that are watched.

@@ -12,6 +12,7 @@ use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::interest::readers::Readers;
 use keyspace::locked::Garbage;
+use keyspace::shard::Shard;
 use keyspace::types::Object;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
@@ -40,6 +41,10 @@ pub struct View<'a> {
     pub(super) seen: Cell<u64>,
     /// One of the command's keys is an index, and everything is locked.
     pub(super) reads_index: bool,
+    /// Everything is locked for a command that reads an index, and walks over more elements than that take too long.
+    pub(super) walk_max: usize,
+    /// Copies of the indexes among the command's keys, in the first database.
+    pub(super) index_copies: Option<&'a Shard>,
     /// The command is served after a wait: all keys but these are absent to it.
     pub(super) offer: Option<Arc<Offer>>,
 }
@@ -61,6 +66,8 @@ impl<'a> View<'a> {
             met_busy,
             seen: Cell::new(0),
             reads_index: false,
+            walk_max: usize::MAX,
+            index_copies: None,
             offer: None,
         }
     }
@@ -97,6 +104,18 @@ impl<'a> View<'a> {
     /// Shows indexes as the sorted sets that they are. Everything is locked.
     pub(crate) fn with_indexes(mut self) -> View<'a> {
         self.reads_index = true;
+        self
+    }
+
+    /// True when a walk over so many elements takes too long because everything is locked, to read an index. The handler
+    /// then has changed nothing yet, and leaves [`CopyWanted`](super::indexes::CopyWanted) with its client.
+    pub(crate) fn is_long_walk(&self, elements: usize) -> bool {
+        elements > self.walk_max
+    }
+
+    /// Shows copies of indexes in their place.
+    pub(crate) fn with_index_copies(mut self, copies: &'a Shard) -> View<'a> {
+        self.index_copies = Some(copies);
         self
     }
 
@@ -278,6 +297,11 @@ impl<'a> View<'a> {
     pub fn get(&self, key: Key<'_>) -> Option<Value<'_>> {
         if let Some(index) = self.index_at(key) {
             return Some(Value::SortedSet(SortedSetRef::Index(index)));
+        }
+        if let Some(copies) = self.index_copies
+            && let Some(copy) = copies.db(0).entry(key)
+        {
+            return Some(copies.db(0).value(copy, self.now_ms));
         }
         let entry = self.entry(key)?;
         Some(self.value_of(self.db, key, entry))

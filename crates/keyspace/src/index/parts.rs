@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A record in a part: its score, and the id of its name in the table of keys.
 pub(crate) type Item = (f64, NameId);
@@ -107,6 +108,8 @@ pub(crate) struct IndexPart {
     /// rewrite the tree, it does not matter.
     before: Vec<IndexScore>,
     items: Ranked<Item>,
+    /// Which of all changes to trees was the last to this one: see [`next_change`].
+    changed: u64,
     /// Ids of the records that would be in it if their field were a number.
     not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
 }
@@ -120,9 +123,17 @@ impl Default for IndexPart {
             head_is_exact: false,
             before: Vec::new(),
             items: Ranked::default(),
+            changed: 0,
             not_numeric: HashSet::default(),
         }
     }
+}
+
+/// Numbers the changes to trees of all indexes, so that a reader knows from the highest number among the parts whether any
+/// of them has changed. One count for all: parts are swapped with their databases, and made anew with their indexes.
+fn next_change() -> u64 {
+    static CHANGES: AtomicU64 = AtomicU64::new(0);
+    CHANGES.fetch_add(1, Relaxed) + 1
 }
 
 /// A change of a record's score in an index.
@@ -248,6 +259,16 @@ impl IndexParts {
             "pending changes are applied before a read"
         );
         self.parts.get(index).map(|part| &part.items)
+    }
+
+    /// Which of all changes was the last to the tree of one index.
+    pub(crate) fn part_changed(&self, index: usize) -> u64 {
+        self.parts.get(index).map_or(0, |part| part.changed)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn part_will_be_rewritten(&self, index: usize) -> bool {
+        self.parts.get(index).is_some_and(IndexPart::will_be_rewritten)
     }
 
     /// Heap bytes of the part of one index.
@@ -396,7 +417,9 @@ impl IndexParts {
         self.parts.resize_with(self.indexes.0.len(), IndexPart::default);
         let head = items.first().map_or(Head::NONE, |(score, name, _)| definition.head(*score, name));
         let items = Ranked::from_sorted(items.iter().map(|(score, _, id)| (*score, *id)));
-        self.parts[index] = IndexPart { items, not_numeric, head, ..IndexPart::default() };
+        let mut part = IndexPart { items, not_numeric, head, ..IndexPart::default() };
+        part.note_changed();
+        self.parts[index] = part;
         self.place.publish(&self.indexes.0[index], head, true);
     }
 
@@ -456,7 +479,13 @@ impl IndexPart {
         }
         self.pending.clear();
         self.before.clear();
+        self.note_changed();
+    }
+
+    /// The tree has changed, and no changes are pending.
+    fn note_changed(&mut self) {
         self.head_is_exact = false;
+        self.changed = next_change();
         self.rewritten_from = self.items.len().div_ceil(ITEMS_PER_CHANGE);
     }
 
@@ -509,7 +538,6 @@ impl IndexPart {
 
     /// Moves a record while the index is being backfilled: the backfill may have reached the record, or not yet.
     fn move_unfilled(&mut self, table: &Table, name: &[u8], id: NameId, before: Option<f64>, after: Option<f64>) {
-        self.head_is_exact = false;
         if let Some(score) = before {
             let place = |item: &Item| is_before(table, item, score, name);
             self.items.remove_if(place, |item| *item == (score, id));
@@ -520,6 +548,7 @@ impl IndexPart {
                 self.items.insert((score, id), place);
             }
         }
+        self.note_changed();
     }
 
     fn heap_bytes(&self) -> usize {

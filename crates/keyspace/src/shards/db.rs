@@ -203,6 +203,17 @@ impl Db {
         self.parts.part(index)
     }
 
+    /// Which of all changes to indexes was the last to its records in one of them.
+    pub fn part_changed(&self, index: usize) -> u64 {
+        self.parts.part_changed(index)
+    }
+
+    /// True when pending changes of its records in one of the indexes are enough to rewrite all of its part.
+    #[cfg(test)]
+    pub(super) fn part_will_be_rewritten(&self, index: usize) -> bool {
+        self.parts.part_will_be_rewritten(index)
+    }
+
     /// Heap bytes of its part of one of the indexes.
     pub fn part_bytes(&self, index: usize) -> usize {
         self.parts.part_bytes(index)

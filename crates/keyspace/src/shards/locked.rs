@@ -298,6 +298,13 @@ const LARGE_ELEMENTS: usize = 100_000;
 const LARGE_SAMPLES: usize = 100;
 
 impl<'a> Locked<'a> {
+    /// A shard that is part of no keyspace, and so needs no lock.
+    pub fn alone(shard: &'a mut Shard) -> Locked<'a> {
+        let mut guards = SmallVec::new();
+        guards.push((0, Guard::Lent(shard)));
+        Locked { guards, shard_count: 1, used_at: 0, garbage: Vec::new() }
+    }
+
     /// Sets the instant, in unix milliseconds, at which new keys count as used.
     #[inline]
     pub fn at(mut self, now_ms: u64, usage: Usage) -> Locked<'a> {

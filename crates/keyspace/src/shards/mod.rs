@@ -6,6 +6,8 @@ pub mod db;
 pub mod definitions;
 mod detached;
 mod held;
+#[cfg(test)]
+mod index_tests;
 pub mod locked;
 #[cfg(test)]
 mod same_hash_tests;

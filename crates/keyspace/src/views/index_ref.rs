@@ -78,6 +78,12 @@ impl<'a> IndexRef<'a> {
         self.len() == 0
     }
 
+    /// Which of all changes to indexes was the last to this one. If it is still the same, no record has come, gone or
+    /// moved. Pending changes have been applied.
+    pub fn last_change(&self) -> u64 {
+        self.parts().map(|(db, _)| db.part_changed(self.at)).max().unwrap_or(0)
+    }
+
     /// Heap bytes of all parts.
     pub fn heap_bytes(&self) -> usize {
         self.parts().map(|(db, _)| db.part_bytes(self.at)).sum()
@@ -311,6 +317,11 @@ impl<'a> IndexMembers<'a> {
             self.window.reverse();
         }
         self.width = (width * 2).min(WIDTH_MAX);
+    }
+
+    /// How many records there are still.
+    pub fn left(&self) -> usize {
+        self.window.len() + self.parts.iter().map(|rest| rest.ranks.len()).sum::<usize>()
     }
 
     /// The next record: where it is kept, and what it holds.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const READ_BYTES: usize = 64 * 1024;
 /// Output buffers kept for reuse, and the largest worth keeping.
 const POOL_BUFFERS: usize = 64;
-const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
+pub(super) const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
 
 /// What the connections of one worker share. It lives in a thread-local: only tasks of this thread use it.
 pub(crate) struct Local {

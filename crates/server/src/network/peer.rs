@@ -2,7 +2,7 @@
 //! to know what a request does.
 
 use super::limits::{INPUT_WHILE_WAITING, class, output_max};
-use super::local::Local;
+use super::local::{Local, POOL_BUFFER_BYTES_MAX};
 use super::socket::{Socket, TaskWaker};
 use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event};
 use locks::Mutex;
@@ -277,8 +277,11 @@ impl Peer {
                 let socket = &mut local.sockets[self.socket];
                 let outcome = local.engine.outcome(&local.worker, &mut self.client, &blocked.event, over);
                 let Some(reply) = outcome else { return };
-                if !blocked.silent {
-                    socket.output.extend_from_slice(&reply);
+                match blocked.silent {
+                    true => {}
+                    // Copying a long one would keep other clients waiting.
+                    false if socket.output.is_empty() && reply.len() > POOL_BUFFER_BYTES_MAX => socket.output = reply,
+                    false => socket.output.extend_from_slice(&reply),
                 }
                 // IMPORTANT: the command that was served on its behalf may have changed keys: the reply waits for the journal
                 // as any other does.

@@ -100,6 +100,11 @@ impl Peer {
             // Before the task checks whether it has happened already: see `after_request`.
             local.keeper.wake_on_move(local.index);
         }
+        if matches!(step, NextStep::Again) {
+            // What a slice has changed is written before the next one: all slices together may be tens of megabytes,
+            // which the first reply after them would wait for.
+            local.keeper.write_all();
+        }
         if matches!(step, NextStep::End) {
             at = input.len();
         }

@@ -24,8 +24,9 @@ use tokio::time::Instant;
 
 /// How often the worker does its regular work.
 const CRON_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest slice of expiry work before clients run.
-const EXPIRY_SLICE_NS: u64 = 500_000;
+/// Longest slice of expiry work before clients run. As long as those of commands: a request may have to wait for one of
+/// each, and for both again before its reply is sent.
+const EXPIRY_SLICE_NS: u64 = 250_000;
 
 /// How long after an attempt to serve clients that could not be made it is made again.
 const SERVE_AGAIN: Duration = Duration::from_millis(1);

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use wire::{Server, skip};
@@ -63,10 +63,19 @@ impl Injected {
     /// `call` is a system call and `what` happens to it, in strace's words: `error=EIO`. `None`, and the test is skipped, where
     /// that cannot be done.
     pub(crate) fn into(home: &Home, server: &Server, call: &str, what: &str) -> Option<Injected> {
+        let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{what}"));
+        Injected::attach(home, server, &["-e", &trace, "-e", &inject, "-o", "/dev/null"])
+    }
+
+    /// Nothing happens to a system call, but all of them are listed in a file.
+    pub(crate) fn listing(home: &Home, server: &Server, call: &str, to: &Path) -> Option<Injected> {
+        Injected::attach(home, server, &["-e", &format!("trace={call}"), "-o", &to.display().to_string()])
+    }
+
+    fn attach(home: &Home, server: &Server, args: &[&str]) -> Option<Injected> {
         let said = home.data().with_file_name("strace");
         let mut strace = Command::new("strace");
-        strace.args(["-f", "-e", &format!("trace={call}"), "-e", &format!("inject={call}:{what}"), "-o", "/dev/null"]);
-        strace.args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
+        strace.arg("-f").args(args).args(["-p", &server.process_id().to_string()]).stdout(Stdio::null());
         let Ok(child) = strace.stderr(File::create(&said).expect("cannot create a file")).spawn() else {
             skip("there is no strace");
             return None;

@@ -3,6 +3,7 @@
 
 mod claim;
 mod claim_waits;
+mod copies;
 mod exact;
 mod exchange;
 mod filling;

@@ -6,9 +6,10 @@ use super::rows::{Row, RowOptions};
 use super::times::bound_at;
 use crate::args::{Args, is_word};
 use crate::clients::Ticket;
-use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::returned::Returned;
+use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
-use crate::execution::background_tasks::IndexBackfill;
+use crate::execution::background_tasks::{IndexBackfill, Task};
 use crate::execution::context::{After, ScriptCx, ServerCx};
 use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
 use crate::execution::view::View;
@@ -18,7 +19,7 @@ use keyspace::db::Db;
 use keyspace::index::{Condition, Definition};
 use keyspace::types::sorted_set::{Direction, ScoreRange};
 use keyspace::{Definable, Effect, Locked, Value};
-use resp::Reply;
+use resp::{Protocol, Reply};
 use std::sync::Arc;
 
 pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
@@ -43,7 +44,8 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if engine.background_tasks.is_served() {
         let (ticket, handle) = (Arc::new(Ticket::default()), cx.client.handle.clone());
         cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
-        engine.background_tasks.send(IndexBackfill { index, ticket, handle, protocol: cx.client.protocol });
+        let backfill = IndexBackfill { index, ticket, handle, protocol: cx.client.protocol };
+        engine.background_tasks.send(Task::Backfill(backfill));
         return Ok(());
     }
     let sequence = engine.backfill_index(cx.worker, &index)?;
@@ -191,12 +193,11 @@ struct RangeProgress {
     /// The time of `NOW`: all slices look for the same scores.
     began_ms: u64,
     found: usize,
-    /// The records found so far, encoded as in the reply.
-    body: Vec<u8>,
+    /// The records found so far.
+    body: SlicedArray,
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
-    /// Names of the records found in earlier slices: a record whose score changes between slices is returned once.
-    returned: NameSet,
+    returned: Returned,
 }
 
 impl<'a> Range<'a> {
@@ -233,11 +234,15 @@ impl<'a> Range<'a> {
         index: IndexRef<'_>,
         progress: &mut RangeProgress,
         now_ms: u64,
-        mut reply: Reply<'_>,
-        is_over: impl Fn() -> bool,
+        (protocol, bytes_max): (Protocol, usize),
+        slice: Option<Slice<'_>>,
     ) -> bool {
+        if !progress.returned.begin_slice(&index, slice) {
+            return false;
+        }
+        let is_over = || slice.is_some_and(|slice| slice.is_over());
         let mut members = remaining(index, &self.wanted, self.direction, progress.last.as_ref());
-        let is_first_slice = progress.last.is_none();
+        let mut reply = progress.body.writer(protocol, bytes_max);
         let (mut looked_at, mut latest, mut found) = (0, None, Vec::new());
         let ended = loop {
             if progress.found == self.limit {
@@ -258,16 +263,16 @@ impl<'a> Range<'a> {
                 continue;
             }
             progress.found += 1;
-            // A range that ends in its first slice need not know what it has returned.
-            match is_first_slice {
-                true => found.push(entry.name()),
-                false => progress.returned.insert(entry.name().to_vec()),
-            }
+            found.push(entry.name());
             let row = Row { name: entry.name(), score: Some(score), hash, deadline_ms: entry.deadline() };
             self.rows.reply(&row, now_ms, &mut reply);
         };
+        // A range that ends in its first slice need not know what it has returned.
         if !ended {
-            found.into_iter().for_each(|name| progress.returned.insert(name.to_vec()));
+            progress.returned.add(&found);
+            if progress.last.is_none() {
+                progress.body.expect_more(progress.found, looked_at, members.left(), bytes_max);
+            }
             progress.last = latest.map(|(score, name)| (score, name.to_vec())).or(progress.last.take());
         }
         ended
@@ -281,20 +286,15 @@ pub(super) fn range(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     };
     let range = Range::take(&mut cx.args, progress.began_ms)?;
     let (now_ms, protocol, bytes_max) = (cx.worker.now_ms, cx.reply.protocol(), cx.client.output_bytes_max);
-    let mut body = std::mem::take(&mut progress.body);
     let ended = with_index(cx, range.name, |index, slice, _| {
-        let reply = Reply::new(&mut body, protocol).limited(bytes_max);
-        let is_over = || slice.is_some_and(|slice| slice.is_over());
-        range.look(index, &mut progress, now_ms, reply, is_over)
+        range.look(index, &mut progress, now_ms, (protocol, bytes_max), slice)
     })?;
-    if ended != Some(true) && body.len() <= bytes_max {
-        progress.body = body;
+    if ended != Some(true) && progress.body.len() <= bytes_max {
         cx.client.unfinished = Some(Box::new(progress));
         cx.after = After::Again;
         return Ok(());
     }
-    cx.reply.array(progress.found);
-    cx.reply.raw(&body);
+    progress.body.send(progress.found, &mut cx.reply);
     if !progress.returned.is_empty() {
         // Many names take long to free.
         cx.engine.free(vec![Box::new(progress.returned)]);

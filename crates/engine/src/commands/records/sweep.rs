@@ -253,7 +253,7 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
             SweepAction::Requeued => b"requeued",
             SweepAction::Exhausted => b"exhausted",
         });
-        progress.swept.insert(name);
+        progress.swept.insert(&name);
     }
     Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
 }

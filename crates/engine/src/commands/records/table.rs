@@ -59,6 +59,7 @@ pub(super) const COMMANDS: &[Command] = &[
             WITHTTL,
         ]),
     definition("claim", at_least(5), claim::claim)
+        .flag(Flags::READS_INDEXES)
         .grows_memory()
         .flag(Flags::BLOCKING)
         .doc("7.4.0", "Takes the first records of an index that qualify, changes and returns them.")
@@ -95,11 +96,13 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N records")
         .arguments(&[arg::string("name")]),
     overview("idx.info", exactly(2), indexes::info)
+        .flag(Flags::READS_INDEXES)
         .doc("7.4.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
     server("idx.list", exactly(1), indexes::list).doc("7.4.0", "Lists the indexes.").complexity("O(N) for N indexes"),
     overview("idx.range", at_least(4), indexes::range)
+        .flag(Flags::READS_INDEXES)
         .doc("7.4.0", "Finds records by an index, those that pass filters, in the order of their scores.")
         .complexity("O(log(N)+M) for M records looked at")
         .arguments(&[
@@ -113,6 +116,7 @@ pub(super) const COMMANDS: &[Command] = &[
             WITHTTL,
         ]),
     definition("sweep", at_least(7), sweep::sweep)
+        .flag(Flags::READS_INDEXES)
         .grows_memory()
         .doc("7.4.0", "Changes old records, each in the step in which it is judged.")
         .complexity("O(log(N)+M) for M records looked at")

@@ -65,7 +65,7 @@ pub(super) fn run(
     let is_bounded = program.reading().is_bounded || !cx.engine.script_thread.is_served();
     if cx.held.is_none()
         && is_bounded
-        && cx.engine.any_is_index(keys.iter().copied())
+        && cx.engine.may_read_index(program, keys)
         && !cx.engine.is_ready_for_index(cx.worker, cx.client.db)?
     {
         cx.after = After::Again;

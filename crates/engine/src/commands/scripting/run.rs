@@ -106,6 +106,11 @@ impl Engine {
         Ok(())
     }
 
+    /// True unless it is certain that a program with these keys reads no index.
+    pub(super) fn may_read_index(&self, program: &Program, keys: &[&[u8]]) -> bool {
+        !program.reading().names_no_index || self.any_is_index(keys.iter().copied())
+    }
+
     /// The gates for a script that declares flags, before it begins.
     fn pass_script_gates(&self, program: &Program, read_only: bool, in_transaction: bool) -> CommandResult {
         let Some(flags) = program.flags() else { return Ok(()) };

@@ -27,6 +27,13 @@ impl Engine {
             let mut reply = Vec::new();
             let keys: Vec<&[u8]> = job.keys.iter().map(Vec::as_slice).collect();
             let args: Vec<&[u8]> = job.args.iter().map(Vec::as_slice).collect();
+            // Nothing but this thread waits for it: an error is met again by the program itself.
+            while self.may_read_index(&job.program, &keys)
+                && !self.is_ready_for_index(&mut worker, job.db).unwrap_or(true)
+            {
+                std::thread::yield_now();
+                self.begin(&mut worker);
+            }
             let mut writer = Reply::new(&mut reply, job.protocol);
             let outcome = self.run_program(
                 &mut worker,

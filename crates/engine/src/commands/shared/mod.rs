@@ -5,5 +5,7 @@ pub(crate) mod help;
 pub(crate) mod manual;
 pub(crate) mod name_set;
 pub(crate) mod random;
+pub(crate) mod returned;
 pub(crate) mod scanning;
+pub(crate) mod sliced_array;
 pub(crate) mod version;

@@ -5,48 +5,109 @@ use hashbrown::HashTable;
 use keyspace::storage::table::NameHash;
 
 const PARTS: usize = 256;
+const NAMES_PER_BLOCK: usize = 1024;
 
 /// Names, each once.
 #[derive(Default)]
 pub(crate) struct NameSet {
-    /// Empty until the first name is added.
-    parts: Vec<HashTable<Vec<u8>>>,
-    len: usize,
+    names: NameList,
+    /// The places in `names` of the first `found_by_hash` of them. Empty until the first name is added.
+    parts: Vec<HashTable<usize>>,
+    found_by_hash: usize,
 }
 
 impl NameSet {
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.names.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.names.len == 0
     }
 
+    /// True when a name is there, among those that have been hashed.
     pub(crate) fn contains(&self, name: &[u8]) -> bool {
-        if self.len == 0 {
+        if self.found_by_hash == 0 {
             return false;
         }
         let hash = NameHash::of(name).get();
-        self.parts[part_of(hash)].find(hash, |other| other == name).is_some()
+        self.parts[part_of(hash)].find(hash, |at| self.names.get(*at) == name).is_some()
     }
 
-    pub(crate) fn insert(&mut self, name: Vec<u8>) {
+    /// Adds a name, if it is not there.
+    pub(crate) fn insert(&mut self, name: &[u8]) {
+        debug_assert_eq!(self.found_by_hash, self.names.len, "all names are hashed before one is looked for");
+        if !self.contains(name) {
+            self.add_new(name);
+            self.hash_one();
+        }
+    }
+
+    /// Adds a name that is not there, to be hashed later.
+    pub(crate) fn add_new(&mut self, name: &[u8]) {
+        self.names.push(name);
+    }
+
+    /// Hashes names that have been added, so that they are found. False when `is_over` stopped it before the last one.
+    pub(crate) fn hash_new(&mut self, is_over: impl Fn() -> bool) -> bool {
+        while self.found_by_hash < self.names.len {
+            self.hash_one();
+            if self.found_by_hash.is_multiple_of(NAMES_PER_LOOK) && is_over() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn hash_one(&mut self) {
         if self.parts.is_empty() {
             self.parts.resize_with(PARTS, HashTable::default);
         }
-        let hash = NameHash::of(&name).get();
-        let part = &mut self.parts[part_of(hash)];
-        if part.find(hash, |other| *other == name).is_none() {
-            part.insert_unique(hash, name, |other| NameHash::of(other).get());
-            self.len += 1;
-        }
+        let names = &self.names;
+        let hash = NameHash::of(names.get(self.found_by_hash)).get();
+        self.parts[part_of(hash)].insert_unique(hash, self.found_by_hash, |at| NameHash::of(names.get(*at)).get());
+        self.found_by_hash += 1;
     }
 }
+
+/// Names hashed between two looks at the clock.
+const NAMES_PER_LOOK: usize = 64;
 
 /// By bits in the middle of the hash: a table looks at the highest and the lowest.
 fn part_of(hash: u64) -> usize {
     (hash >> 40) as usize % PARTS
+}
+
+/// Names in their order, in blocks: a single list would be moved whenever it grows.
+#[derive(Default)]
+struct NameList {
+    blocks: Vec<Block>,
+    len: usize,
+}
+
+#[derive(Default)]
+struct Block {
+    /// All names, one behind the other.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl NameList {
+    fn push(&mut self, name: &[u8]) {
+        if self.len.is_multiple_of(NAMES_PER_BLOCK) {
+            self.blocks.push(Block::default());
+        }
+        let block = self.blocks.last_mut().expect("there is one for the next name");
+        block.bytes.extend_from_slice(name);
+        block.ends.push(block.bytes.len());
+        self.len += 1;
+    }
+
+    fn get(&self, at: usize) -> &[u8] {
+        let (block, at) = (&self.blocks[at / NAMES_PER_BLOCK], at % NAMES_PER_BLOCK);
+        let start = if at == 0 { 0 } else { block.ends[at - 1] };
+        &block.bytes[start..block.ends[at]]
+    }
 }
 
 #[cfg(test)]
@@ -57,10 +118,27 @@ mod tests {
     fn a_name_is_there_once() {
         let mut names = NameSet::default();
         assert!(names.is_empty() && !names.contains(b"a"));
-        for number in 0..3000 {
-            names.insert((number % 1000).to_string().into_bytes());
+        for number in 0..9000 {
+            names.insert((number % 3000).to_string().as_bytes());
         }
-        assert_eq!(names.len(), 1000);
-        assert!(names.contains(b"999") && !names.contains(b"1000"));
+        assert_eq!(names.len(), 3000);
+        assert!(names.contains(b"0") && names.contains(b"2999") && !names.contains(b"3000") && !names.contains(b""));
+    }
+
+    #[test]
+    fn names_are_found_once_they_are_hashed() {
+        let mut names = NameSet::default();
+        names.insert(b"");
+        for number in 0..3000 {
+            names.add_new(number.to_string().as_bytes());
+        }
+        let mut slices = 1;
+        while !names.hash_new(|| true) {
+            slices += 1;
+        }
+        assert!(slices > 10, "{slices}");
+        assert_eq!(names.len(), 3001);
+        assert!((0..3000).all(|number: u32| names.contains(number.to_string().as_bytes())));
+        assert!(names.contains(b"") && !names.contains(b"3000"));
     }
 }

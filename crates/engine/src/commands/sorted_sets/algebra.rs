@@ -5,6 +5,7 @@ use super::members::{Answer, store};
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::indexes::CopyWanted;
 use crate::execution::view::View;
 use keyspace::types::set::{self, SetRef};
 use keyspace::types::sorted_set::{Member, Name};
@@ -196,6 +197,16 @@ impl Options {
     }
 }
 
+/// About how many members are looked at for a result.
+fn work(operation: Operation, sources: &Weighted<'_>) -> usize {
+    let lens = || sources.iter().map(|(source, _)| source.len());
+    match operation {
+        Operation::Union => lens().sum(),
+        Operation::Intersection => lens().min().unwrap_or(0),
+        Operation::Difference => lens().next().unwrap_or(0) + walked_for_difference(sources).unwrap_or(0),
+    }
+}
+
 /// The members of the result, in no order.
 fn combine(operation: Operation, mut sources: Weighted<'_>, aggregate: Aggregate) -> Gathered {
     if operation == Operation::Difference {
@@ -251,18 +262,16 @@ fn intersect(sources: &[(Source<'_>, f64)], aggregate: Aggregate, mut visit: imp
 /// The members of the first set that no other has.
 fn difference(sources: &[(Source<'_>, f64)]) -> Gathered {
     let [(first, _), others @ ..] = sources else { return Gathered::default() };
-    // Every member is looked up in every set, unless it is less work to walk over all of those.
-    let by_look_ups = first.len().saturating_mul(others.len()) / 2;
-    let by_walks: usize = others.iter().map(|(source, _)| source.len()).sum();
+    let walks_others = walked_for_difference(sources).is_some();
     let mut others_joined = GatheredByName::default();
-    if by_walks < by_look_ups {
+    if walks_others {
         for member in others.iter().flat_map(|(source, _)| source.members()) {
             member.name.with_bytes(|name| {
                 others_joined.known_or_add(0.0, name);
             });
         }
     }
-    let is_elsewhere = |name: &[u8]| match by_walks < by_look_ups {
+    let is_elsewhere = |name: &[u8]| match walks_others {
         true => others_joined.has(name),
         false => others.iter().any(|(source, _)| source.score(name).is_some()),
     };
@@ -275,6 +284,15 @@ fn difference(sources: &[(Source<'_>, f64)]) -> Gathered {
         });
     }
     members
+}
+
+/// How many members the other sets have, if it is less work to walk over all of them than to look every member of the
+/// first up in each.
+fn walked_for_difference(sources: &[(Source<'_>, f64)]) -> Option<usize> {
+    let [(first, _), others @ ..] = sources else { return None };
+    let by_look_ups = first.len().saturating_mul(others.len()) / 2;
+    let by_walks: usize = others.iter().map(|(source, _)| source.len()).sum();
+    (by_walks < by_look_ups).then_some(by_walks)
 }
 
 pub(super) fn zunion(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -293,6 +311,10 @@ fn show(cx: &mut ReadCx<'_>, operation: Operation) -> CommandResult {
     let mut request = Request::take(cx.args, cx.command.command.name)?;
     let mut sources = request.sources(&cx.keys)?;
     let options = Options::take(&mut request.options, operation, false, &mut sources)?;
+    if cx.keys.is_long_walk(work(operation, &sources)) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
+    }
     let members = combine(operation, sources, options.aggregate);
     let members = members.in_order();
     let mut answer = Answer { reply: &mut cx.reply, scores: options.scores };
@@ -320,6 +342,10 @@ fn keep(cx: &mut WriteCx<'_>, operation: Operation, event: &'static str) -> Comm
     let mut request = Request::take(cx.args, cx.command.command.name)?;
     let mut sources = request.sources(&cx.keys)?;
     let options = Options::take(&mut request.options, operation, true, &mut sources)?;
+    if cx.keys.is_long_walk(work(operation, &sources)) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
+    }
     let members = combine(operation, sources, options.aggregate);
     store(cx, to, &members.in_order(), event);
     Ok(())
@@ -335,6 +361,10 @@ pub(super) fn zintercard(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         let given = parse_i64(request.options.bytes()?).and_then(|limit| usize::try_from(limit).ok());
         limit = given.ok_or(CommandError::fixed("ERR LIMIT can't be negative"))?;
+    }
+    if cx.keys.is_long_walk(work(Operation::Intersection, &sources)) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
     }
     sources.sort_by_key(|(source, _)| source.len());
     let mut count = 0;

@@ -34,8 +34,14 @@ pub(super) struct Answer<'r, 'o> {
 
 impl Answer<'_, '_> {
     pub(super) fn begin(&mut self, members: usize) {
+        let elements = self.elements(members);
+        self.reply.array(elements);
+    }
+
+    /// How many elements so many members are.
+    pub(super) fn elements(&self, members: usize) -> usize {
         let flat = self.scores && self.reply.protocol() == Protocol::Resp2;
-        self.reply.array(if flat { members * 2 } else { members });
+        if flat { members * 2 } else { members }
     }
 
     pub(super) fn add(&mut self, member: &Member<'_>) {

@@ -3,16 +3,17 @@
 use super::gathered::Gathered;
 use super::members::{Answer, remove_ranks, store};
 use crate::args::{Args, is_word};
-use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::returned::Returned;
+use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::context::{ReadCx, WriteCx};
-use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
+use crate::execution::indexes::{CopyWanted, RECORDS_PER_LOOK, Slice};
 use keyspace::types::sorted_set::{Direction, NameBound, NameRange, ScoreBound, ScoreRange};
 use keyspace::views::index_ref::IndexMembers;
 use keyspace::{IndexRef, SortedSetRef};
 use numbers::{parse_f64_loosely, parse_i64};
-use resp::Reply;
+use resp::{Protocol, Reply};
 use std::ops::Range;
 
 /// What a range is a range of.
@@ -105,12 +106,11 @@ struct RangeProgress {
     /// How many members there are to be at most.
     most: usize,
     found: usize,
-    /// The members found so far, encoded as in the reply.
-    body: Vec<u8>,
+    /// The members found so far.
+    body: SlicedArray,
     /// The last one that was looked at.
     last: Option<(f64, Vec<u8>)>,
-    /// Members found in earlier slices: one whose score changes between slices is returned once.
-    returned: NameSet,
+    returned: Returned,
 }
 
 /// What the command itself fixes, where ZRANGE has options.
@@ -217,7 +217,13 @@ impl RangeProgress {
                     Direction::Ascending => start = index.up_to_rank(ranks.start),
                     Direction::Descending => end = index.up_to_rank(ranks.end),
                 }
-                RangeProgress { most, found: 0, body: Vec::new(), last: None, returned: NameSet::default() }
+                RangeProgress {
+                    most,
+                    found: 0,
+                    body: SlicedArray::default(),
+                    last: None,
+                    returned: Returned::default(),
+                }
             }
         };
         for (start, end) in start.iter().zip(&mut end) {
@@ -227,9 +233,10 @@ impl RangeProgress {
     }
 
     /// Finds members until the slice is over. True when there are no more.
-    fn find(&mut self, mut members: IndexMembers<'_>, answer: &mut Answer<'_, '_>, slice: Slice<'_>) -> bool {
-        let is_first_slice = self.last.is_none();
+    fn find(&mut self, mut members: IndexMembers<'_>, format: Format, slice: Slice<'_>) -> bool {
         let (mut looked_at, mut latest, mut found) = (0, None, Vec::new());
+        let mut reply = self.body.writer(format.protocol, format.bytes_max);
+        let mut answer = Answer { reply: &mut reply, scores: format.scores };
         let ended = loop {
             if self.found == self.most {
                 break true;
@@ -245,18 +252,28 @@ impl RangeProgress {
             }
             self.found += 1;
             answer.add_named(entry.name(), score);
-            // A range that ends in its first slice need not know what it has returned.
-            match is_first_slice {
-                true => found.push(entry.name()),
-                false => self.returned.insert(entry.name().to_vec()),
-            }
+            found.push(entry.name());
         };
+        let elements = answer.elements(self.found);
+        // A range that ends in its first slice need not know what it has returned.
         if !ended {
-            found.into_iter().for_each(|name| self.returned.insert(name.to_vec()));
-            self.last = latest.map(|(score, name)| (score, name.to_vec()));
+            self.returned.add(&found);
+            if self.last.is_none() {
+                let left = members.left().min(self.most - self.found);
+                self.body.expect_more(elements, looked_at, left, format.bytes_max);
+            }
+            self.last = latest.map(|(score, name)| (score, name.to_vec())).or(self.last.take());
         }
         ended
     }
+}
+
+/// How members are written.
+#[derive(Clone, Copy)]
+struct Format {
+    protocol: Protocol,
+    scores: bool,
+    bytes_max: usize,
 }
 
 /// Replies with a range of an index, or, if that takes longer than a slice, notes how far it got.
@@ -268,12 +285,10 @@ fn range_of_index(
     client: &mut Client,
     reply: &mut Reply<'_>,
 ) {
+    let format = Format { protocol: reply.protocol(), scores: query.scores, bytes_max: client.output_bytes_max };
     let (mut progress, members) = RangeProgress::members(resumed, query, index);
-    let mut body = std::mem::take(&mut progress.body);
-    let mut out = Reply::new(&mut body, reply.protocol()).limited(client.output_bytes_max);
-    let ended = progress.find(members, &mut Answer { reply: &mut out, scores: query.scores }, slice);
-    progress.body = body;
-    match ended || progress.body.len() > client.output_bytes_max {
+    let ended = progress.returned.begin_slice(&index, Some(slice)) && progress.find(members, format, slice);
+    match ended || progress.body.len() > format.bytes_max {
         true => reply_found(query, progress, slice, reply),
         false => client.unfinished = Some(Box::new(progress)),
     }
@@ -281,8 +296,8 @@ fn range_of_index(
 
 /// Replies with all that the slices of a range have found.
 fn reply_found(query: &Query<'_>, progress: RangeProgress, slice: Slice<'_>, reply: &mut Reply<'_>) {
-    Answer { reply, scores: query.scores }.begin(progress.found);
-    reply.raw(&progress.body);
+    let elements = Answer { reply, scores: query.scores }.elements(progress.found);
+    progress.body.send(elements, reply);
     if !progress.returned.is_empty() {
         // Many names take long to free.
         slice.free(progress.returned);
@@ -358,6 +373,10 @@ pub(super) fn zrangestore(cx: &mut WriteCx<'_>) -> CommandResult {
     let (to, from) = (cx.args.key()?, cx.args.key()?);
     let query = Query::take(&mut cx.args, Fixed { stores: true, ..Fixed::default() })?;
     let set = cx.keys.sorted_set(from)?;
+    if set.is_some_and(|set| cx.keys.is_long_walk(query.ranks(&set).len())) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
+    }
     cx.keys.looked_up(from, set.is_some());
     let members: Gathered = match set {
         Some(set) => set.members(query.ranks(&set), Direction::Ascending).collect(),

@@ -6,6 +6,7 @@ use crate::commands::shared::random::{OUT_OF_RANGE, REPEATED_BYTES_MAX, random_c
 use crate::commands::shared::scanning::{Selection, parse_cursor, step_size};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ReadCx;
+use crate::execution::indexes::CopyWanted;
 use crate::value_reply::ValueReply;
 use keyspace::types::sorted_set::{Direction, Member};
 use keyspace::{Key, SortedSetRef};
@@ -87,6 +88,10 @@ fn several(cx: &mut ReadCx<'_>, key: Key<'_>) -> CommandResult {
         return Ok(());
     };
     let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+    if cx.keys.is_long_walk(if count < 0 { wanted } else { wanted.min(set.len()) }) {
+        cx.client.unfinished = Some(Box::new(CopyWanted));
+        return Ok(());
+    }
     let mut answer = Answer { reply: &mut cx.reply, scores };
     if count < 0 {
         return repeat(&set, wanted, cx.random, &mut answer);

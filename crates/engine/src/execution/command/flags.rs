@@ -49,7 +49,8 @@ bitflags! {
         const PAUSE_EXEMPT = 1 << 26;
         /// CLIENT CACHING YES or NO stays in force for the command after this one.
         const KEEPS_CACHING = 1 << 27;
-        /// Though it writes, keys that it only reads may be indexes.
+        /// Reads indexes: keys that it only reads may be some, though it writes; or, if it has no keys, its arguments name
+        /// one.
         const READS_INDEXES = 1 << 28;
     }
 }

@@ -12,6 +12,8 @@ pub struct ScriptAnalysis {
     pub is_bounded: bool,
     /// Every key it touches is one of `KEYS`.
     pub declares_all_keys: bool,
+    /// It calls no command that reads an index which is not one of its keys.
+    pub names_no_index: bool,
 }
 
 /// Functions that a bounded script may call. None of them calls back, or takes longer than its arguments are long.
@@ -41,8 +43,15 @@ impl ScriptAnalysis {
     /// Reads a script for EVAL.
     pub fn of(source: &[u8]) -> ScriptAnalysis {
         let Some(tokens) = tokens(source) else { return ScriptAnalysis::default() };
-        let declares_all_keys = declares_all_keys(&tokens);
-        ScriptAnalysis { is_bounded: is_bounded(&tokens), declares_all_keys }
+        ScriptAnalysis::of_tokens(&tokens)
+    }
+
+    fn of_tokens(tokens: &[Token<'_>]) -> ScriptAnalysis {
+        ScriptAnalysis {
+            is_bounded: is_bounded(tokens),
+            declares_all_keys: declares_all_keys(tokens),
+            names_no_index: names_no_index(tokens),
+        }
     }
 
     /// Analyses a library: what is certain about each of its functions, by name. Empty for a library that does more
@@ -63,7 +72,7 @@ impl ScriptAnalysis {
             token => *token,
         };
         let body: Vec<Token<'_>> = body.iter().map(as_script).collect();
-        ScriptAnalysis { is_bounded: is_bounded(&body), declares_all_keys: declares_all_keys(&body) }
+        ScriptAnalysis::of_tokens(&body)
     }
 }
 
@@ -324,6 +333,20 @@ fn quoted_len(rest: &[u8]) -> Option<usize> {
             _ => at += 1,
         }
     }
+}
+
+/// True when every command is named where it is called, and none reads an index that is not one of its keys.
+fn names_no_index(tokens: &[Token<'_>]) -> bool {
+    let is_known = |token: &Token<'_>| match token {
+        Token::Text(Some(text)) => registry().find(text).is_some_and(|row| !row.names_index()),
+        _ => false,
+    };
+    let is_call = |token: &Token<'_>| token.is_word("call") || token.is_word("pcall");
+    let named = |at: usize| match tokens.get(at + 1) {
+        Some(token) if token.is(b"(") => tokens.get(at + 2).is_some_and(is_known),
+        _ => false,
+    };
+    (0..tokens.len()).filter(|at| is_call(&tokens[*at])).all(named)
 }
 
 /// True when nothing in the script can run long.

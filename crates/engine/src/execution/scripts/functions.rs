@@ -258,7 +258,10 @@ mod tests {
     fn the_built_in_library_runs_in_place_and_on_its_key_alone() {
         let [function] = &Library::built_in().functions[..] else { panic!("one function") };
         assert_eq!(function.info.name, "compare_and_swap");
-        assert_eq!(function.analysis, ScriptAnalysis { is_bounded: true, declares_all_keys: true });
+        assert_eq!(
+            function.analysis,
+            ScriptAnalysis { is_bounded: true, declares_all_keys: true, names_no_index: true }
+        );
     }
 
     #[test]

@@ -47,10 +47,10 @@ const PUT_OFF_MAX: usize = 64;
 pub(super) fn claim(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let unfinished = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<Progress>().ok());
     let began_ms = unfinished.as_ref().map_or(cx.worker.now_ms, |progress| progress.began_ms);
-    let args = cx.args.clone();
+    let mut args = cx.args;
     let claim = match Claim::take(&mut cx.args, cx.worker.now_ms) {
         // `NOW-…` was in range when it began. No slice is refused after an earlier one has changed something.
-        Err(_) if unfinished.is_some() => Claim::take(&mut args.clone(), began_ms)?,
+        Err(_) if unfinished.is_some() => Claim::take(&mut args, began_ms)?,
         claim => claim?,
     };
     if cx.held.is_some() {

@@ -85,7 +85,7 @@ pub(super) fn take_record(
         claimed.is_full |= claimed.body.len() > reply_bytes_max(cx.client.output_bytes_max);
     }
     if matches!(taken, Taken::Claimed | Taken::SetAside) && !claimed.is_done(claim) {
-        claimed.judged.insert(name.to_vec());
+        claimed.judged.insert(name);
     }
     claimed.is_full |= taken == Taken::Full;
     if let Some(at) = at {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn reading(source: &str) -> (bool, bool) {
-    let ScriptAnalysis { is_bounded, declares_all_keys } = ScriptAnalysis::of(source.as_bytes());
+    let ScriptAnalysis { is_bounded, declares_all_keys, .. } = ScriptAnalysis::of(source.as_bytes());
     (is_bounded, declares_all_keys)
 }
 
@@ -96,7 +96,7 @@ fn functions_of_a_library_are_read_one_by_one() {
         redis.register_function('both', function(k) return claim(k, {}) end)
         redis.register_function('hidden', function(k) return sweep() end)",
     );
-    let certain = |is_bounded, declares_all_keys| Some(ScriptAnalysis { is_bounded, declares_all_keys });
+    let certain = |is_bounded, declares_all_keys| Some((is_bounded, declares_all_keys));
     for (name, expected) in [
         ("claim", certain(true, true)),
         ("sweep", certain(false, false)),
@@ -106,7 +106,8 @@ fn functions_of_a_library_are_read_one_by_one() {
         ("hidden", certain(false, false)),
         ("nothing", None),
     ] {
-        assert_eq!(analyses.get(name).copied(), expected, "{name}");
+        let analysis = analyses.get(name).map(|analysis| (analysis.is_bounded, analysis.declares_all_keys));
+        assert_eq!(analysis, expected, "{name}");
     }
 }
 
@@ -172,5 +173,24 @@ fn what_may_run_long() {
         "#!lua flags=no-writes\nreturn [[while]] .. [=[ for ]=]",
     ] {
         assert!(ScriptAnalysis::of(source.as_bytes()).is_bounded, "{source}");
+    }
+}
+
+#[test]
+fn a_script_may_read_an_index_that_is_no_key() {
+    let names_no_index = |source: &str| ScriptAnalysis::of(source.as_bytes()).names_no_index;
+    assert!(names_no_index("return 1"));
+    assert!(names_no_index(
+        "redis.call('HSET', KEYS[1], 'f', 'IDX.RANGE') return redis.pcall('zrange', KEYS[1], 0, -1)"
+    ));
+    for source in [
+        "return redis.call('IDX.RANGE', 'i', 0, 1)",
+        "redis.call('SET', 'k', 'v') return redis.pcall(\"sweep\", 'i')",
+        "return redis.call('idx' .. '.range', 'i', 0, 1)",
+        "return redis.call(ARGV[1], 'i', 0, 1)",
+        "local call = redis.call return call('CLAIM', 1, 'i')",
+        "return redis.call('claim'",
+    ] {
+        assert!(!names_no_index(source), "{source}");
     }
 }

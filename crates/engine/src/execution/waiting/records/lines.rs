@@ -61,7 +61,7 @@ pub(super) struct Line {
     classes: HashMap<Arc<Criteria>, ClassId>,
     /// Its classes with conditions, by the field and the values of the first: a record is shown only to those that may want
     /// it, however many there are.
-    by_value: HashMap<Box<[u8]>, HashMap<Box<[u8]>, Vec<ClassId>>>,
+    by_value: HashMap<Box<[u8]>, ByValue>,
     without_conditions: Vec<ClassId>,
     /// How many of its classes have something to look at.
     turns: usize,
@@ -70,6 +70,9 @@ pub(super) struct Line {
     pub(super) missed: Vec<Candidate>,
     missed_too_many: bool,
 }
+
+/// Classes by the values of a field.
+type ByValue = HashMap<Box<[u8]>, Vec<ClassId>>;
 
 /// Waiters that want the same records.
 struct Class {

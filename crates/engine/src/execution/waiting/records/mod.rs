@@ -63,6 +63,9 @@ pub(crate) struct Searched {
     pub(crate) next_score: f64,
 }
 
+/// A record that has got a score in an index with waiters: its database, the index, its name.
+pub(crate) type Written = (usize, Arc<Index>, Arc<[u8]>);
+
 /// A client that waits for records.
 pub(crate) struct RecordWaiter {
     blocked: BlockedCommand,
@@ -235,7 +238,7 @@ impl RecordWaiters {
 
     /// Notes records that a commit has made ready. They are locked.
     #[cold]
-    pub(crate) fn note(&self, records: &[(usize, Arc<Index>, Arc<[u8]>)], locked: &Locked<'_>, now_ms: u64) {
+    pub(crate) fn note(&self, records: &[Written], locked: &Locked<'_>, now_ms: u64) {
         let mut lines = self.lines.lock();
         for (db, index, name) in records {
             // As it is in the end: a transaction may have changed it more than once.

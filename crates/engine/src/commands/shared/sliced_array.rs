@@ -1,0 +1,88 @@
+//! An array that is replied by a command that works in slices. How many elements it has is known at the end, and is
+//! written in front of them; still, a long one is neither moved nor copied as a whole, which would block the worker's
+//! other clients. Knows nothing of the elements.
+
+use resp::{Protocol, Reply};
+
+/// The elements so far, as they are sent.
+#[derive(Default)]
+pub(crate) struct SlicedArray {
+    /// Behind room for the header, if it is long.
+    bytes: Vec<u8>,
+    header_len: usize,
+}
+
+impl SlicedArray {
+    /// A writer to its end.
+    pub(crate) fn writer(&mut self, protocol: Protocol, bytes_max: usize) -> Reply<'_> {
+        Reply::new(&mut self.bytes, protocol).limited(bytes_max)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes room after the first slice: it has written `elements`, while it has looked at `done` records, and there are
+    /// `left` more.
+    pub(crate) fn expect_more(&mut self, elements: usize, done: usize, left: usize, bytes_max: usize) {
+        let with_the_rest = |part: usize| {
+            let all = part as u128 * (done as u128 + left as u128) / done.max(1) as u128;
+            usize::try_from(all).unwrap_or(usize::MAX)
+        };
+        let header = header(with_the_rest(elements));
+        // Later elements may be longer.
+        let expected = with_the_rest(self.bytes.len()).saturating_mul(3) / 2;
+        let mut bytes = Vec::new();
+        // If there is not so much memory, it grows as it would have.
+        let _ = bytes.try_reserve_exact(expected.min(bytes_max).max(self.bytes.len()) + header.len());
+        bytes.extend_from_slice(&header);
+        bytes.append(&mut self.bytes);
+        self.bytes = bytes;
+        self.header_len = header.len();
+    }
+
+    /// Replies all of them.
+    pub(crate) fn send(mut self, elements: usize, reply: &mut Reply<'_>) {
+        let header = header(elements);
+        match header.len() == self.header_len {
+            true => self.bytes[..header.len()].copy_from_slice(&header),
+            false => drop(self.bytes.splice(..self.header_len, header)),
+        }
+        reply.take_over(self.bytes);
+    }
+}
+
+fn header(elements: usize) -> Vec<u8> {
+    let mut header = Vec::new();
+    Reply::new(&mut header, Protocol::Resp2).array(elements);
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_elements_comes_first_whether_it_was_expected_or_not() {
+        // As many as expected, more, fewer, and without room.
+        for (done, left, more) in [(3, 96, 7), (3, 5, 97), (3, 9000, 0), (0, 0, 5)] {
+            let mut array = SlicedArray::default();
+            let mut expected = format!("*{}\r\n", done + more);
+            let add = |array: &mut SlicedArray, expected: &mut String, number: usize| {
+                array.writer(Protocol::Resp2, usize::MAX).integer(number as i64);
+                *expected += &format!(":{number}\r\n");
+            };
+            (0..done).for_each(|number| add(&mut array, &mut expected, number));
+            if left > 0 {
+                array.expect_more(done, done, left, usize::MAX);
+            }
+            (done..done + more).for_each(|number| add(&mut array, &mut expected, number));
+            for before in ["", "+OK\r\n"] {
+                let mut out = before.as_bytes().to_vec();
+                let array = SlicedArray { bytes: array.bytes.clone(), header_len: array.header_len };
+                array.send(done + more, &mut Reply::new(&mut out, Protocol::Resp2));
+                assert_eq!(String::from_utf8_lossy(&out), format!("{before}{expected}"));
+            }
+        }
+    }
+}
