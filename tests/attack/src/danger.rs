@@ -110,8 +110,8 @@ pub(crate) fn admit(args: &mut Vec<Vec<u8>>, random: &mut Random) -> bool {
     true
 }
 
-/// Whether there is a rule for it. Such a request must not be damaged afterwards: one byte makes SHUTDOWN of SHUTDOWN ABORT.
-/// Nor one that has such a name anywhere: with a smaller count in front, the arguments behind it are inline requests.
+/// Whether it has the name of a command in it for which there is a rule. Such a request must not be damaged: one byte makes
+/// SHUTDOWN of SHUTDOWN ABORT, and with a smaller count in front, the arguments behind it are inline requests.
 pub(crate) fn is_listed(args: &[Vec<u8>]) -> bool {
     let has_rule = |arg: &Vec<u8>| RULES.iter().any(|rule| arg.eq_ignore_ascii_case(rule.words[0].as_bytes()));
     args.iter().any(has_rule)

@@ -49,6 +49,8 @@ pub struct ClientHandle {
     /// Bytes of the queued commands, and bytes of the names that it has subscribed to or watches.
     pub queued_bytes: AtomicUsize,
     pub names_bytes: AtomicUsize,
+    /// Of the command with which it waits.
+    blocked_bytes: AtomicUsize,
     /// Channels, patterns and shard channels subscribed to.
     pub subscriptions: [AtomicU32; 3],
     /// Keys watched.
@@ -115,6 +117,7 @@ impl ClientHandle {
             queued: AtomicI32::new(-1),
             queued_bytes: AtomicUsize::new(0),
             names_bytes: AtomicUsize::new(0),
+            blocked_bytes: AtomicUsize::new(0),
             subscriptions: Default::default(),
             watching: AtomicU32::new(0),
             paused: AtomicBool::new(false),
@@ -164,6 +167,11 @@ impl ClientHandle {
     /// Bytes waiting to be parsed, and those that the client's own buffer takes for them.
     pub fn input_bytes(&self) -> (usize, usize) {
         (self.query_bytes.load(Relaxed) as usize, self.query_buffer_bytes.load(Relaxed) as usize)
+    }
+
+    /// Notes the size of the command with which the client waits; 0 when it waits no longer.
+    pub(crate) fn note_blocked(&self, bytes: usize) {
+        self.blocked_bytes.store(bytes, Relaxed);
     }
 
     /// Notes that the client has subscribed to a name of that length, or watches it.
@@ -313,7 +321,8 @@ impl ClientHandle {
         let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
         let own = size_of::<ClientHandle>() + CLIENT_BYTES;
         let buffers = self.input_bytes().1 + self.unsent().0;
-        let kept = self.queued_bytes.load(Relaxed) + self.names_bytes.load(Relaxed);
+        let kept = [&self.queued_bytes, &self.names_bytes, &self.blocked_bytes];
+        let kept: usize = kept.iter().map(|bytes| bytes.load(Relaxed)).sum();
         own + self.address.len() + self.local_address.len() + labels + buffers + kept
     }
 

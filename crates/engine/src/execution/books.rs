@@ -49,7 +49,12 @@ impl Engine {
     ) {
         let took_us = took_ns / 1000;
         let slower_than_us = self.settings.slowlog_log_slower_than();
-        if slower_than_us >= 0 && took_us >= slower_than_us as u64 && !row.command.flags.has(Flags::SKIP_SLOWLOG) {
+        // A command that waits is logged when it is served, as in Redis.
+        if slower_than_us >= 0
+            && took_us >= slower_than_us as u64
+            && !row.command.flags.has(Flags::SKIP_SLOWLOG)
+            && !client.wait_phase.is_queued()
+        {
             self.log_slow(worker, client, request, took_us);
         }
         let threshold_ms = self.settings.latency_monitor_threshold();

@@ -234,3 +234,30 @@ fn an_index_that_is_dropped_is_an_error_that_counts() {
     assert!(claim.contains("calls=1,") && claim.contains("failed_calls=1"), "{claim}");
     assert!(stats.contains("errorstat_ERR:count=1"), "{stats}");
 }
+
+/// As a command that waits for a key: logged once, with the client that has sent it, when it is served.
+#[test]
+fn a_claim_that_waited_is_logged_once_as_slow() {
+    let place = Place::new(8, 1, &[("slowlog-log-slower-than", "0")]);
+    let mut writer = Peer::new(&place);
+    writer.say(DUE);
+    let mut waiting = waits(&place, "CLAIM 1 due SET 1 owner w BLOCK 0");
+    let logged = |writer: &mut Peer<'_>| writer.say("SLOWLOG GET 100").matches("CLAIM").count();
+    assert_eq!(logged(&mut writer), 0);
+    writer.say("HSET job:1 run_at 5");
+    assert_eq!(got(&mut waiting), ["job:1"]);
+    assert_eq!(logged(&mut writer), 1);
+}
+
+/// A client's memory has in it what it waits with.
+#[test]
+fn the_memory_of_a_client_has_the_command_in_it_with_which_it_waits() {
+    let place = place();
+    let value = "v".repeat(1 << 20);
+    let mut waiting = waits(&place, &format!("CLAIM 1 due WHERE kind 1 {value} SET 1 owner w BLOCK 0"));
+    let memory = |peer: &Peer<'_>| peer.client.handle.memory_bytes();
+    assert!(memory(&waiting) > 1 << 20, "{}", memory(&waiting));
+    Peer::new(&place).say(&format!("HSET job:1 run_at 5 kind {value}"));
+    assert_eq!(got(&mut waiting), ["job:1"]);
+    assert!(memory(&waiting) < 1 << 20, "{}", memory(&waiting));
+}

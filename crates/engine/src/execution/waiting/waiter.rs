@@ -40,6 +40,8 @@ impl BlockedCommand {
         request: Request<'_>,
         nothing: Vec<u8>,
     ) -> BlockedCommand {
+        // Its arguments, and what is kept of them in the tables of those that wait.
+        client.handle.note_blocked(2 * request.iter().map(<[u8]>::len).sum::<usize>());
         BlockedCommand {
             number,
             command,
@@ -139,6 +141,11 @@ pub(crate) enum WaitPhase {
 }
 
 impl WaitPhase {
+    /// True when the client waits.
+    pub(crate) fn is_queued(&self) -> bool {
+        self.blocked().is_some()
+    }
+
     /// The error that has ended a wait, if the command was not run, and the command.
     pub(super) fn failure(&self) -> Option<(&'static CommandRow, &str)> {
         let blocked = self.blocked()?;
@@ -180,6 +187,7 @@ impl Engine {
     /// A client waits no longer: it has its reply, or its connection ends.
     pub fn stop_waiting(&self, client: &mut Client) {
         client.handle.wait_state.end();
+        client.handle.note_blocked(0);
         match std::mem::take(&mut client.wait_phase) {
             WaitPhase::Queued(waiter) => self.leave_queues(&waiter),
             WaitPhase::RecordsQueued(waiter) => self.record_waiters.leave(&waiter),
