@@ -46,11 +46,10 @@ pub struct ClientHandle {
     pub no_touch: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
-    /// Bytes of the queued commands, and bytes of the names that it has subscribed to or watches.
+    /// Bytes of the queued commands, and bytes of the names that it has subscribed to or watches and of the command with
+    /// which it waits.
     pub queued_bytes: AtomicUsize,
     pub names_bytes: AtomicUsize,
-    /// Of the command with which it waits.
-    blocked_bytes: AtomicUsize,
     /// Channels, patterns and shard channels subscribed to.
     pub subscriptions: [AtomicU32; 3],
     /// Keys watched.
@@ -117,7 +116,6 @@ impl ClientHandle {
             queued: AtomicI32::new(-1),
             queued_bytes: AtomicUsize::new(0),
             names_bytes: AtomicUsize::new(0),
-            blocked_bytes: AtomicUsize::new(0),
             subscriptions: Default::default(),
             watching: AtomicU32::new(0),
             paused: AtomicBool::new(false),
@@ -169,9 +167,14 @@ impl ClientHandle {
         (self.query_bytes.load(Relaxed) as usize, self.query_buffer_bytes.load(Relaxed) as usize)
     }
 
-    /// Notes the size of the command with which the client waits; 0 when it waits no longer.
-    pub(crate) fn note_blocked(&self, bytes: usize) {
-        self.blocked_bytes.store(bytes, Relaxed);
+    /// Notes that the client waits with a command of that size.
+    pub(crate) fn add_blocked(&self, bytes: usize) {
+        self.names_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Notes that it waits no longer.
+    pub(crate) fn remove_blocked(&self, bytes: usize) {
+        self.names_bytes.fetch_sub(bytes, Relaxed);
     }
 
     /// Notes that the client has subscribed to a name of that length, or watches it.
@@ -321,8 +324,7 @@ impl ClientHandle {
         let labels = self.labels.lock().as_ref().map_or(0, |labels| labels.heap_bytes());
         let own = size_of::<ClientHandle>() + CLIENT_BYTES;
         let buffers = self.input_bytes().1 + self.unsent().0;
-        let kept = [&self.queued_bytes, &self.names_bytes, &self.blocked_bytes];
-        let kept: usize = kept.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        let kept = self.queued_bytes.load(Relaxed) + self.names_bytes.load(Relaxed);
         own + self.address.len() + self.local_address.len() + labels + buffers + kept
     }
 

@@ -40,8 +40,7 @@ impl BlockedCommand {
         request: Request<'_>,
         nothing: Vec<u8>,
     ) -> BlockedCommand {
-        // Its arguments, and what is kept of them in the tables of those that wait.
-        client.handle.note_blocked(2 * request.iter().map(<[u8]>::len).sum::<usize>());
+        client.handle.add_blocked(bytes_of(request));
         BlockedCommand {
             number,
             command,
@@ -124,6 +123,11 @@ impl BlockedCommand {
     }
 }
 
+/// The bytes of a command that waits: its arguments, and what is kept of them in the tables of those that wait.
+fn bytes_of(request: Request<'_>) -> usize {
+    2 * request.iter().map(<[u8]>::len).sum::<usize>()
+}
+
 /// The phase of a client's wait.
 #[derive(Default)]
 pub(crate) enum WaitPhase {
@@ -187,7 +191,9 @@ impl Engine {
     /// A client waits no longer: it has its reply, or its connection ends.
     pub fn stop_waiting(&self, client: &mut Client) {
         client.handle.wait_state.end();
-        client.handle.note_blocked(0);
+        if let Some(blocked) = client.wait_phase.blocked() {
+            client.handle.remove_blocked(bytes_of(blocked.request.as_request()));
+        }
         match std::mem::take(&mut client.wait_phase) {
             WaitPhase::Queued(waiter) => self.leave_queues(&waiter),
             WaitPhase::RecordsQueued(waiter) => self.record_waiters.leave(&waiter),
