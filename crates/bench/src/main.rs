@@ -45,7 +45,7 @@ fn main() -> ExitCode {
 #[derive(Parser)]
 #[command(name = "scripts/bench")]
 struct Args {
-    /// Measure all that docs/BENCHMARKS.md shows, about 25 minutes, and rewrite its tables and its chart. With --quick, or
+    /// Measure all that docs/BENCHMARKS.md shows, the better part of an hour, and rewrite its tables and its chart. With --quick, or
     /// with --only and names of its sections, they are written to --out instead
     #[arg(long, conflicts_with_all = ["pipeline", "peer", "no_redis"])]
     document: bool,

@@ -261,3 +261,25 @@ fn the_memory_of_a_client_has_the_command_in_it_with_which_it_waits() {
     assert_eq!(got(&mut waiting), ["job:1"]);
     assert!(memory(&waiting) < 1 << 20, "{}", memory(&waiting));
 }
+
+/// With offsets beyond what a score can tell apart, a time may come before its record is in the range. It keeps nobody else
+/// from being served.
+#[test]
+fn a_time_that_cannot_be_told_exactly_keeps_nobody_waiting() {
+    let place = place();
+    let (mut writer, offset) = (Peer::new(&place), 1u64 << 62);
+    // In the range when the sum is rounded to a higher score, half a second after its time.
+    let score = offset + place.now_ms().next_multiple_of(1024) + 1024;
+    writer.say(&format!("HSET job:far run_at {score}"));
+    let mut odd = waits(&place, &format!("CLAIM 1 due MIN {offset} MAX (NOW+{offset} SET 1 run_at none BLOCK 0"));
+    place.pass_ms(score - offset - place.now_ms());
+    let mut even = waits(&place, "CLAIM 1 due MAX NOW SET 1 run_at none BLOCK 0");
+    writer.say(&format!("HSET job:near run_at {}", place.now_ms() + 1));
+    place.pass_ms(1);
+    timer(&place);
+    assert_eq!(got(&mut even), ["job:near"]);
+    assert!(got(&mut odd).is_empty());
+    place.pass_ms(1024);
+    timer(&place);
+    assert_eq!(got(&mut odd), ["job:far"]);
+}

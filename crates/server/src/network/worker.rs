@@ -201,12 +201,9 @@ async fn serve_due_records(engine: Arc<Engine>) {
         // Until a record is due; anew when another is due earlier.
         poll_fn(|cx| {
             let Some(due_ms) = engine.next_due_record(cx.waker()) else { return Poll::Pending };
-            let left_us = due_ms.saturating_mul(1000).saturating_sub(engine.clock.unix_us());
-            if left_us == 0 {
-                return Poll::Ready(());
-            }
+            let Some(left) = time_until(due_ms, engine.clock.unix_us()) else { return Poll::Ready(()) };
             // A clock that is set meanwhile is noticed by the regular work.
-            sleep.as_mut().reset(Instant::now() + Duration::from_micros(left_us).min(SLEEP_MAX));
+            sleep.as_mut().reset(Instant::now() + left);
             sleep.as_mut().poll(cx)
         })
         .await;
@@ -224,6 +221,12 @@ async fn serve_due_records(engine: Arc<Engine>) {
             false => tokio::time::sleep(SERVE_AGAIN).await,
         }
     }
+}
+
+/// How long to sleep until then; `None` when that time has come.
+fn time_until(due_ms: u64, now_us: u64) -> Option<Duration> {
+    let left_us = due_ms.saturating_mul(1000).saturating_sub(now_us);
+    (left_us > 0).then(|| Duration::from_micros(left_us).min(SLEEP_MAX))
 }
 
 /// Records how much of the time since `before` this worker was working.
@@ -273,5 +276,24 @@ fn close_idle(local: &mut Local, engine: &Engine) {
         if !exempt && handle.idle_s(now_ns) > timeout_s {
             handle.kill();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sleep of no time at all would never end: it is begun again each time that it is looked at.
+    #[test]
+    fn a_time_that_has_come_is_not_slept_for() {
+        assert_eq!(time_until(5, 4_000), Some(Duration::from_millis(1)));
+        assert_eq!(time_until(5, 5_000), None);
+        assert_eq!(time_until(0, 5_000), None);
+    }
+
+    #[test]
+    fn a_score_that_is_no_time_is_far_away() {
+        assert_eq!(time_until(u64::MAX, 4_000), Some(SLEEP_MAX));
+        assert_eq!(time_until(u64::MAX / 1000 + 1, 4_000), Some(SLEEP_MAX));
     }
 }

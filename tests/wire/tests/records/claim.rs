@@ -432,3 +432,24 @@ fn what_refuses_writes_refuses_claims() {
         "##,
     );
 }
+
+#[test]
+fn lists_that_are_too_long_are_refused() {
+    let words = |count: usize| (0..count).map(|number| format!(" w{number}")).collect::<String>();
+    let (indexes, values, too_many) = (words(65), words(1024), words(1025));
+    check(&format!(
+        r##"
+        # holdfast only
+        > IDX.CREATE due PREFIX 1 job: FIELD at
+        +OK
+        > HSET job:1 at 1 kind w1023
+        :2
+        > CLAIM 65{indexes} SET 1 a b
+        -ERR CLAIM takes at most 64 indexes
+        > CLAIM 1 due WHERE kind 1025{too_many} SET 1 a b
+        -ERR WHERE takes at most 1024 values
+        > CLAIM 1 due WHERE kind 1024{values} SET 1 a b KEYS
+        ["job:1"]
+        "##
+    ));
+}

@@ -72,6 +72,7 @@ impl<'a> Claim<'a> {
                     return Err(error(format!("WHERE takes at most {VALUES_MAX} values")));
                 }
                 values.sort_unstable();
+                values.dedup();
                 conditions.push((field, values));
             } else if is_word(word, "SET") {
                 once(&mut set, pairs(args, "SET")?, "SET")?;

@@ -270,12 +270,10 @@ impl Lines {
             }
         }
         self.looked_ms = now_ms;
-        while let Some((time_ms, id)) = self.times.first().copied().filter(|(time_ms, _)| *time_ms <= now_ms) {
-            self.file(id, now_ms);
-            if self.times.contains(&(time_ms, id)) {
-                break;
-            }
-        }
+        // Each once: with scores and offsets of sixteen digits and more, one whose time has come may still be above its range.
+        let come = self.times.iter().take_while(|(time_ms, _)| *time_ms <= now_ms);
+        let come: Vec<ClassId> = come.map(|(_, id)| *id).collect();
+        come.into_iter().for_each(|id| self.file(id, now_ms));
         let id = self.next_turn()?;
         let class = self.classes.get_mut(&id).expect("a class that has gone has no turn");
         let waiter = class.waiters.values().next().expect("a class without waiters has no turn").clone();
