@@ -32,7 +32,7 @@ pub(crate) struct Features {
     pub(crate) transactions: bool,
     /// FUNCTION and FCALL: Redis 7.
     pub(crate) functions: bool,
-    /// CLIENT DURABILITY, HCAS, IDX.CREATE: Holdfast.
+    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM: Holdfast.
     pub(crate) own_commands: bool,
 }
 
@@ -59,6 +59,7 @@ const OWN: &[(usize, Make)] = &[
     (30, Author::write_hash),
     (25, Author::write_scores),
     (8, Author::compare_and_swap),
+    (12, Author::claim),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
     (10, Author::write_deadline),
@@ -253,6 +254,21 @@ impl Author {
             4 => command(&[&"HCAS", &key, &"IF", &"1", one, &old, &"SET", &"1", &other, &value, &"PERSIST"]),
             _ => command(&[&"HCAS", &key, &"ABSENT", &"1", &other, &"SET", &"1", &other, &value]),
         })
+    }
+
+    /// CLAIM of the first record of an index. The field it sets may be the one that the index is of.
+    fn claim(&mut self, ahead: &State, _db: u32) -> Option<Command> {
+        let name = self.owner.key("index", self.random.below(DEFINITIONS_OF_EACH_KIND));
+        ahead.get(DEFINITIONS, name.as_bytes())?;
+        let (set, score, counter) = (self.field(), self.quarters(), self.field());
+        if set == counter {
+            return None;
+        }
+        let change: [&dyn AsRef<[u8]>; 4] = [&"SET", &"1", &set, &score];
+        let start: [&dyn AsRef<[u8]>; 3] = [&"CLAIM", &"1", &name];
+        let end: &[&dyn AsRef<[u8]>] =
+            if self.random.one_in(2) { &[&"COUNTER", &counter, &"KEYS"] } else { &[&"KEYS"] };
+        Some(command(&[&start[..], &change[..], end].concat()))
     }
 
     /// A library of functions or an index comes, changes or goes.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wire::Reply;
 
 use crate::indexes;
-use crate::model::{DEFINITIONS, Deadline, Entry, Field, Place, State, Value, int};
+use crate::model::{DEFINITIONS, Deadline, Entry, Field, Place, State, Value, int, parse_int};
 use crate::request::command;
 
 impl State {
@@ -50,6 +50,7 @@ impl State {
             "HINCRBY" => call.hincrby(rest),
             "HINCRBYFLOAT" => call.hincrbyfloat(rest),
             "HCAS" => call.hcas(rest),
+            "CLAIM" => call.claim(rest),
             "HSETEX" => call.hsetex(rest),
             "HGETDEL" => call.hgetdel(rest),
             "HPEXPIREAT" => call.expire_fields(Some(Deadline::at(int(&rest[0]))), &rest[1..]),
@@ -321,6 +322,29 @@ impl Call<'_> {
         let gone = before - fields.len();
         self.drop_if_empty();
         Reply::Integer(gone as i64)
+    }
+
+    /// `CLAIM 1 index SET 1 field value [COUNTER field] KEYS`: of the first record whose counter is a number or absent.
+    fn claim(&mut self, rest: &[Vec<u8>]) -> Reply {
+        let (index, set) = (&rest[0], &rest[3..5]);
+        let counter = (rest[5] == b"COUNTER").then(|| &rest[6]);
+        for (key, _) in indexes::expected(self.state, self.db, index) {
+            let mut record = Call { key: &key, ..self.reborrow() };
+            let count = match counter.map(|counter| record.field(counter)) {
+                Some(Some(field)) => match parse_int(&field.value) {
+                    Some(count) => Some(count + 1),
+                    None => continue,
+                },
+                Some(None) => Some(1),
+                None => None,
+            };
+            record.hset(set);
+            if let (Some(counter), Some(count)) = (counter, count) {
+                record.hset(&command(&[counter, &count.to_string()]));
+            }
+            return Reply::Array(vec![Reply::Bulk(key)]);
+        }
+        Reply::Array(Vec::new())
     }
 
     /// `HCAS key field expected new`, or conditions and changes:

@@ -39,7 +39,8 @@ pub(crate) fn check(state: &State, indexed: &[Indexed]) -> Result<(), String> {
     Ok(())
 }
 
-fn expected(state: &State, db: u32, name: &[u8]) -> Vec<(Vec<u8>, f64)> {
+/// The records of an index and their scores, in its order.
+pub(crate) fn expected(state: &State, db: u32, name: &[u8]) -> Vec<(Vec<u8>, f64)> {
     let Some(Value::Definition(definition)) = state.get(DEFINITIONS, name).map(|entry| &entry.value) else {
         return Vec::new();
     };

@@ -386,6 +386,22 @@ mod tests {
         check(flight(), &["HSET c0:h f 2 g 1", "PEXPIREAT c0:h 200000"], None);
     }
 
+    #[test]
+    fn a_claim_is_whole_and_of_the_first_record() {
+        let index = "IDX.CREATE c0:index:0 PREFIX 1 c0:key: FIELD f";
+        let (first, second) = ("HSET c0:key:1 f 1", "HSET c0:key:2 f 2");
+        let claim = "CLAIM 1 c0:index:0 SET 1 f 9 COUNTER n KEYS";
+        let claimed = |claims: usize| client(&[&[index, first, second][..], &[claim; 2][..claims]].concat(), &[]);
+        check(claimed(1), &[index, "HSET c0:key:1 f 9 n 1", second], Some(0));
+        check(claimed(1), &[index, first, second], None);
+        check(claimed(1), &[index, first, "HSET c0:key:2 f 9 n 1"], None);
+        check(claimed(1), &[index, "HSET c0:key:1 f 9", second], None);
+        check(claimed(2), &[index, "HSET c0:key:1 f 9 n 1", "HSET c0:key:2 f 9 n 1"], Some(0));
+        // A counter that is no number passes the record over.
+        let passed = client(&[index, "HSET c0:key:1 f 1 n x", second, claim], &[]);
+        check(passed, &[index, "HSET c0:key:1 f 1 n x", "HSET c0:key:2 f 9 n 1"], Some(0));
+    }
+
     fn words(line: &str) -> Vec<Vec<u8>> {
         line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
     }

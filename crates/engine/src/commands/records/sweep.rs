@@ -7,6 +7,7 @@ use super::times::{Settings, time_at, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ScriptCx};
 use crate::execution::indexes::{RECORDS_PER_LOOK, Slice};
@@ -16,7 +17,7 @@ use keyspace::IndexRef;
 use keyspace::types::sorted_set::{Direction, ScoreBound, ScoreRange};
 use keyspace::{HashRef, Key, Locked, Scalar, Value};
 use numbers::parse_i64;
-use resp::{Reply, Request};
+use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// `SWEEP index BEFORE ms …`
@@ -144,7 +145,7 @@ enum SweepAction {
 #[derive(Default)]
 struct SweepProgress {
     /// The changed records, encoded as in the reply.
-    body: Vec<u8>,
+    body: SlicedArray,
     /// The last record that was looked at.
     last: Option<(f64, Vec<u8>)>,
     /// Names of the changed records: each is changed at most once.
@@ -178,8 +179,7 @@ pub(super) fn sweep(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         cx.after = After::Again;
         return Ok(());
     }
-    cx.reply.array(progress.swept.len());
-    cx.reply.raw(&progress.body);
+    progress.body.send(progress.swept.len(), &mut cx.reply);
     // Many names take long to free.
     cx.engine.free(vec![Box::new(progress.swept)]);
     Ok(())
@@ -242,7 +242,7 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
     let sequence = engine.commit(worker, Some(cx.client), &mut locked).unwrap_or(0);
     engine.free(garbage);
     cx.client.depends_on = cx.client.depends_on.max(engine.persistence.tail());
-    let mut reply = Reply::new(&mut progress.body, cx.reply.protocol()).limited(cx.client.output_bytes_max);
+    let mut reply = progress.body.writer(cx.reply.protocol(), cx.client.output_bytes_max);
     for (name, action) in changed {
         if let Some(channel) = sweep.channel {
             engine.pubsub.publish(channel, &name, unread_bytes_max(engine), sequence);
@@ -255,7 +255,12 @@ fn slice(cx: &mut ScriptCx<'_, '_>, sweep: &Sweep<'_>, progress: &mut SweepProgr
         });
         progress.swept.insert(&name);
     }
-    Ok(!cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit)
+    let ended = !cut_short && stuck.ended || progress.is_full || progress.swept.len() >= sweep.limit;
+    if !ended && !progress.swept.is_empty() && !progress.body.expects_more() {
+        let (swept, left) = (progress.swept.len(), stuck.left.min(sweep.limit - progress.swept.len()));
+        progress.body.expect_more(swept, swept, left, cx.client.output_bytes_max);
+    }
+    Ok(ended)
 }
 
 /// About how many bytes of effects one slice of a sweep records: they are one journal batch.
@@ -272,6 +277,8 @@ struct Stuck {
     last: Option<(f64, Vec<u8>)>,
     /// There are no more.
     ended: bool,
+    /// How many more there may be.
+    left: usize,
 }
 
 /// Some of the records to change, behind the last one that was visited; `None` when there is no such index.
@@ -289,7 +296,7 @@ fn find(
     };
     let index = IndexRef::find(locked, db, sweep.index)?;
     let mut records = remaining(index, &range, Direction::Ascending, progress.last.as_ref());
-    let mut stuck = Stuck { records: Vec::new(), last: None, ended: false };
+    let mut stuck = Stuck { records: Vec::new(), last: None, ended: false, left: 0 };
     for looked_at in 1.. {
         if progress.swept.len() + stuck.records.len() >= sweep.limit {
             stuck.ended = true;
@@ -311,5 +318,6 @@ fn find(
             stuck.records.push((score, entry.name().to_vec()));
         }
     }
+    stuck.left = records.left();
     Some(stuck)
 }

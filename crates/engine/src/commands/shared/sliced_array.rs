@@ -13,6 +13,11 @@ pub(crate) struct SlicedArray {
 }
 
 impl SlicedArray {
+    /// With room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> SlicedArray {
+        SlicedArray { bytes: Vec::with_capacity(bytes), header_len: 0 }
+    }
+
     /// A writer to its end.
     pub(crate) fn writer(&mut self, protocol: Protocol, bytes_max: usize) -> Reply<'_> {
         Reply::new(&mut self.bytes, protocol).limited(bytes_max)
@@ -20,6 +25,11 @@ impl SlicedArray {
 
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// True when room was made.
+    pub(crate) fn expects_more(&self) -> bool {
+        self.header_len > 0
     }
 
     /// Makes room after the first slice: it has written `elements`, while it has looked at `done` records, and there are
@@ -43,6 +53,11 @@ impl SlicedArray {
 
     /// Replies all of them.
     pub(crate) fn send(mut self, elements: usize, reply: &mut Reply<'_>) {
+        // What was written in one slice is not long.
+        if !self.expects_more() {
+            reply.array(elements);
+            return reply.raw(&self.bytes);
+        }
         let header = header(elements);
         match header.len() == self.header_len {
             true => self.bytes[..header.len()].copy_from_slice(&header),

@@ -177,8 +177,7 @@ fn reply(cx: &mut ScriptCx<'_, '_>, claimed: Claimed) -> CommandResult {
         // That there is nothing may depend on any change.
         cx.client.depends_on = cx.client.depends_on.max(cx.engine.persistence.tail());
     }
-    cx.reply.array(claimed.count);
-    cx.reply.raw(&claimed.body);
+    claimed.body.send(claimed.count, &mut cx.reply);
     // Many names take long to free.
     if claimed.judged.len() > 1 {
         cx.engine.free(vec![Box::new(claimed.judged)]);

@@ -151,8 +151,14 @@ impl Search {
             if claimed.is_done(claim) {
                 return Ok(Step::Done);
             }
+            is_over |= slice.is_over();
+            if is_over {
+                // Records are spread evenly over shards.
+                let in_all = nth_db(&locked, db).part(at).map_or(0, |part| part.len()) * engine.keyspace.shard_count();
+                claimed.expect_more(in_all.min(claim.count - claimed.count), cx.client.output_bytes_max);
+            }
             locked.release_fairly();
-            if is_over || slice.is_over() {
+            if is_over {
                 return Ok(Step::Yield);
             }
         }

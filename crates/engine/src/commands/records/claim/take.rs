@@ -5,6 +5,7 @@ use super::arguments::{Claim, Verdict};
 use crate::commands::records::options::{error, shown};
 use crate::commands::records::rows::Row;
 use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::CommandError;
 use crate::execution::context::ScriptCx;
 use crate::execution::recorder::Recorder;
@@ -17,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The records that were claimed, as the reply has them.
 pub(super) struct Claimed {
-    pub(super) body: Vec<u8>,
+    pub(super) body: SlicedArray,
     pub(super) count: usize,
     /// Every record that was judged and changed: each is changed at most once.
     pub(super) judged: NameSet,
@@ -30,12 +31,19 @@ const BODY_BYTES: usize = 1024;
 
 impl Claimed {
     pub(super) fn new() -> Claimed {
-        Claimed { body: Vec::with_capacity(BODY_BYTES), count: 0, judged: NameSet::default(), is_full: false }
+        Claimed { body: SlicedArray::with_capacity(BODY_BYTES), count: 0, judged: NameSet::default(), is_full: false }
     }
 
     /// True when nothing was changed yet.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0 && self.judged.is_empty()
+    }
+
+    /// Makes room in the reply after the first slice that has claimed something, when there may be so many more.
+    pub(super) fn expect_more(&mut self, left: usize, output_bytes_max: usize) {
+        if self.count > 0 && !self.body.expects_more() {
+            self.body.expect_more(self.count, self.count, left, reply_bytes_max(output_bytes_max));
+        }
     }
 
     pub(super) fn is_done(&self, claim: &Claim<'_>) -> bool {
@@ -79,7 +87,7 @@ pub(super) fn take_record(
     engine.commit(worker, Some(cx.client), locked);
     engine.free(garbage);
     if taken == Taken::Claimed {
-        let mut reply = Reply::new(&mut claimed.body, cx.reply.protocol());
+        let mut reply = claimed.body.writer(cx.reply.protocol(), usize::MAX);
         show(claim, locked.db(db, key), (score, key), worker.now_ms, &mut reply);
         claimed.count += 1;
         claimed.is_full |= claimed.body.len() > reply_bytes_max(cx.client.output_bytes_max);
