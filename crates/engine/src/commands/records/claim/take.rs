@@ -2,9 +2,9 @@
 //! how it was found.
 
 use super::arguments::{Claim, Verdict};
-use crate::commands::records::options::{error, shown};
 use crate::commands::records::rows::Row;
 use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::options::{error, shown};
 use crate::error::CommandError;
 use crate::execution::context::ScriptCx;
 use crate::execution::recorder::Recorder;
