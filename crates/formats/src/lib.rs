@@ -9,4 +9,4 @@ mod rdb;
 pub mod rdb_file;
 mod values;
 
-pub use values::{HashEntry, Kind, Noun, SortedSetEntry, Value, whole};
+pub use values::{HashEntry, Kind, Noun, OwnValue, SortedSetEntry, Value, whole};

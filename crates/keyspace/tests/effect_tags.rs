@@ -4,6 +4,7 @@
 
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
+use keyspace::types::cell::{self, Version};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ fn pinned() -> Vec<Row> {
         changes_of_hashes(),
         changes_of_sorted_sets(),
         changes_of_sets(),
+        changes_of_cells(),
         images(),
         effects_on_keys(),
     ]
@@ -84,6 +86,23 @@ fn changes_of_sets() -> Vec<Row> {
     ]
 }
 
+fn changes_of_cells() -> Vec<Row> {
+    use cell::Change::Write;
+    let write = |number, older, time_us, value| {
+        let version = Version { number, time_us, value };
+        Effect::change(Key::new(b"c"), Write { version, older })
+    };
+    vec![
+        (0, write(1, 0, 1_763_172_000_000_000, b"v"), "0100 0163 0501 00 00 80d0f3c587f39003 0176"),
+        (3, write(300, 127, 5, b""), "0103 0163 0501 ab02 7f 05 00"),
+        (
+            0,
+            write(i64::MAX as u64, i64::MAX as u64 - 1, i64::MAX as u64, b"v"),
+            "0100 0163 0501 feffffffffffffff7f feffffffffffffff7f ffffffffffffffff7f 0176",
+        ),
+    ]
+}
+
 fn images() -> Vec<Row> {
     let put = |name, deadline, value_type, bytes| Effect::Put {
         key: Key::new(name),
@@ -94,6 +113,7 @@ fn images() -> Vec<Row> {
     let hash = |bytes, deadline| put(b"h", deadline, &hash::TYPE, bytes);
     let sorted_set = |bytes, deadline| put(b"z", deadline, &sorted_set::TYPE, bytes);
     let set = |bytes, deadline| put(b"s", deadline, &set::TYPE, bytes);
+    let cell = |bytes, deadline| put(b"c", deadline, &cell::TYPE, bytes);
     vec![
         (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
         (0, string(b"\x02\x01v", None), "0200 016b 00 01 02 0176"),
@@ -122,6 +142,8 @@ fn images() -> Vec<Row> {
         (0, set(b"\x00\x03\x03\x02\xd8\x04", THEN), "0200 0173 81c2f6a9a833 04 00 03 03 02 d804"),
         (0, set(b"\x01\x03\x01a\x00\x0212", None), "0200 0173 00 04 01 03 0161 00 023132"),
         (0, set(b"\x02\x02\x01a\x011", None), "0200 0173 00 04 02 02 0161 0131"),
+        (0, cell(b"\x00\x01\x00\x05\x01v", THEN), "0200 0163 81c2f6a9a833 05 00 01 00 05 0176"),
+        (0, cell(b"\x00\x02\xac\x02\x05\x01v\x01\x00", None), "0200 0163 00 05 00 02 ac02 05 0176 01 00"),
     ]
 }
 
@@ -305,6 +327,15 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
         ("0c00 03 0161 0162", BadEffect::OutOfRange), // something unknown is defined
+        ("0100 0163 0501 ffffffffffffffff7f 00 05 00", BadEffect::OutOfRange), // a version of more than 63 bits
+        ("0100 0163 0501 01 02 05 00", BadEffect::OutOfRange), // more older versions than there were
+        ("0100 0163 0501 00 00 80808080808080808001 00", BadEffect::OutOfRange), // a time of more than 63 bits
+        ("0200 0163 00 05 01 01 00 05 00", BadEffect::OutOfRange), // an unknown form
+        ("0200 0163 00 05 00 00 00", BadEffect::OutOfRange), // a cell without a version
+        ("0200 0163 00 05 00 01 ffffffffffffffff7f 05 00", BadEffect::OutOfRange),
+        ("0200 0163 00 05 00 02 00 05 00 00 00", BadEffect::OutOfRange), // two versions of one time
+        ("0200 0163 00 05 00 02 00 ffffffffffffffff7f 00 01 00", BadEffect::OutOfRange),
+        ("0200 0163 00 05 00 02 00 05 00", BadEffect::CutShort),
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -324,7 +355,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -405,6 +436,9 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Set(set::Change::Remove { members }) => {
             format!("set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
         }
+        Change::Cell(cell::Change::Write { version: Version { number, time_us, value }, older }) => {
+            format!("cell-write {key} version {number} at {time_us} {} keeping {older} older", quoted(value))
+        }
     }
 }
 
@@ -435,6 +469,11 @@ fn describe_image(value: Image<'_>) -> String {
                 members.sort();
             }
             joined(members.iter().map(|member| quoted(member)))
+        }
+        formats::Value::Own(_) => {
+            let shown =
+                |version: Version<'_>| format!("{}@{}={}", version.number, version.time_us, quoted(version.value));
+            joined(cell::cell(entry).oldest_first().map(shown))
         }
         formats::Value::Unsupported(_) => panic!("it is kept here"),
     };

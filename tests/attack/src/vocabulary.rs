@@ -47,6 +47,8 @@ const KEYS: &[&str] = &[
     "set:small",
     "set:numbers",
     "set:large",
+    "cell:1",
+    "cell:2",
     "bits",
     "soon:1",
     "soon:2",
@@ -336,6 +338,9 @@ const FILLING: &[&str] = &[
     "DEL set:small set:numbers",
     "SADD set:small m1 m2 m3 12",
     "SADD set:numbers 1 2 3 -70000 5000000000",
+    "CELL.SET cell:1 one",
+    "CELL.SET cell:1 two",
+    "CELL.INIT cell:2 12",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -366,6 +371,7 @@ impl Vocabulary {
             "zset:large",
             "set:small",
             "set:numbers",
+            "cell:1",
             "rec:1",
         ] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {

@@ -166,6 +166,14 @@ const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtL
 
 /// Those that only Holdfast has.
 const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
+    ("cell.cas", AtLeast(4)),
+    ("cell.del", AtLeast(2)),
+    ("cell.get", Exactly(2)),
+    ("cell.getv", AtLeast(2)),
+    ("cell.history", AtLeast(2)),
+    ("cell.init", AtLeast(3)),
+    ("cell.list", AtLeast(1)),
+    ("cell.set", AtLeast(3)),
     ("claim", AtLeast(5)),
     ("hcas", AtLeast(4)),
     ("hfind", AtLeast(2)),

@@ -18,6 +18,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "set", create: "SADD k 5", show: "SMEMBERS k" },
     Kind { name: "zset", create: "ZADD k 5 m", show: "ZRANGE k 0 -1 WITHSCORES" },
     Kind { name: "stream", create: "XADD k 5-1 f v", show: "XRANGE k - +" },
+    Kind { name: "cell", create: "CELL.SET k 5", show: "CELL.HISTORY k" },
 ];
 
 const STRING_COMMANDS: &[&str] = &[
@@ -202,6 +203,22 @@ const SET_COMMANDS: &[&str] = &[
     "SSCAN k 0",
 ];
 
+const CELL_COMMANDS: &[&str] = &[
+    "CELL.INIT k v",
+    "CELL.GET k",
+    "CELL.GETV k",
+    "CELL.GETV k VERSION 1",
+    "CELL.GETV k ASOF 1",
+    "CELL.GETV k AFTER 0 BLOCK 0",
+    "CELL.SET k v",
+    "CELL.SET k v EX 10",
+    "CELL.CAS k NONE v",
+    "CELL.CAS k 1 v WITHCURRENT",
+    "CELL.HISTORY k",
+    "CELL.DEL k",
+    "CELL.DEL k IF 1",
+];
+
 /// Commands that take a key of any type, and their reply whatever the type.
 const ANY_TYPE: &[(&str, &str)] = &[
     ("EXISTS k", ":1"),
@@ -292,6 +309,14 @@ fn sorted_set_commands_refuse_other_types() {
 #[test]
 fn set_commands_refuse_other_types() {
     refuse(&Session::start(), &["set"], SET_COMMANDS);
+}
+
+#[test]
+fn cell_commands_refuse_other_types() {
+    let session = Session::start();
+    if session.product() == Product::Holdfast {
+        refuse(&session, &["cell"], CELL_COMMANDS);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! A family may use `shared` and what another family exports, never in a circle.
 
 mod bits;
+mod cells;
 mod connection;
 mod hashes;
 mod keys;
@@ -37,6 +38,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     bits::TABLES,
     hashes::TABLES,
     records::TABLES,
+    cells::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,

@@ -40,6 +40,8 @@ pub struct WriteCx<'a> {
     pub args: Args<'a>,
     pub reply: Reply<'a>,
     pub keys: Recorder<'a>,
+    /// The instant of the command in unix microseconds; `keys.now_ms` has it in milliseconds.
+    pub now_us: u64,
     pub random: &'a mut fastrand::Rng,
     pub command: &'static CommandRow,
 }

@@ -190,7 +190,7 @@ impl Engine {
         on_index: OnIndex<'_>,
     ) -> CommandResult {
         let command = row.command;
-        let now_ms = worker.now_ms;
+        let (now_ms, now_us) = (worker.now_ms, worker.now_us);
         let stats = &worker.books.stats;
         // A command on one key sees the shard of that key, however many are locked.
         let lent = match first_key {
@@ -256,8 +256,17 @@ impl Engine {
                 let batch_bytes = worker.batch.effects.len();
                 self.pass_batch_limit(batch_bytes, view.locked(), client.db, row, request)?;
                 let keys = view.into_recorder(self, &mut worker.batch.effects);
-                let mut cx =
-                    WriteCx { settings: &self.settings, engine: self, client, args, reply, keys, random, command: row };
+                let mut cx = WriteCx {
+                    settings: &self.settings,
+                    engine: self,
+                    client,
+                    args,
+                    reply,
+                    keys,
+                    now_us,
+                    random,
+                    command: row,
+                };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
                     cx.keys.stamp_written();

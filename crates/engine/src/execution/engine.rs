@@ -178,6 +178,7 @@ impl Engine {
             books: self.workers[index].clone(),
             random: fastrand::Rng::with_seed(seed),
             now_ms: self.clock.unix_us() / 1000,
+            now_us: self.clock.unix_us(),
             secrets: Vec::new(),
             batch: PendingBatch::default(),
             lua: None,
@@ -213,6 +214,7 @@ impl Engine {
     pub fn begin(&self, worker: &mut Worker) {
         let (unix_us, monotonic_ns) = self.clock.both();
         worker.now_ms = unix_us / 1000;
+        worker.now_us = unix_us;
         worker.last_ns = monotonic_ns;
         worker.ahead_ns = (unix_us * 1000).wrapping_sub(monotonic_ns);
     }

@@ -20,6 +20,7 @@ impl Engine {
     pub fn expire_cycle(&self, worker: &mut Worker, index: usize, workers: usize, budget_ns: u64) -> bool {
         let now_us = self.clock.unix_us();
         worker.now_ms = now_us / 1000;
+        worker.now_us = now_us;
         // Also while expiry is off: without requests from clients, nothing else would serve them.
         if self.has_deferred() {
             self.serve_deferred(worker);

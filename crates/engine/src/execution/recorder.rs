@@ -14,6 +14,7 @@ use keyspace::effects::codec;
 use keyspace::index::Definition;
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
+use keyspace::types::cell::CellRef;
 use keyspace::types::hash::Pair;
 use keyspace::types::{Object, RecordFields, hash};
 use keyspace::{
@@ -328,6 +329,13 @@ impl<'a> Recorder<'a> {
     pub fn sorted_set_to_change(&mut self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.sorted_set(key)
+    }
+
+    /// The cell at a key, made ready to be changed.
+    #[inline]
+    pub fn cell_to_change(&mut self, key: Key<'_>) -> Result<Option<CellRef<'_>>, CommandError> {
+        self.remove_if_expired(self.view.db, key);
+        self.view.cell(key)
     }
 
     /// When a small value becomes a large one.

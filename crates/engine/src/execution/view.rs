@@ -14,6 +14,7 @@ use keyspace::interest::readers::Readers;
 use keyspace::locked::Garbage;
 use keyspace::shard::Shard;
 use keyspace::types::Object;
+use keyspace::types::cell::CellRef;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
 };
@@ -333,6 +334,16 @@ impl<'a> View<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Hash(hash)) => Ok(Some(hash)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The cell at a key.
+    #[inline]
+    pub fn cell(&self, key: Key<'_>) -> Result<Option<CellRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Cell(cell)) => Ok(Some(cell)),
             Some(_) => Err(CommandError::WrongType),
         }
     }

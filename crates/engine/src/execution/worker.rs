@@ -17,8 +17,9 @@ pub struct WorkerBooks {
 pub struct Worker {
     pub books: Arc<WorkerBooks>,
     pub random: fastrand::Rng,
-    /// The instant that the requests being executed see.
+    /// The instant that the requests being executed see, in unix milliseconds and microseconds.
     pub now_ms: u64,
+    pub now_us: u64,
     /// Arguments of the current request that must not appear in SLOWLOG or MONITOR, such as passwords. Handlers add
     /// them.
     pub secrets: Vec<usize>,

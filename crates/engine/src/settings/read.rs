@@ -192,6 +192,11 @@ impl Settings {
         text::read_percentiles(&self.text(row::LATENCY_TRACKING_INFO_PERCENTILES))
     }
 
+    /// Versions that a cell keeps, the newest included; 0 is all.
+    pub fn cell_max_versions(&self) -> u64 {
+        self.size(row::CELL_MAX_VERSIONS)
+    }
+
     /// Milliseconds after which a running script makes other clients see BUSY.
     pub fn busy_reply_threshold(&self) -> u64 {
         self.size(row::BUSY_REPLY_THRESHOLD)

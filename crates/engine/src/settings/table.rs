@@ -153,6 +153,8 @@ pub const TABLE: &[Row] = &[
     memory("hll-sparse-max-bytes", 0, SIZE_MAX, "3000").without_effect(),
     memory("stream-node-max-bytes", 0, SIZE_MAX, "4096").without_effect(),
     integer("stream-node-max-entries", 0, LONG_MAX, "100").without_effect(),
+    // Cells.
+    integer("cell-max-versions", 0, LONG_MAX, "128"),
     // Snapshots.
     checked("save", check::save_points, "3600 1"),
     checked("dbfilename", check::dump_file_name, "dump.rdb").protected().without_effect(),
@@ -339,6 +341,7 @@ pub mod row {
     pub const SET_MAX_LISTPACK_VALUE: usize = index_of("set-max-listpack-value");
     pub const ZSET_MAX_LISTPACK_ENTRIES: usize = index_of("zset-max-listpack-entries");
     pub const ZSET_MAX_LISTPACK_VALUE: usize = index_of("zset-max-listpack-value");
+    pub const CELL_MAX_VERSIONS: usize = index_of("cell-max-versions");
     pub const HLL_SPARSE_MAX_BYTES: usize = index_of("hll-sparse-max-bytes");
     pub const STREAM_NODE_MAX_BYTES: usize = index_of("stream-node-max-bytes");
     pub const STREAM_NODE_MAX_ENTRIES: usize = index_of("stream-node-max-entries");

@@ -37,6 +37,8 @@ const READS: &[&str] = &[
     "sismember",
     "sinter",
     "sdiff",
+    "cell.getv",
+    "cell.history",
 ];
 
 impl Source {
@@ -66,6 +68,10 @@ impl Source {
                 return words(&format!("debug populate {keys} cold {}", self.pick(&[0, 30, 300, 3_000])));
             }
             3 if self.random.u8(..8) == 0 => return words("debug reload"),
+            // What was recorded says how many versions stay, not the setting at a replay.
+            3 if self.random.u8(..8) == 0 => {
+                return words(&format!("config set cell-max-versions {}", self.pick(&[0, 1, 2, 5, 128])));
+            }
             3..=6 => registry().find(self.pick(READS).as_bytes()).expect("these are commands"),
             _ => self.pick(&writes),
         };
@@ -267,6 +273,7 @@ impl Source {
             // The bits or bytes of an in-place write: within what is there, at its end, far behind it.
             "offset" => self.pick(&[0, 7, 8, 60, 500, 4_100, 9_000]) + self.random.i64(0..3),
             "value" => self.random.i64(0..2),
+            "version" => self.random.i64(0..7),
             "start" | "stop" | "weight" | "count" | "limit" => self.random.i64(-3..6),
             _ => self.pick(&[0, 1, -1, 1_000_000_000_000]) + self.random.i64(-3..100),
         }

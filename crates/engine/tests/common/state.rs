@@ -5,6 +5,7 @@ use engine::Engine;
 use keyspace::DATABASES;
 use keyspace::IndexRef;
 use keyspace::index::Index;
+use keyspace::types::cell::{CellRef, Version};
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
 use keyspace::types::{hash, string};
@@ -35,6 +36,8 @@ pub(crate) enum Content {
     SortedSet { members: Vec<(Vec<u8>, u64)>, packed: bool, encoding: &'static str },
     /// In the order of their bytes, and the form that the set is kept in.
     Set { members: Vec<Vec<u8>>, form: &'static str },
+    /// Number, time and value of each version, the oldest first.
+    Cell(Vec<(u64, u64, Vec<u8>)>),
 }
 
 /// Compares an index with what a look at every key finds.
@@ -180,6 +183,19 @@ fn set(set: SetRef<'_>) -> Content {
     Content::Set { members, form }
 }
 
+/// The versions of a cell, each found by its number and by its time.
+fn cell(cell: CellRef<'_>) -> Content {
+    let versions: Vec<Version<'_>> = cell.oldest_first().collect();
+    assert_eq!(versions.len(), cell.len());
+    for version in &versions {
+        assert_eq!(cell.version(version.number), Some(*version));
+        assert_eq!(cell.as_of(version.time_us), Some(*version));
+    }
+    assert!(versions.windows(2).all(|two| two[0].number + 1 == two[1].number && two[0].time_us < two[1].time_us));
+    assert_eq!(versions.last(), Some(&cell.current()));
+    Content::Cell(versions.iter().map(|version| (version.number, version.time_us, version.value.to_vec())).collect())
+}
+
 /// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -193,6 +209,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::Hash(hash) => hash,
         Value::SortedSet(set) => return sorted_set(set),
         Value::Set(members) => return set(members),
+        Value::Cell(versions) => return cell(versions),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -8,6 +8,7 @@ use engine::{Client, ClientHandle, Clock, Engine, Flow, Settings, Worker};
 use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
+use keyspace::types::cell::Version;
 use resp::{OwnedRequest, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -145,6 +146,13 @@ impl World {
                             assert_eq!(distinct.len(), members.len(), "a member is there twice");
                             Content::Set(distinct)
                         }
+                        Value::Cell(cell) => {
+                            let versions: Vec<_> = cell.oldest_first().map(plain).collect();
+                            let steps = || versions.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 > two[0].1));
+                            assert!(steps().all(|step| step == (1, true)), "versions that do not follow each other");
+                            assert_eq!(versions.last(), Some(&plain(cell.current())), "the newest version is another");
+                            Content::Cell(versions)
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -158,6 +166,7 @@ impl World {
                             assert!(!members.is_empty(), "a sorted set without members");
                             assert!(members.iter().all(|(_, bits)| !f64::from_bits(*bits).is_nan()), "a NaN");
                         }
+                        Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
                         Content::String(_) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
@@ -197,6 +206,12 @@ pub(crate) enum Content {
     /// Names and the bits of their scores, in order.
     SortedSet(Vec<(Vec<u8>, u64)>),
     Set(BTreeSet<Vec<u8>>),
+    /// Number, time and value of each version, the oldest first.
+    Cell(Vec<(u64, u64, Vec<u8>)>),
+}
+
+fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {
+    (version.number, version.time_us, version.value.to_vec())
 }
 
 /// A request as it would be typed.

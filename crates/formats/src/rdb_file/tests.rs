@@ -46,6 +46,7 @@ fn line(item: Item) -> String {
     };
     let value = match item.value {
         Value::Unsupported(kind) => kind.to_string(),
+        Value::Own(_) => panic!("no file of Redis's holds one"),
         Value::String(bytes) => match bytes.len() {
             0..100 => format!("\"{}\"", bytes.escape_ascii()),
             len => format!("{len} bytes"),

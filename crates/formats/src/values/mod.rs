@@ -2,9 +2,11 @@
 //! either spells them, and how they are kept.
 
 pub(crate) mod hash;
+pub(crate) mod own;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
 
+pub use own::OwnValue;
 pub use sorted_set::whole;
 
 use crate::rdb::BadPayload;
@@ -22,6 +24,8 @@ pub enum Value {
     SortedSet(Vec<SortedSetEntry>),
     /// No member twice.
     Set(Vec<Vec<u8>>),
+    /// A value of a type that Redis has not.
+    Own(OwnValue),
     /// Something that is not kept here, and was passed over.
     Unsupported(Kind),
 }
@@ -74,6 +78,7 @@ impl Value {
             _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
+            own::KIND => Value::Own(reader.own()?),
             _ if frame(kind).is_some() => return Ok(None),
             _ => return Err(reader.source.refusal(BadPayload::Format)),
         }))
@@ -90,6 +95,7 @@ impl Value {
                 sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
             }
             Value::Set(members) => set::encode_set(members, packed),
+            Value::Own(value) => own::encode(value),
             Value::Unsupported(_) => panic!("what is not kept is not written"),
         }
     }
@@ -100,10 +106,13 @@ impl Value {
         if let Value::String(bytes) = self {
             return emit(&[b"SET", name, bytes]);
         }
+        if let Value::Own(value) = self {
+            return emit(&[b"RESTORE", name, b"0", &own::encode(value), b"REPLACE"]);
+        }
         // What was there would otherwise stay beside what comes.
         emit(&[b"DEL", name])?;
         match self {
-            Value::String(_) | Value::Unsupported(_) => Ok(()),
+            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => Ok(()),
             Value::Hash(fields) => hash::commands(name, fields, &mut emit),
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
             Value::Set(members) => set::commands(name, members, &mut emit),
@@ -139,7 +148,7 @@ impl Value {
     /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one.
     pub fn has_no_elements(&self) -> bool {
         match self {
-            Value::String(_) | Value::Unsupported(_) => false,
+            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => false,
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
             Value::Set(members) => members.is_empty(),
@@ -154,6 +163,7 @@ impl Value {
             Value::Hash(_) => noun(1, "hash", "hashes"),
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
             Value::Set(_) => noun(3, "set", "sets"),
+            Value::Own(_) => noun(4, "value that Redis has no type for", "values that Redis has no type for"),
             Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
         }
     }

@@ -5,6 +5,7 @@
 //! rest of the server needs to know of a type is in its row, a [`ValueType`]. docs/adding-a-type.md says what a new one
 //! takes.
 
+pub mod cell;
 pub mod hash;
 pub mod set;
 pub mod sorted_set;
@@ -13,6 +14,7 @@ pub mod string;
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader};
 use crate::storage;
+use cell::History;
 use hash::FieldTable;
 use set::MemberTable;
 use sorted_set::SortedSet;
@@ -35,10 +37,12 @@ pub enum Object {
     SortedSet(SortedSet),
     /// A large set.
     Set(MemberTable),
+    /// A cell with past versions, or a long one.
+    Cell(History),
 }
 
 /// Every type, in the order of the tags.
-pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE];
+pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE];
 
 /// What the rest of the server needs to know of a type.
 pub struct ValueType {
@@ -46,10 +50,14 @@ pub struct ValueType {
     pub tag: u8,
     /// What TYPE says.
     pub name: &'static str,
-    /// Redis's number for it, which DEBUG DIGEST takes in.
+    /// Redis's number for it, which DEBUG DIGEST takes in; for a type that Redis has not, 100 more than the tag.
     pub redis_number: u32,
     /// Its letter in `notify-keyspace-events`.
     pub event_letter: char,
+    /// True for a type that Redis has not.
+    pub is_own: bool,
+    /// Why no key of this name can hold such a value, if none can.
+    pub name_error: fn(&[u8]) -> Option<&'static str>,
     /// What OBJECT ENCODING says: Redis's name for the form that it would keep such a value in.
     pub encoding: fn(&Entry) -> &'static str,
     /// How many elements a value has, expired ones included.
@@ -81,11 +89,13 @@ impl ValueType {
             hash::PACKED => &hash::TYPE,
             sorted_set::PACKED => &sorted_set::TYPE,
             set::PACKED | set::INTSET => &set::TYPE,
+            cell::PACKED => &cell::TYPE,
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(_) => &string::TYPE,
                 Object::Hash(_) => &hash::TYPE,
                 Object::SortedSet(_) => &sorted_set::TYPE,
                 Object::Set(_) => &set::TYPE,
+                Object::Cell(_) => &cell::TYPE,
             },
         }
     }
@@ -146,6 +156,7 @@ pub enum Change<'a> {
     Hash(hash::Change<'a>),
     SortedSet(sorted_set::Change<'a>),
     Set(set::Change<'a>),
+    Cell(cell::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -173,6 +184,13 @@ impl<'a> From<set::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: set::Change<'a>) -> Change<'a> {
         Change::Set(change)
+    }
+}
+
+impl<'a> From<cell::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: cell::Change<'a>) -> Change<'a> {
+        Change::Cell(change)
     }
 }
 
@@ -239,6 +257,7 @@ impl<'a> Change<'a> {
             Change::Hash(_) => &hash::TYPE,
             Change::SortedSet(_) => &sorted_set::TYPE,
             Change::Set(_) => &set::TYPE,
+            Change::Cell(_) => &cell::TYPE,
         }
     }
 
@@ -252,6 +271,7 @@ impl<'a> Change<'a> {
             Change::Hash(change) => change.fate(),
             Change::SortedSet(change) => change.fate(),
             Change::Set(change) => change.fate(),
+            Change::Cell(change) => change.fate(),
         }
     }
 
@@ -262,6 +282,7 @@ impl<'a> Change<'a> {
             Change::Hash(change) => change.event(),
             Change::SortedSet(change) => change.event(),
             Change::Set(change) => change.event(),
+            Change::Cell(change) => change.event(),
         }
     }
 
@@ -276,7 +297,7 @@ impl<'a> Change<'a> {
     pub fn record_fields(&self) -> RecordFields<'a> {
         match self {
             Change::Hash(change) => change.record_fields(),
-            Change::String(_) | Change::SortedSet(_) | Change::Set(_) => RecordFields::None,
+            Change::String(_) | Change::SortedSet(_) | Change::Set(_) | Change::Cell(_) => RecordFields::None,
         }
     }
 
@@ -288,6 +309,7 @@ impl<'a> Change<'a> {
             Change::Hash(change) => change.apply(entry, shapes, &thresholds.hash),
             Change::SortedSet(change) => change.apply(entry, &thresholds.sorted_set),
             Change::Set(change) => change.apply(entry, &thresholds.set),
+            Change::Cell(change) => change.apply(entry),
         }
     }
 
@@ -299,6 +321,7 @@ impl<'a> Change<'a> {
             Change::Hash(change) => change.create(name, shapes, &thresholds.hash),
             Change::SortedSet(change) => change.create(name, &thresholds.sorted_set),
             Change::Set(change) => change.create(name, &thresholds.set),
+            Change::Cell(change) => Some(change.create(name)),
         }
     }
 
@@ -311,6 +334,7 @@ impl<'a> Change<'a> {
             Change::Hash(change) => change.encode(out),
             Change::SortedSet(change) => change.encode(out),
             Change::Set(change) => change.encode(out),
+            Change::Cell(change) => change.encode(out),
         }
     }
 
@@ -324,6 +348,7 @@ impl<'a> Change<'a> {
             tag if tag == hash::TYPE.tag => hash::Change::decode(reader, lists).map(Change::Hash),
             tag if tag == sorted_set::TYPE.tag => sorted_set::Change::decode(reader, lists).map(Change::SortedSet),
             tag if tag == set::TYPE.tag => set::Change::decode(reader, lists).map(Change::Set),
+            tag if tag == cell::TYPE.tag => cell::Change::decode(reader).map(Change::Cell),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -362,9 +387,22 @@ pub fn image_of(
             set::image_of(members, &thresholds.set, &mut restored.image);
             &set::TYPE
         }
+        formats::Value::Own(own) => {
+            let value_type = own_type(own)?;
+            restored.image.extend_from_slice(&own.image);
+            value_type
+        }
         formats::Value::Unsupported(_) => return None,
     };
     Some((value_type, restored))
+}
+
+/// The type of a value of ours; `None` when there is none of that tag, or the image is none of that type.
+pub fn own_type(value: &formats::OwnValue) -> Option<&'static ValueType> {
+    let value_type = ValueType::with_tag(value.tag).ok().filter(|value_type| value_type.is_own)?;
+    let mut image = Reader::new(&value.image);
+    (value_type.check_image)(&mut image).ok().filter(|()| image.is_empty())?;
+    Some(value_type)
 }
 
 /// A value that came from Redis.
@@ -399,8 +437,16 @@ mod tests {
 
     #[test]
     fn kinds_of_inline_bodies_are_given_out_once() {
-        let kinds =
-            [string::TEXT, string::NUMBER, hash::PACKED, sorted_set::PACKED, set::PACKED, set::INTSET, Kind::OBJECT];
+        let kinds = [
+            string::TEXT,
+            string::NUMBER,
+            hash::PACKED,
+            sorted_set::PACKED,
+            set::PACKED,
+            set::INTSET,
+            cell::PACKED,
+            Kind::OBJECT,
+        ];
         let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
         assert_eq!(distinct.len(), kinds.len());
     }

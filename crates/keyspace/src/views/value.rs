@@ -3,6 +3,7 @@
 use super::sorted_set_ref::SortedSetRef;
 use crate::db::Db;
 use crate::storage::Scalar;
+use crate::types::cell::{self, CellRef};
 use crate::types::hash::{self, HashRef};
 use crate::types::set::{self, SetRef};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
@@ -14,6 +15,7 @@ pub enum Value<'a> {
     Hash(HashRef<'a>),
     SortedSet(SortedSetRef<'a>),
     Set(SetRef<'a>),
+    Cell(CellRef<'a>),
 }
 
 impl Value<'_> {
@@ -24,6 +26,7 @@ impl Value<'_> {
             Value::Hash(_) => &hash::TYPE,
             Value::SortedSet(_) => &sorted_set::TYPE,
             Value::Set(_) => &set::TYPE,
+            Value::Cell(_) => &cell::TYPE,
         }
     }
 }
@@ -37,11 +40,13 @@ impl Db {
             hash::PACKED => Value::Hash(hash::hash(entry, &self.shapes, now_ms)),
             sorted_set::PACKED => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
             set::PACKED | set::INTSET => Value::Set(set::set(entry)),
+            cell::PACKED => Value::Cell(cell::cell(entry)),
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
                 Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
                 Object::SortedSet(_) => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
                 Object::Set(table) => Value::Set(SetRef::Table(table)),
+                Object::Cell(history) => Value::Cell(CellRef::History(history)),
             },
         }
     }

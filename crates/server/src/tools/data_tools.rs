@@ -120,12 +120,13 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
     for library in engine.functions.catalogue().libraries() {
         request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
-    let mut selected = None;
+    let (mut selected, mut own) = (None, 0u64);
     walk(&engine, |db, within, entry| {
         if selected.replace(db) != Some(db) {
             request(&mut out, &[b"SELECT", db.to_string().as_bytes()])?;
         }
         let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
+        own += u64::from(matches!(value, formats::Value::Own(_)));
         value.commands(name, |args| request(&mut out, args))?;
         if let Some(deadline) = entry.deadline() {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
@@ -133,6 +134,11 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         Ok(())
     })?;
     out.flush()?;
+    if own > 0 {
+        eprintln!(
+            "{own} keys hold values that Redis has no type for, such as cells: another Holdfast takes them, Redis refuses them"
+        );
+    }
     Ok(())
 }
 

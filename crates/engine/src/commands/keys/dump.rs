@@ -6,8 +6,10 @@ use crate::execution::context::{ReadCx, WriteCx};
 use crate::execution::restore;
 use crate::execution::view::View;
 use crate::settings::events::Events;
+use formats::Value;
 use formats::payload::{self, BadPayload};
 use keyspace::storage::entry::{IDLE_MAX_S, used_at};
+use keyspace::types::own_type;
 use keyspace::types::sorted_set::{self, Direction};
 use keyspace::usage::counted;
 use keyspace::{Cause, Effect, Key, ValueType};
@@ -56,6 +58,11 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
         _ => Some(ttl_ms.saturating_add(now_ms).min(i64::MAX as u64)),
     };
     let value = decode(payload, cx.settings.proto_max_bulk_len() as usize)?;
+    if let Value::Own(own) = &value
+        && let Some(value_type) = own_type(own)
+    {
+        pass_name(value_type, key)?;
+    }
     // Everything has been checked: from here on the command cannot fail.
     if exists {
         cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
@@ -76,14 +83,28 @@ pub(super) fn restore(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-fn decode(payload: &[u8], bytes_max: usize) -> Result<formats::Value, CommandError> {
-    payload::decode(payload, bytes_max).map_err(|why| match why {
+fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, CommandError> {
+    let value = payload::decode(payload, bytes_max).map_err(|why| match why {
         BadPayload::Unsupported(kind) => {
             CommandError::said(format!("ERR RESTORE cannot keep values of type {kind}: not supported"))
         }
         BadPayload::Footer => CommandError::fixed("ERR DUMP payload version or checksum are wrong"),
-        BadPayload::Format | BadPayload::TooLarge => CommandError::fixed("ERR Bad data format"),
-    })
+        BadPayload::Format | BadPayload::TooLarge => BAD_FORMAT,
+    })?;
+    match &value {
+        Value::Own(own) if own_type(own).is_none() => Err(BAD_FORMAT),
+        _ => Ok(value),
+    }
+}
+
+const BAD_FORMAT: CommandError = CommandError::fixed("ERR Bad data format");
+
+/// Refuses a name that no value of this type can have.
+pub(super) fn pass_name(value_type: &ValueType, key: Key<'_>) -> CommandResult {
+    match (value_type.name_error)(key.name) {
+        Some(why) => Err(CommandError::said(format!("ERR {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// What may follow the payload of RESTORE.

@@ -1,13 +1,14 @@
 //! Commands for keys of any type, one by one or a whole database at a time. Their names are walked over in `scan`,
 //! their deadlines are in `expire`.
 
+use super::dump::pass_name;
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, WriteCx};
 use crate::settings::events::Events;
 use keyspace::DATABASES;
 use keyspace::db::Db;
-use keyspace::{Cause, Effect, Key};
+use keyspace::{Cause, Effect, Key, ValueType};
 use numbers::parse_i64;
 
 /// DEL and UNLINK. Both free large values in the background.
@@ -93,10 +94,19 @@ pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
         return Err(CommandError::NoSuchKey);
     }
     if from.name != to.name {
+        pass_target(cx, from, to)?;
         rename_key(cx, from, to);
     }
     cx.reply.ok();
     Ok(())
+}
+
+/// Refuses a name that no value of the type of `from` can have.
+fn pass_target(cx: &WriteCx<'_>, from: Key<'_>, to: Key<'_>) -> CommandResult {
+    match cx.keys.entry(from) {
+        Some(entry) => pass_name(ValueType::of(entry), to),
+        None => Ok(()),
+    }
 }
 
 fn rename_key(cx: &mut WriteCx<'_>, from: Key<'_>, to: Key<'_>) {
@@ -113,6 +123,7 @@ pub(super) fn renamenx(cx: &mut WriteCx<'_>) -> CommandResult {
     // Also when both names are the same.
     let free = !cx.keys.exists(to);
     if free {
+        pass_target(cx, from, to)?;
         rename_key(cx, from, to);
     }
     cx.reply.integer(i64::from(free));
@@ -154,6 +165,7 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     cx.keys.looked_up(from, found);
     let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
     if copied {
+        pass_target(cx, from, to)?;
         cx.keys.record(&Effect::Copy { from, to, to_db });
         cx.keys.notify_in(to_db, Events::GENERIC, "copy_to", to);
     }

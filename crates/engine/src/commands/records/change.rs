@@ -1,10 +1,10 @@
 //! HCAS and HPUT: atomic conditional changes of records (hashes). `docs/jobs.md` shows what they are for.
 
-use super::options::{Names, Pairs, argument, error, names, once, pairs, stamps, unknown_option};
 use super::times::{Settings, stamps_at};
 use crate::args::{Args, is_word};
 use crate::commands::hashes::notify_fields_deleted;
 use crate::commands::shared::deadline::TimeForm;
+use crate::commands::shared::options::{Names, Pairs, argument, error, names, once, pairs, stamps, unknown_option};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WriteCx;
 use crate::execution::recorder::Recorder;

@@ -1,7 +1,7 @@
 //! FILTER: which records match. Knows how values are compared; refuses to know where records come from.
 
-use super::options::{argument, error, names, shown};
 use crate::args::{Args, is_word};
+use crate::commands::shared::options::{argument, error, names, shown};
 use crate::error::CommandError;
 use keyspace::index::{Condition, Definition, number};
 use keyspace::types::sorted_set::{ScoreBound, ScoreRange};

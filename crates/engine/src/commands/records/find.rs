@@ -2,9 +2,9 @@
 //! keys.
 
 use super::filters::{Filter, Filters, pass, scores_in};
-use super::options::{argument, error, limit, once, shown, unknown_option};
 use super::rows::{Row, RowOptions};
 use crate::args::is_word;
+use crate::commands::shared::options::{argument, error, limit, once, shown, unknown_option};
 use crate::commands::shared::scanning::{Place, parse_cursor};
 use crate::error::CommandResult;
 use crate::execution::context::ReadCx;

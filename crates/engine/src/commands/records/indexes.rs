@@ -1,11 +1,11 @@
 //! IDX.CREATE, IDX.RANGE and related commands. The indexes themselves are in `execution::indexes`.
 
 use super::filters::{Filter, Filters, pass};
-use super::options::{argument, error, limit, names, once, shown, unknown_option};
 use super::rows::{Row, RowOptions};
 use super::times::bound_at;
 use crate::args::{Args, is_word};
 use crate::clients::Ticket;
+use crate::commands::shared::options::{Names, argument, error, limit, names, once, shown, unknown_option};
 use crate::commands::shared::returned::Returned;
 use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
@@ -57,7 +57,7 @@ pub(super) fn create(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
 
 fn take_definition(cx: &mut ScriptCx<'_, '_>) -> Result<Definition, CommandError> {
     let args = &mut cx.args;
-    let owned = |names: super::options::Names<'_>| names.iter().map(|name| name.to_vec()).collect();
+    let owned = |names: Names<'_>| names.iter().map(|name| name.to_vec()).collect();
     let (mut prefixes, mut field, mut condition, mut stamp) = (None, None, None, None);
     while let Some(word) = args.try_next() {
         if is_word(word, "PREFIX") {

@@ -5,7 +5,6 @@ mod claim;
 mod filters;
 mod find;
 mod indexes;
-mod options;
 mod rows;
 mod sweep;
 mod table;

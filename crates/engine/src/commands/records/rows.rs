@@ -1,8 +1,8 @@
 //! FIELDS, KEYS and WITHTTL: what a command returns of each record that it found. Knows the forms of a row; refuses to
 //! know how records are found and in which order they come.
 
-use super::options::{Names, names, once};
 use crate::args::{Args, is_word};
+use crate::commands::shared::options::{Names, names, once};
 use crate::commands::sorted_sets::reply_score;
 use crate::error::CommandError;
 use crate::value_reply::ValueReply;

@@ -2,11 +2,13 @@
 
 use super::change::{Lifetime, change};
 use super::indexes::remaining;
-use super::options::{Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option};
 use super::times::{Settings, time_at, values_at};
 use crate::args::{Args, is_word};
 use crate::commands::pubsub::unread_bytes_max;
 use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::options::{
+    Names, Pairs, argument, error, limit, names, number, once, pairs, shown, unknown_option,
+};
 use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ScriptCx};

@@ -3,8 +3,8 @@
 //!
 //! Only upper case is a time. `now` and `NOWHERE` are ordinary values; what begins with `NOW+` or `NOW-` must be a time.
 
-use super::options::{Stamps, argument, error, shown};
 use crate::args::Args;
+use crate::commands::shared::options::{Stamps, argument, error, shown};
 use crate::commands::sorted_sets::score_bound;
 use crate::error::CommandError;
 use keyspace::types::sorted_set::ScoreBound;

@@ -4,6 +4,7 @@ pub(crate) mod deadline;
 pub(crate) mod help;
 pub(crate) mod manual;
 pub(crate) mod name_set;
+pub(crate) mod options;
 pub(crate) mod random;
 pub(crate) mod returned;
 pub(crate) mod scanning;

@@ -165,7 +165,6 @@ pub(crate) enum WaitRole {
     /// It consumes what it finds: first come, first served.
     Taker,
     /// It consumes nothing: all readers are served, before the takers.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for commands that follow a value without changing it"))]
     Reader,
 }
 

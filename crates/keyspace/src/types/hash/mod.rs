@@ -27,6 +27,8 @@ pub static TYPE: ValueType = ValueType {
     name: "hash",
     redis_number: 4,
     event_letter: 'h',
+    is_own: false,
+    name_error: |_| None,
     encoding: |entry| match entry.object() {
         Some(Object::Hash(table)) => table.form.encoding(),
         _ => Form::Small.encoding(),

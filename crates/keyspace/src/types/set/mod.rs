@@ -30,6 +30,8 @@ pub static TYPE: ValueType = ValueType {
     name: "set",
     redis_number: 2,
     event_letter: 's',
+    is_own: false,
+    name_error: |_| None,
     encoding: |entry| if entry.kind() == INTSET { "intset" } else { "hashtable" },
     elements: |entry, _| set(entry).len(),
     heap_bytes: |object, samples| table_of(object).map_or(0, |table| table.heap_bytes(samples)),

@@ -29,6 +29,8 @@ pub static TYPE: ValueType = ValueType {
     name: "zset",
     redis_number: 3,
     event_letter: 'z',
+    is_own: false,
+    name_error: |_| None,
     encoding: |entry| match entry.object() {
         Some(Object::SortedSet(set)) => set.form.encoding(),
         _ => Form::Small.encoding(),

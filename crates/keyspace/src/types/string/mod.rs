@@ -16,6 +16,8 @@ pub static TYPE: ValueType = ValueType {
     name: "string",
     redis_number: 0,
     event_letter: '$',
+    is_own: false,
+    name_error: |_| None,
     encoding,
     elements: |_, _| 1,
     heap_bytes: |object, _| bytes_of(object).map_or(0, |bytes| size_class(bytes.capacity())),

@@ -2,11 +2,11 @@
 
 use crate::args::{Args, is_word};
 use crate::commands::records::change::{Lifetime, change};
-use crate::commands::records::options::{
-    Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option,
-};
 use crate::commands::records::rows::RowOptions;
 use crate::commands::records::times::{Settings, bound_at, offset_ms, values_at};
+use crate::commands::shared::options::{
+    Names, Pairs, argument, error, names, number, once, pairs, shown, unknown_option,
+};
 use crate::error::CommandError;
 use crate::execution::recorder::Recorder;
 use crate::execution::waiting::records::{Condition, Criteria, TimeBound};

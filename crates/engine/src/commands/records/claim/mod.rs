@@ -13,7 +13,7 @@ use self::arguments::{Claim, Verdict};
 use self::search::{Search, Slice, Step};
 use self::take::{Claimed, Taken, dropped, live_hash, position_of, take_record};
 use super::indexes::remaining;
-use super::options::{error, shown};
+use crate::commands::shared::options::{error, shown};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{After, ScriptCx};
 use crate::execution::waiting::records::{

@@ -2,9 +2,9 @@
 //! how it was found.
 
 use super::arguments::{Claim, Verdict};
-use crate::commands::records::options::{error, shown};
 use crate::commands::records::rows::Row;
 use crate::commands::shared::name_set::NameSet;
+use crate::commands::shared::options::{error, shown};
 use crate::commands::shared::sliced_array::SlicedArray;
 use crate::error::CommandError;
 use crate::execution::context::ScriptCx;

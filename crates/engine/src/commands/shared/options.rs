@@ -7,34 +7,34 @@ use numbers::parse_i64;
 use smallvec::SmallVec;
 
 /// Names or values.
-pub(super) type Names<'a> = SmallVec<[&'a [u8]; 8]>;
+pub(crate) type Names<'a> = SmallVec<[&'a [u8]; 8]>;
 /// Fields with their values.
-pub(super) type Pairs<'a> = SmallVec<[(&'a [u8], &'a [u8]); 8]>;
+pub(crate) type Pairs<'a> = SmallVec<[(&'a [u8], &'a [u8]); 8]>;
 /// Fields with offsets in milliseconds from the time of the command.
-pub(super) type Stamps<'a> = SmallVec<[(&'a [u8], i64); 2]>;
+pub(crate) type Stamps<'a> = SmallVec<[(&'a [u8], i64); 2]>;
 
-pub(super) fn error(text: String) -> CommandError {
+pub(crate) fn error(text: String) -> CommandError {
     CommandError::said(format!("ERR {text}"))
 }
 
 /// An argument as it is shown in an error: not too long, and on one line.
-pub(super) fn shown(arg: &[u8]) -> String {
+pub(crate) fn shown(arg: &[u8]) -> String {
     const BYTES_MAX: usize = 64;
     format!("'{}{}'", arg[..arg.len().min(BYTES_MAX)].escape_ascii(), if arg.len() > BYTES_MAX { "…" } else { "" })
 }
 
 /// The error for an argument that is not an option.
-pub(super) fn unknown_option(arg: &[u8]) -> CommandError {
+pub(crate) fn unknown_option(arg: &[u8]) -> CommandError {
     error(format!("unknown option {}", shown(arg)))
 }
 
 /// The next argument, which an error calls `what`.
-pub(super) fn argument<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
+pub(crate) fn argument<'a>(args: &mut Args<'a>, what: &str) -> Result<&'a [u8], CommandError> {
     args.try_next().ok_or_else(|| error(format!("{what} is missing")))
 }
 
 /// The next argument as a whole number within a range.
-pub(super) fn number(args: &mut Args<'_>, what: &str, least: i64, most: i64) -> Result<i64, CommandError> {
+pub(crate) fn number(args: &mut Args<'_>, what: &str, least: i64, most: i64) -> Result<i64, CommandError> {
     let arg = argument(args, what)?;
     match parse_i64(arg).filter(|number| (least..=most).contains(number)) {
         Some(number) => Ok(number),
@@ -49,7 +49,7 @@ pub(super) fn number(args: &mut Args<'_>, what: &str, least: i64, most: i64) -> 
 }
 
 /// What follows the word LIMIT. Zero asks for nothing.
-pub(super) fn limit(args: &mut Args<'_>) -> Result<usize, CommandError> {
+pub(crate) fn limit(args: &mut Args<'_>) -> Result<usize, CommandError> {
     Ok(number(args, "the number behind LIMIT", 0, i64::MAX)? as usize)
 }
 
@@ -64,26 +64,26 @@ fn count(args: &mut Args<'_>, option: &str, each: usize) -> Result<usize, Comman
 }
 
 /// `n item …`
-pub(super) fn names<'a>(args: &mut Args<'a>, option: &str) -> Result<Names<'a>, CommandError> {
+pub(crate) fn names<'a>(args: &mut Args<'a>, option: &str) -> Result<Names<'a>, CommandError> {
     let n = count(args, option, 1)?;
     (0..n).map(|_| args.bytes()).collect()
 }
 
 /// `n field value …`
-pub(super) fn pairs<'a>(args: &mut Args<'a>, option: &str) -> Result<Pairs<'a>, CommandError> {
+pub(crate) fn pairs<'a>(args: &mut Args<'a>, option: &str) -> Result<Pairs<'a>, CommandError> {
     let n = count(args, option, 2)?;
     (0..n).map(|_| Ok((args.bytes()?, args.bytes()?))).collect()
 }
 
 /// `n field offset-ms …` behind STAMP
-pub(super) fn stamps<'a>(args: &mut Args<'a>) -> Result<Stamps<'a>, CommandError> {
+pub(crate) fn stamps<'a>(args: &mut Args<'a>) -> Result<Stamps<'a>, CommandError> {
     let n = count(args, "STAMP", 2)?;
     let stamp = |_| Ok((args.bytes()?, number(args, "an offset behind STAMP", i64::MIN, i64::MAX)?));
     (0..n).map(stamp).collect()
 }
 
 /// Notes an option that may be given once.
-pub(super) fn once<T>(slot: &mut Option<T>, value: T, option: &str) -> Result<(), CommandError> {
+pub(crate) fn once<T>(slot: &mut Option<T>, value: T, option: &str) -> Result<(), CommandError> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(error(format!("{option} is given twice"))),

@@ -1,0 +1,179 @@
+//! Cells: a value with a version counter, the time of each version, and past versions. One face for readers, whatever
+//! form a cell has (`packed`, `history`). Knows versions; refuses to know commands, and how many versions are to be kept.
+//!
+//! The versions that a cell has follow each other without a gap, and so do their times, each later than the one before.
+
+mod change;
+mod history;
+mod image;
+mod packed;
+
+pub use change::Change;
+pub use history::{History, NewestFirst};
+
+use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
+use crate::storage::Kind;
+
+/// A cell without past versions, packed: see [`packed`].
+pub const PACKED: Kind = Kind::inline(7);
+
+/// What the rest of the server needs to know of cells.
+pub static TYPE: ValueType = ValueType {
+    tag: 5,
+    name: "cell",
+    redis_number: 105,
+    event_letter: 'd',
+    is_own: true,
+    name_error,
+    encoding: |_| "cell",
+    elements: |entry, _| cell(entry).len(),
+    heap_bytes: |object, samples| history_of(object).map_or(0, |history| history.heap_bytes(samples)),
+    is_freed_later: |object| {
+        history_of(object).is_some_and(|history| {
+            history.len() > FREED_AT_ONCE_MAX || history.heap_bytes(FREED_SAMPLES) > FREED_AT_ONCE_BYTES_MAX
+        })
+    },
+    write_image: image::write,
+    check_image: image::check,
+    read_image: image::read,
+    release: |_, _| {},
+    to_redis: image::to_redis,
+    digest: image::digest,
+};
+
+/// A cell with more bytes than this is freed in the background: returning their memory to the operating system takes long.
+const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
+/// How much of a cell is looked at to tell.
+const FREED_SAMPLES: usize = 16;
+
+/// The highest version, and the latest time: what a reply can show as an integer.
+pub const VERSION_MAX: u64 = i64::MAX as u64;
+pub const TIME_MAX_US: u64 = i64::MAX as u64;
+
+/// The longest name of a cell.
+const NAME_BYTES_MAX: usize = 1024;
+/// Names that begin so are reserved.
+const NAME_RESERVED: &[u8] = b"_strata/";
+
+/// Why a cell cannot have this name, if it cannot.
+pub fn name_error(name: &[u8]) -> Option<&'static str> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        Some("the name of a cell has 1 to 1024 bytes")
+    } else if name.starts_with(NAME_RESERVED) {
+        Some("the name of a cell does not begin with '_strata/', which is reserved")
+    } else if name.contains(&0) {
+        Some("the name of a cell has no NUL byte in it")
+    } else {
+        None
+    }
+}
+
+/// One version of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version<'a> {
+    /// From 1 on.
+    pub number: u64,
+    /// When it was written, in unix microseconds.
+    pub time_us: u64,
+    pub value: &'a [u8],
+}
+
+/// The cell that an entry of a cell holds.
+#[inline]
+pub fn cell(entry: &Entry) -> CellRef<'_> {
+    match entry.object() {
+        Some(Object::Cell(history)) => CellRef::History(history),
+        Some(_) => panic!("the entry holds no cell"),
+        None => CellRef::Packed(packed::read(entry.body())),
+    }
+}
+
+fn history_of(object: &Object) -> Option<&History> {
+    match object {
+        Object::Cell(history) => Some(history),
+        _ => None,
+    }
+}
+
+/// A cell to be read.
+#[derive(Clone, Copy)]
+pub enum CellRef<'a> {
+    Packed(Version<'a>),
+    History(&'a History),
+}
+
+impl<'a> CellRef<'a> {
+    /// The newest version.
+    #[inline]
+    pub fn current(&self) -> Version<'a> {
+        match self {
+            CellRef::Packed(version) => *version,
+            CellRef::History(history) => history.newest(),
+        }
+    }
+
+    /// How many versions are kept, the newest included.
+    pub fn len(&self) -> usize {
+        match self {
+            CellRef::Packed(_) => 1,
+            CellRef::History(history) => history.len(),
+        }
+    }
+
+    /// Never: a cell has a version.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The version of that number, if it is kept.
+    pub fn version(&self, number: u64) -> Option<Version<'a>> {
+        match self {
+            CellRef::Packed(version) => Some(*version).filter(|version| version.number == number),
+            CellRef::History(history) => history.version(number),
+        }
+    }
+
+    /// The newest version that is not later than that time, if it is kept.
+    pub fn as_of(&self, time_us: u64) -> Option<Version<'a>> {
+        match self {
+            CellRef::Packed(version) => Some(*version).filter(|version| version.time_us <= time_us),
+            CellRef::History(history) => history.as_of(time_us),
+        }
+    }
+
+    /// The versions below that number, the newest first.
+    pub fn newest_first(&self, below: u64) -> Versions<'a, NewestFirst<'a>> {
+        match self {
+            CellRef::Packed(version) => Versions::One(Some(*version).filter(|version| version.number < below)),
+            CellRef::History(history) => Versions::Several(history.newest_first(below)),
+        }
+    }
+
+    /// All versions, the oldest first.
+    pub fn oldest_first(&self) -> impl Iterator<Item = Version<'a>> {
+        match self {
+            CellRef::Packed(version) => Versions::One(Some(*version)),
+            CellRef::History(history) => Versions::Several(history.oldest_first()),
+        }
+    }
+}
+
+/// Versions of a cell: its only one, or some of several.
+pub enum Versions<'a, I> {
+    One(Option<Version<'a>>),
+    Several(I),
+}
+
+impl<'a, I: Iterator<Item = Version<'a>>> Iterator for Versions<'a, I> {
+    type Item = Version<'a>;
+
+    fn next(&mut self) -> Option<Version<'a>> {
+        match self {
+            Versions::One(version) => version.take(),
+            Versions::Several(versions) => versions.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
