@@ -72,6 +72,33 @@ fn a_deadline_is_a_point_in_time() {
     assert_eq!(world.run("GET a"), "$-1\r\n");
 }
 
+/// A cell has a past that does not depend on the clock: each version is later than the one before, and as of its time it
+/// is that version, whatever the clock does.
+#[test]
+fn the_versions_of_a_cell_never_go_back_in_time() {
+    let mut world = World::new();
+    let mut random = fastrand::Rng::with_seed(13);
+    let (mut times, mut expected_us) = (Vec::new(), 0);
+    for number in 1..=100 {
+        match random.u8(..4) {
+            0 => world.clock.jump(Jump::Back),
+            1 => world.clock.jump(Jump::Forward),
+            _ => world.clock.pass(random.u64(..3)),
+        }
+        expected_us = world.clock.unix_us().max(expected_us + 1);
+        assert_eq!(world.run(&format!("CELL.SET a v{number}")), format!(":{number}\r\n"));
+        let shown = world.run("CELL.GETV a");
+        let time_us: u64 = shown.trim_end().rsplit(':').next().unwrap().parse().unwrap();
+        assert_eq!(time_us, expected_us, "{shown}");
+        times.push(time_us);
+    }
+    for (at, time_us) in times.iter().enumerate() {
+        let found = world.run(&format!("CELL.GETV a ASOF {time_us}"));
+        assert!(found.contains(&format!("v{}\r\n", at + 1)), "{found}");
+    }
+    assert_eq!(world.run(&format!("CELL.GETV a ASOF {}", times[0] - 1)), "$-1\r\n");
+}
+
 /// Five hours.
 #[derive(Clone, Copy)]
 enum Jump {

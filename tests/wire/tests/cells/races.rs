@@ -1,0 +1,95 @@
+//! Many clients on one cell: of those with the same expected version exactly one succeeds.
+
+use crate::start;
+use std::collections::BTreeMap;
+use std::sync::Barrier;
+use std::thread;
+use wire::{Connection, Session};
+
+const CLIENTS: usize = 6;
+
+/// Runs a task on several connections at once, each with its number, and returns what they made.
+fn at_once<T: Send>(session: &Session, task: impl Fn(Connection, usize) -> T + Sync) -> Vec<T> {
+    let connections: Vec<Connection> = (0..CLIENTS).map(|_| session.connect()).collect();
+    thread::scope(|scope| {
+        let tasks: Vec<_> = connections
+            .into_iter()
+            .enumerate()
+            .map(|(client, connection)| {
+                let task = &task;
+                scope.spawn(move || task(connection, client))
+            })
+            .collect();
+        tasks.into_iter().map(|task| task.join().expect("a client has failed")).collect()
+    })
+}
+
+#[test]
+fn of_racers_with_the_same_expected_version_exactly_one_wins() {
+    const ROUNDS: usize = 300;
+    let Some(session) = start() else { return };
+    session.connect().run("CONFIG SET cell-max-versions 0");
+    let barrier = Barrier::new(CLIENTS);
+    let won = at_once(&session, |mut connection, client| {
+        let mut won = Vec::new();
+        for round in 0..ROUNDS {
+            barrier.wait();
+            // The first round races for NONE.
+            let reply = connection.run(&format!("CELL.CAS a {round} c{client}"));
+            if !reply.is_nil() {
+                assert_eq!(reply.integer() as usize, round + 1);
+                won.push((round, client));
+            }
+        }
+        won
+    });
+    let winners: BTreeMap<usize, usize> = won.concat().into_iter().collect();
+    assert_eq!((won.concat().len(), winners.len()), (ROUNDS, ROUNDS), "each round has one winner");
+    let mut connection = session.connect();
+    connection.run("CONFIG SET cell-max-versions 128");
+    for version in connection.run("CELL.HISTORY a").items() {
+        let (value, number) = (version.items()[0].text(), version.items()[1].integer() as usize);
+        assert_eq!(value, format!("c{}", winners[&(number - 1)]), "version {number}");
+    }
+}
+
+#[test]
+fn of_racers_that_create_exactly_one_wins() {
+    const CELLS: usize = 400;
+    let Some(session) = start() else { return };
+    let won = at_once(&session, |mut connection, client| {
+        let how = ["NONE", "0"][client % 2];
+        let tries: Vec<String> = (0..CELLS).map(|cell| format!("CELL.CAS cell:{cell} {how} c{client}")).collect();
+        let replies = connection.pipeline(&tries);
+        replies.iter().map(|reply| !reply.is_nil()).collect::<Vec<bool>>()
+    });
+    let mut connection = session.connect();
+    for cell in 0..CELLS {
+        let winners: Vec<usize> = (0..CLIENTS).filter(|client| won[*client][cell]).collect();
+        assert_eq!(winners.len(), 1, "cell {cell}");
+        assert_eq!(connection.run(&format!("CELL.GET cell:{cell}")).text(), format!("c{}", winners[0]));
+    }
+}
+
+/// A counter that every client increments with CAS loses no increment.
+#[test]
+fn a_counter_by_cas_loses_nothing() {
+    const EACH: usize = 200;
+    let Some(session) = start() else { return };
+    session.connect().run("CELL.INIT counter 0");
+    at_once(&session, |mut connection, _| {
+        for _ in 0..EACH {
+            loop {
+                let reply = connection.run("CELL.GETV counter");
+                let (value, version) = (reply.items()[0].text().parse::<u64>().unwrap(), reply.items()[1].integer());
+                let next = value + 1;
+                if !connection.run(&format!("CELL.CAS counter {version} {next}")).is_nil() {
+                    break;
+                }
+            }
+        }
+    });
+    let all = CLIENTS * EACH;
+    let reply = session.connect().run("CELL.GETV counter");
+    assert_eq!((reply.items()[0].text(), reply.items()[1].integer()), (&*all.to_string(), all as i64 + 1));
+}
