@@ -27,6 +27,7 @@ pub mod views;
 
 pub use effects::{DATABASES, Definable, Effect, Image, Touch, Touches};
 pub use encoding::BadEffect;
+pub use shards::detached::KeyCopy;
 pub use shards::locked::{Keyspace, Locked};
 pub use shards::{db, definitions, locked, shard, snapshot};
 pub use storage::{Key, NameHash, NameHasher, Scalar};

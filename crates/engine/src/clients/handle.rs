@@ -46,7 +46,7 @@ pub struct ClientHandle {
     pub no_touch: AtomicBool,
     /// Commands queued since MULTI; -1 when there was none.
     pub queued: AtomicI32,
-    /// Bytes of the queued commands, and bytes of the names that it has subscribed to or watches and of the command with
+    /// Bytes of the queued commands or of an interactive transaction, and bytes of the names that it has subscribed to or watches and of the command with
     /// which it waits.
     pub queued_bytes: AtomicUsize,
     pub names_bytes: AtomicUsize,
@@ -153,6 +153,11 @@ impl ClientHandle {
     pub fn note_queued(&self, queue: Option<(usize, usize)>) {
         self.queued.store(queue.map_or(-1, |(count, _)| count as i32), Relaxed);
         self.queued_bytes.store(queue.map_or(0, |(_, bytes)| bytes), Relaxed);
+    }
+
+    /// Notes what its interactive transaction takes.
+    pub(crate) fn note_transaction(&self, bytes: usize) {
+        self.queued_bytes.store(bytes, Relaxed);
     }
 
     /// Notes how many bytes wait to be parsed, and the size of their buffer.

@@ -66,6 +66,14 @@ impl Engine {
         if bytes > max { Err(CommandError::said(format!("ERR {TOO_LARGE}"))) } else { Ok(()) }
     }
 
+    /// Refuses changes that are too long for one batch.
+    pub(crate) fn pass_batch_bytes(&self, bytes: usize) -> CommandResult {
+        match self.persistence.is_recording() && bytes > self.batch_bytes_max.load(Relaxed) {
+            true => Err(CommandError::said(format!("ERR {TOO_LARGE}"))),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses a transaction whose changes would be too long for one batch. All its keys are locked.
     pub(crate) fn pass_batch_limit_together(
         &self,

@@ -23,8 +23,7 @@ impl Engine {
         if !worker.batch.is_atomic {
             // After a slow command, the next one in the pipeline must see the current time. Commands of a transaction
             // share one instant.
-            worker.now_us = ended_ns.wrapping_add(worker.ahead_ns) / 1000;
-            worker.now_ms = worker.now_us / 1000;
+            worker.catch_up();
         }
         let books = &*worker.books;
         let counters = &books.stats.commands[row.index];

@@ -40,6 +40,14 @@ impl Engine {
         }
     }
 
+    /// Sends a tracking client an invalidation for keys that it has just read from its own interactive transaction: what
+    /// it has read is no value of the keys yet, and perhaps never will be.
+    pub(crate) fn invalidate_own_reads<'n>(&self, client: &Client, names: impl Iterator<Item = &'n [u8]>) {
+        if let Some(tracker) = &client.tracker {
+            self.send_invalidation(tracker, &Stale::Keys(&names.collect::<Vec<_>>()));
+        }
+    }
+
     /// Sends "all keys are invalid" to every tracking client.
     pub(crate) fn invalidate_all(&self) {
         let trackers: Vec<Arc<Tracker>> = self.tracking.clients.read().values().cloned().collect();

@@ -5,6 +5,7 @@ use crate::clients::ClientHandle;
 use crate::clients::pubsub::Subscriptions;
 use crate::clients::tracking::Tracker;
 use crate::execution::command::CommandRow;
+use crate::execution::interactive::InteractiveTransaction;
 use crate::execution::transaction::{Transaction, Watches};
 use crate::execution::waiting::waiter::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
@@ -41,6 +42,8 @@ pub struct Client {
     pub subscriptions: Subscriptions,
     /// Commands queued since MULTI.
     pub transaction: Option<Box<Transaction>>,
+    /// The transaction that it has begun with TXN.BEGIN. It has none while it queues commands.
+    pub interactive: Option<Box<InteractiveTransaction>>,
     /// Keys that must not change before EXEC.
     pub watches: Watches,
     /// CLIENT TRACKING: how it tracks what it reads, if it does.
@@ -78,6 +81,7 @@ impl Client {
             output_bytes_max: usize::MAX,
             subscriptions: Subscriptions::default(),
             transaction: None,
+            interactive: None,
             watches: Watches::default(),
             tracker: None,
             caching: false,

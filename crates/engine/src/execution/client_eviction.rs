@@ -9,6 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A lower limit would close every client, even one that connects to raise it. Redis has the same minimum.
 const LIMIT_MIN: u64 = 128 * 1024;
 
+/// When the transaction of a client has grown by so much, the limit is checked.
+pub(super) const GROWN_BYTES: usize = 1024 * 1024;
+
 /// Sizes of clients in DEBUG CLIENT-EVICTION: up to the first, then doubled up to the last.
 const BUCKET_FIRST_LOG2: u32 = 15;
 const BUCKET_LAST_LOG2: u32 = 32;

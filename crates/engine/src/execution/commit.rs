@@ -19,12 +19,23 @@ pub(crate) struct PendingBatch {
     pub(crate) is_atomic: bool,
     /// Waiters are being served: keys that this makes ready are handled by the same loop.
     pub(crate) is_serving: bool,
+    /// An interactive transaction's: it is on the transaction's own keyspace, and no other client hears of it.
+    pub(crate) is_private: bool,
+    /// A command of the transaction has panicked.
+    pub(crate) has_panicked: bool,
+    /// A script of the transaction has touched a key that it did not declare.
+    pub(crate) touched_undeclared_key: bool,
 }
 
 /// The largest buffer for effects that is kept for the next batch.
 const BATCH_BYTES_KEPT: usize = 256 * 1024;
 
 impl PendingBatch {
+    /// The batch of an interactive transaction.
+    pub(crate) fn private() -> PendingBatch {
+        PendingBatch { is_atomic: true, is_private: true, ..PendingBatch::default() }
+    }
+
     /// Appends the effects to the journal, if there are any. IMPORTANT: call this while the changed shards are locked,
     /// so that the journal has the changes of every key in the order in which they were made.
     #[inline]

@@ -2,7 +2,7 @@
 //! its changes. Knows locks and contexts; refuses to know what comes before (gates) and after (books).
 
 use crate::args::Args;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Handler, Locks};
 use crate::execution::context::{After, ReadCx, ScriptCx, ServerCx, WriteCx};
@@ -153,6 +153,7 @@ impl Engine {
         client.wait_phase = WaitPhase::Idle;
         self.keep_books(worker, client, row, request);
         if let Err(error) = result {
+            worker.batch.has_panicked |= worker.batch.is_private && error == CommandError::Internal;
             worker.books.stats.commands[row.index].failed.add(1);
             let text = error.to_string();
             worker.books.stats.count_error(&text);
@@ -233,11 +234,12 @@ impl Engine {
                 };
                 let mut keys = cx.keys;
                 if keys.has_met_expired() && self.may_expire() {
-                    let mut recorder = keys.into_recorder(self, &mut worker.batch.effects);
+                    let mut recorder = keys.into_recorder_of(self, worker.batch.is_private, &mut worker.batch.effects);
                     recorder.expire_met();
                     keys = recorder.into_view();
                 }
                 if let Some(tracker) = &cx.client.tracker
+                    && !worker.batch.is_private
                     && tracker.remembers(cx.client.caching)
                     && command.flags.has(Flags::READONLY)
                 {
@@ -255,7 +257,7 @@ impl Engine {
             Handler::Write(handler) => {
                 let batch_bytes = worker.batch.effects.len();
                 self.pass_batch_limit(batch_bytes, view.locked(), client.db, row, request)?;
-                let keys = view.into_recorder(self, &mut worker.batch.effects);
+                let keys = view.into_recorder_of(self, worker.batch.is_private, &mut worker.batch.effects);
                 let mut cx = WriteCx {
                     settings: &self.settings,
                     engine: self,

@@ -9,6 +9,7 @@ use crate::execution::background_tasks::BackgroundTasks;
 use crate::execution::batch_limit::BATCH_BYTES_MAX;
 use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
+use crate::execution::interactive::InteractiveTransactions;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
@@ -72,6 +73,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
+    /// Interactive transactions.
+    pub transactions: InteractiveTransactions,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -146,6 +149,7 @@ impl Engine {
             persistence: Arc::new(NoPersistence),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
+            transactions: InteractiveTransactions::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),
@@ -205,6 +209,7 @@ impl Engine {
     pub fn sample(&self) {
         self.remove_left_watches();
         self.leave_left_queues();
+        self.wake_overdue_transactions();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);

@@ -5,6 +5,7 @@ use super::engine::Engine;
 use super::worker::Worker;
 use crate::error::CommandError;
 use crate::execution::client::{Client, ReplyMode};
+use crate::execution::client_eviction::GROWN_BYTES;
 use crate::execution::command::{CommandRow, Flags, Handler, KeyRange, Locks, registry};
 use crate::execution::commit::PendingBatch;
 use crate::execution::context::After;
@@ -55,15 +56,12 @@ impl<'e> Ahead<'e> {
     }
 }
 
-/// When a transaction has grown by so much, `maxmemory-clients` is checked.
-const GROWN_BYTES: usize = 1024 * 1024;
-
 impl Engine {
     /// Prepares to execute several pipelined requests: for those that touch one key each, takes the locks and
     /// prefetches the entries. Pass the result to [`Engine::execute_ahead`] with each request.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
-        if client.transaction.is_some() {
+        if client.transaction.is_some() || client.interactive.is_some() {
             return Ahead::default();
         }
         for request in requests.take(BATCH_MAX) {
@@ -133,6 +131,9 @@ impl Engine {
         client.handle.note_active(worker.last_ns);
         let mut after = After::Continue;
         match found {
+            ref found if client.interactive.is_some() => {
+                self.run_interactive(worker, client, found.clone(), request, out, &mut after, ahead);
+            }
             Ok(row) if client.transaction.is_some() && !row.command.flags.has(Flags::NOT_QUEUED) => {
                 client.last_command = Some(row);
                 self.queue(worker, client, row, request, out);

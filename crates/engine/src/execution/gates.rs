@@ -135,6 +135,11 @@ impl Engine {
     /// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE holds it back.
     #[cold]
     pub(crate) fn may_write(&self, client: &Client, row: &'static CommandRow, request: Request<'_>) -> bool {
+        if let Some(interactive) = &client.interactive
+            && row.command.flags.has(Flags::ENDS_TXN)
+        {
+            return interactive.has_written() && self.may_write_alone(row, request);
+        }
         match &client.transaction {
             Some(transaction) if row.command.flags.has(Flags::ENDS_QUEUE) => {
                 transaction.commands().any(|(row, request)| self.may_write_alone(row, request))

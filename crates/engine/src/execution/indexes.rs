@@ -268,7 +268,7 @@ impl Engine {
         };
         index.set_built();
         // For clients that WATCH the name, a key now exists.
-        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, name, false));
+        (0..DATABASES).for_each(|db| locked.watched_mut(key).changed(db, key, false));
     }
 
     /// Backfills an index while commands go on, then records it. Returns the sequence number of its batch.

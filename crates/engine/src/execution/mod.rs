@@ -1,5 +1,5 @@
 //! From a request to its end: finds the row, passes the gates, takes the locks, gives the handler its context, commits
-//! what it has recorded. MULTI, waiting, indexes, replay and the walk for snapshots are here too. Refuses to know what
+//! what it has recorded. MULTI, interactive transactions, waiting, indexes, replay and the walk for snapshots are here too. Refuses to know what
 //! any command does.
 
 pub(crate) mod background_tasks;
@@ -18,6 +18,7 @@ pub mod execute;
 mod expiry;
 pub(crate) mod gates;
 pub mod indexes;
+pub mod interactive;
 pub(crate) mod notifications;
 pub mod recorder;
 pub mod replay;

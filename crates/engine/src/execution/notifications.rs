@@ -54,6 +54,36 @@ impl PendingNotifications {
         self.0.borrow().notifications.is_empty()
     }
 
+    /// How many there are to publish.
+    pub(crate) fn len(&self) -> usize {
+        self.0.borrow().notifications.len()
+    }
+
+    /// About how many bytes they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let pending = self.0.borrow();
+        pending.names.len() + pending.notifications.len() * size_of::<Notification>()
+    }
+
+    /// Forgets all but the first `len`.
+    pub(crate) fn truncate(&self, len: usize) {
+        let Pending { notifications, names, .. } = &mut *self.0.borrow_mut();
+        notifications.truncate(len);
+        names.truncate(notifications.last().map_or(0, |last| last.name_end));
+    }
+
+    /// Adds the events of another collection.
+    pub(crate) fn append(&self, events: &PendingNotifications) {
+        let Pending { notifications, names, .. } = &*events.0.borrow();
+        let mut name_at = 0;
+        for Notification { what, name_end } in notifications {
+            if let What::Event { event, db } = what {
+                self.event(event, *db, &names[name_at..*name_end]);
+            }
+            name_at = *name_end;
+        }
+    }
+
     /// Adds an event of `notify-keyspace-events` for a key.
     pub(crate) fn event(&self, event: &'static str, db: usize, name: &[u8]) {
         self.add(What::Event { event, db }, name);

@@ -11,7 +11,7 @@ use crate::panics;
 use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::effects::codec;
-use keyspace::index::Definition;
+use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::cell::CellRef;
@@ -35,6 +35,8 @@ pub struct Recorder<'a> {
     pub(crate) changes: u64,
     /// Records written by the command, while an index stamps records.
     pub(super) written: Vec<Written>,
+    /// The keys are those of an interactive transaction: no other client hears of them.
+    pub(super) is_private: bool,
 }
 
 /// A record that a command has written, and which stamped fields it has set itself.
@@ -76,6 +78,9 @@ impl<'a> Recorder<'a> {
     /// Makes an effect true without what it entails.
     fn record_alone(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
         assert!(self.view.offers(db, effect), "a command that is served changes only keys that it is offered");
+        if self.is_private {
+            return self.record_privately(db, effect);
+        }
         panics::note_effect();
         if self.engine.watches.load(Relaxed) > 0 {
             self.view.locked.notify_watchers(db, effect, self.view.now_ms);
@@ -103,6 +108,38 @@ impl<'a> Recorder<'a> {
                 true => encode_while_walked(self.engine, &self.view.locked, db, effect, batch),
             }
         }
+        self.notify_expired_fields(db, effect, &applied);
+        applied
+    }
+
+    /// Makes an effect true on the keys of an interactive transaction. A panic afterwards costs no more than that
+    /// transaction, so the effect does not count as recorded.
+    #[inline(never)]
+    fn record_privately(&mut self, db: usize, effect: &Effect<'_>) -> Applied {
+        if !self.view.events.is_empty() {
+            self.view.notify_expired_or_new(db, effect);
+        }
+        let applied = self.view.locked.apply(db, effect, &self.thresholds);
+        if let Some(batch) = &mut self.effects {
+            codec::encode(db, effect, batch);
+        }
+        self.notify_expired_fields(db, effect, &applied);
+        applied
+    }
+
+    /// Applies an effect that an interactive transaction has recorded.
+    pub(crate) fn record_again(&mut self, db: usize, effect: &Effect<'_>) {
+        self.changes += 1;
+        self.record_alone(db, effect);
+    }
+
+    /// From now on, effects imply no events.
+    pub(crate) fn stop_noting_events(&mut self) {
+        self.view.events = Events::empty();
+    }
+
+    #[inline]
+    fn notify_expired_fields(&mut self, db: usize, effect: &Effect<'_>, applied: &Applied) {
         if let Effect::Change { key, change } = effect
             && change.fate() == Fate::Loses(Cause::Expired)
         {
@@ -111,7 +148,6 @@ impl<'a> Recorder<'a> {
                 self.view.notify_in(db, Events::GENERIC, "del", *key);
             }
         }
-        applied
     }
 
     /// Applies an effect that was recorded elsewhere, and publishes it as if its command had run here. With `is_live`,
@@ -148,7 +184,7 @@ impl<'a> Recorder<'a> {
                 self.written.len() - 1
             }
         };
-        let indexes = self.view.locked.db(db, key).indexes();
+        let indexes = self.indexes(db, key);
         let stamps = |definition: &Definition, field: &[u8]| definition.stamp && definition.field == field;
         let stamped = |field: &[u8]| indexes.iter().any(|index| stamps(&index.definition, field));
         let set = set.iter().map(|(field, _)| *field).filter(|field| stamped(field)).map(<[u8]>::to_vec);
@@ -164,6 +200,15 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The indexes that a key is in. The keys of an interactive transaction are in none until it commits, but stamped as
+    /// the others are.
+    fn indexes(&self, db: usize, key: Key<'_>) -> Indexes {
+        match self.is_private {
+            true => self.engine.indexes(),
+            false => self.view.locked.db(db, key).indexes().clone(),
+        }
+    }
+
     #[cold]
     fn stamp_all(&mut self) {
         let now = self.view.now_ms.to_string();
@@ -174,7 +219,7 @@ impl<'a> Recorder<'a> {
             if !within.entry(key).is_some_and(is_hash) {
                 continue;
             }
-            let indexes = within.indexes().clone();
+            let indexes = self.indexes(db, key);
             let stamping = indexes.iter().map(|index| &index.definition).filter(|definition| definition.stamp);
             let stamping = stamping.filter(|definition| definition.covers(&name));
             let stamps = stamping.filter(|definition| !set.contains(&definition.field));
@@ -229,7 +274,7 @@ impl<'a> Recorder<'a> {
 
     /// Ends recording; the keys can still be read.
     pub(crate) fn into_view(self) -> View<'a> {
-        self.view.stats.changes.add(self.changes);
+        self.count_changes();
         self.view
     }
 
@@ -241,7 +286,9 @@ impl<'a> Recorder<'a> {
     /// Counts the changes. Called once everything is recorded.
     #[inline]
     pub(crate) fn count_changes(&self) {
-        self.view.stats.changes.add(self.changes);
+        if !self.is_private {
+            self.view.stats.changes.add(self.changes);
+        }
     }
 
     /// Takes what effects have removed, to be freed elsewhere.

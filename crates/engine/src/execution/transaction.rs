@@ -44,6 +44,13 @@ pub(crate) struct WatchList {
     changed: ChangeFlag,
 }
 
+impl WatchList {
+    /// Keys that are in the tables of their shards, whose names take so many bytes, with the flag that is set there.
+    pub(crate) fn new(keys: BTreeSet<(usize, Box<[u8]>)>, name_bytes: usize, changed: ChangeFlag) -> WatchList {
+        WatchList { keys, name_bytes, changed }
+    }
+}
+
 impl Transaction {
     /// Queues a command, as long as all of them take no more than `bytes_max`.
     pub fn push(&mut self, row: &'static CommandRow, request: Request<'_>, bytes_max: u64) -> Result<(), CommandError> {
@@ -82,12 +89,12 @@ impl Transaction {
 
 impl Watches {
     /// Watches one more key of a database, whose shard is locked. False when it is watched already.
-    pub(crate) fn add(&mut self, db: usize, name: &[u8], watched: &mut Watched, was_expired: bool) -> bool {
+    pub(crate) fn add(&mut self, db: usize, key: Key<'_>, watched: &mut Watched, was_expired: bool) -> bool {
         let list = self.0.get_or_insert_default();
-        let is_new = list.keys.insert((db, name.into()));
+        let is_new = list.keys.insert((db, key.name.into()));
         if is_new {
-            watched.watch(db, name, &list.changed, was_expired);
-            list.name_bytes += name.len();
+            watched.watch(db, key, &list.changed, was_expired);
+            list.name_bytes += key.name.len();
         }
         is_new
     }
@@ -118,7 +125,8 @@ const FORGET_SLICE: usize = 512;
 /// What is left of a client whose connection has ended: watches and subscriptions in shared tables.
 pub struct Departed {
     handle: Arc<ClientHandle>,
-    watches: Option<WatchList>,
+    /// Of WATCH, and of an interactive transaction.
+    watches: [Option<WatchList>; 2],
     subscriptions: Subscriptions,
 }
 
@@ -140,17 +148,19 @@ impl Engine {
     pub fn depart(&self, client: &mut Client) -> Departed {
         self.stop_waiting(client);
         self.stop_tracking(client);
-        let watches = self.take_watches(client);
+        let watches = [self.take_watches(client), self.roll_back_in_slices(client)];
         Departed { handle: client.handle.clone(), watches, subscriptions: std::mem::take(&mut client.subscriptions) }
     }
 
     /// Removes some of a departed client's watches and subscriptions. True when there are more.
     pub fn forget_some(&self, departed: &mut Departed) -> bool {
-        if let Some(list) = departed.watches.take() {
-            departed.watches = self.remove_watches(list, FORGET_SLICE);
-        }
-        if departed.watches.is_some() {
-            return true;
+        for watches in &mut departed.watches {
+            if let Some(list) = watches.take() {
+                *watches = self.remove_watches(list, FORGET_SLICE);
+            }
+            if watches.is_some() {
+                return true;
+            }
         }
         let ended = self.pubsub.unsubscribe_some(&mut departed.subscriptions, &departed.handle, FORGET_SLICE);
         ended == FORGET_SLICE
@@ -183,12 +193,12 @@ impl Engine {
     /// Takes up to `count_max` watches out of the tables of their shards, and returns those that are left. Never block
     /// on a shard lock here: a long script may hold it, and the client that could SCRIPT KILL it may be on this thread.
     /// Watches in locked shards are removed when the script has ended.
-    fn remove_watches(&self, mut list: WatchList, count_max: usize) -> Option<WatchList> {
+    pub(crate) fn remove_watches(&self, mut list: WatchList, count_max: usize) -> Option<WatchList> {
         for _ in 0..count_max {
             let (db, name) = list.keys.pop_first()?;
             let key = Key::new(&name);
             match self.keyspace.lock_key_unless_busy(key) {
-                Some(mut locked) => locked.watched_mut(key).unwatch(db, &name, &list.changed),
+                Some(mut locked) => locked.watched_mut(key).unwatch(db, key, &list.changed),
                 None => {
                     list.keys.insert((db, name));
                     self.left_watches.lock().push(list);
@@ -294,7 +304,7 @@ impl Engine {
         list.keys.iter().any(|(db, name)| {
             let key = Key::new(name);
             let overdue = locked.db(*db, key).entry(key).is_some_and(|entry| Db::is_expired(entry, now_ms));
-            overdue && !locked.shard(key).watched.was_expired(*db, name, &list.changed)
+            overdue && !locked.shard(key).watched.was_expired(*db, key, &list.changed)
         })
     }
 }

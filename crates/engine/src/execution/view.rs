@@ -424,8 +424,26 @@ impl<'a> View<'a> {
     }
 
     pub(crate) fn into_recorder(self, engine: &'a Engine, effects: &'a mut Vec<u8>) -> Recorder<'a> {
-        let effects = engine.persistence.is_recording().then_some(effects);
-        Recorder { view: self, engine, thresholds: engine.thresholds(), effects, changes: 0, written: Vec::new() }
+        self.into_recorder_of(engine, false, effects)
+    }
+
+    /// To record on shared keys, or on those of an interactive transaction, whose effects are kept though there may be no
+    /// journal.
+    #[inline]
+    pub(crate) fn into_recorder_of(
+        self,
+        engine: &'a Engine,
+        is_private: bool,
+        effects: &'a mut Vec<u8>,
+    ) -> Recorder<'a> {
+        let effects = (is_private || engine.persistence.is_recording()).then_some(effects);
+        self.recorder(engine, is_private, effects)
+    }
+
+    #[inline]
+    fn recorder(self, engine: &'a Engine, is_private: bool, effects: Option<&'a mut Vec<u8>>) -> Recorder<'a> {
+        let thresholds = engine.thresholds();
+        Recorder { view: self, engine, thresholds, effects, changes: 0, written: Vec::new(), is_private }
     }
 
     /// Takes what effects have removed, to be freed elsewhere.
@@ -436,7 +454,7 @@ impl<'a> View<'a> {
 
     /// To apply effects that were recorded elsewhere.
     pub(crate) fn into_follower(self, engine: &'a Engine) -> Recorder<'a> {
-        Recorder { view: self, engine, thresholds: engine.thresholds(), effects: None, changes: 0, written: Vec::new() }
+        self.recorder(engine, false, None)
     }
 
     /// True when a shard could not be locked, so that the result is incomplete.

@@ -44,4 +44,11 @@ impl Worker {
     pub fn monotonic_ms(&self) -> u64 {
         self.last_ns / 1_000_000
     }
+
+    /// The next request sees the instant at which the last one ended.
+    #[inline]
+    pub(crate) fn catch_up(&mut self) {
+        self.now_us = self.last_ns.wrapping_add(self.ahead_ns) / 1000;
+        self.now_ms = self.now_us / 1000;
+    }
 }

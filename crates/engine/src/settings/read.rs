@@ -125,6 +125,21 @@ impl Settings {
         self.size(row::TRACKING_TABLE_MAX_KEYS)
     }
 
+    /// The most keys that an interactive transaction may touch.
+    pub fn txn_max_keys(&self) -> u64 {
+        self.size(row::TXN_MAX_KEYS)
+    }
+
+    /// The most bytes that it may hold.
+    pub fn txn_max_bytes(&self) -> u64 {
+        self.size(row::TXN_MAX_BYTES)
+    }
+
+    /// Milliseconds for which it may be open.
+    pub fn txn_timeout(&self) -> u64 {
+        self.size(row::TXN_TIMEOUT)
+    }
+
     pub fn notify_keyspace_events(&self) -> Events {
         Events::from_bits_retain(self.number(row::NOTIFY_KEYSPACE_EVENTS) as u32)
     }

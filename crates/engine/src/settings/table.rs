@@ -45,6 +45,10 @@ pub const TABLE: &[Row] = &[
     memory("proto-max-inline-len", 1024, 1 << 30, "65536"),
     integer("tracking-table-max-keys", 0, LONG_MAX, "1000000"),
     Row::new("notify-keyspace-events", Kind::Events, ""),
+    // Interactive transactions.
+    integer("txn-max-keys", 1, INT_MAX, "1024"),
+    memory("txn-max-bytes", 1024, SIZE_MAX, "67108864"),
+    integer("txn-timeout", 1, INT_MAX, "60000"),
     // Permissions.
     text("requirepass", "").sensitive(),
     text("aclfile", "").immutable().without_effect(),
@@ -292,6 +296,9 @@ pub mod row {
     pub const SHARDS: usize = index_of("shards");
     pub const DISABLE_THP: usize = index_of("disable-thp");
     pub const LOG_FORMAT: usize = index_of("log-format");
+    pub const TXN_MAX_KEYS: usize = index_of("txn-max-keys");
+    pub const TXN_MAX_BYTES: usize = index_of("txn-max-bytes");
+    pub const TXN_TIMEOUT: usize = index_of("txn-timeout");
     pub const PROTO_MAX_ARGS: usize = index_of("proto-max-args");
     pub const PROTO_MAX_INLINE_LEN: usize = index_of("proto-max-inline-len");
     pub const BIND: usize = index_of("bind");

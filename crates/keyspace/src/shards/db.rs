@@ -112,6 +112,25 @@ impl Db {
         }
     }
 
+    /// When the entry or one of its fields expires next; of an expired one, never.
+    pub fn next_expiry(entry: &Entry, now_ms: u64) -> Option<u64> {
+        let of_fields = match entry.object() {
+            Some(Object::Hash(table)) => table.next_expiry(now_ms),
+            _ => None,
+        };
+        match entry.deadline() {
+            Some(deadline) if deadline <= now_ms => None,
+            Some(deadline) => Some(of_fields.map_or(deadline, |soonest| soonest.min(deadline))),
+            None => of_fields,
+        }
+    }
+
+    /// True when it has expired keys, or keys with expired fields.
+    pub fn has_expired(&self, now_ms: u64) -> bool {
+        let is_due = |index: &BTreeSet<(u64, NameId)>| index.first().is_some_and(|(deadline, _)| *deadline <= now_ms);
+        is_due(&self.deadlines) || is_due(&self.field_deadlines)
+    }
+
     /// Visits entries that have not expired, from `cursor` on. See [`Table::scan`].
     pub fn scan(&self, cursor: u32, count: usize, now_ms: u64, mut visit: impl FnMut(&Entry)) -> Option<u32> {
         self.table.scan(cursor, count, |entry| {

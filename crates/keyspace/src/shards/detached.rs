@@ -1,5 +1,5 @@
-//! A value that was taken out of a database, to be stored at another key. Knows images and objects; refuses to know
-//! types.
+//! A value that was taken out of a database, to be stored at another key or in another keyspace. Knows images and
+//! objects; refuses to know types.
 
 use crate::encoding::Reader;
 use crate::types::{Entry, Object, Shapes, ValueType};
@@ -41,5 +41,17 @@ impl DetachedValue {
             }
             DetachedValue::Large(object) => Entry::with_object(name, object, deadline),
         }
+    }
+}
+
+/// A copy of a key, to be put into another keyspace or back: its value and deadline, or that there was none.
+pub struct KeyCopy(pub(super) Option<(DetachedValue, Option<u64>)>);
+
+impl KeyCopy {
+    /// Of a key that is not there.
+    pub const ABSENT: KeyCopy = KeyCopy(None);
+
+    pub(super) fn new(entry: Option<&Entry>, shapes: &Shapes) -> KeyCopy {
+        KeyCopy(entry.map(|entry| (DetachedValue::copy_of(entry, shapes), entry.deadline())))
     }
 }

@@ -3,6 +3,7 @@
 
 use super::db::Db;
 use super::definitions::Definitions;
+use super::detached::KeyCopy;
 use super::held::Held;
 use super::shard::Shard;
 use crate::effects::{Effect, Touches, codec};
@@ -424,7 +425,7 @@ impl<'a> Locked<'a> {
                         }
                         Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => false,
                     };
-                    self.watched_mut(touch.key).changed(touch.db, touch.key.name, expired);
+                    self.watched_mut(touch.key).changed(touch.db, touch.key, expired);
                 }
             }
             Touches::Emptied(dbs) => dbs.for_each(|db| self.notify_replaced(db, None, now_ms)),
@@ -569,6 +570,12 @@ impl<'a> Locked<'a> {
         let (value_type, Some(object)) = (ValueType::of(entry), entry.object()) else { return false };
         (value_type.elements)(entry, &within.shapes) > LARGE_ELEMENTS
             || (value_type.heap_bytes)(object, LARGE_SAMPLES) > LARGE_BYTES
+    }
+
+    /// A copy of a key of database `db`: its value and deadline, expired or not.
+    pub fn copy_of(&self, db: usize, key: Key<'_>) -> KeyCopy {
+        let within = self.db(db, key);
+        KeyCopy::new(within.entry(key), &within.shapes)
     }
 
     /// Takes the garbage, to free it elsewhere.

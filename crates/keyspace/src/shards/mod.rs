@@ -4,7 +4,7 @@
 pub mod apply;
 pub mod db;
 pub mod definitions;
-mod detached;
+pub mod detached;
 mod held;
 #[cfg(test)]
 mod index_tests;

@@ -116,6 +116,9 @@ impl Peer {
         if self.poll_output(local, cx).is_ready() {
             return Poll::Ready(());
         }
+        if self.client.interactive.is_some() {
+            local.engine.end_if_overdue(&mut self.client, local.engine.clock.monotonic_ms());
+        }
         let mut reads = 0;
         loop {
             self.poll_waiting(local, cx);

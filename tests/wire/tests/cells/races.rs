@@ -65,7 +65,8 @@ fn of_racers_that_create_exactly_one_wins() {
     });
     let mut connection = session.connect();
     for cell in 0..CELLS {
-        let winners: Vec<usize> = (0..CLIENTS).filter(|client| won[*client][cell]).collect();
+        let winners: Vec<usize> =
+            won.iter().enumerate().filter(|(_, won)| won[cell]).map(|(client, _)| client).collect();
         assert_eq!(winners.len(), 1, "cell {cell}");
         assert_eq!(connection.run(&format!("CELL.GET cell:{cell}")).text(), format!("c{}", winners[0]));
     }

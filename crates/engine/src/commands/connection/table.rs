@@ -42,16 +42,19 @@ pub(super) const COMMANDS: &[Command] = &[
     server("quit", at_least(1), basic::quit)
         .flag(FIRST)
         .flag(ALWAYS)
+        .flag(Flags::ENDS_TXN)
         .doc("1.0.0", "Closes this connection after its pending replies.")
         .complexity("O(1)")
         .deprecated("7.2.0", "closing the connection"),
     server("reset", exactly(1), basic::reset)
         .flag(FIRST)
         .flag(ALWAYS)
+        .flag(Flags::ENDS_TXN)
         .doc("6.2.0", "Brings this connection back to the state of a new one.")
         .complexity("O(1)"),
     server("select", exactly(2), basic::select)
         .flag(ANYTIME)
+        .flag(Flags::NO_TXN)
         .doc("1.0.0", "Chooses the database that this connection works with.")
         .complexity("O(1)")
         .arguments(&[arg::integer("index")]),

@@ -10,6 +10,7 @@ use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Cause, Effect, Key, ValueType};
 use numbers::parse_i64;
+use resp::Request;
 
 /// DEL and UNLINK. Both free large values in the background.
 pub(super) fn delete(cx: &mut WriteCx<'_>) -> CommandResult {
@@ -171,6 +172,11 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     cx.reply.integer(i64::from(copied));
     Ok(())
+}
+
+/// True for a COPY that names a database.
+pub(super) fn copies_to_db(request: Request<'_>) -> bool {
+    request.iter().skip(3).any(|word| is_word(word, "DB"))
 }
 
 pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {

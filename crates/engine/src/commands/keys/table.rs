@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     write("copy", at_least(3), key(1).read().and(key(2).overwritten()), generic::copy)
         .copies_values()
         .grows_memory()
+        .crosses_databases(generic::copies_to_db)
         .doc("6.2.0", "Duplicates a value under another key, in the same or another database.")
         .complexity("O(N) for a value of N elements, O(1) for a string")
         .arguments(&[
@@ -67,6 +68,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .group("server"),
     write("move", exactly(3), key(1).changed(), generic::move_to)
         .fast()
+        .crosses_databases(|_| true)
         .doc("1.0.0", "Transfers a key from the selected database to another one.")
         .complexity("O(1)")
         .arguments(&[arg::key("key", 0), arg::integer("db")]),

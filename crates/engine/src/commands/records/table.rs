@@ -100,7 +100,10 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("7.4.0", "Returns the definition and the size of an index.")
         .complexity("O(1)")
         .arguments(&[arg::string("name")]),
-    server("idx.list", exactly(1), indexes::list).doc("7.4.0", "Lists the indexes.").complexity("O(N) for N indexes"),
+    server("idx.list", exactly(1), indexes::list)
+        .flag(Flags::NO_TXN)
+        .doc("7.4.0", "Lists the indexes.")
+        .complexity("O(N) for N indexes"),
     overview("idx.range", at_least(4), indexes::range)
         .flag(Flags::READS_INDEXES)
         .doc("7.4.0", "Finds records by an index, those that pass filters, in the order of their scores.")

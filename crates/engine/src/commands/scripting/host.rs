@@ -21,6 +21,8 @@ pub(super) struct ScriptHost<'a> {
     pub(super) program: &'a Program,
     /// Everything is locked: the script may touch any key.
     pub(super) has_all: bool,
+    /// In an interactive transaction: the keys that it has declared, which are all that the transaction has for it.
+    pub(super) keys: Option<&'a [&'a [u8]]>,
     pub(super) read_only: bool,
     /// It may use memory beyond the limit.
     pub(super) allow_oom: bool,
@@ -114,7 +116,7 @@ impl ScriptHost<'_> {
     }
 
     /// Whether a script may call this command, here and now.
-    fn check(&self, row: &'static CommandRow, request: &OwnedRequest) -> Result<(), CommandError> {
+    fn check(&mut self, row: &'static CommandRow, request: &OwnedRequest) -> Result<(), CommandError> {
         let flags = row.command.flags;
         if flags.has(Flags::NOSCRIPT) && !self.engine.scripts_call_anything.load(Relaxed) {
             return Err(CommandError::fixed("ERR This Redis command is not allowed from script"));
@@ -129,14 +131,37 @@ impl ScriptHost<'_> {
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;
         }
+        if let Some(declared) = self.keys {
+            return self.check_in_transaction(row, request, declared);
+        }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
         let locks = row.command.keys.locks;
         let walks = matches!(locks, Locks::Everything | Locks::Walk);
         let runs_others = locks == Locks::Declared;
         if !held || walks && !self.has_all || runs_others {
-            let name = String::from_utf8_lossy(self.program.name()).into_owned();
-            return Err(CommandError::said(format!("ERR script {name} touched a key that it did not declare")));
+            return Err(self.undeclared());
         }
         Ok(())
+    }
+
+    /// Whether a script may call this command in an interactive transaction.
+    fn check_in_transaction(
+        &mut self,
+        row: &'static CommandRow,
+        request: &OwnedRequest,
+        declared: &[&[u8]],
+    ) -> Result<(), CommandError> {
+        let request = request.as_request();
+        self.engine.pass_transaction_rules(row, request)?;
+        if row.command.keys.locks == Locks::Declared || !row.keys(request).all(|key| declared.contains(&key.name)) {
+            self.worker.batch.touched_undeclared_key = true;
+            return Err(self.undeclared());
+        }
+        Ok(())
+    }
+
+    fn undeclared(&self) -> CommandError {
+        let name = String::from_utf8_lossy(self.program.name()).into_owned();
+        CommandError::said(format!("ERR script {name} touched a key that it did not declare"))
     }
 }

@@ -34,7 +34,8 @@ impl Engine {
             return Err(error);
         }
         let is_part = held.is_some();
-        let has_all = is_part || !analysis.declares_all_keys || self.any_is_index(keys.iter().copied());
+        let is_private = worker.batch.is_private;
+        let has_all = is_part && !is_private || !analysis.declares_all_keys || self.any_is_index(keys.iter().copied());
         let mut own = match &held {
             Some(_) => None,
             None if has_all => self.keyspace.lock_all_unless_busy(),
@@ -66,6 +67,7 @@ impl Engine {
                 locked,
                 program,
                 has_all,
+                keys: is_private.then_some(keys),
                 read_only,
                 allow_oom,
                 on_script_thread,

@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(N) for N digests")
                 .arguments(&[arg::string("sha1").multiple()]),
             server("flush", at_least(2), eval::flush)
-                .flag(Flags::NOSCRIPT)
+                .flag(Flags::NOSCRIPT.union(Flags::NO_TXN))
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
                 .doc("2.6.0", "Forgets all scripts.")
                 .complexity("O(N) for N scripts")
@@ -82,7 +82,7 @@ pub(super) const COMMANDS: &[Command] = &[
                     .optional()]),
             help(manual::help).doc("5.0.0", "Lists the subcommands of SCRIPT, with a line on each.").complexity("O(1)"),
             server("kill", exactly(2), eval::kill)
-                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
+                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY).union(Flags::NO_TXN))
                 .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
                 .doc("2.6.0", "Stops the script that is running, if it has changed nothing yet.")
                 .complexity("O(1)"),
@@ -126,7 +126,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .complexity("O(1)")
                 .arguments(&[arg::string("library-name")]),
             server("dump", exactly(2), functions::dump)
-                .flag(Flags::NOSCRIPT)
+                .flag(Flags::NOSCRIPT.union(Flags::NO_TXN))
                 .doc("7.0.0", "Gives all libraries as one payload for FUNCTION RESTORE.")
                 .complexity("O(N) for N bytes of code"),
             definition("flush", at_least(2), functions::flush)
@@ -141,12 +141,12 @@ pub(super) const COMMANDS: &[Command] = &[
                 .doc("7.0.0", "Lists the subcommands of FUNCTION, with a line on each.")
                 .complexity("O(1)"),
             server("kill", exactly(2), functions::kill)
-                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
+                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY).union(Flags::NO_TXN))
                 .tips(&["request_policy:all_shards", "response_policy:one_succeeded"])
                 .doc("7.0.0", "Stops the function that is running, if it has changed nothing yet.")
                 .complexity("O(1)"),
             server("list", at_least(2), functions::list)
-                .flag(Flags::NOSCRIPT)
+                .flag(Flags::NOSCRIPT.union(Flags::NO_TXN))
                 .tips(&["nondeterministic_output_order"])
                 .doc("7.0.0", "Lists libraries with their functions.")
                 .complexity("O(N) for N functions")
@@ -178,7 +178,7 @@ pub(super) const COMMANDS: &[Command] = &[
                     .optional(),
                 ]),
             server("stats", exactly(2), functions::stats)
-                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY))
+                .flag(Flags::NOSCRIPT.union(Flags::ALLOW_BUSY).union(Flags::NO_TXN))
                 .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
                 .doc("7.0.0", "Returns which function runs, and how many libraries there are.")
                 .complexity("O(1)"),

@@ -64,6 +64,7 @@ pub(super) fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
         books.histograms.reset(None);
     }
     cx.engine.clients.reset_totals();
+    cx.engine.transactions.reset();
     cx.engine.sampler.reset();
     cx.engine.stats_since_ms.store(cx.now_ms, Relaxed);
     cx.reply.ok();

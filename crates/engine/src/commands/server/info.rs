@@ -157,6 +157,7 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("total_watched_keys", cx.server().watches.load(Relaxed));
     lines.add("total_blocking_keys", cx.server().waiters.keys());
     lines.zeros(&["total_blocking_keys_on_nokey"]);
+    lines.add("open_transactions", cx.server().transactions.open());
 }
 
 fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
@@ -323,6 +324,11 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("client_query_buffer_limit_disconnections", too_large);
     lines.add("client_output_buffer_limit_disconnections", unread);
     lines.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    let transactions = &cx.server().transactions;
+    lines.add("transactions_committed", transactions.committed.load(Relaxed));
+    lines.add("transactions_conflicted", transactions.conflicts.load(Relaxed));
+    lines.add("transactions_rolled_back", transactions.rolled_back.load(Relaxed));
+    lines.add("transactions_timed_out", transactions.timed_out.load(Relaxed));
 }
 
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {

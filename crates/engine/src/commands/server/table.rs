@@ -197,6 +197,7 @@ pub(super) const COMMANDS: &[Command] = &[
                 .doc("4.0.0", "Reports what the memory allocator says about itself.")
                 .complexity("Depends on how much memory is allocated; can be slow"),
             server("purge", exactly(2), memory::purge)
+                .flag(Flags::NO_TXN)
                 .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
                 .doc("4.0.0", "Asks the memory allocator to give unused pages back to the system.")
                 .complexity("Depends on how much memory is allocated; can be slow"),

@@ -1,5 +1,6 @@
-//! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH; TXN.BEGIN, TXN.COMMIT and TXN.ROLLBACK.
 
+mod interactive;
 mod multi;
 mod table;
 

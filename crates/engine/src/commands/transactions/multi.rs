@@ -66,7 +66,7 @@ pub(super) fn watch(cx: &mut WriteCx<'_>) -> CommandResult {
         let key = cx.args.key()?;
         let was_expired = cx.keys.is_expired(key);
         let db = cx.client.db;
-        if cx.client.watches.add(db, key.name, cx.keys.watched_mut(key), was_expired) {
+        if cx.client.watches.add(db, key, cx.keys.watched_mut(key), was_expired) {
             cx.server().watches.fetch_add(1, Relaxed);
             cx.client.handle.add_name(key.name.len());
         }

@@ -1,6 +1,6 @@
 //! Transactions: the rows, each with its documentation: Redis's facts in our words.
 
-use super::multi;
+use super::{interactive, multi};
 use crate::execution::command::{Command, Flags, at_least, exactly, keys, server, write};
 use crate::execution::docs::argument as arg;
 
@@ -22,8 +22,24 @@ pub(super) const COMMANDS: &[Command] = &[
         .flag(AT_ONCE)
         .doc("1.2.0", "Begins a transaction: commands are queued until EXEC.")
         .complexity("O(1)"),
+    server("txn.begin", exactly(1), interactive::begin)
+        .flag(INTERACTIVE)
+        .doc("7.4.0", "Begins a transaction whose commands answer at once and take effect with TXN.COMMIT.")
+        .complexity("O(1)"),
+    server("txn.commit", exactly(1), interactive::commit)
+        .flag(INTERACTIVE)
+        .flag(Flags::ENDS_TXN)
+        .flag(Flags::MAY_REPLICATE)
+        .doc("7.4.0", "Applies an interactive transaction, unless one of its keys was changed by another client.")
+        .complexity("O(N) for N keys and changes"),
+    server("txn.rollback", exactly(1), interactive::rollback)
+        .flag(INTERACTIVE)
+        .flag(Flags::ENDS_TXN)
+        .doc("7.4.0", "Ends an interactive transaction without applying anything.")
+        .complexity("O(N) for N keys"),
     server("unwatch", exactly(1), multi::unwatch)
         .flag(FAST)
+        .flag(Flags::NO_TXN)
         .doc("2.2.0", "Forgets all watched keys.")
         .complexity("O(1)"),
     write("watch", at_least(2), keys(1, -1, 1).examined(), multi::watch)
@@ -37,5 +53,7 @@ pub(super) const COMMANDS: &[Command] = &[
 
 const ANYTIME: Flags = Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE);
 const FAST: Flags = ANYTIME.union(Flags::FAST).union(Flags::ALLOW_BUSY);
+/// They are no part of MULTI or of a script.
+const INTERACTIVE: Flags = Flags::FAST.union(Flags::NOSCRIPT).union(Flags::NO_MULTI);
 /// What begins or ends a queue is not queued.
 const AT_ONCE: Flags = Flags::NOT_QUEUED;

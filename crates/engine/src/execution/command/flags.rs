@@ -52,6 +52,10 @@ bitflags! {
         /// Reads indexes: keys that it only reads may be some, though it writes; or, if it has no keys, its arguments name
         /// one.
         const READS_INDEXES = 1 << 28;
+        /// Ends an interactive transaction (TXN.BEGIN), also one that has failed; others then only get its error.
+        const ENDS_TXN = 1 << 29;
+        /// Cannot be part of an interactive transaction, though nothing else in its row says so.
+        const NO_TXN = 1 << 30;
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Command {
     pub declared: Option<Declared>,
     /// True for a request with a relative time, which means something else when it is sent again later.
     pub relative_time: Option<fn(Request<'_>) -> bool>,
+    /// True for a request that may touch another database than the selected one.
+    pub crosses_databases: Option<fn(Request<'_>) -> bool>,
     pub docs: CommandDoc,
 }
 
@@ -96,6 +98,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         only_removes: None,
         declared: None,
         relative_time: None,
+        crosses_databases: None,
         docs: CommandDoc::EMPTY,
     }
 }
@@ -214,6 +217,12 @@ impl Command {
     /// A request for which this holds has a relative time.
     pub const fn relative_time(mut self, relative_time: fn(Request<'_>) -> bool) -> Command {
         self.relative_time = Some(relative_time);
+        self
+    }
+
+    /// A request for which this holds may touch another database.
+    pub const fn crosses_databases(mut self, crosses_databases: fn(Request<'_>) -> bool) -> Command {
+        self.crosses_databases = Some(crosses_databases);
         self
     }
 

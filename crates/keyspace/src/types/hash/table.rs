@@ -46,6 +46,11 @@ impl FieldTable {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
+    /// The soonest deadline of those fields that have not expired.
+    pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
+        self.deadlines.range((now_ms + 1, NameId::MIN)..).next().map(|(deadline, _)| *deadline)
+    }
+
     /// True when every field is past its deadline.
     pub fn all_expired(&self, now_ms: u64) -> bool {
         self.deadlines.len() == self.fields.len()

@@ -1,0 +1,150 @@
+//! Interactive transactions (TXN.BEGIN, TXN.COMMIT, TXN.ROLLBACK): commands that answer at once, on a private keyspace,
+//! and take effect together or not at all. Knows which keys a transaction has touched and what it has recorded; refuses
+//! to know what commands do: no handler knows whether it runs in one.
+//!
+//! The way through: `rules` says which commands may be part of a transaction. `step` runs one of them. A command that
+//! only reads keys which the transaction has not written runs on the shared keyspace, and its keys are watched. Any
+//! other runs on the transaction's private keyspace, into which its keys are copied first; what it records is kept, not
+//! committed. `commit` locks all keys, checks the watches and applies what was recorded as one batch. Between two
+//! commands no lock is held: an open transaction costs its memory and holds up no other client.
+//!
+//! All replies of a transaction belong to one state: a command first checks that no key of the transaction has changed
+//! or expired, under the locks under which it reads. Otherwise the transaction has failed.
+
+mod commit;
+mod rules;
+mod step;
+mod transaction;
+
+pub use transaction::InteractiveTransaction;
+
+use crate::clients::ClientHandle;
+use crate::error::CommandError;
+use crate::execution::client::Client;
+use crate::execution::engine::Engine;
+use crate::execution::transaction::WatchList;
+use locks::{Mutex, rank};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const CONFLICT: CommandError = CommandError::fixed(
+    "CONFLICT a key that this transaction has read or written was changed by another client or has expired; nothing of \
+     it was applied",
+);
+
+/// All interactive transactions: those that are open, and how others have ended. Each is counted once.
+#[derive(Default)]
+pub struct InteractiveTransactions {
+    /// By the time at which they have begun, in milliseconds of the monotonic clock, and the number of the client.
+    open: Mutex<BTreeMap<(u64, u64), Arc<ClientHandle>>, { rank::OPEN_TRANSACTIONS }>,
+    pub committed: AtomicU64,
+    /// Another client was first, or a key has expired.
+    pub conflicts: AtomicU64,
+    /// By the client, by the end of its connection, or because of a limit.
+    pub rolled_back: AtomicU64,
+    pub timed_out: AtomicU64,
+}
+
+impl InteractiveTransactions {
+    /// How many are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// All but what is open back to zero (CONFIG RESETSTAT).
+    pub(crate) fn reset(&self) {
+        for count in [&self.committed, &self.conflicts, &self.rolled_back, &self.timed_out] {
+            count.store(0, Relaxed);
+        }
+    }
+}
+
+impl Engine {
+    /// Begins a transaction of this client, which has none.
+    pub(crate) fn begin_interactive(&self, client: &mut Client, monotonic_ms: u64) {
+        client.interactive = Some(Box::new(InteractiveTransaction::new(client.db, monotonic_ms)));
+        self.transactions.open.lock().insert((monotonic_ms, client.id()), client.handle.clone());
+    }
+
+    /// Ends a transaction without applying anything. False when there was none. IMPORTANT: the caller holds no shard locks.
+    pub(crate) fn roll_back(&self, client: &mut Client) -> bool {
+        let Some(mut ended) = client.interactive.take() else { return false };
+        if let Some(watches) = self.empty(client, &mut ended, &self.transactions.rolled_back) {
+            self.remove_watches(watches, usize::MAX);
+        }
+        true
+    }
+
+    /// Ends a transaction as [`roll_back`](Engine::roll_back) does, but leaves its watches to the caller.
+    pub(crate) fn roll_back_in_slices(&self, client: &mut Client) -> Option<WatchList> {
+        let mut ended = client.interactive.take()?;
+        self.empty(client, &mut ended, &self.transactions.rolled_back)
+    }
+
+    /// Makes a transaction one that has failed: its memory and its watches go, and from now on every command of the
+    /// client is answered with `why` until it ends the transaction. IMPORTANT: the caller holds no shard locks.
+    fn fail_interactive(&self, client: &mut Client, why: CommandError, count: &AtomicU64) {
+        let mut failed = client.interactive.take().expect("only an open transaction fails");
+        if let Some(watches) = self.empty(client, &mut failed, count) {
+            self.remove_watches(watches, usize::MAX);
+        }
+        failed.failed = Some(why);
+        client.interactive = Some(failed);
+    }
+
+    /// Fails a transaction that has been open for too long. Called with each of its commands, and when the client is woken
+    /// for it ([`wake_overdue_transactions`](Engine::wake_overdue_transactions)).
+    pub fn end_if_overdue(&self, client: &mut Client, monotonic_ms: u64) {
+        let timeout_ms = self.settings.txn_timeout();
+        let is_overdue = |open: &InteractiveTransaction| open.is_open() && monotonic_ms >= open.began_ms + timeout_ms;
+        if client.interactive.as_deref().is_some_and(is_overdue) {
+            let why =
+                format!("ERR the transaction was open for more than {timeout_ms} ms (txn-timeout) and was rolled back");
+            self.fail_interactive(client, CommandError::said(why), &self.transactions.timed_out);
+        }
+    }
+
+    /// Wakes the connections of clients whose transactions have been open for too long, to free their memory.
+    pub(crate) fn wake_overdue_transactions(&self) {
+        let Some(overdue_ms) = self.clock.monotonic_ms().checked_sub(self.settings.txn_timeout()) else { return };
+        let overdue: Vec<Arc<ClientHandle>> = {
+            let open = self.transactions.open.lock();
+            open.range(..=(overdue_ms, u64::MAX)).map(|(_, handle)| handle.clone()).collect()
+        };
+        overdue.iter().for_each(|handle| handle.wake());
+    }
+
+    /// Takes everything out of a transaction that ends, frees it, and returns its watches. A failed one has nothing left.
+    fn empty(&self, client: &Client, ended: &mut InteractiveTransaction, count: &AtomicU64) -> Option<WatchList> {
+        if !ended.is_open() {
+            return None;
+        }
+        self.note_ended(client, ended, count);
+        let keys = std::mem::take(&mut ended.keys);
+        self.watches.fetch_sub(keys.len(), Relaxed);
+        ended.batch = Default::default();
+        self.free_private(ended);
+        Some(keys.into_watches(ended.db))
+    }
+
+    fn note_ended(&self, client: &Client, ended: &InteractiveTransaction, count: &AtomicU64) {
+        count.fetch_add(1, Relaxed);
+        self.transactions.open.lock().remove(&(ended.began_ms, client.id()));
+        client.handle.note_transaction(0);
+    }
+
+    /// Frees the private keyspace of a transaction, elsewhere if there is much in it.
+    fn free_private(&self, ended: &mut InteractiveTransaction) {
+        let private = ended.private.take();
+        if ended.copies_bytes > FREED_HERE_BYTES_MAX
+            && let Some(private) = private
+        {
+            self.free(vec![private]);
+        }
+        ended.copies_bytes = 0;
+    }
+}
+
+/// The largest private keyspace that is freed where its client is served.
+const FREED_HERE_BYTES_MAX: usize = 64 * 1024;

@@ -1,0 +1,162 @@
+//! One interactive transaction: the keys that it has touched, its private keyspace, and what it has recorded. Knows when
+//! it conflicts; refuses to know commands and locks.
+
+use crate::error::CommandError;
+use crate::execution::commit::PendingBatch;
+use crate::execution::transaction::WatchList;
+use hashbrown::HashTable;
+use keyspace::footprint;
+use keyspace::interest::watchers::ChangeFlag;
+use keyspace::shard::Shard;
+use keyspace::{Key, Locked};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A transaction between TXN.BEGIN and its end.
+pub struct InteractiveTransaction {
+    /// The database of all its keys: SELECT is refused.
+    pub(super) db: usize,
+    /// Milliseconds of the monotonic clock at TXN.BEGIN.
+    pub(super) began_ms: u64,
+    pub(super) keys: TouchedKeys,
+    /// When the first of the keys that it has touched, or of their fields, expires, as it was in the shared keyspace.
+    pub(super) next_expiry_ms: u64,
+    /// Copies of the keys that it has written, as it has left them; made with the first.
+    pub(super) private: Option<Box<Shard>>,
+    /// What those take, about.
+    pub(super) copies_bytes: usize,
+    /// What it has recorded, and the notifications of its commands.
+    pub(super) batch: PendingBatch,
+    /// One of its commands is refused when memory is short, and so is its commit.
+    pub(super) needs_memory: bool,
+    /// Why it has failed. Then it has nothing else.
+    pub(super) failed: Option<CommandError>,
+}
+
+/// The keys that a transaction has read or written, by name. All of them are watched.
+#[derive(Default)]
+pub(super) struct TouchedKeys {
+    table: HashTable<TouchedKey>,
+    /// Set when one of them is changed by another client.
+    pub(super) changed: ChangeFlag,
+    name_bytes: usize,
+}
+
+struct TouchedKey {
+    /// Of the name.
+    hash: u64,
+    name: Box<[u8]>,
+    /// The transaction has its own copy.
+    is_private: bool,
+}
+
+/// About how many bytes a touched key takes beside its name, here and in the table of watched keys.
+const KEY_OVERHEAD_BYTES: usize = 144;
+
+/// How many elements of a large value are sampled to estimate its size.
+pub(super) const SAMPLES: usize = 64;
+
+impl InteractiveTransaction {
+    pub(super) fn new(db: usize, began_ms: u64) -> InteractiveTransaction {
+        InteractiveTransaction {
+            db,
+            began_ms,
+            keys: TouchedKeys::default(),
+            next_expiry_ms: u64::MAX,
+            private: None,
+            copies_bytes: 0,
+            batch: PendingBatch::private(),
+            needs_memory: false,
+            failed: None,
+        }
+    }
+
+    /// False when it has failed.
+    pub(super) fn is_open(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    /// True when it has recorded changes.
+    pub(crate) fn has_written(&self) -> bool {
+        !self.batch.effects.is_empty()
+    }
+
+    /// True when a key that it has touched was changed by another client, or has expired: the state that its replies
+    /// belong to is gone. Keys that it has given a deadline itself count too.
+    pub(super) fn conflicts(&self, now_ms: u64) -> bool {
+        let has_expired = |private: &Shard| private.db(self.db).has_expired(now_ms);
+        self.keys.changed.load(Relaxed)
+            || now_ms >= self.next_expiry_ms
+            || self.private.as_deref().is_some_and(has_expired)
+    }
+
+    /// The bytes that `txn-max-bytes` limits.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.copies_bytes + self.keys.name_bytes + self.batch.effects.len() + self.batch.notifications.bytes()
+    }
+
+    /// All the memory that it takes, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let private = if self.private.is_some() { size_of::<Shard>() } else { 0 };
+        size_of::<InteractiveTransaction>() + private + self.held_bytes() + self.keys.len() * KEY_OVERHEAD_BYTES
+    }
+}
+
+impl TouchedKeys {
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True when the transaction has its own copy of a key.
+    pub(super) fn is_private(&self, key: Key<'_>) -> bool {
+        self.find(key).is_some_and(|known| known.is_private)
+    }
+
+    /// True when it has read or written the key.
+    pub(super) fn has(&self, key: Key<'_>) -> bool {
+        self.find(key).is_some()
+    }
+
+    fn find(&self, key: Key<'_>) -> Option<&TouchedKey> {
+        self.table.find(key.hash.get(), |known| *known.name == *key.name)
+    }
+
+    /// Adds a key. False when it is known.
+    pub(super) fn add(&mut self, key: Key<'_>) -> bool {
+        let hash = key.hash.get();
+        if self.has(key) {
+            return false;
+        }
+        self.name_bytes += key.name.len();
+        let added = TouchedKey { hash, name: key.name.into(), is_private: false };
+        self.table.insert_unique(hash, added, |known| known.hash);
+        true
+    }
+
+    /// Notes that the transaction has its own copy of a key that is known.
+    pub(super) fn set_private(&mut self, key: Key<'_>) {
+        let known = self.table.find_mut(key.hash.get(), |known| *known.name == *key.name);
+        known.expect("a key is watched before it is copied").is_private = true;
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Key<'_>> {
+        self.table.iter().map(|known| Key::new(&known.name))
+    }
+
+    /// Those that the transaction has its own copies of.
+    pub(super) fn private(&self) -> impl Iterator<Item = Key<'_>> {
+        self.table.iter().filter(|known| known.is_private).map(|known| Key::new(&known.name))
+    }
+
+    /// To be removed from the tables of their shards.
+    pub(super) fn into_watches(self, db: usize) -> WatchList {
+        let names = self.table.into_iter().map(|known| (db, known.name));
+        WatchList::new(names.collect(), self.name_bytes, self.changed)
+    }
+}
+
+/// About what these keys take.
+pub(super) fn bytes_of(locked: &Locked<'_>, db: usize, keys: &[Key<'_>]) -> usize {
+    let entries = keys.iter().filter_map(|key| locked.db(db, *key).entry(*key));
+    entries.map(|entry| footprint::bytes_of(entry, SAMPLES)).fold(0, usize::saturating_add)
+}

@@ -1,0 +1,259 @@
+//! Commands answer at once and read what the transaction has written; others see it with TXN.COMMIT.
+
+use wire::check;
+
+#[test]
+fn a_transaction_reads_its_own_writes_and_nobody_else_does() {
+    check(
+        r#"
+        # holdfast only
+        > SET a 1
+        +OK
+        > TXN.BEGIN
+        +OK
+        > GET a
+        "1"
+        > INCR a
+        :2
+        > SET b x
+        +OK
+        > MGET a b
+        ["2", "x"]
+        2> MGET a b
+        ["1", (nil)]
+        2> DBSIZE
+        :1
+        > TXN.COMMIT
+        :1..
+        > MGET a b
+        ["2", "x"]
+        2> MGET a b
+        ["2", "x"]
+        2> DBSIZE
+        :2
+        "#,
+    );
+}
+
+#[test]
+fn a_rollback_leaves_nothing_behind() {
+    check(
+        r#"
+        # holdfast only
+        > SET a 1
+        +OK
+        > TXN.BEGIN
+        +OK
+        > SET a 2 EX 100
+        +OK
+        > DEL c
+        :0
+        > HSET h f v
+        :1
+        > TXN.ROLLBACK
+        +OK
+        > MGET a
+        ["1"]
+        > TTL a
+        :-1
+        > EXISTS h
+        :0
+        > TXN.ROLLBACK
+        -ERR TXN.ROLLBACK without TXN.BEGIN
+        > TXN.COMMIT
+        -ERR TXN.COMMIT without TXN.BEGIN
+        "#,
+    );
+}
+
+#[test]
+fn the_number_of_a_commit_is_that_of_its_batch() {
+    check(
+        r#"
+        # holdfast only
+        > TXN.BEGIN
+        +OK
+        > TXN.COMMIT
+        :0..
+        > TXN.BEGIN
+        +OK
+        > GET nothing
+        (nil)
+        > TXN.COMMIT
+        :0..
+        "#,
+    );
+    let session = wire::Session::start();
+    if session.product() != wire::Product::Holdfast {
+        return;
+    }
+    let mut client = session.connect();
+    let commit = |client: &mut wire::Connection, write: &str| {
+        client.run("TXN.BEGIN");
+        client.run(write);
+        client.run("TXN.COMMIT").integer()
+    };
+    let first = commit(&mut client, "SET a 1");
+    assert_eq!(commit(&mut client, "SET a 2"), first + 1);
+    assert_eq!(commit(&mut client, "GET a"), first + 1);
+    assert_eq!(commit(&mut client, "MSET a 3 b 4 c 5"), first + 2, "all writes are one batch");
+}
+
+#[test]
+fn words_out_of_place() {
+    check(
+        r#"
+        # holdfast only
+        > TXN.BEGIN x
+        -ERR wrong number of arguments for 'txn.begin' command
+        > TXN.BEGIN
+        +OK
+        > TXN.BEGIN
+        -ERR TXN.BEGIN cannot be part of an interactive transaction: it is not about data
+        > MULTI
+        -ERR MULTI cannot be part of an interactive transaction: it is not about data
+        > GET
+        -ERR wrong number of arguments for 'get' command
+        > NOSUCH a
+        ~-ERR unknown command 'NOSUCH', with args beginning with: 'a'*
+        > TXN.COMMIT x
+        -ERR wrong number of arguments for 'txn.commit' command
+        > SET a 1
+        +OK
+        > TXN.COMMIT
+        :1..
+        > MULTI
+        +OK
+        > TXN.BEGIN
+        -ERR Command not allowed inside a transaction
+        > EXEC
+        -EXECABORT Transaction discarded because of previous errors.
+        > EVAL "return redis.call('txn.begin')" 0
+        ~-ERR This Redis command is not allowed from script*
+        > GET a
+        "1"
+        "#,
+    );
+}
+
+#[test]
+fn a_whole_transaction_may_be_one_pipeline() {
+    check(
+        r#"
+        # holdfast only
+        > SET a 1
+        > TXN.BEGIN
+        > INCR a
+        > GET a
+        > SET b 2
+        > TXN.COMMIT
+        > GET b
+        +OK
+        +OK
+        :2
+        "2"
+        +OK
+        :1..
+        "2"
+        "#,
+    );
+}
+
+#[test]
+fn commands_about_the_connection_go_on_working() {
+    check(
+        r#"
+        # holdfast only
+        > TXN.BEGIN
+        +OK
+        > PING
+        +PONG
+        > ECHO hi
+        "hi"
+        > TIME
+        [*, *]
+        > CLIENT SETNAME me
+        +OK
+        > CLIENT GETNAME
+        "me"
+        > WAIT 0 0
+        :0
+        > SET a 1
+        +OK
+        > CLIENT REPLY SKIP
+        > GET a
+        > GET a
+        "1"
+        > TXN.COMMIT
+        :1..
+        "#,
+    );
+}
+
+#[test]
+fn reset_and_quit_and_a_lost_connection_roll_back() {
+    check(
+        r#"
+        # holdfast only
+        > TXN.BEGIN
+        +OK
+        > SET a 1
+        +OK
+        # until open_transactions:1
+        > RESET
+        +RESET
+        > GET a
+        (nil)
+        2> TXN.BEGIN
+        +OK
+        2> SET a 2
+        +OK
+        2> QUIT
+        +OK
+        2< (closed)
+        # until open_transactions:0
+        > GET a
+        (nil)
+        3> TXN.BEGIN
+        +OK
+        3> CLIENT SETNAME victim
+        +OK
+        3> SET a 3
+        +OK
+        # until open_transactions:1
+        > CLIENT KILL TYPE normal SKIPME yes
+        :1..
+        # until open_transactions:0
+        # until total_watched_keys:0
+        > GET a
+        (nil)
+        "#,
+    );
+}
+
+#[test]
+fn transactions_of_one_database_stay_there() {
+    check(
+        r#"
+        # holdfast only
+        > SELECT 3
+        +OK
+        > SET a 1
+        +OK
+        > TXN.BEGIN
+        +OK
+        > INCR a
+        :2
+        > SELECT 0
+        -ERR SELECT cannot be part of an interactive transaction: it is not about data
+        2> SET a other
+        +OK
+        > TXN.COMMIT
+        :1..
+        > GET a
+        "2"
+        2> GET a
+        "other"
+        "#,
+    );
+}
