@@ -25,6 +25,9 @@ pub enum Error {
     /// The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed.
     #[error("{0}")]
     Lost(Box<Lost>),
+    /// A transaction met another client's change each time it was tried. Nothing was changed.
+    #[error("other clients changed what the transaction read, each of the {0} times it was tried")]
+    Conflict(usize),
     /// [`StateStore::close`](crate::StateStore::close) was called.
     #[error("the store is closed")]
     Closed,

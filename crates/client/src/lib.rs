@@ -1,13 +1,16 @@
-//! Records in a store: hashes with conditional writes, lifetimes and filtered scans, over the Redis protocol.
+//! A store over the Redis protocol: records, which are hashes with conditional writes, lifetimes and filtered scans; cells,
+//! which are values with versions; and transactions over any commands.
 //! Knows the wire and nothing of how a server is made; decides nothing about what a record means.
 //!
 //! [`StateStore`] is the interface: object-safe, so that a program takes an `Arc<dyn StateStore>` and its tests
 //! another one. [`Store`] is the implementation over a connection that reconnects by itself. It asks the server which
 //! of Holdfast's commands it knows, uses those, and does the rest with scripts and SCAN: results are the same on
 //! Holdfast and on a plain Redis, only slower there. What lives on an index that the server keeps needs Holdfast itself, and is
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`].
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells and transactions.
 //!
 //! [`Queue`] makes claims into work: it gives out [`Job`]s, which a worker renews, completes, retries or fails.
+//! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their own
+//! writes and take effect together or not at all.
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -31,17 +34,20 @@
 //! # }
 //! ```
 //!
-//! `docs/jobs.md` is the guide to queues of jobs; `examples/` has a pool of workers that die.
+//! `docs/jobs.md` is the guide to queues of jobs, `docs/cells.md` that to cells and transactions; `examples/` has a pool of
+//! workers that die.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod cell;
 mod claim;
 mod error;
 mod exchange;
 mod filter;
 mod job;
 mod lost;
+mod own_connections;
 mod query;
 mod queue;
 mod queue_config;
@@ -49,8 +55,9 @@ mod record;
 mod state_store;
 mod store;
 mod sweep;
-mod waits;
+mod transaction;
 
+pub use cell::{Cell, Swap, Version};
 pub use claim::Claim;
 pub use error::Error;
 pub use exchange::{Exchange, Outcome};
@@ -65,9 +72,11 @@ pub use redis;
 pub use state_store::{Answer, Scan, StateStore};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};
+pub use transaction::Transaction;
 
 /// The Rust of the guides compiles.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/cells.md")]
 #[doc = include_str!("../../../docs/jobs.md")]
 #[doc = include_str!("../../../docs/sweeping.md")]
 struct Guide;

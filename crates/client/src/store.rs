@@ -11,11 +11,11 @@ use crate::claim::Claim;
 use crate::error::Error;
 use crate::exchange::{Exchange, Outcome, ttl_ms};
 use crate::filter::Filter;
+use crate::own_connections::OwnConnections;
 use crate::query::{Page, Query};
 use crate::record::{Fields, Record};
 use crate::state_store::{Answer, Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
-use crate::waits::Waits;
 
 /// How a store connects.
 #[derive(Clone, Debug)]
@@ -35,12 +35,12 @@ impl Config {
     }
 }
 
-/// A store over one connection, which all its clones share and which reconnects by itself; claims that wait have others
-/// beside it. Needs a tokio runtime.
+/// A store over one connection, which all its clones share and which reconnects by itself; requests that wait and
+/// transactions have others beside it. Needs a tokio runtime.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<RwLock<Option<ConnectionManager>>>,
-    waits: Arc<Waits>,
+    pub(crate) own_connections: Arc<OwnConnections>,
     /// Which of [`OWN`] the server has.
     knows: Vec<&'static str>,
 }
@@ -49,7 +49,7 @@ pub struct Store {
 pub type Indexed = (Vec<u8>, f64, Fields);
 
 /// Holdfast's commands that a store uses where it finds them.
-const OWN: [&str; 6] = ["hcas", "hput", "hfind", "idx.range", "sweep", "claim"];
+const OWN: [&str; 8] = ["hcas", "hput", "hfind", "idx.range", "sweep", "claim", "cell.cas", "txn.begin"];
 
 /// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
 const PAGE: usize = 500;
@@ -73,8 +73,8 @@ impl Store {
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
-        let waits = Waits::new(client, config.response_timeout);
-        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), waits: Arc::new(waits), knows })
+        let own_connections = Arc::new(OwnConnections::new(client, config.response_timeout));
+        Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), own_connections, knows })
     }
 
     /// Whether the server knows all of Holdfast's commands that a store uses, and they are used.
@@ -138,7 +138,7 @@ impl Store {
             return self.ask(&claim.command()).await;
         }
         self.connection()?; // unless the store is closed
-        self.waits.ask(&claim.command(), claim.block).await
+        self.own_connections.ask(&claim.command(), claim.block).await
     }
 
     /// Gives overdue records back, with a bound on how often; which ones, and what became of each. Needs Holdfast.
@@ -151,11 +151,11 @@ impl Store {
         self.knows.contains(&command)
     }
 
-    fn needs(&self, command: &'static str) -> Result<(), Error> {
+    pub(crate) fn needs(&self, command: &'static str) -> Result<(), Error> {
         self.knows(command).then_some(()).ok_or(Error::NeedsHoldfast(command))
     }
 
-    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         Ok(command.query_async(&mut self.connection()?).await?)
     }
 
@@ -284,7 +284,7 @@ impl StateStore for Store {
 
     fn close(&self) {
         self.connection.write().unwrap_or_else(PoisonError::into_inner).take();
-        self.waits.close();
+        self.own_connections.close();
     }
 }
 

@@ -32,8 +32,10 @@ pub(crate) struct Features {
     pub(crate) transactions: bool,
     /// FUNCTION and FCALL: Redis 7.
     pub(crate) functions: bool,
-    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM: Holdfast.
+    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM, cells and transactions that answer at once: Holdfast.
     pub(crate) own_commands: bool,
+    /// CELL.FORK and CELL.DROP: Holdfast.
+    pub(crate) forks: bool,
 }
 
 /// As many as every server has.
@@ -60,6 +62,7 @@ const OWN: &[(usize, Make)] = &[
     (25, Author::write_scores),
     (8, Author::compare_and_swap),
     (12, Author::claim),
+    (25, Author::write_cell),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
     (10, Author::write_deadline),
@@ -271,6 +274,41 @@ impl Author {
         Some(command(&[&start[..], &change[..], end].concat()))
     }
 
+    fn write_cell(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.own_commands {
+            return None;
+        }
+        // Of a fork only what is there: a new key under its prefix would be in the way of the next.
+        let forked = self.random.one_in(4);
+        let key = if forked { self.owner.key("fork", self.random.below(KEYS)) } else { self.any_key() };
+        let version = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Cell(cell)) => cell.version,
+            None if !forked => 0,
+            _ => return None,
+        };
+        let (value, ttl_ms) = (self.value(), (DAY_MS + self.random.below(DAY_MS)).to_string());
+        let expected = if self.random.one_in(4) { version + 1 } else { version }.to_string();
+        Some(match self.random.below(12) {
+            0 => command(&[&"CELL.INIT", &key, &value]),
+            1..4 => command(&[&"CELL.SET", &key, &value]),
+            4 => command(&[&"CELL.SET", &key, &value, &"PX", &ttl_ms]),
+            5 => command(&[&"CELL.CAS", &key, &expected, &value, &"PERSIST"]),
+            6..10 => command(&[&"CELL.CAS", &key, &expected, &value]),
+            10 if expected != "0" => command(&[&"CELL.DEL", &key, &"IF", &expected]),
+            _ => command(&[&"CELL.DEL", &key]),
+        })
+    }
+
+    /// A fork of all cells, or, if there is one, its end.
+    pub(crate) fn fork(&mut self, ahead: &State, db: u32) -> Command {
+        let (from, to) = (format!("c{}:key:", self.owner.number), format!("c{}:fork:", self.owner.number));
+        let is_forked = |place: &Place| place.db == db && place.key.starts_with(to.as_bytes());
+        match ahead.entries.keys().any(is_forked) {
+            true => command(&[&"CELL.DROP", &to]),
+            false => command(&[&"CELL.FORK", &from, &to]),
+        }
+    }
+
     /// A library of functions or an index comes, changes or goes.
     pub(crate) fn definition(&mut self, ahead: &State) -> Option<Command> {
         let number = self.random.below(DEFINITIONS_OF_EACH_KIND);
@@ -442,6 +480,7 @@ impl Author {
             Value::String(_) => Some(command(&[&"GET", &key])),
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
+            Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
             Value::Definition(_) => None,
         }
     }

@@ -116,11 +116,11 @@ impl Client {
         connection.send(&bytes)?;
         tick();
         for (replies_before, expected) in replies {
-            for _ in 0..replies_before {
-                accepted(connection.read()?, || self.in_flight[0].to_string())?;
-            }
-            let reply = accepted(connection.read()?, || self.in_flight[0].to_string())?;
+            let mut read = || accepted(connection.read()?, || self.in_flight[0].to_string());
+            let before = (0..replies_before).map(|_| read()).collect::<Outcome<Vec<_>>>()?;
+            let last = read()?;
             let request = self.in_flight.pop_front().expect("one for each reply");
+            let reply = request.reply(before, last);
             if expected.as_ref().is_some_and(|expected| expected != &reply) {
                 let expected = expected.expect("it is there").excerpt();
                 return Err(Trouble::Wrong(format!(
@@ -158,13 +158,13 @@ pub(crate) fn features(connection: &mut Connection) -> Outcome<Features> {
         Ok(matches!(&reply, Reply::Array(items) if matches!(items.as_slice(), [Reply::Array(_)])))
     };
     let (field_deadlines, field_options, transactions) = (has("HPEXPIREAT")?, has("HSETEX")?, has("MULTI")?);
-    let (functions, own_commands) = (has("FCALL")?, has("HCAS")?);
+    let (functions, own_commands, forks) = (has("FCALL")?, has("HCAS")?, has("CELL.FORK")?);
     for name in SNAPSHOT_COMMANDS {
         if !has(name)? {
             return Err(Trouble::Wrong(format!("the server has no {name}")));
         }
     }
-    Ok(Features { field_deadlines, field_options, transactions, functions, own_commands })
+    Ok(Features { field_deadlines, field_options, transactions, functions, own_commands, forks })
 }
 
 /// A server that was started again has forgotten what EVALSHA may call.

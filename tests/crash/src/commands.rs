@@ -67,6 +67,13 @@ impl State {
             "ZPOPMIN" => call.zpopmin(rest),
             "ZREMRANGEBYRANK" => call.zremrangebyrank(rest),
             "ZRANGESTORE" => call.zrangestore(rest),
+            "CELL.GET" => bulk_or_nil(call.cell_value()),
+            "CELL.INIT" => call.cell_init(rest),
+            "CELL.SET" => call.cell_set(rest),
+            "CELL.CAS" => call.cell_cas(rest),
+            "CELL.DEL" => call.cell_del(rest),
+            "CELL.FORK" => call.cell_fork(&rest[0]),
+            "CELL.DROP" => call.cell_drop(),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

@@ -139,6 +139,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                 && match (&expected.value, &found.value) {
                     (Value::String(expected), Value::String(found)) => expected == found,
                     (Value::Scores(expected), Value::Scores(found)) => expected == found,
+                    (Value::Cell(expected), Value::Cell(found)) => expected == found,
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -176,7 +177,7 @@ impl Window {
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
         let fields_may_be_gone = match &entry.value {
-            Value::String(_) | Value::Scores(_) | Value::Definition(_) => false,
+            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Definition(_) => false,
             Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
         };
         fields_may_be_gone || self.may_be_past(entry.deadline)
@@ -252,6 +253,10 @@ fn show(entry: Option<&Entry>) -> String {
         Value::Scores(scores) => {
             let shown = scores.iter().take(6).map(|(member, score)| format!(" {}={score}", excerpt(member)));
             format!("sorted set of {}:{}", scores.len(), shown.collect::<String>())
+        }
+        Value::Cell(cell) => {
+            let shown = cell.values.iter().take(6).map(|value| format!(" {}", excerpt(value)));
+            format!("cell of version {} with {} values:{}", cell.version, cell.values.len(), shown.collect::<String>())
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };

@@ -4,12 +4,13 @@
 //!
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
-//! `commands`, `scores` and `scripts` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
+//! `commands`, `scores`, `cells` and `scripts` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
 //! `shared` for what all clients write and `indexes` for what an index must hold.
 
 #![forbid(unsafe_code)]
 
 mod author;
+mod cells;
 mod client;
 mod commands;
 mod connection;

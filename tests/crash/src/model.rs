@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use wire::Reply;
 
+use crate::cells::Cell;
+
 /// Keys, their values and their deadlines. Cloning is cheap: entries are shared until one of them changes.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct State {
@@ -30,6 +32,7 @@ pub(crate) enum Value {
     String(Vec<u8>),
     Hash(BTreeMap<Vec<u8>, Field>),
     Scores(BTreeMap<Vec<u8>, f64>),
+    Cell(Cell),
     /// Of an index or a library of functions. These have a place too, though not in a database.
     Definition(Vec<u8>),
 }

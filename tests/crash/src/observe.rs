@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wire::Reply;
 
 use crate::author::{DATABASES, Features};
+use crate::cells::Cell;
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::indexes::{self, Indexed};
 use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
@@ -65,6 +66,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
     let reads = keys.iter().zip(&types).map(|(key, kind)| match kind {
         Reply::Simple(kind) if kind == b"hash" => command(&[&"HGETALL", key]),
         Reply::Simple(kind) if kind == b"zset" => command(&[&"ZRANGE", key, &"0", &"-1", &"WITHSCORES"]),
+        Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
         _ => command(&[&"GET", key]),
     });
     let values = run_all(connection, reads)?;
@@ -75,6 +77,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
             Reply::Bulk(bytes) => Some(Value::String(bytes)),
             Reply::Array(items) if items.is_empty() => None,
             Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
+            Reply::Array(versions) if kind == Reply::Simple(b"cell".to_vec()) => Some(cell(versions)?),
             Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,
         };
@@ -162,6 +165,23 @@ fn hash(texts: Vec<Vec<u8>>) -> Value {
         fields.insert(name, Field { value, deadline: None });
     }
     Value::Hash(fields)
+}
+
+/// A cell from its history: no version is missing.
+fn cell(versions: Vec<Reply>) -> Outcome<Value> {
+    let mut cell = Cell { version: 0, values: Vec::new() };
+    for (back, version) in versions.into_iter().enumerate() {
+        match version.items() {
+            [Reply::Bulk(value), Reply::Integer(number), Reply::Integer(_)]
+                if back == 0 || *number == cell.version - back as i64 =>
+            {
+                cell.version = if back == 0 { *number } else { cell.version };
+                cell.values.push(value.clone());
+            }
+            _ => return Err(Trouble::Wrong(format!("{} in the history of a cell", version.excerpt()))),
+        }
+    }
+    Ok(Value::Cell(cell))
 }
 
 fn scores(texts: &[Vec<u8>]) -> Outcome<Value> {

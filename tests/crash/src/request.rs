@@ -13,10 +13,19 @@ pub(crate) type Command = Vec<Vec<u8>>;
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) db: u32,
-    /// Several commands are sent as MULTI … EXEC.
     pub(crate) commands: Vec<Command>,
+    /// How several commands are made one request.
+    pub(crate) bracket: Bracket,
     pub(crate) sent_ms: i64,
     pub(crate) subject: Subject,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Bracket {
+    /// MULTI … EXEC
+    Multi,
+    /// TXN.BEGIN … TXN.COMMIT: each command is answered at once.
+    Txn,
 }
 
 /// Whose data a request changes, and so who can say what is right after it.
@@ -36,7 +45,7 @@ pub(crate) enum Subject {
 
 impl Request {
     pub(crate) fn new(db: u32, command: Command) -> Request {
-        Request { db, commands: vec![command], sent_ms: now_ms(), subject: Subject::Own }
+        Request { db, commands: vec![command], bracket: Bracket::Multi, sent_ms: now_ms(), subject: Subject::Own }
     }
 
     pub(crate) fn about(self, subject: Subject) -> Request {
@@ -70,10 +79,22 @@ impl Request {
         match self.commands.as_slice() {
             [command] => encode(command, into),
             several => {
-                encode(&[b"MULTI"], into);
+                let (begin, end) = match self.bracket {
+                    Bracket::Multi => ("MULTI", "EXEC"),
+                    Bracket::Txn => ("TXN.BEGIN", "TXN.COMMIT"),
+                };
+                encode(&[begin], into);
                 several.iter().for_each(|command| encode(command, into));
-                encode(&[b"EXEC"], into);
+                encode(&[end], into);
             }
+        }
+    }
+
+    /// What the replies to all of it say: that of EXEC, or those that a transaction gave before COMMIT.
+    pub(crate) fn reply(&self, before: Vec<Reply>, last: Reply) -> Reply {
+        match self.commands.len() > 1 && self.bracket == Bracket::Txn {
+            true => Reply::Array(before.into_iter().rev().take(self.commands.len()).rev().collect()),
+            false => last,
         }
     }
 

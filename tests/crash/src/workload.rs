@@ -5,7 +5,7 @@ use wire::Reply;
 
 use crate::author::Author;
 use crate::model::{Entry, State, Value};
-use crate::request::{Command, Request, Subject, command, now_ms};
+use crate::request::{Bracket, Command, Request, Subject, command, now_ms};
 use crate::shared::{COUNTERS, GROUPS, Shared};
 
 pub(crate) struct Workload<'a> {
@@ -54,6 +54,7 @@ impl Workload<'_> {
                 vec![self.shared.transfer(self.author.random.below(100), self.author.random.below(50) as i64)]
             }
             17..22 if self.author.features.transactions => vec![self.transaction(ahead)],
+            23 if self.author.features.forks => self.fork(ahead),
             24..30 => vec![self.script(ahead)],
             30 => {
                 let definition = self.author.definition(ahead);
@@ -69,7 +70,19 @@ impl Workload<'_> {
 
     fn transaction(&mut self, ahead: &State) -> Request {
         let db = self.author.database();
-        Request { commands: self.several(ahead, db), ..Request::new(db, Vec::new()) }
+        let txn = self.author.features.own_commands && self.author.random.one_in(2);
+        let bracket = if txn { Bracket::Txn } else { Bracket::Multi };
+        Request { commands: self.several(ahead, db, bracket), bracket, ..Request::new(db, Vec::new()) }
+    }
+
+    /// The end of a fork is in a transaction: alone it would be several batches.
+    fn fork(&mut self, ahead: &State) -> Vec<Request> {
+        let db = self.author.database();
+        let mut commands = vec![self.author.fork(ahead, db)];
+        if commands[0][0] == b"CELL.DROP" {
+            commands.push(command(&[&"PERSIST", &self.author.owner.key("fork", 0)]));
+        }
+        vec![Request { commands, ..Request::new(db, Vec::new()) }]
     }
 
     /// Several commands in one script or function.
@@ -77,16 +90,21 @@ impl Workload<'_> {
         let db = self.author.database();
         let pair = if self.author.random.one_in(3) { self.author.pair(ahead, db) } else { None };
         let command = pair.unwrap_or_else(|| {
-            let commands = self.several(ahead, db);
+            let commands = self.several(ahead, db, Bracket::Multi);
             self.author.script(ahead, &commands)
         });
         Request::new(db, command)
     }
 
-    fn several(&mut self, ahead: &State, db: u32) -> Vec<Command> {
+    fn several(&mut self, ahead: &State, db: u32, bracket: Bracket) -> Vec<Command> {
         let mut ahead = ahead.clone();
         let commands = (0..2 + self.author.random.below(4)).map(|_| {
-            let command = self.author.own(&ahead, db);
+            let command = loop {
+                let command = self.author.own(&ahead, db);
+                if bracket == Bracket::Multi || may_be_in_txn(&command) {
+                    break command;
+                }
+            };
             ahead.apply(db, &command, now_ms());
             command
         });
@@ -127,6 +145,11 @@ impl Workload<'_> {
         };
         Request::new(0, command)
     }
+}
+
+/// Those that find their keys by an index, or touch another database, may not.
+fn may_be_in_txn(command: &Command) -> bool {
+    !matches!(&*command[0], b"CLAIM" | b"SWAPDB" | b"FLUSHDB" | b"MOVE" | b"COPY")
 }
 
 fn string_len(entry: &Entry) -> usize {

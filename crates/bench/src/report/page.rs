@@ -66,7 +66,7 @@ pub(crate) fn tables(report: &Report) -> String {
     }
     let mut tables: Vec<(Vec<Metric>, Vec<&Line>)> = Vec::new();
     for line in lines {
-        let columns = columns(&line.metrics());
+        let columns = columns(line);
         match tables.iter_mut().find(|(of_table, _)| *of_table == columns) {
             Some((_, lines)) => lines.push(line),
             None => tables.push((columns, vec![line])),
@@ -88,10 +88,13 @@ pub(crate) fn tables(report: &Report) -> String {
 }
 
 /// What is shown of a line: CPU first, since it says most about a server on a machine that it shares with its load.
-fn columns(metrics: &[Metric]) -> Vec<Metric> {
+/// What has a target is shown in any case.
+fn columns(line: &Line) -> Vec<Metric> {
     const LOAD: [Metric; 3] = [Metric::ServerCpu, Metric::Throughput, Metric::LatencyP99];
+    let metrics = line.metrics();
     if LOAD.iter().all(|metric| metrics.contains(metric)) {
-        return LOAD.to_vec();
+        let limited = line.limits.iter().map(|limit| limit.metric).filter(|metric| !LOAD.contains(metric));
+        return LOAD.into_iter().chain(limited).collect();
     }
     let hidden = [Metric::LoadBusy, Metric::LatencyP999Before, Metric::ChildShare];
     let cpu = metrics.contains(&Metric::ServerCpu).then_some(Metric::ServerCpu);

@@ -1,6 +1,7 @@
 //! What a store promises, on every server that it can be over: Holdfast by its own commands in both protocols, Holdfast
 //! taken for a plain Redis, and Redis itself where it is installed. Each test expects the same results of all.
 
+mod cells;
 mod claims;
 mod filters;
 mod jobs;
@@ -9,3 +10,4 @@ mod places;
 mod races;
 mod records;
 mod scans;
+mod transactions;

@@ -16,6 +16,7 @@ mod loading;
 mod reload;
 mod reserve;
 mod saving;
+mod serializable;
 mod slices;
 mod snapshot_files;
 mod states;

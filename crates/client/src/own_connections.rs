@@ -1,8 +1,8 @@
-//! Connections for requests that wait at the server. Knows nothing of what they ask.
+//! Connections that one request or one transaction has to itself. Knows nothing of what they ask.
 //!
-//! A request that waits holds up every other one on its connection, so each has a connection to itself for as long as it
-//! waits. A request that is dropped meanwhile takes its connection with it: the server sees the end of it and gives the
-//! client nothing that no one would read.
+//! A request that waits at the server holds up every other one on its connection, and every command on the connection of a
+//! transaction belongs to it. Either has its connection for as long as it lasts. One that is dropped meanwhile takes its connection
+//! with it: the server sees the end of it, gives the client nothing that no one would read, and rolls its transaction back.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,21 +13,21 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 
-/// The connections of a store on which requests wait.
-pub(crate) struct Waits {
+/// The connections of a store beside the one that all requests share.
+pub(crate) struct OwnConnections {
     client: Client,
-    /// How long an answer may take beside the wait.
+    /// How long an answer may take, beside the wait of a request that waits.
     response_timeout: Duration,
-    /// Connections that no request uses: at most as many as there were requests at a time.
+    /// Connections that nobody uses: at most as many as were used at a time.
     idle: Mutex<Vec<MultiplexedConnection>>,
 }
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-impl Waits {
-    pub(crate) fn new(client: Client, response_timeout: Duration) -> Waits {
-        Waits { client, response_timeout, idle: Mutex::default() }
+impl OwnConnections {
+    pub(crate) fn new(client: Client, response_timeout: Duration) -> OwnConnections {
+        OwnConnections { client, response_timeout, idle: Mutex::default() }
     }
 
     /// Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to
@@ -35,7 +35,7 @@ impl Waits {
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd, wait: Duration) -> Result<T, Error> {
         let began = Instant::now();
         loop {
-            let not_made = match self.connection().await {
+            let not_made = match self.take().await {
                 Err(error) if error.is_temporary() => error,
                 Err(error) => return Err(error),
                 Ok(connection) => match self.send(connection, command, wait).await {
@@ -55,12 +55,19 @@ impl Waits {
         self.with_idle(Vec::clear);
     }
 
-    async fn connection(&self) -> Result<MultiplexedConnection, Error> {
-        if let Some(connection) = self.with_idle(Vec::pop) {
+    /// One for the caller alone.
+    pub(crate) async fn take(&self) -> Result<MultiplexedConnection, Error> {
+        if let Some(mut connection) = self.with_idle(Vec::pop) {
+            connection.set_response_timeout(self.response_timeout);
             return Ok(connection);
         }
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
         Ok(self.client.get_multiplexed_async_connection_with_config(&config).await?)
+    }
+
+    /// Gives one back on which nothing is under way.
+    pub(crate) fn give_back(&self, connection: MultiplexedConnection) {
+        self.with_idle(|idle| idle.push(connection));
     }
 
     async fn send<T: FromRedisValue>(
@@ -74,7 +81,7 @@ impl Waits {
         match &reply {
             // The others were open to the same server, which is gone.
             Err(Error::Unavailable(_)) => self.close(),
-            _ => self.with_idle(|idle| idle.push(connection)),
+            _ => self.give_back(connection),
         }
         reply
     }
