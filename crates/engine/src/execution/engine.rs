@@ -184,6 +184,7 @@ impl Engine {
             now_ms: self.clock.unix_us() / 1000,
             secrets: Vec::new(),
             batch: PendingBatch::default(),
+            spare_transactions: Vec::new(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
