@@ -169,6 +169,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
         let memory_before = open.memory_bytes();
+        let protocol = client.protocol;
         self.copy_keys(worker, client, open, row, keys)?;
         let (db, reply_at) = (open.db, out.len());
         let InteractiveTransaction { private, batch, copies_bytes, .. } = &mut *open;
@@ -197,6 +198,8 @@ impl Engine {
         if has_panicked {
             // What it has left behind cannot be trusted; nothing of it is shared.
             worker.in_script = false;
+            // A script has its own while it runs.
+            (client.db, client.protocol) = (open.db, protocol);
             return Err(Stop::Failed(CommandError::Internal));
         }
         if touched_others {
