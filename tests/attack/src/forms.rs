@@ -1,4 +1,4 @@
-//! The ways in which a request reaches the server: plain, in a transaction, from a script, from a function. Knows of the
+//! The ways in which a request reaches the server: plain, in a transaction of either kind, from a script, from a function. Knows of the
 //! commands only those that carry others.
 
 use crate::author::{Author, Request};
@@ -16,13 +16,15 @@ pub(crate) struct Piece {
 pub(crate) fn draw(author: &mut Author<'_>, wanted: impl Fn(&Row) -> bool + Copy) -> Piece {
     loop {
         let request = author.request(wanted);
-        let piece = match author.random.below(12) {
+        let piece = match author.random.below(14) {
             0 => transaction(author, request, wanted),
             1 => whole_transaction(request),
             2 => script(author, &request, true),
             3 => script(author, &request, false),
             4 => passing_script(author, &request),
             5 => function(author, &request),
+            6 => interactive(author, request, wanted),
+            7 => whole_interactive(request),
             _ => Piece { single: Some(request.row), requests: vec![request.args] },
         };
         if !piece.requests.iter().any(|args| author.is_avoided(args)) {
@@ -57,6 +59,21 @@ fn transaction(author: &mut Author<'_>, first: Request, wanted: impl Fn(&Row) ->
 
 fn whole_transaction(request: Request) -> Piece {
     Piece { requests: vec![vec![b"MULTI".to_vec()], request.args, vec![b"EXEC".to_vec()]], single: Some(request.row) }
+}
+
+/// TXN.BEGIN, several requests, and one of the ways in which a transaction ends.
+fn interactive(author: &mut Author<'_>, first: Request, wanted: impl Fn(&Row) -> bool + Copy) -> Piece {
+    let mut requests = vec![vec![b"TXN.BEGIN".to_vec()], first.args];
+    for _ in 0..author.random.below(6) {
+        requests.push(author.request(wanted).args);
+    }
+    requests.push(vec![if author.random.one_in(8) { b"TXN.ROLLBACK".to_vec() } else { b"TXN.COMMIT".to_vec() }]);
+    Piece { requests, single: None }
+}
+
+fn whole_interactive(request: Request) -> Piece {
+    let requests = vec![vec![b"TXN.BEGIN".to_vec()], request.args, vec![b"TXN.COMMIT".to_vec()]];
+    Piece { requests, single: Some(request.row) }
 }
 
 /// A script with the request spelled out in it, its keys declared as KEYS[n] or not.

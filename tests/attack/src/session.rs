@@ -105,10 +105,10 @@ impl Session<'_> {
     }
 
     /// Sends a batch and reads exactly one reply for each request. A last request of our own shows that there is none too
-    /// many; DISCARD before it, that it is not queued.
+    /// many; DISCARD and TXN.ROLLBACK before it, that it is part of no transaction.
     fn exchange(&mut self, batch: &[Vec<Vec<u8>>], turn: usize) -> Result<(), Trouble> {
         let marker = format!("marker:{}:{turn}", self.number);
-        let end = [vec![b"DISCARD".to_vec()], vec![b"ECHO".to_vec(), marker.clone().into_bytes()]];
+        let end = [words(&["DISCARD"]), words(&["TXN.ROLLBACK"]), words(&["ECHO", &marker])];
         let requests: Vec<_> = batch.iter().chain(&end).collect();
         requests.iter().for_each(|args| self.attack.record.sent(self.connection, self.number, args));
         self.talk.send_cut(&encode(&requests), &mut self.author.random)?;

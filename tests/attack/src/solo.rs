@@ -94,8 +94,9 @@ impl Attack<'_> {
                 self.record.received(connection, &last);
             }
             if piece.single.is_some_and(|row| self.table.rows[row].group == "transactions") {
-                // What follows would be queued, and judged when it runs later.
+                // What follows would be part of it, and judged when it takes effect later.
                 talk.run(&["DISCARD"]).map_err(wrong)?;
+                talk.run(&["TXN.ROLLBACK"]).map_err(wrong)?;
             }
             if let Some(row) = piece.single {
                 self.record.reached(self.table.rows[row].title(), !is_failed(&last));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING};
+use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING, STRING_KEY, STRINGS};
 use super::workload::{Driver, Needs, RequestCounts, SCRIPTED, Workload};
 use crate::load::{CLIENTS, Connections, KEYS, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
@@ -61,6 +61,15 @@ const FUNCTION: &str = "compare_and_swap";
 pub(crate) fn multi(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
     connections.run(server, pipeline, operations, &mut Transactions::new())
+}
+
+/// A transaction that reads two strings, waits for them, and changes both, if no other client has meanwhile: TXN.BEGIN to
+/// TXN.COMMIT where the server has it, and WATCH to EXEC elsewhere. Each client has strings of its own, so none conflicts.
+/// What is counted are halves: the reads with what begins them, and the writes with what ends them.
+pub(crate) fn interactive(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+    let connections = Connections::new(server)?.senders(CLIENTS as usize)?;
+    let mut traffic = Interactive::new(server.knows("TXN.BEGIN")?);
+    connections.run(server, pipeline, operations, &mut traffic)
 }
 
 /// PUBLISH to fifty subscribers. What is counted are messages delivered, each subscriber's for itself; the latencies
@@ -237,6 +246,108 @@ impl Traffic for Transactions {
 /// Every record has both fields, so none is added.
 const EXECUTED: &str = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n:0\r\n:0\r\n:0\r\n:0\r\n";
 
+/// Transactions in two halves.
+struct Interactive {
+    random: Random,
+    has_txn: bool,
+    /// Reads, then writes.
+    templates: [Template; 2],
+    /// Of each sender: the strings of the transaction that it has begun, and how many halves it has in flight.
+    senders: Vec<(Option<[u64; 2]>, VecDeque<Half>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Half {
+    Reads,
+    Writes,
+}
+
+impl Interactive {
+    fn new(has_txn: bool) -> Self {
+        let value = format!("{:020}__rand_int__", 0);
+        let (get, set) = (["GET", STRING_KEY], ["SET", STRING_KEY, &value]);
+        let templates = match has_txn {
+            true => [
+                Template::new(&["TXN.BEGIN"]).followed_by(&get).followed_by(&get),
+                Template::new(&set).followed_by(&set).followed_by(&["TXN.COMMIT"]),
+            ],
+            false => [
+                Template::new(&["WATCH", STRING_KEY, STRING_KEY]).followed_by(&get).followed_by(&get),
+                Template::new(&["MULTI"]).followed_by(&set).followed_by(&set).followed_by(&["EXEC"]),
+            ],
+        };
+        Interactive { random: Random(0), has_txn, templates, senders: vec![Default::default(); CLIENTS as usize] }
+    }
+
+    /// Two strings of a sender's own.
+    fn choose(&mut self, sender: usize) -> [u64; 2] {
+        let own = KEYS / u64::from(CLIENTS);
+        let first = self.random.below(own);
+        let second = (first + 1 + self.random.below(own - 1)) % own;
+        [first, second].map(|number| number * u64::from(CLIENTS) + sender as u64)
+    }
+}
+
+impl Traffic for Interactive {
+    fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
+        let half = match self.senders[sender].0.take() {
+            None => {
+                let chosen = self.choose(sender);
+                self.senders[sender].0 = Some(chosen);
+                // WATCH names both before they are read.
+                let times = if self.has_txn { 1 } else { 2 };
+                self.templates[0].write(requests, chosen.into_iter().cycle().take(2 * times));
+                Half::Reads
+            }
+            Some([first, second]) => {
+                let values = [self.random.below(1_000_000), self.random.below(1_000_000)];
+                self.templates[1].write(requests, [first, values[0], second, values[1]].into_iter());
+                Half::Writes
+            }
+        };
+        self.senders[sender].1.push_back(half);
+    }
+
+    fn check_reply(&mut self, sender: usize, received: &[u8]) -> Result<Option<usize>> {
+        let half = *self.senders[sender].1.front().context("a reply without a request")?;
+        let len = match half {
+            Half::Reads => read_twice(received)?,
+            Half::Writes if self.has_txn => committed(received)?,
+            Half::Writes => expect(received, EXECUTED_TWO.as_bytes())?.then_some(EXECUTED_TWO.len()),
+        };
+        if len.is_some() {
+            self.senders[sender].1.pop_front();
+        }
+        Ok(len)
+    }
+}
+
+const EXECUTED_TWO: &str = "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+OK\r\n";
+const WRITTEN_TWO: &str = "+OK\r\n+OK\r\n:";
+
+/// How long the answer to a beginning and two reads is: OK, and two strings of 32 bytes.
+fn read_twice(received: &[u8]) -> Result<Option<usize>> {
+    const OK: &[u8] = b"+OK\r\n";
+    const LENGTH: &[u8] = b"$32\r\n";
+    const STRING: usize = LENGTH.len() + 32 + 2;
+    for (at, begins) in [(0, OK), (OK.len(), LENGTH), (OK.len() + STRING, LENGTH)] {
+        if received.len() < at || !expect(&received[at..], begins)? {
+            return Ok(None);
+        }
+    }
+    let len = OK.len() + 2 * STRING;
+    Ok((received.len() >= len).then_some(len))
+}
+
+/// How long the answer to two writes and a commit is: OK twice, and the number of a batch.
+fn committed(received: &[u8]) -> Result<Option<usize>> {
+    if !expect(received, WRITTEN_TWO.as_bytes())? {
+        return Ok(None);
+    }
+    let end = received[WRITTEN_TWO.len()..].windows(2).position(|end| end == b"\r\n");
+    Ok(end.map(|end| WRITTEN_TWO.len() + end + 2))
+}
+
 /// Numbered messages: every subscriber must receive those of each publisher in order, and all of them.
 struct Messages {
     template: Template,
@@ -334,6 +445,17 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         targets: &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }],
     },
     Workload {
+        name: "coordination-txn",
+        about: "TXN, 2 GET, 2 SET, in halves",
+        persistence: Persistence::Off,
+        setup: &STRINGS,
+        driver: Driver::Clients { run: interactive, amounts: HALVES, needs: Needs::Command("WATCH") },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+            Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+        ],
+    },
+    Workload {
         name: "coordination-publish",
         about: "PUBLISH to 50 clients",
         persistence: Persistence::Off,
@@ -348,6 +470,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 
 /// Each is six requests.
 const TRANSACTIONS: RequestCounts = &[(1, 180_000), (8, 250_000), (32, 250_000)];
+/// Each is three or four requests.
+const HALVES: RequestCounts = &[(1, 200_000), (8, 500_000), (32, 500_000)];
 /// Each is delivered fifty times.
 const PUBLISHED: RequestCounts = &[(1, 70_000), (8, 200_000), (32, 200_000)];
 
@@ -399,6 +523,34 @@ mod tests {
         assert_eq!(error, "260 claims and 240 releases were answered with 1, but 21 records are claimed");
         let error = swaps.check(2_000, 20).unwrap_err().to_string();
         assert_eq!(error, "500 of 2000 swaps were made, not half of them");
+    }
+
+    #[test]
+    fn an_interactive_transaction_writes_what_it_has_read() {
+        for has_txn in [true, false] {
+            let mut traffic = Interactive::new(has_txn);
+            for _ in 0..100 {
+                let keys_of = |request: &str| -> Vec<String> {
+                    let mut keys: Vec<_> =
+                        request.lines().filter(|line| line.starts_with("gbe:")).map(String::from).collect();
+                    keys.sort();
+                    keys.dedup();
+                    keys
+                };
+                let (reads, writes) = (asked(&mut traffic, 7), asked(&mut traffic, 7));
+                assert_eq!(keys_of(&reads), keys_of(&writes));
+                assert_eq!(keys_of(&reads).len(), 2);
+                let string = format!("$32\r\n{}\r\n", "0".repeat(32));
+                let read = format!("+OK\r\n{string}{string}");
+                assert_eq!(traffic.check_reply(7, &read.as_bytes()[..read.len() - 1]).unwrap(), None);
+                assert_eq!(traffic.check_reply(7, read.as_bytes()).unwrap(), Some(read.len()));
+                let ended = if has_txn { "+OK\r\n+OK\r\n:123\r\n" } else { EXECUTED_TWO };
+                assert_eq!(traffic.check_reply(7, &ended.as_bytes()[..ended.len() - 1]).unwrap(), None);
+                assert_eq!(traffic.check_reply(7, ended.as_bytes()).unwrap(), Some(ended.len()));
+            }
+            asked(&mut traffic, 0);
+            assert!(traffic.check_reply(0, b"-CONFLICT").is_err());
+        }
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Engine {
             now_us: self.clock.unix_us(),
             secrets: Vec::new(),
             batch: PendingBatch::default(),
+            spare_transactions: Vec::new(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),

@@ -61,9 +61,10 @@ impl Engine {
     /// prefetches the entries. Pass the result to [`Engine::execute_ahead`] with each request.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
-        if client.transaction.is_some() || client.interactive.is_some() {
+        if client.transaction.is_some() {
             return Ahead::default();
         }
+        let mut is_interactive = client.interactive.is_some();
         for request in requests.take(BATCH_MAX) {
             let Ok(row) = self.find(client, request) else { break };
             match row.command.keys.locks {
@@ -74,10 +75,13 @@ impl Engine {
                     }
                     _ => break,
                 },
+                Locks::None if row.command.flags.has(Flags::BEGINS_TXN) => is_interactive = true,
                 _ => break,
             }
         }
-        Ahead { batch: (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys)) }
+        let batch = (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys));
+        // The commands of an interactive transaction take locks as they need them: for those, entries are prefetched only.
+        if is_interactive { Ahead::default() } else { Ahead { batch } }
     }
 
     /// Executes one request to its end, without yielding. For callers that serve no other clients.

@@ -1,6 +1,6 @@
 //! From a request to its end: finds the row, passes the gates, takes the locks, gives the handler its context, commits
-//! what it has recorded. MULTI, interactive transactions, waiting, indexes, replay and the walk for snapshots are here too. Refuses to know what
-//! any command does.
+//! what it has recorded. MULTI, interactive transactions, waiting, indexes, replay and the walk for snapshots are here
+//! too. Refuses to know what any command does.
 
 pub(crate) mod background_tasks;
 pub(crate) mod batch_limit;

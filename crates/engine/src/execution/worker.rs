@@ -1,6 +1,7 @@
 //! What a worker thread carries from request to request, and its books. Refuses to know what a request does.
 
 use crate::execution::commit::PendingBatch;
+use crate::execution::interactive::InteractiveTransaction;
 use crate::execution::scripts::LuaState;
 use crate::observability::latency::Histograms;
 use crate::observability::stats::WorkerStats;
@@ -25,6 +26,8 @@ pub struct Worker {
     pub secrets: Vec<usize>,
     /// Effects and notifications that are not committed yet.
     pub(crate) batch: PendingBatch,
+    /// Interactive transactions that have ended, kept for their memory.
+    pub(crate) spare_transactions: Vec<Box<InteractiveTransaction>>,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.

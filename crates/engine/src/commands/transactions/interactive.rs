@@ -4,7 +4,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ServerCx;
 
 pub(super) fn begin(cx: &mut ServerCx<'_>) -> CommandResult {
-    cx.engine.begin_interactive(cx.client, cx.worker.monotonic_ms());
+    cx.engine.begin_interactive(cx.worker, cx.client);
     cx.reply.ok();
     Ok(())
 }

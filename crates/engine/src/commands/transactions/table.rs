@@ -24,6 +24,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(1)"),
     server("txn.begin", exactly(1), interactive::begin)
         .flag(INTERACTIVE)
+        .flag(Flags::BEGINS_TXN)
         .doc("7.4.0", "Begins a transaction whose commands answer at once and take effect with TXN.COMMIT.")
         .complexity("O(1)"),
     server("txn.commit", exactly(1), interactive::commit)

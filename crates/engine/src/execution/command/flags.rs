@@ -56,6 +56,8 @@ bitflags! {
         const ENDS_TXN = 1 << 29;
         /// Cannot be part of an interactive transaction, though nothing else in its row says so.
         const NO_TXN = 1 << 30;
+        /// Begins an interactive transaction.
+        const BEGINS_TXN = 1 << 31;
     }
 }
 

@@ -41,13 +41,13 @@ impl Engine {
         if !is_applicable {
             drop(locked);
             self.note_ended(client, &ended, &self.transactions.conflicts);
-            self.free_private(&mut ended);
+            self.recycle(worker, ended);
             return Err(CONFLICT);
         }
         let sequence = self.apply_interactive(worker, client, &mut ended, &mut locked);
         drop(locked);
         self.note_ended(client, &ended, &self.transactions.committed);
-        self.free_private(&mut ended);
+        self.recycle(worker, ended);
         Ok(sequence)
     }
 

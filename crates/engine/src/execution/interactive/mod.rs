@@ -23,6 +23,7 @@ use crate::error::CommandError;
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
 use crate::execution::transaction::WatchList;
+use crate::execution::worker::Worker;
 use locks::{Mutex, rank};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,8 +63,11 @@ impl InteractiveTransactions {
 
 impl Engine {
     /// Begins a transaction of this client, which has none.
-    pub(crate) fn begin_interactive(&self, client: &mut Client, monotonic_ms: u64) {
-        client.interactive = Some(Box::new(InteractiveTransaction::new(client.db, monotonic_ms)));
+    pub(crate) fn begin_interactive(&self, worker: &mut Worker, client: &mut Client) {
+        let monotonic_ms = worker.monotonic_ms();
+        let mut begun = worker.spare_transactions.pop().unwrap_or_else(|| Box::new(InteractiveTransaction::new()));
+        begun.begin(client.db, monotonic_ms);
+        client.interactive = Some(begun);
         self.transactions.open.lock().insert((monotonic_ms, client.id()), client.handle.clone());
     }
 
@@ -134,6 +138,15 @@ impl Engine {
         client.handle.note_transaction(0);
     }
 
+    /// Keeps the memory of a transaction that has ended and watches nothing any more for the next one, or frees it.
+    fn recycle(&self, worker: &mut Worker, ended: Box<InteractiveTransaction>) {
+        match ended.emptied() {
+            Ok(spare) if worker.spare_transactions.len() < SPARE_MAX => worker.spare_transactions.push(spare),
+            Ok(_) => {}
+            Err(mut large) => self.free_private(&mut large),
+        }
+    }
+
     /// Frees the private keyspace of a transaction, elsewhere if there is much in it.
     fn free_private(&self, ended: &mut InteractiveTransaction) {
         let private = ended.private.take();
@@ -145,6 +158,9 @@ impl Engine {
         ended.copies_bytes = 0;
     }
 }
+
+/// The most transactions that a worker keeps for their memory.
+const SPARE_MAX: usize = 64;
 
 /// The largest private keyspace that is freed where its client is served.
 const FREED_HERE_BYTES_MAX: usize = 64 * 1024;

@@ -144,7 +144,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
         let now_ms = worker.now_ms;
-        let locked = self.keyspace.lock_keys_unless_busy(keys.iter().copied());
+        let locked = self.lock_each(keys);
         let mut locked = locked.ok_or_else(|| Stop::Refused(self.busy()))?;
         self.pass_locked(open, row, &locked, keys, 0, now_ms)?;
         let mut reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
@@ -169,6 +169,7 @@ impl Engine {
         out: &mut Vec<u8>,
     ) -> Result<(), Stop> {
         let memory_before = open.memory_bytes();
+        let protocol = client.protocol;
         self.copy_keys(worker, client, open, row, keys)?;
         let (db, reply_at) = (open.db, out.len());
         let InteractiveTransaction { private, batch, copies_bytes, .. } = &mut *open;
@@ -197,6 +198,8 @@ impl Engine {
         if has_panicked {
             // What it has left behind cannot be trusted; nothing of it is shared.
             worker.in_script = false;
+            // A script has its own while it runs.
+            (client.db, client.protocol) = (open.db, protocol);
             return Err(Stop::Failed(CommandError::Internal));
         }
         if touched_others {
@@ -237,7 +240,7 @@ impl Engine {
             return Ok(());
         }
         let (db, now_ms) = (open.db, worker.now_ms);
-        let locked = self.keyspace.lock_keys_unless_busy(new.iter().copied());
+        let locked = self.lock_each(&new);
         let mut locked = locked.ok_or_else(|| Stop::Refused(self.busy()))?;
         let new_bytes = bytes_of(&locked, db, &new);
         self.pass_locked(open, row, &locked, &new, new_bytes, now_ms)?;
@@ -283,6 +286,13 @@ impl Engine {
         let mut recorder = view.into_recorder_of(self, true, effects);
         // It fails for keys of other types, which have no fields.
         keys.iter().for_each(|key| drop(recorder.prepare_hash(*key)));
+    }
+
+    fn lock_each(&self, keys: &[Key<'_>]) -> Option<Locked<'_>> {
+        match keys {
+            [key] => self.keyspace.lock_key_unless_busy(*key),
+            several => self.keyspace.lock_keys_unless_busy(several.iter().copied()),
+        }
     }
 
     /// Checks what a command that has locked its keys needs: that the state is still the one that the transaction has

@@ -8,7 +8,8 @@ use hashbrown::HashTable;
 use keyspace::footprint;
 use keyspace::interest::watchers::ChangeFlag;
 use keyspace::shard::Shard;
-use keyspace::{Key, Locked};
+use keyspace::{Key, KeyCopy, Locked};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A transaction between TXN.BEGIN and its end.
@@ -49,6 +50,10 @@ struct TouchedKey {
     is_private: bool,
 }
 
+/// The most keys, and bytes, of a transaction whose memory is kept for another.
+const KEYS_KEPT_MAX: usize = 16;
+const BYTES_KEPT_MAX: usize = 4096;
+
 /// About how many bytes a touched key takes beside its name, here and in the table of watched keys.
 const KEY_OVERHEAD_BYTES: usize = 144;
 
@@ -56,10 +61,10 @@ const KEY_OVERHEAD_BYTES: usize = 144;
 pub(super) const SAMPLES: usize = 64;
 
 impl InteractiveTransaction {
-    pub(super) fn new(db: usize, began_ms: u64) -> InteractiveTransaction {
+    pub(super) fn new() -> InteractiveTransaction {
         InteractiveTransaction {
-            db,
-            began_ms,
+            db: 0,
+            began_ms: 0,
             keys: TouchedKeys::default(),
             next_expiry_ms: u64::MAX,
             private: None,
@@ -68,6 +73,32 @@ impl InteractiveTransaction {
             needs_memory: false,
             failed: None,
         }
+    }
+
+    /// Makes it one that has just begun, and keeps its memory. Its keys are watched no longer. `None` when it is not worth
+    /// keeping: then it is to be freed.
+    pub(super) fn emptied(mut self: Box<Self>) -> Result<Box<Self>, Box<Self>> {
+        let is_small = self.keys.len() <= KEYS_KEPT_MAX
+            && self.held_bytes() <= BYTES_KEPT_MAX
+            && self.batch.effects.capacity() <= BYTES_KEPT_MAX;
+        if !is_small || !self.keys.clear_flag() {
+            return Err(self);
+        }
+        let InteractiveTransaction { db, keys, private, batch, .. } = &mut *self;
+        if let Some(private) = private {
+            let mut locked = Locked::alone(private);
+            keys.private().for_each(|key| locked.put_copy(*db, key, KeyCopy::ABSENT));
+        }
+        keys.clear();
+        batch.effects.clear();
+        batch.notifications.truncate(0);
+        (self.next_expiry_ms, self.copies_bytes, self.needs_memory) = (u64::MAX, 0, false);
+        Ok(self)
+    }
+
+    /// Begins it anew.
+    pub(super) fn begin(&mut self, db: usize, began_ms: u64) {
+        (self.db, self.began_ms) = (db, began_ms);
     }
 
     /// False when it has failed.
@@ -146,6 +177,17 @@ impl TouchedKeys {
     /// Those that the transaction has its own copies of.
     pub(super) fn private(&self) -> impl Iterator<Item = Key<'_>> {
         self.table.iter().filter(|known| known.is_private).map(|known| Key::new(&known.name))
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+        self.name_bytes = 0;
+    }
+
+    /// Clears the flag, if no table of watched keys has it any more.
+    fn clear_flag(&mut self) -> bool {
+        let flag = Arc::get_mut(&mut self.changed);
+        flag.map(|flag| *flag.get_mut() = false).is_some()
     }
 
     /// To be removed from the tables of their shards.
