@@ -74,6 +74,12 @@ impl Db {
         self.parts.prefetch_notes();
     }
 
+    /// Prefetches the value of a key that is an object. Called after [`Db::prefetch`] of several keys.
+    #[inline]
+    pub fn prefetch_object(&self, key: Key<'_>) {
+        self.table.prefetch_object(key.hash);
+    }
+
     /// Has the CPU fetch what [`Db::prefetch`] looks at.
     #[inline]
     pub(super) fn prefetch_self(&self) {
