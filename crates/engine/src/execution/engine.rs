@@ -9,6 +9,7 @@ use crate::execution::background_tasks::BackgroundTasks;
 use crate::execution::batch_limit::BATCH_BYTES_MAX;
 use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
+use crate::execution::forks::Forks;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
@@ -72,6 +73,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
+    /// Forks of cells that are under way.
+    pub(crate) forks: Forks,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -146,6 +149,7 @@ impl Engine {
             persistence: Arc::new(NoPersistence),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
+            forks: Forks::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),

@@ -95,6 +95,10 @@ impl<'a> Recorder<'a> {
         if self.engine.tracking.any() {
             self.note_stale(db, effect);
         }
+        if self.engine.forks.any() {
+            let shard_of = |key: Key<'_>| self.engine.keyspace.shard_of_key(key);
+            self.engine.forks.note(&self.view.locked, shard_of, db, effect);
+        }
         let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
         if self.engine.waiters.any()
             && let Some(pending) = self.view.notifications

@@ -91,6 +91,11 @@ impl Db {
         (ValueType::of(entry).to_redis)(entry, &self.shapes, now_ms)
     }
 
+    /// Appends the image of an entry of this database.
+    pub fn write_image(&self, entry: &Entry, out: &mut Vec<u8>) {
+        (ValueType::of(entry).write_image)(entry, &self.shapes, out);
+    }
+
     /// How many elements an entry of this database has, expired ones included.
     pub fn elements(&self, entry: &Entry) -> usize {
         (ValueType::of(entry).elements)(entry, &self.shapes)
