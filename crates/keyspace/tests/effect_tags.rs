@@ -149,7 +149,7 @@ fn images() -> Vec<Row> {
 
 fn effects_on_keys() -> Vec<Row> {
     let key = Key::new;
-    let (library, index) = (Definable::Library, Definable::Index);
+    let (library, index, fork) = (Definable::Library, Definable::Index, Definable::Fork);
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
@@ -165,6 +165,8 @@ fn effects_on_keys() -> Vec<Row> {
         (0, Effect::Define { what: index, name: b"i", definition: b"\x01\x00" }, "0c00 02 0169 020100"),
         (0, Effect::Undefine { what: library, name: b"lib" }, "0d00 01 036c6962"),
         (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
+        (0, Effect::Define { what: fork, name: b"\x02to/", definition: b"" }, "0c00 03 04 02746f2f 00"),
+        (0, Effect::Undefine { what: fork, name: b"\x02to/" }, "0d00 03 04 02746f2f"),
     ]
 }
 
@@ -326,7 +328,7 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 04 00 00", BadEffect::OutOfRange),
         ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
-        ("0c00 03 0161 0162", BadEffect::OutOfRange), // something unknown is defined
+        ("0c00 04 0161 0162", BadEffect::OutOfRange), // something unknown is defined
         ("0100 0163 0501 ffffffffffffffff7f 00 05 00", BadEffect::OutOfRange), // a version of more than 63 bits
         ("0100 0163 0501 01 02 05 00", BadEffect::OutOfRange), // more older versions than there were
         ("0100 0163 0501 00 00 80808080808080808001 00", BadEffect::OutOfRange), // a time of more than 63 bits
@@ -355,7 +357,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));

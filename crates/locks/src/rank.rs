@@ -26,6 +26,7 @@ ranks! {
     SNAPSHOT_FAILURE = 60, "why the last snapshot failed";
     LOADING = 61, "how far the start has come";
     REFUSAL = 62, "why writes are refused";
+    FORKS = 63, "forks of cells that are under way";
     INDEXES = 70, "the indexes there are";
     CONFIGURED_INDEXES = 71, "the names of those of the configuration";
     FUNCTIONS = 72, "libraries of functions";

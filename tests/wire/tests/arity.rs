@@ -168,6 +168,8 @@ const COMMANDS_8_0: &[(&str, Arity)] = &[("hgetdel", AtLeast(5)), ("hgetex", AtL
 const COMMANDS_HOLDFAST: &[(&str, Arity)] = &[
     ("cell.cas", AtLeast(4)),
     ("cell.del", AtLeast(2)),
+    ("cell.drop", Exactly(2)),
+    ("cell.fork", Exactly(3)),
     ("cell.get", Exactly(2)),
     ("cell.getv", AtLeast(2)),
     ("cell.history", AtLeast(2)),

@@ -87,6 +87,18 @@ pub(crate) enum Metric {
     /// As `ServerCpu`, of the server without the index.
     #[serde(rename = "unindexed_server_cpu_us_per_op")]
     UnindexedCpu,
+    /// As `Throughput`, of our own HSET.
+    #[serde(rename = "hset_throughput_per_s")]
+    HsetThroughput,
+    /// As `ServerCpu`, of our own HSET.
+    #[serde(rename = "hset_server_cpu_us_per_op")]
+    HsetCpu,
+    /// The throughput over that of our own HSET.
+    #[serde(rename = "of_hset_throughput")]
+    OfHset,
+    /// The memory over that of our own strings.
+    #[serde(rename = "of_string_memory")]
+    OfString,
     /// Of the throughput of writes to an indexed field, what the index takes.
     #[serde(rename = "index_loss")]
     IndexLoss,
@@ -289,6 +301,10 @@ impl Metric {
             Metric::UnindexedThroughput => "without index",
             Metric::UnindexedP99 => "p99 without",
             Metric::UnindexedCpu => "CPU/op without",
+            Metric::HsetThroughput => "HSET",
+            Metric::HsetCpu => "HSET CPU/op",
+            Metric::OfHset => "of HSET",
+            Metric::OfString => "of a string",
             Metric::IndexLoss => "throughput lost",
             Metric::IndexCpu => "CPU added",
             Metric::IndexP99 => "p99 ratio",
@@ -301,7 +317,9 @@ impl Metric {
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
             Metric::Throughput if value < 100.0 => format!("{value:.2}/s"),
-            Metric::Throughput | Metric::UnindexedThroughput => format!("{}/s", thousands(value)),
+            Metric::Throughput | Metric::UnindexedThroughput | Metric::HsetThroughput => {
+                format!("{}/s", thousands(value))
+            }
             Metric::LatencyP50
             | Metric::LatencyP99
             | Metric::LatencyP999
@@ -309,7 +327,7 @@ impl Metric {
             | Metric::LatencyP999Before
             | Metric::UnindexedP99
             | Metric::CommandTime => format!("{value:.3} ms"),
-            Metric::ServerCpu | Metric::UnindexedCpu => format!("{value:.2} us"),
+            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu => format!("{value:.2} us"),
             Metric::LoadBusy => format!("{:.0}%", value * 100.0),
             Metric::RssPerItem
             | Metric::UsedMemoryPerItem
@@ -321,7 +339,7 @@ impl Metric {
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
-            Metric::IndexP99 => format!("{value:.2}x"),
+            Metric::IndexP99 | Metric::OfHset | Metric::OfString => format!("{value:.2}x"),
         }
     }
 
@@ -335,6 +353,10 @@ impl Metric {
                 | Metric::UnindexedThroughput
                 | Metric::UnindexedP99
                 | Metric::UnindexedCpu
+                | Metric::HsetThroughput
+                | Metric::HsetCpu
+                | Metric::OfHset
+                | Metric::OfString
                 | Metric::IndexLoss
                 | Metric::IndexCpu
                 | Metric::IndexP99

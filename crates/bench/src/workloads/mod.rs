@@ -4,6 +4,7 @@
 //! nothing else; load that it cannot send is a `Driver::Clients`, and anything more involved one of the others: functions
 //! that drive one running server and return its figures. A new family is a file with such a table, and a line in `FAMILIES`.
 
+mod cells;
 mod coordination;
 mod data_sets;
 pub(crate) mod durability;
@@ -27,6 +28,7 @@ const FAMILIES: &[&[Workload]] = &[
     records::WORKLOADS,
     sorted_sets::WORKLOADS,
     sets::WORKLOADS,
+    cells::WORKLOADS,
     memory::WORKLOADS,
     stalls::WORKLOADS,
     durability::WORKLOADS,
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups = selected(&["coordination", "records", "sorted-sets", "sets"]);
+        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells"]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 

@@ -106,7 +106,17 @@ const ROWS: &[Row] = &[
     row("SWEEP LIMIT 1000000", ready, |bench| {
         bench.call(&["SWEEP", INDEX, "BEFORE", "9000000000000", "SET", "1", "state", "swept", "LIMIT", "1000000"])
     }),
-    row("all records expire at once", Bench::expire_records_soon, Bench::wait_for_expiry),
+    row("CELL.LIST, no match, one page", ready, |bench| bench.call(&["CELL.LIST", "PREFIX", "none"])),
+    row("CELL.FORK", Bench::fill_cells, |bench| bench.call(&["CELL.FORK", "cell:", "fork:"])),
+    row("CELL.DROP", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
+    row(
+        "all records expire at once",
+        |bench| {
+            bench.drop_cells()?;
+            bench.expire_records_soon()
+        },
+        Bench::wait_for_expiry,
+    ),
     row("IDX.RANGE as all records expire", Bench::expire_records_soon, |bench| {
         sleep_until(bench.expiry_ms + 1);
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "LIMIT", "10"])
@@ -213,6 +223,22 @@ impl Bench {
             self.exchange_if_full(2 * (number + 1))?;
         }
         self.exchange(2 * self.keys % BATCH)
+    }
+
+    /// As many cells as there are keys, where the server has cells.
+    fn fill_cells(&mut self) -> Result<()> {
+        if !self.server.knows("CELL.SET")? {
+            return Ok(());
+        }
+        for number in 0..self.keys {
+            self.connection.push(&["CELL.SET", &format!("cell:{number}"), &format!("value {number}")]);
+            self.exchange_if_full(number + 1)?;
+        }
+        self.exchange(self.keys % BATCH)
+    }
+
+    fn drop_cells(&mut self) -> Result<()> {
+        if self.server.knows("CELL.SET")? { self.must(&["CELL.DROP", "cell:"]) } else { Ok(()) }
     }
 
     fn exchange_if_full(&mut self, sent: u64) -> Result<()> {

@@ -5,10 +5,11 @@ mod copies;
 
 use crate::clients::ClientHandle;
 use crate::commands::records::check_sweep;
-use crate::execution::background_tasks::{IndexBackfill, Task};
+use crate::execution::background_tasks::{IndexBackfill, SlicedWork, Task};
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
 use crate::execution::execute::Flow;
+use crate::execution::indexes::SLICE_NS;
 use crate::execution::worker::Worker;
 use resp::{OwnedRequest, Reply};
 use std::sync::Arc;
@@ -53,6 +54,7 @@ impl Engine {
             match self.background_tasks.next(soonest) {
                 Some(Task::Backfill(backfill)) => self.run_backfill(&mut worker, &backfill),
                 Some(Task::OnCopy(command)) => self.run_on_copies(&mut worker, &command),
+                Some(Task::InSlices(work)) => self.run_slice(&mut worker, work),
                 None => {}
             }
             for (at, due) in due.iter_mut().enumerate().filter(|(_, due)| **due <= now_ns()) {
@@ -68,6 +70,29 @@ impl Engine {
                 *due = now_ns() + sweeper.every.as_nanos() as u64;
             }
         }
+    }
+
+    /// Does a slice of some work, and leaves the rest for later.
+    fn run_slice(&self, worker: &mut Worker, mut work: SlicedWork) {
+        self.begin(worker);
+        let outcome = (work.step)(self, worker);
+        self.persistence.write();
+        if self.has_deferred() {
+            self.serve_deferred(worker);
+        }
+        let Some(outcome) = outcome else {
+            // Others have as much time as the work.
+            std::thread::sleep(Duration::from_nanos(SLICE_NS));
+            return self.background_tasks.send(Task::InSlices(work));
+        };
+        let mut reply = Vec::new();
+        let mut writer = Reply::new(&mut reply, work.protocol);
+        match outcome {
+            Ok(count) => writer.integer(count),
+            Err(error) => writer.error(&error.to_string()),
+        }
+        work.ticket.put_done(reply, self.persistence.tail());
+        work.handle.wake();
     }
 
     fn run_backfill(&self, worker: &mut Worker, backfill: &IndexBackfill) {

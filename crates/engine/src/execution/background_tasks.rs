@@ -1,10 +1,13 @@
-//! Queue of background work: index backfills, commands on copies of indexes, and configured sweeps. Knows when a task is
+//! Queue of background work: index backfills, commands on copies of indexes, work in slices, and configured sweeps. Knows when a task is
 //! due; refuses to know how it is done.
 
 use crate::clients::ClientHandle;
 use crate::clients::ticket::Ticket;
 use crate::clients::tracking::Tracker;
+use crate::error::CommandError;
 use crate::execution::command::CommandRow;
+use crate::execution::engine::Engine;
+use crate::execution::worker::Worker;
 use keyspace::index::Index;
 use locks::{Condvar, Mutex, rank};
 use resp::{OwnedRequest, Protocol};
@@ -35,9 +38,21 @@ pub(crate) struct CommandOnCopy {
     pub(crate) handle: Arc<ClientHandle>,
 }
 
+/// A command whose work is done in slices, while its client waits. Between two slices other tasks are run.
+pub(crate) struct SlicedWork {
+    pub(crate) step: Step,
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) handle: Arc<ClientHandle>,
+    pub(crate) protocol: Protocol,
+}
+
+/// Does a slice of the work; the reply, if that was the last.
+pub(crate) type Step = Box<dyn FnMut(&Engine, &mut Worker) -> Option<Result<i64, CommandError>> + Send>;
+
 pub(crate) enum Task {
     Backfill(IndexBackfill),
     OnCopy(CommandOnCopy),
+    InSlices(SlicedWork),
 }
 
 /// The queue of background work.

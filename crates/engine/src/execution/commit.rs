@@ -96,6 +96,8 @@ impl Engine {
     fn define(&self, locked: &mut Locked<'_>, what: Definable, name: &[u8], definition: Option<&[u8]>) {
         match what {
             Definable::Index => self.define_index(locked, name, definition),
+            // It matters at the next start.
+            Definable::Fork => {}
             Definable::Library => {
                 if let Err(why) = self.functions.define(name, definition) {
                     let name = name.escape_ascii();

@@ -257,6 +257,7 @@ impl Engine {
             Handler::Write(handler) => {
                 let batch_bytes = worker.batch.effects.len();
                 self.pass_batch_limit(batch_bytes, view.locked(), client.db, row, request)?;
+                self.pass_forks(client.db, row, request)?;
                 let keys = view.into_recorder_of(self, worker.batch.is_private, &mut worker.batch.effects);
                 let mut cx = WriteCx {
                     settings: &self.settings,

@@ -9,6 +9,7 @@ use crate::execution::background_tasks::BackgroundTasks;
 use crate::execution::batch_limit::BATCH_BYTES_MAX;
 use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
+use crate::execution::forks::Forks;
 use crate::execution::interactive::InteractiveTransactions;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
@@ -73,6 +74,8 @@ pub struct Engine {
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
     pub(crate) watches: AtomicUsize,
+    /// Forks of cells that are under way.
+    pub(crate) forks: Forks,
     /// Interactive transactions.
     pub transactions: InteractiveTransactions,
     /// Clients that wait for keys.
@@ -149,6 +152,7 @@ impl Engine {
             persistence: Arc::new(NoPersistence),
             left_watches: Mutex::default(),
             watches: AtomicUsize::new(0),
+            forks: Forks::default(),
             transactions: InteractiveTransactions::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),

@@ -16,6 +16,7 @@ pub mod docs;
 pub mod engine;
 pub mod execute;
 mod expiry;
+pub(crate) mod forks;
 pub(crate) mod gates;
 pub mod indexes;
 pub mod interactive;

@@ -14,9 +14,8 @@ use keyspace::effects::codec;
 use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
-use keyspace::types::cell::CellRef;
 use keyspace::types::hash::Pair;
-use keyspace::types::{Object, RecordFields, hash};
+use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
     Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch, Touches,
     ValueType,
@@ -37,6 +36,16 @@ pub struct Recorder<'a> {
     pub(super) written: Vec<Written>,
     /// The keys are those of an interactive transaction: no other client hears of them.
     pub(super) is_private: bool,
+}
+
+/// What a command that changes a cell has to know of it.
+#[derive(Clone, Copy)]
+pub struct CellStamp {
+    /// Of its newest version.
+    pub version: u64,
+    pub time_us: u64,
+    /// How many versions there are.
+    pub kept: u64,
 }
 
 /// A record that a command has written, and which stamped fields it has set itself.
@@ -90,6 +99,10 @@ impl<'a> Recorder<'a> {
         }
         if self.engine.tracking.any() {
             self.note_stale(db, effect);
+        }
+        if self.engine.forks.any() {
+            let shard_of = |key: Key<'_>| self.engine.keyspace.shard_of_key(key);
+            self.engine.forks.note(&self.view.locked, shard_of, db, effect);
         }
         let applied = self.engine.apply(&mut self.view.locked, db, effect, &self.thresholds);
         if self.engine.waiters.any()
@@ -378,11 +391,27 @@ impl<'a> Recorder<'a> {
         self.view.sorted_set(key)
     }
 
-    /// The cell at a key, made ready to be changed.
+    /// Prepares to change the cell at a key: what there is of it. An error when the key holds another type.
     #[inline]
-    pub fn cell_to_change(&mut self, key: Key<'_>) -> Result<Option<CellRef<'_>>, CommandError> {
-        self.remove_if_expired(self.view.db, key);
-        self.view.cell(key)
+    pub fn cell_to_change(&mut self, key: Key<'_>) -> Result<Option<CellStamp>, CommandError> {
+        if !self.view.is_offered(key) {
+            return Ok(None);
+        }
+        let Some(entry) = self.view.locked.db(self.view.db, key).entry(key) else { return Ok(None) };
+        if Db::is_expired(entry, self.view.now_ms) {
+            self.remove_if_expired(self.view.db, key);
+            return Ok(None);
+        }
+        if !ValueType::of(entry).is(&cell::TYPE) {
+            return Err(CommandError::WrongType);
+        }
+        if self.view.touch {
+            self.view.use_entry(entry);
+        }
+        let cell = cell::cell(entry);
+        cell.prefetch_write();
+        let (version, time_us) = cell.stamp();
+        Ok(Some(CellStamp { version, time_us, kept: cell.len() as u64 }))
     }
 
     /// When a small value becomes a large one.

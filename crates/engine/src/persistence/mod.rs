@@ -19,6 +19,9 @@ pub trait Persistence: Send + Sync {
     fn append(&self, batch: &[u8]) -> u64;
     /// The number of the last batch.
     fn tail(&self) -> u64;
+    /// Hands what was appended to the operating system. Workers do so before they reply; other threads call this, so that
+    /// it does not pile up.
+    fn write(&self) {}
     /// All batches up to this one survive a power failure; `None` while nothing is promised.
     fn durable(&self) -> Option<u64>;
     /// Requests a sync of everything appended so far.

@@ -83,6 +83,10 @@ impl State {
             let content = Content::String { bytes, number: false, marked: false };
             state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
         }
+        for name in locked.definitions().forks() {
+            let content = Content::String { bytes: Vec::new(), number: false, marked: false };
+            state.0.insert((DATABASES, name.to_vec()), Held { deadline: None, content });
+        }
         for db in 0..DATABASES {
             engine.indexes().iter().for_each(|index| assert_index_is_exact(&locked, db, index));
         }

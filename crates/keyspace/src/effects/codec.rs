@@ -26,7 +26,7 @@ pub mod tag {
 }
 
 /// The byte for each kind of definition.
-const DEFINABLES: [(Definable, u8); 2] = [(Definable::Library, 1), (Definable::Index, 2)];
+const DEFINABLES: [(Definable, u8); 3] = [(Definable::Library, 1), (Definable::Index, 2), (Definable::Fork, 3)];
 
 /// Appends an effect in database `db`.
 pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {

@@ -59,6 +59,9 @@ pub enum Definable {
     /// An index of records (see [`Definition`](crate::index::Definition)); with an empty definition there is none, whatever
     /// the configuration says.
     Index,
+    /// A fork of cells that is not complete. The name is the number of the database, a byte, and the prefix that it makes;
+    /// the definition is empty. What is under the prefix after a start is removed.
+    Fork,
 }
 
 /// What an effect touches.

@@ -74,6 +74,12 @@ impl Db {
         self.parts.prefetch_notes();
     }
 
+    /// Prefetches the value of a key that is an object. Called after [`Db::prefetch`] of several keys.
+    #[inline]
+    pub fn prefetch_object(&self, key: Key<'_>) {
+        self.table.prefetch_object(key.hash);
+    }
+
     /// Has the CPU fetch what [`Db::prefetch`] looks at.
     #[inline]
     pub(super) fn prefetch_self(&self) {
@@ -83,6 +89,11 @@ impl Db {
     /// The value of an entry of this database, as `formats` represents it.
     pub fn to_redis(&self, entry: &Entry, now_ms: u64) -> formats::Value {
         (ValueType::of(entry).to_redis)(entry, &self.shapes, now_ms)
+    }
+
+    /// Appends the image of an entry of this database.
+    pub fn write_image(&self, entry: &Entry, out: &mut Vec<u8>) {
+        (ValueType::of(entry).write_image)(entry, &self.shapes, out);
     }
 
     /// How many elements an entry of this database has, expired ones included.

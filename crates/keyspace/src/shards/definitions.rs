@@ -1,10 +1,10 @@
-//! Definitions: libraries of functions, and indexes. Knows names and their bytes; refuses to know what they mean.
+//! Definitions: libraries of functions, indexes, and forks that are not complete. Knows names and their bytes; refuses to know what they mean.
 //!
 //! Definitions are in the first shard and change only while every shard is locked, so that they are ordered with all
 //! batches, and a walk finds them in its first part.
 
 use crate::effects::{Definable, Effect, codec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Everything that is defined.
@@ -14,6 +14,8 @@ pub struct Definitions {
     libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// The definition of each index, by name; empty for an index of the configuration that a client has dropped.
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Database and prefix of each fork that is not complete.
+    forks: BTreeSet<Vec<u8>>,
 }
 
 impl Definitions {
@@ -35,10 +37,16 @@ impl Definitions {
         })
     }
 
+    /// The names of all forks that are not complete: the number of a database, and a prefix.
+    pub fn forks(&self) -> impl Iterator<Item = &[u8]> {
+        self.forks.iter().map(Vec::as_slice)
+    }
+
     pub(super) fn define(&mut self, what: Definable, name: &[u8], definition: &[u8]) {
         match what {
             Definable::Library => drop(self.libraries.insert(name.to_vec(), definition.into())),
             Definable::Index => drop(self.indexes.insert(name.to_vec(), definition.to_vec())),
+            Definable::Fork => drop(self.forks.insert(name.to_vec())),
         }
     }
 
@@ -46,6 +54,7 @@ impl Definitions {
         match what {
             Definable::Library => self.libraries.remove(name).is_some(),
             Definable::Index => self.indexes.remove(name).is_some(),
+            Definable::Fork => self.forks.remove(name),
         }
     }
 
@@ -56,6 +65,9 @@ impl Definitions {
         }
         for (name, definition) in &self.indexes {
             codec::encode(0, &Effect::Define { what: Definable::Index, name, definition }, out);
+        }
+        for name in self.forks() {
+            codec::encode(0, &Effect::Define { what: Definable::Fork, name, definition: b"" }, out);
         }
     }
 }

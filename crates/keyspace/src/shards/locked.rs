@@ -278,6 +278,12 @@ impl Keyspace {
                 shard.guard.db(db).prefetch(*key);
             }
         }
+        for key in keys {
+            let number = key.shard(self.shards.len());
+            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
+                shard.guard.db(db).prefetch_object(*key);
+            }
+        }
         batch
     }
 

@@ -67,6 +67,8 @@ const WIDE_DEADLINE_BYTES: usize = 8;
 const USED_SHIFT: u32 = 8;
 const USED_MASK: u32 = u32::MAX >> USED_SHIFT;
 const CLOCK_SKEW_S: u32 = 60;
+/// As much of an object as commands look at first.
+const OBJECT_PREFETCH_BYTES: usize = 128;
 const ALIGN: usize = 8;
 
 /// An instant in unix milliseconds as [`Entry::used_at`] keeps it: seconds, modulo 2^24.
@@ -313,6 +315,14 @@ impl<O> Entry<O> {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(self.at.as_ptr().cast());
             _mm_prefetch::<_MM_HINT_T0>(self.at.as_ptr().wrapping_add(64).cast());
+        }
+    }
+
+    /// Prefetches the beginning of the object, if the value is one.
+    #[inline]
+    pub fn prefetch_object(&self) {
+        if self.kind() == Kind::OBJECT {
+            super::prefetch::prefetch_at(self.object_pointer().cast_const().cast::<u8>(), OBJECT_PREFETCH_BYTES);
         }
     }
 

@@ -154,6 +154,15 @@ impl<O> Table<O> {
         });
     }
 
+    /// Prefetches the object of the entry of that hash, once the entry itself has been fetched.
+    #[inline]
+    pub fn prefetch_object(&self, hash: NameHash) {
+        self.entries.find(hash, |entry| {
+            entry.prefetch_object();
+            false
+        });
+    }
+
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry<O>) -> &mut Entry<O> {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");

@@ -442,6 +442,10 @@ impl Persistence for Keeper {
         self.journal().map_or(0, |journal| journal.tail().0)
     }
 
+    fn write(&self) {
+        self.write_all();
+    }
+
     fn durable(&self) -> Option<u64> {
         self.journal().filter(|_| self.state().promises_durability()).map(|journal| journal.durable().0)
     }

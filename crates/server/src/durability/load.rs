@@ -59,7 +59,16 @@ pub(crate) fn load(
     keeper.snapshots.set_found(snapshot_bytes, keys);
     keeper.open(Arc::downgrade(engine), opened);
     snapshot_thread::start(keeper.clone(), engine.clone());
+    undo_forks(engine);
     Ok(())
+}
+
+/// Removes what a fork has made that was not complete when the server ended.
+pub(crate) fn undo_forks(engine: &Engine) {
+    match engine.undo_forks() {
+        0 => {}
+        keys => tracing::warn!(keys, "a CELL.FORK had not ended: what it had copied is removed"),
+    }
 }
 
 /// Reads the snapshot and the batches since into the engine. Returns how many keys there are now.

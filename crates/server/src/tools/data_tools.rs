@@ -40,6 +40,7 @@ fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let (engine, _) = offline(dir, log_level)?;
     let mut history = Box::new(directory.read()?);
     durability::replay(&mut *history, &engine, |_| {})?;
+    durability::undo_forks(&engine);
     Ok(Opened { engine, history, _directory: directory })
 }
 

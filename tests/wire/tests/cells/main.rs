@@ -1,6 +1,7 @@
 //! Commands of cells. Only Holdfast has them.
 
 mod commands;
+mod fork;
 mod history;
 mod keyspace;
 mod list;

@@ -1,7 +1,10 @@
 //! Cells: named values with a version counter and past versions. Holdfast's own commands.
 
+mod drop;
+mod fork;
 mod list;
 mod read;
+mod slices;
 mod table;
 mod write;
 

@@ -1,8 +1,8 @@
 //! Cells: the rows, each with its documentation.
 
-use super::{list, read, write};
+use super::{drop, fork, list, read, write};
 use crate::commands::shared::deadline::ex_or_px_from;
-use crate::execution::command::{Command, Flags, Keys, at_least, exactly, key, read, write};
+use crate::execution::command::{Command, Flags, Keys, at_least, definition, exactly, key, read, write};
 use crate::execution::docs::argument::{self as arg, Argument};
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -24,6 +24,15 @@ pub(super) const COMMANDS: &[Command] = &[
         .doc("7.4.0", "Removes a cell with its history, if its version is the given one.")
         .complexity("O(1); large histories are freed in the background")
         .arguments(&[CELL, arg::integer("version").after("IF").optional()]),
+    definition("cell.drop", exactly(2), drop::drop_cells)
+        .doc("7.4.0", "Removes all cells under a prefix and returns how many there were.")
+        .complexity("O(N) for N keys, while other commands go on")
+        .arguments(&[arg::string("prefix")]),
+    definition("cell.fork", exactly(3), fork::fork)
+        .grows_memory()
+        .doc("7.4.0", "Copies all cells under a prefix to another one, as they are at one instant.")
+        .complexity("O(N) for N keys, while other commands go on")
+        .arguments(&[arg::string("from-prefix"), arg::string("to-prefix")]),
     read("cell.get", exactly(2), key(1).read(), read::get)
         .fast()
         .doc("7.4.0", "Returns the value of a cell.")

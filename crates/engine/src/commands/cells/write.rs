@@ -7,8 +7,9 @@ use crate::commands::shared::deadline::TimeForm;
 use crate::commands::shared::options::{argument, error, number, once, shown, unknown_option};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WriteCx;
+use crate::execution::recorder::CellStamp;
 use crate::settings::events::Events;
-use keyspace::types::cell::{self, CellRef, TIME_MAX_US, VERSION_MAX, Version};
+use keyspace::types::cell::{self, TIME_MAX_US, VERSION_MAX, Version};
 use keyspace::{Cause, Effect, Key};
 use numbers::parse_i64;
 
@@ -16,8 +17,8 @@ pub(super) fn init(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (name(&mut cx.args)?, cx.args.bytes()?);
     let options = Options::take(&mut cx.args, cx.keys.now_ms, Allowed::LIFETIME)?;
     let version = match cx.keys.cell_to_change(key)? {
-        Some(cell) => cell.current().number,
-        None => write(cx, key, value, options.lifetime, "cell.init")?,
+        Some(current) => current.version,
+        None => write(cx, key, None, value, options.lifetime, "cell.init")?,
     };
     cx.reply.integer(version as i64);
     Ok(())
@@ -26,7 +27,8 @@ pub(super) fn init(cx: &mut WriteCx<'_>) -> CommandResult {
 pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, value) = (name(&mut cx.args)?, cx.args.bytes()?);
     let options = Options::take(&mut cx.args, cx.keys.now_ms, Allowed::LIFETIME_OR_PERSIST)?;
-    let version = write(cx, key, value, options.lifetime, "cell.set")?;
+    let current = cx.keys.cell_to_change(key)?;
+    let version = write(cx, key, current, value, options.lifetime, "cell.set")?;
     cx.reply.integer(version as i64);
     Ok(())
 }
@@ -34,9 +36,9 @@ pub(super) fn set(cx: &mut WriteCx<'_>) -> CommandResult {
 pub(super) fn cas(cx: &mut WriteCx<'_>) -> CommandResult {
     let (key, expected, value) = (name(&mut cx.args)?, expected(cx.args.bytes()?)?, cx.args.bytes()?);
     let options = Options::take(&mut cx.args, cx.keys.now_ms, Allowed::ALL)?;
-    let current = cx.keys.cell_to_change(key)?.map_or(0, |cell| cell.current().number);
-    let version = match current == expected {
-        true => Some(write(cx, key, value, options.lifetime, "cell.cas")?),
+    let current = cx.keys.cell_to_change(key)?;
+    let version = match current.map_or(0, |current| current.version) == expected {
+        true => Some(write(cx, key, current, value, options.lifetime, "cell.cas")?),
         false => None,
     };
     if options.with_current {
@@ -69,7 +71,7 @@ pub(super) fn del(cx: &mut WriteCx<'_>) -> CommandResult {
         }
         once(&mut condition, number(&mut cx.args, "the version behind IF", 1, i64::MAX)? as u64, "IF")?;
     }
-    let is_meant = |cell: CellRef<'_>| condition.is_none_or(|version| version == cell.current().number);
+    let is_meant = |current: CellStamp| condition.is_none_or(|version| version == current.version);
     let is_deleted = cx.keys.cell_to_change(key)?.is_some_and(is_meant);
     if is_deleted {
         cx.keys.record(&Effect::Delete { key, cause: Cause::Deleted });
@@ -93,28 +95,28 @@ fn expected(arg: &[u8]) -> Result<u64, CommandError> {
     }
 }
 
-/// Writes the next version of a cell, and returns its number.
+/// Writes the version of a cell that follows the current one, and returns its number.
 fn write(
     cx: &mut WriteCx<'_>,
     key: Key<'_>,
+    current: Option<CellStamp>,
     value: &[u8],
     lifetime: Option<Lifetime>,
     event: &'static str,
 ) -> Result<u64, CommandError> {
-    let (number, time_us, older) = match cx.keys.cell_to_change(key)? {
+    let (number, time_us, older) = match current {
         None => (1, cx.now_us, 0),
-        Some(cell) => {
-            let current = cell.current();
-            if current.number >= VERSION_MAX {
+        Some(current) => {
+            if current.version >= VERSION_MAX {
                 return Err(CommandError::fixed(
                     "ERR the version of the cell is at its maximum: it takes no more writes",
                 ));
             }
             let older = match cx.settings.cell_max_versions() {
-                0 => cell.len() as u64,
-                limit => (limit - 1).min(cell.len() as u64),
+                0 => current.kept,
+                limit => (limit - 1).min(current.kept),
             };
-            (current.number + 1, cx.now_us.max(current.time_us + 1), older)
+            (current.version + 1, cx.now_us.max(current.time_us + 1), older)
         }
     };
     if time_us > TIME_MAX_US {

@@ -4,7 +4,7 @@
 use super::dump::pass_name;
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
-use crate::execution::context::{ReadCx, WriteCx};
+use crate::execution::context::{ReadCx, WholeServer, WriteCx};
 use crate::settings::events::Events;
 use keyspace::DATABASES;
 use keyspace::db::Db;
@@ -167,6 +167,7 @@ pub(super) fn copy(cx: &mut WriteCx<'_>) -> CommandResult {
     let copied = found && (replace || cx.keys.entry_in(to_db, to).is_none());
     if copied {
         pass_target(cx, from, to)?;
+        cx.server().forks.pass_name(to_db, to.name)?;
         cx.keys.record(&Effect::Copy { from, to, to_db });
         cx.keys.notify_in(to_db, Events::GENERIC, "copy_to", to);
     }
@@ -187,6 +188,7 @@ pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
     if moved {
+        cx.server().forks.pass_name(to_db, key.name)?;
         cx.keys.record(&Effect::Move { key, to_db });
         cx.keys.notify(Events::GENERIC, "move_from", key);
         cx.keys.notify_in(to_db, Events::GENERIC, "move_to", key);
@@ -227,6 +229,7 @@ pub(super) fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
     };
     let (a, b) = (index("ERR invalid first DB index")?, index("ERR invalid second DB index")?);
     let (a, b) = (known_database(a)?, known_database(b)?);
+    cx.server().forks.pass_swap(a, b)?;
     if a != b {
         cx.keys.record(&Effect::SwapDb { a, b });
     }

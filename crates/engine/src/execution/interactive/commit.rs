@@ -33,6 +33,13 @@ impl Engine {
             self.roll_back(client);
             return Err(self.busy());
         };
+        // A fork may have taken a name since it was written.
+        let reserved = open.keys.private().find_map(|key| self.forks.pass_name(open.db, key.name).err());
+        if let Some(error) = reserved {
+            drop(locked);
+            self.roll_back(client);
+            return Err(error);
+        }
         let mut ended = client.interactive.take().expect("the client is in a transaction");
         let is_applicable =
             !ended.conflicts(worker.now_ms) && !self.any_is_index(ended.keys.iter().map(|key| key.name));

@@ -58,19 +58,20 @@ impl<'a> Change<'a> {
         let Change::Write { version, older } = *self;
         let oldest = version.number - older;
         match entry.object_mut() {
-            Some(Object::Cell(history)) if older > 0 || !history.is_short() => match follows(version, history.newest())
-            {
-                true => {
-                    history.push(version);
-                    history.forget_before(oldest);
+            Some(Object::Cell(history)) if older > 0 || !history.is_short() => {
+                match follows(version, history.newest_stamp()) {
+                    true => {
+                        history.push(version);
+                        history.forget_before(oldest);
+                    }
+                    false => *history = History::new(version),
                 }
-                false => *history = History::new(version),
-            },
+            }
             Some(Object::Cell(_)) => set(entry, version),
             Some(_) => panic!("a change of a cell was recorded for another type"),
             None => {
                 let current = packed::read(entry.body());
-                match older > 0 && follows(version, current) {
+                match older > 0 && follows(version, (current.number, current.time_us)) {
                     true => {
                         let mut history = History::new(current);
                         history.push(version);
@@ -91,10 +92,11 @@ impl<'a> Change<'a> {
     }
 }
 
-/// True when a version is what a write makes of the one before. A recorded change always is; one that was damaged on a disk
+/// True when a version is what a write makes of the one of that number and time. A recorded change always is; one that was damaged on a disk
 /// replaces what there is, so that a cell has no gap.
-fn follows(version: Version<'_>, before: Version<'_>) -> bool {
-    version.number == before.number + 1 && version.time_us > before.time_us
+#[inline]
+fn follows(version: Version<'_>, (number, time_us): (u64, u64)) -> bool {
+    version.number == number + 1 && version.time_us > time_us
 }
 
 /// An entry of a cell that has one version.

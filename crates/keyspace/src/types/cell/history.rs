@@ -16,6 +16,7 @@
 
 use super::Version;
 use crate::encoding::{Reader, put_bytes, put_number};
+use crate::storage::prefetch::prefetch_at;
 use crate::storage::size_class::size_class;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -29,17 +30,26 @@ const FREED_MAX: usize = 64;
 /// The most bytes of a version in front of its value, and how many it mostly has.
 const HEAD_BYTES_MAX: usize = 20;
 const HEAD_BYTES_LIKELY: usize = 5;
+/// How much of the next version is prefetched.
+const NEXT_BYTES_LIKELY: usize = 65;
 
 /// The versions of a cell that are kept. There is at least one.
+///
+/// In this order, so that what a write looks at lies together: it leaves the older chunks alone, mostly.
 #[derive(Clone)]
+#[repr(C)]
 pub struct History {
-    chunks: VecDeque<Chunk>,
-    /// The oldest version that is kept; the first chunk may begin with older ones.
-    oldest: u64,
     newest: u64,
     newest_time_us: u64,
+    /// The oldest version that is kept; the first chunk may begin with older ones.
+    oldest: u64,
+    /// The first version of the second chunk: once that is the oldest, the first chunk goes.
+    second: u64,
     /// Where the newest version begins in the last chunk.
     newest_at: usize,
+    last: Chunk,
+    /// The chunks before the last.
+    full: VecDeque<Chunk>,
 }
 
 #[derive(Clone)]
@@ -53,72 +63,89 @@ struct Chunk {
 impl History {
     /// A history of one version.
     pub(super) fn new(version: Version<'_>) -> History {
-        let mut history = History {
-            chunks: VecDeque::with_capacity(1),
-            oldest: version.number,
+        History {
             newest: version.number,
             newest_time_us: version.time_us,
+            oldest: version.number,
+            second: u64::MAX,
             newest_at: 0,
-        };
-        history.append_to_new_chunk(version, 0);
-        history
+            last: Chunk::new(version, 0),
+            full: VecDeque::new(),
+        }
     }
 
     /// Adds a version, which is later than the newest, and its number one more.
     pub(super) fn push(&mut self, version: Version<'_>) {
-        let last = self.chunks.back_mut().expect("there is a version");
-        let bytes = last.versions.len() + version.value.len() + HEAD_BYTES_LIKELY;
-        if version.number - last.first >= CHUNK_VERSIONS || bytes > CHUNK_BYTES {
-            last.versions.shrink_to_fit();
+        let versions = &mut self.last.versions;
+        let bytes = versions.len() + version.value.len() + HEAD_BYTES_LIKELY;
+        if version.number - self.last.first >= CHUNK_VERSIONS || bytes > CHUNK_BYTES {
+            versions.shrink_to_fit();
             // The next chunk is probably like this one.
-            let likely = last.versions.len().next_multiple_of(CHUNK_BYTES / 8).min(CHUNK_BYTES);
-            self.append_to_new_chunk(version, likely);
+            let likely = versions.len().next_multiple_of(CHUNK_BYTES / 8).min(CHUNK_BYTES);
+            let full = std::mem::replace(&mut self.last, Chunk::new(version, likely));
+            self.full.push_back(full);
+            self.newest_at = 0;
+            self.second = self.second.min(version.number);
         } else {
-            self.newest_at = last.versions.len();
-            put_number(version.time_us - self.newest_time_us, &mut last.versions);
-            put_bytes(version.value, &mut last.versions);
+            self.newest_at = versions.len();
+            put_number(version.time_us - self.newest_time_us, versions);
+            put_bytes(version.value, versions);
         }
         self.newest = version.number;
         self.newest_time_us = version.time_us;
     }
 
-    fn append_to_new_chunk(&mut self, version: Version<'_>, likely_bytes: usize) {
-        let mut versions = Vec::with_capacity(likely_bytes.max(version.value.len() + HEAD_BYTES_MAX));
-        put_number(0, &mut versions);
-        put_bytes(version.value, &mut versions);
-        if likely_bytes == 0 {
-            versions.shrink_to_fit();
-        }
-        self.newest_at = 0;
-        self.chunks.push_back(Chunk { first: version.number, first_time_us: version.time_us, versions });
-    }
-
     /// Forgets the versions older than that one.
+    #[inline]
     pub(super) fn forget_before(&mut self, oldest: u64) {
         self.oldest = self.oldest.max(oldest).min(self.newest);
+        if self.second <= self.oldest {
+            self.free_chunks();
+        }
+    }
+
+    fn free_chunks(&mut self) {
         for _ in 0..FREED_MAX {
-            match self.chunks.get(1) {
-                Some(second) if second.first <= self.oldest => drop(self.chunks.pop_front()),
-                _ => break,
+            if self.second > self.oldest {
+                break;
             }
+            self.full.pop_front();
+            self.second = match self.full.len() {
+                0 => u64::MAX,
+                1 => self.last.first,
+                _ => self.full[1].first,
+            };
         }
     }
 
     /// True when it is freed at once, whatever is in it.
     pub(super) fn is_short(&self) -> bool {
-        self.chunks.len() <= FREED_MAX
+        self.full.len() <= FREED_MAX
     }
 
     /// How many versions are kept.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         (self.newest - self.oldest + 1) as usize
+    }
+
+    /// Prefetches where the next version will be written.
+    #[inline]
+    pub(super) fn prefetch_end(&self) {
+        let versions = &self.last.versions;
+        prefetch_at(versions.as_ptr().wrapping_add(versions.len()), NEXT_BYTES_LIKELY);
+    }
+
+    /// Number and time of the newest version.
+    #[inline]
+    pub(super) fn newest_stamp(&self) -> (u64, u64) {
+        (self.newest, self.newest_time_us)
     }
 
     /// The newest version.
     #[inline]
     pub(super) fn newest(&self) -> Version<'_> {
-        let last = self.chunks.back().expect("there is a version");
-        let mut reader = Reader::new(&last.versions[self.newest_at..]);
+        let mut reader = Reader::new(&self.last.versions[self.newest_at..]);
         let (_, value) = next_version(&mut reader);
         Version { number: self.newest, time_us: self.newest_time_us, value }
     }
@@ -128,43 +155,64 @@ impl History {
         if !(self.oldest..=self.newest).contains(&number) {
             return None;
         }
-        let behind = self.chunks.partition_point(|chunk| chunk.first <= number);
-        self.chunks[behind - 1].iter().nth((number - self.chunks[behind - 1].first) as usize)
+        let chunk = self.last_chunk(|chunk| chunk.first <= number)?;
+        chunk.iter().nth((number - chunk.first) as usize)
     }
 
     /// The newest version that is not later than that time, if it is kept.
     pub(super) fn as_of(&self, time_us: u64) -> Option<Version<'_>> {
-        if time_us >= self.newest_time_us {
-            return Some(self.newest());
-        }
-        let behind = self.chunks.partition_point(|chunk| chunk.first_time_us <= time_us);
-        let chunk = &self.chunks[behind.checked_sub(1)?];
+        let chunk = self.last_chunk(|chunk| chunk.first_time_us <= time_us)?;
         let found = chunk.iter().take_while(|version| version.time_us <= time_us).last()?;
         Some(found).filter(|version| version.number >= self.oldest)
     }
 
+    /// The last chunk for which this holds; it holds for all before it.
+    fn last_chunk(&self, holds: impl Fn(&Chunk) -> bool) -> Option<&Chunk> {
+        if holds(&self.last) {
+            return Some(&self.last);
+        }
+        let behind = self.full.partition_point(holds);
+        behind.checked_sub(1).map(|at| &self.full[at])
+    }
+
     /// The versions below that number, the newest first.
     pub(super) fn newest_first(&self, below: u64) -> NewestFirst<'_> {
-        let chunks = self.chunks.partition_point(|chunk| chunk.first < below);
+        let chunks = match self.last.first < below {
+            true => self.full.len() + 1,
+            false => self.full.partition_point(|chunk| chunk.first < below),
+        };
         NewestFirst { history: self, below, chunks, found: SmallVec::new() }
     }
 
     /// All versions, the oldest first.
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = Version<'_>> {
-        let versions = self.chunks.iter().flat_map(Chunk::iter);
+        let versions = self.full.iter().chain([&self.last]).flat_map(Chunk::iter);
         versions.skip_while(|version| version.number < self.oldest)
     }
 
     /// Heap bytes, judged by so many of its chunks.
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
-        let looked_at = self.chunks.len().min(samples.max(1));
-        let bytes: usize =
-            self.chunks.iter().rev().take(looked_at).map(|chunk| size_class(chunk.versions.capacity())).sum();
-        size_class(self.chunks.capacity() * size_of::<Chunk>()) + bytes * self.chunks.len() / looked_at
+        let bytes_of = |chunk: &Chunk| size_class(chunk.versions.capacity());
+        let looked_at = self.full.len().min(samples);
+        let bytes: usize = self.full.iter().rev().take(looked_at).map(bytes_of).sum();
+        bytes_of(&self.last)
+            + size_class(self.full.capacity() * size_of::<Chunk>())
+            + bytes * self.full.len() / looked_at.max(1)
     }
 }
 
 impl Chunk {
+    /// A chunk that begins with a version, with room for so many bytes, as far as is known.
+    fn new(version: Version<'_>, likely_bytes: usize) -> Chunk {
+        let mut versions = Vec::with_capacity(likely_bytes.max(version.value.len() + HEAD_BYTES_MAX));
+        put_number(0, &mut versions);
+        put_bytes(version.value, &mut versions);
+        if likely_bytes == 0 {
+            versions.shrink_to_fit();
+        }
+        Chunk { first: version.number, first_time_us: version.time_us, versions }
+    }
+
     fn iter(&self) -> impl Iterator<Item = Version<'_>> {
         let (mut reader, mut time_us) = (Reader::new(&self.versions), self.first_time_us);
         (self.first..).map_while(move |number| {
@@ -202,7 +250,8 @@ impl<'a> Iterator for NewestFirst<'a> {
         if self.found.is_empty() {
             self.chunks = self.chunks.checked_sub(1)?;
             let wanted = self.history.oldest..self.below;
-            let versions = self.history.chunks[self.chunks].iter();
+            let chunk = self.history.full.get(self.chunks).unwrap_or(&self.history.last);
+            let versions = chunk.iter();
             self.found.extend(versions.filter(|version| wanted.contains(&version.number)));
         }
         self.found.pop()

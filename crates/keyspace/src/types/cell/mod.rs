@@ -112,7 +112,25 @@ impl<'a> CellRef<'a> {
         }
     }
 
+    /// Number and time of the newest version, without a look at its value.
+    #[inline]
+    pub fn stamp(&self) -> (u64, u64) {
+        match self {
+            CellRef::Packed(version) => (version.number, version.time_us),
+            CellRef::History(history) => history.newest_stamp(),
+        }
+    }
+
+    /// Prefetches what a write will touch.
+    #[inline]
+    pub fn prefetch_write(&self) {
+        if let CellRef::History(history) = self {
+            history.prefetch_end();
+        }
+    }
+
     /// How many versions are kept, the newest included.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             CellRef::Packed(_) => 1,
