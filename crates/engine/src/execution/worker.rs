@@ -26,6 +26,7 @@ pub struct Worker {
     /// Effects and notifications that are not committed yet.
     pub(crate) batch: PendingBatch,
     /// Interactive transactions that have ended, kept for their memory.
+    #[allow(clippy::vec_box, reason = "a client has its transaction in a box: it moves there and back as it is")]
     pub(crate) spare_transactions: Vec<Box<InteractiveTransaction>>,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
