@@ -25,6 +25,8 @@ pub(crate) struct PendingBatch {
     pub(crate) has_panicked: bool,
     /// A script of the transaction has touched a key that it did not declare.
     pub(crate) touched_undeclared_key: bool,
+    /// A script on this thread was ended because it took too long.
+    pub(crate) script_was_cut_short: bool,
 }
 
 /// The largest buffer for effects that is kept for the next batch.

@@ -303,6 +303,11 @@ fn what_a_fork_makes_is_reserved_until_it_ends() {
     connection.run("SELECT 0");
     assert_eq!(connection.run("SET c/x v").to_string(), "+OK");
     assert!(!connection.run("CELL.GET b/1").is_error());
+    // A transaction goes on when a write of it is refused.
+    let refused = ["TXN.BEGIN", "SET kept v", "CELL.SET b/x v", "GET kept", "TXN.COMMIT"];
+    let replies: Vec<String> = connection.pipeline(&refused).iter().map(ToString::to_string).collect();
+    assert!(replies[4].starts_with(':'), "{}", replies[4]);
+    assert_eq!(replies[..4], ["+OK", "+OK", BUSY, "\"v\""]);
     assert_eq!(forker.read().integer() as usize, MANY);
     assert_eq!(connection.run("CELL.SET b/x v").integer(), 1);
     assert_eq!(names(&mut connection, "b/").len(), MANY + 1);

@@ -217,3 +217,29 @@ fn many_watchers_and_some_that_leave() {
     blocked(&mut connection, 0);
     assert_eq!(connection.run("CELL.SET a x").integer(), 3);
 }
+
+#[test]
+fn another_cell_in_its_place_ends_a_watch() {
+    for replacement in [
+        "MULTI\n> CELL.DEL a\n> CELL.SET a new\n> EXEC\n+OK\n+QUEUED\n+QUEUED\n[:1, :1]",
+        "TXN.BEGIN\n> CELL.DEL a\n> CELL.CAS a NONE new\n> TXN.COMMIT\n+OK\n:1\n:1\n:1..",
+        "RENAME b a\n+OK",
+        "COPY b a REPLACE\n:1",
+    ] {
+        check(&format!(
+            "
+            > CELL.SET a old
+            > CELL.SET b new
+            :1
+            :1
+            2> CELL.GETV a AFTER 1 BLOCK 0
+            3> CELL.GETV a AFTER 9 BLOCK 0
+            # until blocked_clients:2
+            > {replacement}
+            2< (nil)
+            3< (nil)
+            # until blocked_clients:0
+            "
+        ));
+    }
+}

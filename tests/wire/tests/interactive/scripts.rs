@@ -161,3 +161,30 @@ fn an_error_of_a_script_is_its_reply_and_the_transaction_goes_on() {
         "#,
     );
 }
+
+#[test]
+fn a_script_that_takes_too_long_leaves_nothing() {
+    check(
+        r#"
+        # holdfast only
+        > CONFIG SET busy-reply-threshold 20
+        +OK
+        > MSET a 100 b 0
+        +OK
+        > TXN.BEGIN
+        +OK
+        > DECRBY a 1
+        :99
+        > EVAL "redis.call('decrby', KEYS[1], 30); while true do end" 2 a b
+        -ERR *
+        > MGET a b
+        ["99", "0"]
+        > TXN.COMMIT
+        :1..
+        > MGET a b
+        ["99", "0"]
+        > CONFIG SET busy-reply-threshold 5000
+        +OK
+        "#,
+    );
+}

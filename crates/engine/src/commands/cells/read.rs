@@ -83,9 +83,9 @@ pub(super) fn getv(cx: &mut ReadCx<'_>) -> CommandResult {
         Some(version) => reply_version(&mut cx.reply, version),
         None => {
             cx.reply.null();
-            let seen = cell.map_or(0, |cell| cell.current().number);
+            let seen = cell.map(|cell| cell.current()).map(|current| (current.number, current.time_us));
             if let Asked::After { version, block_ms: Some(block_ms) } = asked
-                && (seen > 0 || version == 0)
+                && (seen.is_some() || version == 0)
                 && !is_served
             {
                 let until_ms = (block_ms > 0).then(|| cx.keys.now_ms.saturating_add(block_ms));
@@ -97,15 +97,18 @@ pub(super) fn getv(cx: &mut ReadCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What ends a wait for a version after `after`, where version `seen` was there when the wait began, or none (0). A cell
-/// whose version is lower than that has gone and come back in between.
-fn newer_or_gone(after: u64, seen: u64) -> Condition {
-    Box::new(move |value| match value {
-        Some(Value::Cell(cell)) => {
+/// What ends a wait for a version after `after`, where a version of that number and time was there when the wait began, or
+/// none. A cell that has it not, or with another time, has taken the place of the one that was there.
+fn newer_or_gone(after: u64, seen: Option<(u64, u64)>) -> Condition {
+    Box::new(move |value| match (value, seen) {
+        (Some(Value::Cell(cell)), seen) => {
             let current = cell.current().number;
-            current > after || current < seen
+            let is_another = |(number, time_us)| {
+                current < number || cell.version(number).is_some_and(|version| version.time_us != time_us)
+            };
+            current > after || seen.is_some_and(is_another)
         }
-        _ => seen > 0,
+        (_, seen) => seen.is_some(),
     })
 }
 

@@ -92,6 +92,7 @@ impl lua::Host for ScriptHost<'_> {
         }
         // Outside the script thread it cannot be killed, and it blocks the worker's other clients.
         if took_ms > limit_ms.max(1) {
+            self.worker.batch.script_was_cut_short = true;
             return Tick::Kill(format!(
                 "a script inside a transaction ran for more than {limit_ms} ms \
                  (busy-reply-threshold)"

@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::view::View;
 use crate::execution::worker::Worker;
-use keyspace::Locked;
+use keyspace::{Fate, Locked, Touch, Touches};
 use keyspace::effects::codec::Decoder;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,9 +33,9 @@ impl Engine {
             self.roll_back(client);
             return Err(self.busy());
         };
-        // A fork may have taken a name since it was written.
-        let reserved = open.keys.private().find_map(|key| self.forks.pass_name(open.db, key.name).err());
-        if let Some(error) = reserved {
+        if self.forks.any()
+            && let Err(error) = self.pass_forks_since(open)
+        {
             drop(locked);
             self.roll_back(client);
             return Err(error);
@@ -68,6 +68,20 @@ impl Engine {
             self.pass_memory_limit()?;
         }
         self.pass_batch_bytes(open.batch.effects.len())
+    }
+
+    /// A fork may have taken names since they were written.
+    #[cold]
+    fn pass_forks_since(&self, open: &InteractiveTransaction) -> CommandResult {
+        let mut effects = Decoder::new(&open.batch.effects);
+        while let Some((db, effect)) = effects.next().expect("effects that were just recorded can be read") {
+            if let Touches::Keys(touches) = effect.touches(db) {
+                for Touch { db, key, .. } in touches.into_iter().filter(|touch| touch.fate != Fate::Read) {
+                    self.forks.pass_name(db, key.name)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn unwatch_touched(&self, ended: &InteractiveTransaction, locked: &mut Locked<'_>) {

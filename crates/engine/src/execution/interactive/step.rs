@@ -170,6 +170,7 @@ impl Engine {
     ) -> Result<(), Stop> {
         let memory_before = open.memory_bytes();
         let protocol = client.protocol;
+        self.pass_forks(open.db, row, request).map_err(Stop::Refused)?;
         self.copy_keys(worker, client, open, row, keys)?;
         let (db, reply_at) = (open.db, out.len());
         let InteractiveTransaction { private, batch, copies_bytes, .. } = &mut *open;
@@ -187,7 +188,8 @@ impl Engine {
         });
         let has_panicked = std::mem::take(&mut worker.batch.has_panicked) || ran.is_err();
         let touched_others = std::mem::take(&mut worker.batch.touched_undeclared_key);
-        if touched_others && let Some(savepoint) = savepoint {
+        let was_cut_short = std::mem::take(&mut worker.batch.script_was_cut_short);
+        if (touched_others || was_cut_short) && let Some(savepoint) = savepoint {
             savepoint.restore(worker, &mut locked, db, keys);
         }
         *copies_bytes = *copies_bytes + bytes_of(&locked, db, keys) - bytes_before;
