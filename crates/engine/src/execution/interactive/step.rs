@@ -152,7 +152,7 @@ impl Engine {
         // After the command: if it has met an expired key, that is gone now.
         keys.iter().for_each(|key| self.touch(open, &mut locked, *key, now_ms));
         drop(locked);
-        client.handle.note_transaction(open.memory_bytes());
+        client.handle.note_transaction(Some(open.memory_bytes()));
         Ok(())
     }
 
@@ -172,9 +172,8 @@ impl Engine {
         let protocol = client.protocol;
         self.copy_keys(worker, client, open, row, keys)?;
         let (db, reply_at) = (open.db, out.len());
-        let InteractiveTransaction { private, batch, copies_bytes, .. } = &mut *open;
+        let InteractiveTransaction { private, batch, .. } = &mut *open;
         let mut locked = Locked::alone(private.get_or_insert_default());
-        let bytes_before = bytes_of(&locked, db, keys);
         std::mem::swap(&mut worker.batch, batch);
         let savepoint = match row.command.handler {
             Handler::Script(_) => Some(Savepoint::new(worker, &locked, db, keys)),
@@ -190,10 +189,10 @@ impl Engine {
         if touched_others && let Some(savepoint) = savepoint {
             savepoint.restore(worker, &mut locked, db, keys);
         }
-        *copies_bytes = *copies_bytes + bytes_of(&locked, db, keys) - bytes_before;
         self.free(locked.take_garbage());
         drop(locked);
         std::mem::swap(&mut worker.batch, batch);
+        open.measure(keys);
         worker.catch_up();
         if has_panicked {
             // What it has left behind cannot be trusted; nothing of it is shared.
@@ -215,7 +214,7 @@ impl Engine {
         }
         self.pass_bytes(open, 0)?;
         let memory = open.memory_bytes();
-        client.handle.note_transaction(memory);
+        client.handle.note_transaction(Some(memory));
         if memory / GROWN_BYTES > memory_before / GROWN_BYTES {
             self.evict_clients();
         }
@@ -259,7 +258,6 @@ impl Engine {
         }
         drop(locked);
         self.remove_expired_fields(worker, open, &mut copies, &new);
-        open.copies_bytes += bytes_of(&copies, db, &new);
         drop(copies);
         open.private = Some(private);
         Ok(())
