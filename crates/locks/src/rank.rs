@@ -46,7 +46,6 @@ ranks! {
     OFFERED_RECORDS = 86, "records that a waiting client may take";
     MONITORS = 87, "clients in MONITOR";
     CLIENTS = 88, "all clients by their number";
-    OPEN_TRANSACTIONS = 89, "clients with interactive transactions, by age";
     CLIENT_LABELS = 90, "what a client calls itself";
     CLIENT_OUTBOX = 91, "messages for a client";
     TICKET = 92, "the reply that was made elsewhere";

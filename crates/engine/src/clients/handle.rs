@@ -54,6 +54,8 @@ pub struct ClientHandle {
     pub subscriptions: [AtomicU32; 3],
     /// Keys watched.
     pub watching: AtomicU32,
+    /// An interactive transaction of its own is open.
+    pub(crate) in_transaction: AtomicBool,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: AtomicBool,
     killed: AtomicBool,
@@ -118,6 +120,7 @@ impl ClientHandle {
             names_bytes: AtomicUsize::new(0),
             subscriptions: Default::default(),
             watching: AtomicU32::new(0),
+            in_transaction: AtomicBool::new(false),
             paused: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
@@ -155,9 +158,10 @@ impl ClientHandle {
         self.queued_bytes.store(queue.map_or(0, |(_, bytes)| bytes), Relaxed);
     }
 
-    /// Notes what its interactive transaction takes.
-    pub(crate) fn note_transaction(&self, bytes: usize) {
-        self.queued_bytes.store(bytes, Relaxed);
+    /// Notes what its interactive transaction takes, or that none is open.
+    pub(crate) fn note_transaction(&self, bytes: Option<usize>) {
+        self.in_transaction.store(bytes.is_some(), Relaxed);
+        self.queued_bytes.store(bytes.unwrap_or(0), Relaxed);
     }
 
     /// Notes how many bytes wait to be parsed, and the size of their buffer.

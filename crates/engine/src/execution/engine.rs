@@ -10,7 +10,7 @@ use crate::execution::batch_limit::BATCH_BYTES_MAX;
 use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
 use crate::execution::forks::Forks;
-use crate::execution::interactive::InteractiveTransactions;
+use crate::execution::interactive::EndedTransactions;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
@@ -73,11 +73,11 @@ pub struct Engine {
     /// Watches of disconnected clients, to be removed.
     pub(crate) left_watches: Mutex<Vec<WatchList>, { rank::LEFT_WATCHES }>,
     /// How many keys are watched.
-    pub(crate) watches: AtomicUsize,
+    pub(crate) watches: Apart,
+    /// Interactive transactions that were not committed.
+    pub transactions: EndedTransactions,
     /// Forks of cells that are under way.
     pub(crate) forks: Forks,
-    /// Interactive transactions.
-    pub transactions: InteractiveTransactions,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -108,6 +108,20 @@ pub struct Engine {
     /// Unix milliseconds of the last CONFIG RESETSTAT.
     pub stats_since_ms: AtomicU64,
     workers: Vec<Arc<WorkerBooks>>,
+}
+
+/// A counter alone on its cache lines: every transaction writes it, and what lies around it is read by every command.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Apart(AtomicUsize);
+
+impl std::ops::Deref for Apart {
+    type Target = AtomicUsize;
+
+    #[inline]
+    fn deref(&self) -> &AtomicUsize {
+        &self.0
+    }
 }
 
 impl Engine {
@@ -151,9 +165,9 @@ impl Engine {
             run_id,
             persistence: Arc::new(NoPersistence),
             left_watches: Mutex::default(),
-            watches: AtomicUsize::new(0),
+            watches: Apart::default(),
+            transactions: EndedTransactions::default(),
             forks: Forks::default(),
-            transactions: InteractiveTransactions::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),
@@ -214,7 +228,6 @@ impl Engine {
     pub fn sample(&self) {
         self.remove_left_watches();
         self.leave_left_queues();
-        self.wake_overdue_transactions();
         self.clock.adjust();
         self.sampler.note(self.clock.monotonic_ns(), &self.totals());
         self.peak_memory.fetch_max(self.host.used_memory(), Relaxed);

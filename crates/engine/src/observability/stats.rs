@@ -49,6 +49,8 @@ pub struct WorkerStats {
     pub reads: Counter,
     pub writes: Counter,
     pub error_replies: Counter,
+    /// Interactive transactions.
+    pub transactions_committed: Counter,
     /// Time spent in the active expiry cycle, and how often it ran out of time before it ran out of work.
     pub expiry_ns: Counter,
     pub expiry_cut_short: Counter,
@@ -78,6 +80,7 @@ impl WorkerStats {
             reads: Counter::default(),
             writes: Counter::default(),
             error_replies: Counter::default(),
+            transactions_committed: Counter::default(),
             expiry_ns: Counter::default(),
             expiry_cut_short: Counter::default(),
             errors: Mutex::default(),
@@ -120,6 +123,7 @@ impl WorkerStats {
             &self.reads,
             &self.writes,
             &self.error_replies,
+            &self.transactions_committed,
             &self.expiry_ns,
             &self.expiry_cut_short,
         ] {
@@ -143,6 +147,7 @@ pub struct Totals {
     pub reads: u64,
     pub writes: u64,
     pub error_replies: u64,
+    pub transactions_committed: u64,
     pub expiry_ns: u64,
     pub expiry_cut_short: u64,
 }
@@ -162,6 +167,7 @@ impl Totals {
             reads: sum.reads + stats.reads.get(),
             writes: sum.writes + stats.writes.get(),
             error_replies: sum.error_replies + stats.error_replies.get(),
+            transactions_committed: sum.transactions_committed + stats.transactions_committed.get(),
             expiry_ns: sum.expiry_ns + stats.expiry_ns.get(),
             expiry_cut_short: sum.expiry_cut_short + stats.expiry_cut_short.get(),
         })

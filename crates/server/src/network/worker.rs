@@ -180,6 +180,9 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
             }
             engine.sample();
             engine.evict_clients();
+            if count.is_multiple_of(10) {
+                engine.wake_idle_transactions();
+            }
         }
         with_local(give_surplus_away);
         if count.is_multiple_of(10) {

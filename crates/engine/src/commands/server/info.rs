@@ -157,7 +157,8 @@ fn clients(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("total_watched_keys", cx.server().watches.load(Relaxed));
     lines.add("total_blocking_keys", cx.server().waiters.keys());
     lines.zeros(&["total_blocking_keys_on_nokey"]);
-    lines.add("open_transactions", cx.server().transactions.open());
+    let in_transaction = all.iter().filter(|client| client.in_transaction.load(Relaxed));
+    lines.add("open_transactions", in_transaction.count());
 }
 
 fn memory(lines: &mut Lines, cx: &ReadCx<'_>) {
@@ -325,7 +326,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("client_output_buffer_limit_disconnections", unread);
     lines.zeros(&["reply_buffer_shrinks", "reply_buffer_expands"]);
     let transactions = &cx.server().transactions;
-    lines.add("transactions_committed", transactions.committed.load(Relaxed));
+    lines.add("transactions_committed", totals.transactions_committed);
     lines.add("transactions_conflicted", transactions.conflicts.load(Relaxed));
     lines.add("transactions_rolled_back", transactions.rolled_back.load(Relaxed));
     lines.add("transactions_timed_out", transactions.timed_out.load(Relaxed));

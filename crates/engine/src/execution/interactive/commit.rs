@@ -7,8 +7,8 @@ use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::view::View;
 use crate::execution::worker::Worker;
-use keyspace::{Fate, Locked, Touch, Touches};
 use keyspace::effects::codec::Decoder;
+use keyspace::{Fate, Locked, Touch, Touches};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -47,13 +47,15 @@ impl Engine {
         self.unwatch_touched(&ended, &mut locked);
         if !is_applicable {
             drop(locked);
-            self.note_ended(client, &ended, &self.transactions.conflicts);
+            client.handle.note_transaction(None);
+            self.transactions.conflicts.fetch_add(1, Relaxed);
             self.recycle(worker, ended);
             return Err(CONFLICT);
         }
         let sequence = self.apply_interactive(worker, client, &mut ended, &mut locked);
         drop(locked);
-        self.note_ended(client, &ended, &self.transactions.committed);
+        client.handle.note_transaction(None);
+        worker.books.stats.transactions_committed.add(1);
         self.recycle(worker, ended);
         Ok(sequence)
     }

@@ -18,15 +18,11 @@ mod transaction;
 
 pub use transaction::InteractiveTransaction;
 
-use crate::clients::ClientHandle;
 use crate::error::CommandError;
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
 use crate::execution::transaction::WatchList;
 use crate::execution::worker::Worker;
-use locks::{Mutex, rank};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const CONFLICT: CommandError = CommandError::fixed(
@@ -34,12 +30,9 @@ const CONFLICT: CommandError = CommandError::fixed(
      it was applied",
 );
 
-/// All interactive transactions: those that are open, and how others have ended. Each is counted once.
+/// How interactive transactions have ended, each counted once; those that were committed, by their workers.
 #[derive(Default)]
-pub struct InteractiveTransactions {
-    /// By the time at which they have begun, in milliseconds of the monotonic clock, and the number of the client.
-    open: Mutex<BTreeMap<(u64, u64), Arc<ClientHandle>>, { rank::OPEN_TRANSACTIONS }>,
-    pub committed: AtomicU64,
+pub struct EndedTransactions {
     /// Another client was first, or a key has expired.
     pub conflicts: AtomicU64,
     /// By the client, by the end of its connection, or because of a limit.
@@ -47,15 +40,10 @@ pub struct InteractiveTransactions {
     pub timed_out: AtomicU64,
 }
 
-impl InteractiveTransactions {
-    /// How many are open.
-    pub(crate) fn open(&self) -> usize {
-        self.open.lock().len()
-    }
-
-    /// All but what is open back to zero (CONFIG RESETSTAT).
+impl EndedTransactions {
+    /// All back to zero (CONFIG RESETSTAT).
     pub(crate) fn reset(&self) {
-        for count in [&self.committed, &self.conflicts, &self.rolled_back, &self.timed_out] {
+        for count in [&self.conflicts, &self.rolled_back, &self.timed_out] {
             count.store(0, Relaxed);
         }
     }
@@ -68,7 +56,7 @@ impl Engine {
         let mut begun = worker.spare_transactions.pop().unwrap_or_else(|| Box::new(InteractiveTransaction::new()));
         begun.begin(client.db, monotonic_ms);
         client.interactive = Some(begun);
-        self.transactions.open.lock().insert((monotonic_ms, client.id()), client.handle.clone());
+        client.handle.note_transaction(Some(0));
     }
 
     /// Ends a transaction without applying anything. False when there was none. IMPORTANT: the caller holds no shard locks.
@@ -98,7 +86,7 @@ impl Engine {
     }
 
     /// Fails a transaction that has been open for too long. Called with each of its commands, and when the client is woken
-    /// for it ([`wake_overdue_transactions`](Engine::wake_overdue_transactions)).
+    /// for it ([`wake_idle_transactions`](Engine::wake_idle_transactions)).
     pub fn end_if_overdue(&self, client: &mut Client, monotonic_ms: u64) {
         let timeout_ms = self.settings.txn_timeout();
         let is_overdue = |open: &InteractiveTransaction| open.is_open() && monotonic_ms >= open.began_ms + timeout_ms;
@@ -109,14 +97,16 @@ impl Engine {
         }
     }
 
-    /// Wakes the connections of clients whose transactions have been open for too long, to free their memory.
-    pub(crate) fn wake_overdue_transactions(&self) {
-        let Some(overdue_ms) = self.clock.monotonic_ms().checked_sub(self.settings.txn_timeout()) else { return };
-        let overdue: Vec<Arc<ClientHandle>> = {
-            let open = self.transactions.open.lock();
-            open.range(..=(overdue_ms, u64::MAX)).map(|(_, handle)| handle.clone()).collect()
-        };
-        overdue.iter().for_each(|handle| handle.wake());
+    /// Wakes the connections of clients that are idle in a transaction, for
+    /// [`end_if_overdue`](Engine::end_if_overdue) to free its memory. Called once a second: others find out with their
+    /// next command.
+    pub fn wake_idle_transactions(&self) {
+        let now_ns = self.clock.monotonic_ns();
+        for handle in self.clients.all() {
+            if handle.in_transaction.load(Relaxed) && handle.idle_s(now_ns) > 0 {
+                handle.wake();
+            }
+        }
     }
 
     /// Takes everything out of a transaction that ends, frees it, and returns its watches. A failed one has nothing left.
@@ -124,18 +114,13 @@ impl Engine {
         if !ended.is_open() {
             return None;
         }
-        self.note_ended(client, ended, count);
+        count.fetch_add(1, Relaxed);
+        client.handle.note_transaction(None);
         let keys = std::mem::take(&mut ended.keys);
         self.watches.fetch_sub(keys.len(), Relaxed);
         ended.batch = Default::default();
         self.free_private(ended);
         Some(keys.into_watches(ended.db))
-    }
-
-    fn note_ended(&self, client: &Client, ended: &InteractiveTransaction, count: &AtomicU64) {
-        count.fetch_add(1, Relaxed);
-        self.transactions.open.lock().remove(&(ended.began_ms, client.id()));
-        client.handle.note_transaction(0);
     }
 
     /// Keeps the memory of a transaction that has ended and watches nothing any more for the next one, or frees it.

@@ -152,7 +152,7 @@ impl Engine {
         // After the command: if it has met an expired key, that is gone now.
         keys.iter().for_each(|key| self.touch(open, &mut locked, *key, now_ms));
         drop(locked);
-        client.handle.note_transaction(open.memory_bytes());
+        client.handle.note_transaction(Some(open.memory_bytes()));
         Ok(())
     }
 
@@ -173,9 +173,8 @@ impl Engine {
         self.pass_forks(open.db, row, request).map_err(Stop::Refused)?;
         self.copy_keys(worker, client, open, row, keys)?;
         let (db, reply_at) = (open.db, out.len());
-        let InteractiveTransaction { private, batch, copies_bytes, .. } = &mut *open;
+        let InteractiveTransaction { private, batch, .. } = &mut *open;
         let mut locked = Locked::alone(private.get_or_insert_default());
-        let bytes_before = bytes_of(&locked, db, keys);
         std::mem::swap(&mut worker.batch, batch);
         let savepoint = match row.command.handler {
             Handler::Script(_) => Some(Savepoint::new(worker, &locked, db, keys)),
@@ -189,13 +188,15 @@ impl Engine {
         let has_panicked = std::mem::take(&mut worker.batch.has_panicked) || ran.is_err();
         let touched_others = std::mem::take(&mut worker.batch.touched_undeclared_key);
         let was_cut_short = std::mem::take(&mut worker.batch.script_was_cut_short);
-        if (touched_others || was_cut_short) && let Some(savepoint) = savepoint {
+        if (touched_others || was_cut_short)
+            && let Some(savepoint) = savepoint
+        {
             savepoint.restore(worker, &mut locked, db, keys);
         }
-        *copies_bytes = *copies_bytes + bytes_of(&locked, db, keys) - bytes_before;
         self.free(locked.take_garbage());
         drop(locked);
         std::mem::swap(&mut worker.batch, batch);
+        open.measure(keys);
         worker.catch_up();
         if has_panicked {
             // What it has left behind cannot be trusted; nothing of it is shared.
@@ -217,7 +218,7 @@ impl Engine {
         }
         self.pass_bytes(open, 0)?;
         let memory = open.memory_bytes();
-        client.handle.note_transaction(memory);
+        client.handle.note_transaction(Some(memory));
         if memory / GROWN_BYTES > memory_before / GROWN_BYTES {
             self.evict_clients();
         }
@@ -261,7 +262,6 @@ impl Engine {
         }
         drop(locked);
         self.remove_expired_fields(worker, open, &mut copies, &new);
-        open.copies_bytes += bytes_of(&copies, db, &new);
         drop(copies);
         open.private = Some(private);
         Ok(())

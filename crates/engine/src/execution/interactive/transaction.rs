@@ -48,6 +48,8 @@ struct TouchedKey {
     name: Box<[u8]>,
     /// The transaction has its own copy.
     is_private: bool,
+    /// What that takes, about.
+    copy_bytes: usize,
 }
 
 /// The most keys, and bytes, of a transaction whose memory is kept for another.
@@ -120,6 +122,18 @@ impl InteractiveTransaction {
             || self.private.as_deref().is_some_and(has_expired)
     }
 
+    /// Notes what the copies of these keys take now.
+    pub(super) fn measure(&mut self, keys: &[Key<'_>]) {
+        let Some(private) = &self.private else { return };
+        for key in keys {
+            let entry = private.db(self.db).entry(*key);
+            let bytes = entry.map_or(0, |entry| footprint::bytes_of(entry, SAMPLES));
+            let known = self.keys.find_mut(*key);
+            self.copies_bytes = self.copies_bytes - known.copy_bytes + bytes;
+            known.copy_bytes = bytes;
+        }
+    }
+
     /// The bytes that `txn-max-bytes` limits.
     pub(super) fn held_bytes(&self) -> usize {
         self.copies_bytes + self.keys.name_bytes + self.batch.effects.len() + self.batch.notifications.bytes()
@@ -158,15 +172,19 @@ impl TouchedKeys {
             return false;
         }
         self.name_bytes += key.name.len();
-        let added = TouchedKey { hash, name: key.name.into(), is_private: false };
+        let added = TouchedKey { hash, name: key.name.into(), is_private: false, copy_bytes: 0 };
         self.table.insert_unique(hash, added, |known| known.hash);
         true
     }
 
     /// Notes that the transaction has its own copy of a key that is known.
     pub(super) fn set_private(&mut self, key: Key<'_>) {
+        self.find_mut(key).is_private = true;
+    }
+
+    fn find_mut(&mut self, key: Key<'_>) -> &mut TouchedKey {
         let known = self.table.find_mut(key.hash.get(), |known| *known.name == *key.name);
-        known.expect("a key is watched before it is copied").is_private = true;
+        known.expect("a key is watched before it is copied")
     }
 
     /// All of them.
