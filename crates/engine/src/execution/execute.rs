@@ -201,6 +201,8 @@ impl Engine {
             After::Close => Flow::Close,
             After::Again => Flow::Again,
             After::Block(blocked) => {
+                // IMPORTANT: the end of a wait takes locks.
+                ahead.release();
                 // CLIENT UNBLOCK cannot end a wait for a script. A wait for a key has already begun, under its locks.
                 if !matches!(blocked.event, Event::Background(_) | Event::Value) {
                     client.handle.wait_state.begin(0);

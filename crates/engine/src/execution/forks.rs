@@ -23,7 +23,7 @@ use keyspace::types::cell;
 use keyspace::{Cause, Definable, Effect, Entry, Fate, Key, Locked, NameHash, Touch, Touches, ValueType};
 use locks::{Mutex, rank};
 use resp::Request;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// All forks that are under way.
@@ -44,7 +44,8 @@ struct Fork {
     instant_ms: Option<u64>,
     /// The cells before this place are copied.
     next: WalkPlace,
-    aside: HashMap<Vec<u8>, Option<Aside>>,
+    /// A map that grows without ever moving all of it.
+    aside: BTreeMap<Vec<u8>, Option<Aside>>,
     failure: Option<&'static str>,
 }
 
@@ -123,7 +124,7 @@ impl Forks {
             to: to.to_vec(),
             instant_ms: None,
             next: WalkPlace::default(),
-            aside: HashMap::new(),
+            aside: BTreeMap::new(),
             failure: None,
         });
         self.count.store(under_way.len(), Relaxed);
@@ -166,10 +167,7 @@ impl Forks {
 
     /// Takes some of the cells that were put aside; none when there are no more. All cells have been passed.
     pub(crate) fn take_aside(&self, id: ForkId, count: usize) -> Vec<(Vec<u8>, Option<Aside>)> {
-        self.with(id, |fork| {
-            let names: Vec<Vec<u8>> = fork.aside.keys().take(count).cloned().collect();
-            names.into_iter().filter_map(|name| fork.aside.remove_entry(&name)).collect()
-        })
+        self.with(id, |fork| std::iter::from_fn(|| fork.aside.pop_first()).take(count).collect())
     }
 
     /// Puts aside what an effect is about to change. Called before it is applied.

@@ -211,6 +211,7 @@ fn a_fork_is_of_one_instant() {
     let seed = Random::from_env().next_u64();
     let writers: Vec<Connection> = (0..3).map(|_| session.connect()).collect();
     thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         for (number, mut writer) in writers.into_iter().enumerate() {
             let (ended, mut random) = (&ended, Random::new(seed + number as u64));
             scope.spawn(move || {
@@ -247,8 +248,16 @@ fn a_fork_is_of_one_instant() {
                 assert_eq!(connection.run(&format!("CELL.DROP {fork}")).integer(), copied.integer());
             }
         }
-        ended.store(true, Relaxed);
     });
+}
+
+/// Ends the writers, also when the test has failed.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// Sends a fork of many cells and returns once it copies; the client whose fork it is waits.
