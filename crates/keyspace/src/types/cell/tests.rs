@@ -135,5 +135,5 @@ fn names_have_limits() {
 
 #[test]
 fn a_history_makes_no_object_larger() {
-    assert!(size_of::<History>() <= size_of::<crate::types::sorted_set::SortedSet>());
+    assert!(size_of::<History>() <= size_of::<types::sorted_set::SortedSet>());
 }
