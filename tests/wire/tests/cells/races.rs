@@ -63,10 +63,10 @@ fn of_racers_that_create_exactly_one_wins() {
         let replies = connection.pipeline(&tries);
         replies.iter().map(|reply| !reply.is_nil()).collect::<Vec<bool>>()
     });
+    let has_won = |client: usize, cell: usize| won[client][cell];
     let mut connection = session.connect();
     for cell in 0..CELLS {
-        let winners: Vec<usize> =
-            won.iter().enumerate().filter(|(_, won)| won[cell]).map(|(client, _)| client).collect();
+        let winners: Vec<usize> = (0..CLIENTS).filter(|client| has_won(*client, cell)).collect();
         assert_eq!(winners.len(), 1, "cell {cell}");
         assert_eq!(connection.run(&format!("CELL.GET cell:{cell}")).text(), format!("c{}", winners[0]));
     }
