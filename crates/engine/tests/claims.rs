@@ -407,6 +407,8 @@ impl<'p, 'c> Queue<'p, 'c> {
             self.has_index[at] = true;
             return;
         }
+        // Those for whom a record has fallen due meanwhile are served first.
+        self.settle();
         self.say(0, &format!("IDX.DROP {}", INDEXES[at].name));
         self.has_index[at] = false;
         let concerned = |waiter: &Waiter| waiter.claim.indexes.contains(&at);
