@@ -83,10 +83,19 @@ const SECTIONS: &[Section] = &[
     Section {
         name: "scripts",
         settings: Settings::Default,
-        workloads: &["coordination"],
+        workloads: &["coordination-evalsha", "coordination-fcall", "coordination-multi", "coordination-publish"],
         pipelines: &[1, 16],
         rounds_max: u32::MAX,
         judged: false,
+        chart: &[],
+    },
+    Section {
+        name: "cells",
+        settings: Settings::Default,
+        workloads: &["cells", "coordination-txn"],
+        pipelines: &[1, 16],
+        rounds_max: u32::MAX,
+        judged: true,
         chart: &[],
     },
     Section {
