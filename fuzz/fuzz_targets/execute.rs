@@ -15,7 +15,7 @@ mod world;
 use arbitrary::Arbitrary;
 use engine::Settings;
 use engine::command::{CommandRow, registry};
-use engine::execution::docs::{self, Argument};
+use engine::execution::docs::Argument;
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Arc, LazyLock};
 use world::{Content, Snapshot, World, settings, shown};
@@ -88,7 +88,7 @@ fn text(row: &CommandRow, arg: &Arg) -> Vec<u8> {
         Arg::Key(number) => format!("{}{}", if *number < 128 { "" } else { "{tag}" }, number % 4).into_bytes(),
         Arg::Word(number) => {
             let mut words = Vec::new();
-            docs::find(&row.full_name).iter().for_each(|doc| collect_words(doc.arguments, &mut words));
+            collect_words(row.command.docs.arguments, &mut words);
             if words.is_empty() { Vec::new() } else { words[usize::from(*number) % words.len()].into() }
         }
         Arg::Small(number) => number.to_string().into_bytes(),

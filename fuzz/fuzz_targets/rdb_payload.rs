@@ -5,16 +5,16 @@
 
 mod footer;
 
-use formats::{Value, rdb};
+use formats::{Value, payload};
 use libfuzzer_sys::fuzz_target;
 
 /// What compressed parts may become.
 const BYTES_MAX: usize = 1 << 16;
 
 fuzz_target!(|body: &[u8]| {
-    let _ = rdb::decode(body, BYTES_MAX);
+    let _ = payload::decode(body, BYTES_MAX);
     for version in [6, 10, 12] {
-        let Ok(value) = rdb::decode(&footer::with_footer(body, version), BYTES_MAX) else { continue };
+        let Ok(value) = payload::decode(&footer::with_footer(body, version), BYTES_MAX) else { continue };
         let bytes: usize = match &value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(entries) => entries.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
@@ -27,7 +27,10 @@ fuzz_target!(|body: &[u8]| {
         assert!(bytes <= BYTES_MAX + body.len() * 20, "{} bytes became {bytes}", body.len());
         // In the compact form of small values, and in that of large ones.
         for packed in [true, false] {
-            assert_eq!(rdb::decode(&rdb::encode(&value, packed), usize::MAX).map(ordered), Ok(ordered(value.clone())));
+            assert_eq!(
+                payload::decode(&payload::encode(&value, packed), usize::MAX).map(ordered),
+                Ok(ordered(value.clone()))
+            );
         }
     }
 });

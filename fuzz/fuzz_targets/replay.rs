@@ -14,8 +14,8 @@ mod place;
 mod state;
 
 use engine::Settings;
-use keyspace::effects::codec::{Decoder, encode};
 use engine::execution::walk::{Part, Placement};
+use keyspace::effects::codec::{Decoder, encode};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};
 use state::{State, is_tame};
