@@ -26,6 +26,9 @@ use resp::Request;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+/// The most forks at a time: while there are any, every write looks at each of them.
+const UNDER_WAY_MAX: usize = 16;
+
 /// All forks that are under way.
 #[derive(Default)]
 pub(crate) struct Forks {
@@ -116,6 +119,9 @@ impl Forks {
         let mut under_way = self.under_way.lock();
         if under_way.iter().any(|fork| fork.overlaps(db, from) || fork.overlaps(db, to)) {
             return Err(busy());
+        }
+        if under_way.len() >= UNDER_WAY_MAX {
+            return Err(CommandError::fixed("BUSY as many forks as there may be are under way: try again later"));
         }
         under_way.push(Fork {
             id,
@@ -351,5 +357,23 @@ impl Engine {
             self.note_fork(&mut worker, &name, false, |_| true);
         }
         removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forks_at_a_time_are_limited() {
+        let forks = Forks::default();
+        let reserve =
+            |number: usize| forks.reserve(0, format!("from{number}/").as_bytes(), format!("to{number}/").as_bytes());
+        let ids: Vec<ForkId> = (10..10 + UNDER_WAY_MAX).map(|number| reserve(number).unwrap()).collect();
+        assert!(reserve(99).unwrap_err().to_string().starts_with("BUSY as many forks"));
+        assert!(forks.pass_name(0, b"to10/x").is_err() && forks.pass_name(1, b"to10/x").is_ok());
+        drop(forks.release(ids[0]));
+        assert!(forks.pass_name(0, b"to10/x").is_ok());
+        reserve(99).unwrap();
     }
 }
