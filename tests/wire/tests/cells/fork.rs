@@ -323,6 +323,20 @@ fn what_a_fork_makes_is_reserved_until_it_ends() {
 }
 
 #[test]
+fn a_transaction_that_has_written_there_before_cannot_be_committed() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    fill(&mut connection, "a/", MANY, "v");
+    let mut transaction = session.connect();
+    transaction.pipeline(&["TXN.BEGIN", "SET other v", "CELL.SET b/x v"]);
+    let mut forker = begin_fork(&session, &mut connection);
+    assert_eq!(transaction.run("TXN.COMMIT").to_string(), BUSY);
+    assert_eq!(transaction.run("EXISTS other b/x").integer(), 0);
+    assert_eq!(forker.read().integer() as usize, MANY);
+    assert_eq!(names(&mut connection, "b/").len(), MANY);
+}
+
+#[test]
 fn an_emptied_database_ends_its_fork() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
