@@ -5,6 +5,7 @@ mod footprint;
 mod loader;
 mod random;
 mod redis_benchmark;
+mod reply_len;
 mod scale;
 mod template;
 
@@ -13,5 +14,6 @@ pub(crate) use footprint::{Footprint, SETTLE};
 pub(crate) use loader::Loader;
 pub(crate) use random::Random;
 pub(crate) use redis_benchmark::{redis_benchmark, redis_benchmark_version};
+pub(crate) use reply_len::reply_len;
 pub(crate) use scale::{CLIENTS, KEYS};
 pub(crate) use template::{Template, numbered};

@@ -99,6 +99,12 @@ pub(crate) enum Metric {
     /// The memory over that of our own strings.
     #[serde(rename = "of_string_memory")]
     OfString,
+    /// The throughput on a long run over that on a short one.
+    #[serde(rename = "of_short_throughput")]
+    OfFew,
+    /// Memory of an element beyond what the client gave.
+    #[serde(rename = "bytes_beside_own")]
+    BesideBytes,
     /// Of the throughput of writes to an indexed field, what the index takes.
     #[serde(rename = "index_loss")]
     IndexLoss,
@@ -305,6 +311,8 @@ impl Metric {
             Metric::HsetCpu => "HSET CPU/op",
             Metric::OfHset => "of HSET",
             Metric::OfString => "of a string",
+            Metric::OfFew => "of a short run",
+            Metric::BesideBytes => "beside its bytes",
             Metric::IndexLoss => "throughput lost",
             Metric::IndexCpu => "CPU added",
             Metric::IndexP99 => "p99 ratio",
@@ -332,6 +340,7 @@ impl Metric {
             Metric::RssPerItem
             | Metric::UsedMemoryPerItem
             | Metric::DiskPerItem
+            | Metric::BesideBytes
             | Metric::IndexRss
             | Metric::IndexUsedMemory
             | Metric::IndexBytes => format!("{} B", thousands(value)),
@@ -339,7 +348,7 @@ impl Metric {
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
-            Metric::IndexP99 | Metric::OfHset | Metric::OfString => format!("{value:.2}x"),
+            Metric::IndexP99 | Metric::OfHset | Metric::OfString | Metric::OfFew => format!("{value:.2}x"),
         }
     }
 
@@ -357,6 +366,8 @@ impl Metric {
                 | Metric::HsetCpu
                 | Metric::OfHset
                 | Metric::OfString
+                | Metric::OfFew
+                | Metric::BesideBytes
                 | Metric::IndexLoss
                 | Metric::IndexCpu
                 | Metric::IndexP99

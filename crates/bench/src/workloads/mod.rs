@@ -11,6 +11,7 @@ pub(crate) mod durability;
 mod job_records;
 mod memory;
 mod records;
+mod runs;
 mod sets;
 mod sorted_sets;
 mod stalls;
@@ -29,6 +30,7 @@ const FAMILIES: &[&[Workload]] = &[
     sorted_sets::WORKLOADS,
     sets::WORKLOADS,
     cells::WORKLOADS,
+    runs::WORKLOADS,
     memory::WORKLOADS,
     stalls::WORKLOADS,
     durability::WORKLOADS,
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells"]);
+        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells", "runs"]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 
