@@ -1,16 +1,16 @@
 //! A store over the Redis protocol: records, which are hashes with conditional writes, lifetimes and filtered scans; cells,
-//! which are values with versions; and transactions over any commands.
+//! which are values with versions; runs, which are logs of events; and transactions over any commands.
 //! Knows the wire and nothing of how a server is made; decides nothing about what a record means.
 //!
 //! [`StateStore`] is the interface: object-safe, so that a program takes an `Arc<dyn StateStore>` and its tests
 //! another one. [`Store`] is the implementation over a connection that reconnects by itself. It asks the server which
 //! of Holdfast's commands it knows, uses those, and does the rest with scripts and SCAN: results are the same on
 //! Holdfast and on a plain Redis, only slower there. What lives on an index that the server keeps needs Holdfast itself, and is
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells and transactions.
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs and transactions.
 //!
 //! [`Queue`] makes claims into work: it gives out [`Job`]s, which a worker renews, completes, retries or fails.
 //! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their own
-//! writes and take effect together or not at all.
+//! writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it is sent.
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -52,6 +52,7 @@ mod query;
 mod queue;
 mod queue_config;
 mod record;
+mod run;
 mod state_store;
 mod store;
 mod sweep;
@@ -69,6 +70,7 @@ pub use queue::Queue;
 pub use queue_config::{JobFields, JobStates, QueueConfig};
 pub use record::{Fields, Record};
 pub use redis;
+pub use run::{Append, Event, NewEvent, Receipt, Run, RunInfo, Snapshot, Step};
 pub use state_store::{Answer, Scan, StateStore};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};
@@ -78,5 +80,6 @@ pub use transaction::Transaction;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/cells.md")]
 #[doc = include_str!("../../../docs/jobs.md")]
+#[doc = include_str!("../../../docs/runs.md")]
 #[doc = include_str!("../../../docs/sweeping.md")]
 struct Guide;

@@ -5,7 +5,7 @@
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
-use keyspace::types::run::{self, NewEvent};
+use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -133,7 +133,8 @@ fn changes_of_runs() -> Vec<Row> {
 #[test]
 fn an_event_has_the_bytes_it_always_had() {
     let event = |key, id, event_type, parts: &[&'static [u8]], data| {
-        let mut event = NewEvent { key, id, event_type, data, ..NewEvent::default() };
+        let (key, id) = (PackedKey::of(key), EventId::of(id));
+        let mut event = NewEvent { key, id, event_type, data, parts: [None; PARTS] };
         parts.iter().enumerate().for_each(|(at, part)| event.parts[at] = Some(part));
         let mut bytes = Vec::new();
         event.encode(&mut bytes);

@@ -9,5 +9,6 @@ mod own_commands;
 mod places;
 mod races;
 mod records;
+mod runs;
 mod scans;
 mod transactions;

@@ -5,9 +5,7 @@ use crate::commands::shared::options::{argument, error, number, once, unknown_op
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WriteCx;
 use crate::settings::events::Events;
-use keyspace::types::run::{
-    self, EVENTS_MAX, NewEvent, Numbered, PARTS, PackedKey, Part, TIME_MAX_MS, to_hex, uuid_text,
-};
+use keyspace::types::run::{self, EVENTS_MAX, EventId, NewEvent, Numbered, PARTS, PackedKey, Part, TIME_MAX_MS};
 use keyspace::{Effect, Key};
 use resp::Reply;
 use sha2::{Digest, Sha256};
@@ -35,17 +33,13 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     if idempotency_key.is_empty() {
         return Err(CommandError::fixed("ERR the idempotency key is empty: give one, or * to have it computed"));
     }
-    let mut computed = [0; 64];
     let idempotency_key = match idempotency_key == COMPUTED {
-        true => {
-            compute_key(key.name, event_type, &options, &mut computed)?;
-            &computed[..]
-        }
-        false => idempotency_key,
+        true => PackedKey::Digits(compute_key(key.name, event_type, &options)?),
+        false => PackedKey::of(idempotency_key),
     };
     let (last, last_ms) = match cx.keys.run_to_change(key)? {
         Some(run) => {
-            if let Some(known) = run.with_key(&PackedKey::of(idempotency_key)) {
+            if let Some(known) = run.with_key(&idempotency_key) {
                 let is_same = known.event.type_name() == event_type && known.event.data == data;
                 Outcome::Known(&known, !is_same).reply(&mut cx.reply);
                 return Ok(());
@@ -65,14 +59,13 @@ pub(super) fn append(cx: &mut WriteCx<'_>) -> CommandResult {
     if time_ms > TIME_MAX_MS {
         return Err(CommandError::fixed("ERR the time of the run is at its maximum: it takes no more events"));
     }
-    let made = random_uuid(cx, key);
-    let id = options.id.unwrap_or(&made);
+    let id = options.id.map_or_else(|| EventId::Uuid(random_uuid(cx, key)), EventId::of);
     let event = NewEvent { key: idempotency_key, id, event_type, parts: options.parts, data };
     let mut bytes = Vec::with_capacity(event.bytes_max());
     event.encode(&mut bytes);
     cx.keys.record(&Effect::change(key, run::Change::Append { number: last + 1, time_ms, event: &bytes }));
     cx.keys.notify(Events::MODULE, "run.append", key);
-    Outcome::Appended { number: last + 1, time_ms, id }.reply(&mut cx.reply);
+    Outcome::Appended { number: last + 1, time_ms, id: id.text().as_bytes() }.reply(&mut cx.reply);
     Ok(())
 }
 
@@ -109,14 +102,9 @@ fn text<'a>(args: &mut Args<'a>, option: &str) -> Result<&'a [u8], CommandError>
     }
 }
 
-/// SHA-256 of what tells one event of a run from another, in hexadecimal digits. A separator in one of the parts would let
+/// SHA-256 of what tells one event of a run from another: the key is its hexadecimal digits. A separator in one of the parts would let
 /// two events have one key.
-fn compute_key(
-    run: &[u8],
-    event_type: &[u8],
-    options: &Options<'_>,
-    digits: &mut [u8; 64],
-) -> Result<(), CommandError> {
+fn compute_key(run: &[u8], event_type: &[u8], options: &Options<'_>) -> Result<[u8; 32], CommandError> {
     const SEPARATOR: u8 = b'|';
     let part = |part: Part| options.parts[part as usize].unwrap_or_default();
     let parts = [
@@ -136,13 +124,12 @@ fn compute_key(
         }
         hasher.update(part);
     }
-    to_hex(&hasher.finalize(), digits);
-    Ok(())
+    Ok(hasher.finalize().into())
 }
 
 /// A random UUID (version 4). The generator has 64 bits of state; the name of the run and the time keep ids apart that two
 /// generators would otherwise make alike.
-fn random_uuid(cx: &mut WriteCx<'_>, key: Key<'_>) -> [u8; 36] {
+fn random_uuid(cx: &mut WriteCx<'_>, key: Key<'_>) -> [u8; 16] {
     let high = cx.random.u64(..) ^ key.hash.get();
     let low = cx.random.u64(..) ^ cx.now_us.rotate_left(32);
     let mut uuid = [0; 16];
@@ -150,7 +137,7 @@ fn random_uuid(cx: &mut WriteCx<'_>, key: Key<'_>) -> [u8; 36] {
     uuid[8..].copy_from_slice(&low.to_be_bytes());
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
-    uuid_text(uuid)
+    uuid
 }
 
 /// What RUN.APPEND came to.

@@ -87,10 +87,10 @@ impl KnownType {
 }
 
 /// An event that is to be written.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct NewEvent<'a> {
-    pub key: &'a [u8],
-    pub id: &'a [u8],
+    pub key: PackedKey<'a>,
+    pub id: EventId<'a>,
     pub event_type: &'a [u8],
     pub parts: [Option<&'a [u8]>; PARTS],
     pub data: &'a [u8],
@@ -101,31 +101,30 @@ impl NewEvent<'_> {
     pub fn bytes_max(&self) -> usize {
         const LEN_MAX: usize = 10;
         let parts: usize = self.parts.iter().flatten().map(|part| part.len() + LEN_MAX).sum();
-        self.key.len() + self.id.len() + self.event_type.len() + self.data.len() + parts + 4 * LEN_MAX
+        let (key, id) = (self.key.stored().len(), self.id.stored().len());
+        key + id + self.event_type.len() + self.data.len() + parts + 4 * LEN_MAX
     }
 
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let key = PackedKey::of(self.key);
-        let id = packed_uuid(self.id);
         let known = KnownType::of_name(self.event_type);
         let present = self.parts.iter().enumerate().filter(|(_, part)| part.is_some());
         let parts: u64 = present.map(|(at, _)| 1 << (PARTS_SHIFT + at)).sum();
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
         put_number(
-            flag(key.is_packed(), PACKED_KEY)
-                | flag(id.is_some(), PACKED_ID)
+            flag(self.key.is_packed(), PACKED_KEY)
+                | flag(matches!(self.id, EventId::Uuid(_)), PACKED_ID)
                 | flag(known.is_some(), KNOWN_TYPE)
                 | parts,
             out,
         );
-        match key {
+        match self.key {
             PackedKey::Digits(bytes) => out.extend_from_slice(&bytes),
             PackedKey::Bytes(bytes) => put_bytes(bytes, out),
         }
-        match id {
-            Some(bytes) => out.extend_from_slice(&bytes),
-            None => put_bytes(self.id, out),
+        match self.id {
+            EventId::Uuid(bytes) => out.extend_from_slice(&bytes),
+            EventId::Bytes(bytes) => put_bytes(bytes, out),
         }
         match known {
             Some(known) => out.push(known as u8),
@@ -166,6 +165,33 @@ impl<'a> PackedKey<'a> {
     #[inline]
     pub(super) fn hash(&self) -> u32 {
         NameHash::of(self.stored()).position()
+    }
+}
+
+/// The id of an event in the form in which it is kept.
+#[derive(Clone, Copy)]
+pub enum EventId<'a> {
+    Uuid([u8; 16]),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> EventId<'a> {
+    pub fn of(id: &'a [u8]) -> EventId<'a> {
+        packed_uuid(id).map_or(EventId::Bytes(id), EventId::Uuid)
+    }
+
+    fn stored(&self) -> &[u8] {
+        match self {
+            EventId::Uuid(bytes) => bytes,
+            EventId::Bytes(bytes) => bytes,
+        }
+    }
+
+    pub fn text(&self) -> Text<'a> {
+        match self {
+            EventId::Uuid(uuid) => Text::Uuid(uuid_text(*uuid)),
+            EventId::Bytes(bytes) => Text::Bytes(bytes),
+        }
     }
 }
 
@@ -342,23 +368,32 @@ pub fn uuid_text(uuid: [u8; 16]) -> [u8; UUID_TEXT] {
 
 /// Bytes from twice as many lower-case hexadecimal digits; `None` when one of them is something else.
 fn from_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; N];
+    let (mut bytes, mut seen) = ([0; N], 0);
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
+        let (high, low) = (HEX_VALUES[usize::from(pair[0])], HEX_VALUES[usize::from(pair[1])]);
+        seen |= high | low;
+        *byte = high << 4 | low & 0x0f;
     }
-    Some(bytes)
+    (seen < 0x10).then_some(bytes)
 }
 
+/// The value of a lower-case hexadecimal digit; of anything else, more than it can be.
+static HEX_VALUES: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[HEX_DIGITS[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// Bytes as lower-case hexadecimal digits, twice as many.
-pub fn to_hex(bytes: &[u8], digits: &mut [u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+fn to_hex(bytes: &[u8], digits: &mut [u8]) {
     for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
+        pair[0] = HEX_DIGITS[usize::from(byte >> 4)];
+        pair[1] = HEX_DIGITS[usize::from(byte & 15)];
     }
 }

@@ -4,7 +4,7 @@
 use super::event::Event;
 use super::{EVENTS_MAX, Run, TIME_MAX_MS, TYPE, run};
 use crate::digest::Digest;
-use crate::encoding::{BadEffect, Reader, put_number};
+use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
 use crate::types::{Entry, Object, Shapes};
 
 /// How a run is written. IMPORTANT: append only; journals on disk hold these numbers.
@@ -16,7 +16,12 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     let run = run(entry);
     out.push(form::EVENTS);
     put_number(run.len(), out);
-    run.log.pieces().for_each(|piece| out.extend_from_slice(piece));
+    let mut before_ms = 0;
+    for found in run.after(0) {
+        put_number(found.time_ms - before_ms, out);
+        put_bytes(found.event.bytes, out);
+        before_ms = found.time_ms;
+    }
 }
 
 pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {

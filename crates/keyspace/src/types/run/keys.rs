@@ -2,8 +2,8 @@
 //! numbers; refuses to know the texts, which the caller compares.
 //!
 //! Of few texts, the hashes lie in a row and are compared one after the other: four bytes each, and one look for all.
-//! Of many, they are in a table that grows without a pause, eight bytes a slot: finding one costs the same however many
-//! there are.
+//! Of many, they are in a table that grows without a pause, with the place of each: finding one costs the same however
+//! many there are.
 
 use crate::storage::NameHash;
 use crate::storage::segmented::Segmented;
@@ -12,27 +12,28 @@ use crate::storage::size_class::size_class;
 /// The most that lie in a row.
 const FEW_MAX: usize = 64;
 
-/// Numbers from 0 on, in the order in which they were added, by hash.
+/// Numbers from 0 on, in the order in which they were added, by hash; with each, the place where its text lies.
 #[derive(Clone)]
-pub(super) enum Keys {
+pub(super) enum Keys<P> {
     /// The hash of each number.
     Few(Vec<u32>),
-    Many(Box<Segmented<Slot>>),
+    Many(Box<Segmented<Slot<P>>>),
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct Slot<P> {
     hash: u32,
     number: u32,
+    place: P,
 }
 
-impl Default for Keys {
-    fn default() -> Keys {
+impl<P> Default for Keys<P> {
+    fn default() -> Keys<P> {
         Keys::Few(Vec::new())
     }
 }
 
-impl Keys {
+impl<P: Copy> Keys<P> {
     fn len(&self) -> usize {
         match self {
             Keys::Few(hashes) => hashes.len(),
@@ -40,47 +41,48 @@ impl Keys {
         }
     }
 
-    /// The number for which `test` holds, among those of that hash.
+    /// The number for which `test` holds, among those of that hash. The place is told if it is known.
     #[inline]
-    pub(super) fn find(&self, hash: u32, test: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(super) fn find(&self, hash: u32, test: impl Fn(u32, Option<P>) -> bool) -> Option<(u32, Option<P>)> {
         match self {
             Keys::Few(hashes) => {
                 let mut same = (0..).zip(hashes).filter(|(_, other)| **other == hash);
-                same.find(|(number, _)| test(*number)).map(|(number, _)| number)
+                same.find(|(number, _)| test(*number, None)).map(|(number, _)| (number, None))
             }
             Keys::Many(slots) => {
-                slots.find(spread(hash), |slot| slot.hash == hash && test(slot.number)).map(|slot| slot.number)
+                let found = slots.find(spread(hash), |slot| slot.hash == hash && test(slot.number, Some(slot.place)));
+                found.map(|slot| (slot.number, Some(slot.place)))
             }
         }
     }
 
-    /// Adds the next number.
-    pub(super) fn push(&mut self, hash: u32) {
+    /// Adds the next number, which lies at that place; `before` are the places of those before it.
+    pub(super) fn push(&mut self, hash: u32, place: P, before: impl Iterator<Item = P>) {
         if let Keys::Few(hashes) = self {
             if hashes.len() < FEW_MAX {
                 return hashes.push(hash);
             }
             let mut slots = Segmented::default();
-            for (number, hash) in (0..).zip(&*hashes) {
-                insert(&mut slots, Slot { hash: *hash, number });
+            for (number, (hash, place)) in (0..).zip(hashes.iter().zip(before)) {
+                insert(&mut slots, Slot { hash: *hash, number, place });
             }
             *self = Keys::Many(Box::new(slots));
         }
         let number = self.len() as u32;
         if let Keys::Many(slots) = self {
-            insert(slots, Slot { hash, number });
+            insert(slots, Slot { hash, number, place });
         }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             Keys::Few(hashes) => size_class(hashes.capacity() * size_of::<u32>()),
-            Keys::Many(slots) => size_class(size_of::<Segmented<Slot>>()) + slots.heap_bytes(),
+            Keys::Many(slots) => size_class(size_of::<Segmented<Slot<P>>>()) + slots.heap_bytes(),
         }
     }
 }
 
-fn insert(slots: &mut Segmented<Slot>, slot: Slot) {
+fn insert<P>(slots: &mut Segmented<Slot<P>>, slot: Slot<P>) {
     slots.insert(spread(slot.hash), slot, |slot| spread(slot.hash));
 }
 

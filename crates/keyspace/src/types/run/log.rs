@@ -4,10 +4,9 @@
 //! memory is unused. In a chunk, each event is
 //!
 //! ```text
-//! number   milliseconds since the event before it; of the first event of all, since 1970
+//! number   milliseconds since the first event of the chunk
 //! bytes    the event: see `event`
 //! ```
-//! All chunks together are therefore the image of the run, but for the number of events.
 
 use super::event::Event;
 use super::pages::Pages;
@@ -36,9 +35,10 @@ pub(super) struct Log {
 
 #[derive(Clone, Default)]
 struct Chunk {
-    /// How many events come before it, and the time of the last of them.
+    /// How many events come before it.
     before: u32,
-    before_ms: u64,
+    /// The time of its first event.
+    first_ms: u64,
     events: Vec<u8>,
 }
 
@@ -86,16 +86,19 @@ impl Log {
         let needed = event.len() + HEAD_BYTES_MAX;
         let events = &self.last.events;
         if !events.is_empty() && events.len() + needed > CHUNK_BYTES {
-            let next = Chunk { before: self.count, before_ms: self.last_ms, events: Vec::new() };
+            let next = Chunk { before: self.count, first_ms: time_ms, events: Vec::new() };
             let mut full = std::mem::replace(&mut self.last, next);
             full.events.shrink_to_fit();
             self.full.push(full);
+        }
+        if self.count == 0 {
+            self.last.first_ms = time_ms;
         }
         let at = At { chunk: self.full.len() as u32, offset: self.last.events.len() as u16 };
         self.last.make_room(needed);
         let events = &mut self.last.events;
         let before = events.len();
-        put_number(time_ms - self.last_ms, events);
+        put_number(time_ms - self.last.first_ms, events);
         put_bytes(event, events);
         self.bytes += (events.len() - before) as u64;
         self.count += 1;
@@ -117,12 +120,13 @@ impl Log {
         }
     }
 
-    /// The event that lies there.
+    /// The event that lies there, and its time.
     #[inline]
-    pub(super) fn at(&self, at: At) -> Event<'_> {
+    pub(super) fn at(&self, at: At) -> (u64, Event<'_>) {
         let chunk = self.chunk(at.chunk as usize).expect("an event lies in a chunk");
         let mut rest = Reader::new(&chunk.events[usize::from(at.offset)..]);
-        Event::read(next_event(&mut rest).1)
+        let (since_ms, event) = next_event(&mut rest);
+        (chunk.first_ms + since_ms, Event::read(event))
     }
 
     /// The event of that number.
@@ -134,7 +138,7 @@ impl Log {
     /// The events behind that number, in order, with the places where they lie.
     pub(super) fn after(&self, number: u64) -> Events<'_> {
         if number >= u64::from(self.count) {
-            return Events { log: self, chunk: self.full.len() + 1, rest: Reader::default(), number: 0, time_ms: 0 };
+            return Events { log: self, chunk: self.full.len() + 1, rest: Reader::default(), number: 0, first_ms: 0 };
         }
         let chunk = match u64::from(self.last.before) <= number {
             true => self.full.len(),
@@ -142,16 +146,10 @@ impl Log {
         };
         let mut events = Events::from_chunk(self, chunk);
         while events.number < number {
-            let (since_ms, _) = next_event(&mut events.rest);
-            events.time_ms += since_ms;
+            next_event(&mut events.rest);
             events.number += 1;
         }
         events
-    }
-
-    /// The bytes of all events, in pieces.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        self.full.iter().chain([&self.last]).map(|chunk| &*chunk.events)
     }
 
     /// Heap bytes, judged by so many of its chunks.
@@ -179,7 +177,7 @@ impl Chunk {
     }
 }
 
-/// Takes an event off the front of a chunk: the time since the one before, and its bytes.
+/// Takes an event off the front of a chunk: the time since the first one, and its bytes.
 #[inline]
 fn next_event<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
     const WRITTEN_HERE: &str = "a chunk holds whole events";
@@ -195,7 +193,8 @@ pub(super) struct Events<'a> {
     rest: Reader<'a>,
     /// Of the event before.
     number: u64,
-    time_ms: u64,
+    /// Of the chunk.
+    first_ms: u64,
 }
 
 impl<'a> Events<'a> {
@@ -206,9 +205,9 @@ impl<'a> Events<'a> {
                 chunk,
                 rest: Reader::new(&found.events),
                 number: found.before.into(),
-                time_ms: found.before_ms,
+                first_ms: found.first_ms,
             },
-            None => Events { log, chunk, rest: Reader::default(), number: 0, time_ms: 0 },
+            None => Events { log, chunk, rest: Reader::default(), number: 0, first_ms: 0 },
         }
     }
 }
@@ -227,8 +226,8 @@ impl<'a> Iterator for Events<'a> {
         let whole = self.log.chunk(self.chunk)?.events.len();
         let at = At { chunk: self.chunk as u32, offset: (whole - self.rest.rest().len()) as u16 };
         let (since_ms, event) = next_event(&mut self.rest);
-        self.time_ms += since_ms;
         self.number += 1;
-        Some((at, Numbered { number: self.number, time_ms: self.time_ms, event: Event::read(event) }))
+        let time_ms = self.first_ms + since_ms;
+        Some((at, Numbered { number: self.number, time_ms, event: Event::read(event) }))
     }
 }

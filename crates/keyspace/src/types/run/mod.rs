@@ -12,13 +12,13 @@ mod pages;
 mod snapshot;
 
 pub use change::Change;
-pub use event::{Event, KnownType, NewEvent, PARTS, PackedKey, Part, Text, to_hex, uuid_text};
+pub use event::{Event, EventId, KnownType, NewEvent, PARTS, PackedKey, Part, Text, uuid_text};
 pub use log::Numbered;
 pub use snapshot::{RunStatus, SnapshotRef, StepRef, StepStatus};
 
 use super::{Entry, Object, ValueType};
 use keys::Keys;
-use log::Log;
+use log::{At, Log};
 use snapshot::Snapshot;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -73,7 +73,7 @@ pub struct Run {
     /// No other run of this process has it.
     birth: u64,
     log: Log,
-    keys: Keys,
+    keys: Keys<At>,
     snapshot: Snapshot,
 }
 
@@ -130,14 +130,21 @@ impl Run {
     /// The event of that key.
     #[inline]
     pub fn with_key(&self, key: &PackedKey<'_>) -> Option<Numbered<'_>> {
-        let has_key = |at: u32| self.numbered(at).is_some_and(|found| found.event.has_key(key));
-        self.keys.find(key.hash(), has_key).and_then(|at| self.numbered(at))
+        let has_key = |number, at| self.numbered(number, at).is_some_and(|found| found.event.has_key(key));
+        self.keys.find(key.hash(), has_key).and_then(|(number, at)| self.numbered(number, at))
     }
 
-    /// The event at that place, from 0 on.
+    /// The event of that number, from 0 on, which lies there if that is known.
     #[inline]
-    fn numbered(&self, at: u32) -> Option<Numbered<'_>> {
-        self.log.get(u64::from(at) + 1)
+    fn numbered(&self, number: u32, at: Option<At>) -> Option<Numbered<'_>> {
+        let number = u64::from(number) + 1;
+        match at {
+            None => self.log.get(number),
+            Some(at) => {
+                let (time_ms, event) = self.log.at(at);
+                Some(Numbered { number, time_ms, event })
+            }
+        }
     }
 
     /// The event of that number.
@@ -183,12 +190,12 @@ impl Run {
     fn push(&mut self, time_ms: u64, bytes: &[u8]) -> bool {
         let event = Event::read(bytes);
         let hash = event.key_hash();
-        let has_key = |at: u32| self.numbered(at).is_some_and(|found| found.event.has_key_of(&event));
+        let has_key = |number, at| self.numbered(number, at).is_some_and(|found| found.event.has_key_of(&event));
         if self.keys.find(hash, has_key).is_some() {
             return false;
         }
         let at = self.log.push(time_ms, bytes);
-        self.keys.push(hash);
+        self.keys.push(hash, at, self.log.after(0).map(|(at, _)| at));
         self.snapshot.add(&self.log, at, &Numbered { number: self.log.count().into(), time_ms, event });
         true
     }

@@ -91,12 +91,13 @@ pub(super) struct Snapshot {
 #[derive(Clone, Default)]
 struct Steps {
     steps: Pages<Step>,
-    names: Keys,
+    names: Keys<()>,
 }
 
 #[derive(Clone)]
 struct Step {
-    /// The event that first named it.
+    /// Its name, if it is short, and the event that first named it.
+    name: ShortName,
     named: At,
     /// The event whose data it has.
     data: At,
@@ -169,15 +170,13 @@ impl Steps {
     /// The step of that name, made if it is new; the event that lies there names it.
     fn named(&mut self, log: &Log, name: &[u8], at: At) -> &mut Step {
         let hash = NameHash::of(name).position();
-        let is_named = |number: u32| {
-            let step = self.steps.get(number as usize);
-            step.is_some_and(|step| log.at(step.named).part(Part::Step) == Some(name))
-        };
+        let is_named = |number: u32, _| self.steps.get(number as usize).is_some_and(|step| step.name(log) == name);
         let number = match self.names.find(hash, is_named) {
-            Some(number) => number as usize,
+            Some((number, _)) => number as usize,
             None => {
-                self.names.push(hash);
+                self.names.push(hash, (), std::iter::repeat(()));
                 self.steps.push(Step {
+                    name: ShortName::of(name),
                     named: at,
                     data: at,
                     status: StepStatus::default(),
@@ -189,6 +188,43 @@ impl Steps {
             }
         };
         self.steps.get_mut(number).expect("a step that has a number is there")
+    }
+}
+
+impl Step {
+    #[inline]
+    fn name<'a>(&'a self, log: &'a Log) -> &'a [u8] {
+        match self.name.get() {
+            Some(name) => name,
+            None => log.at(self.named).1.part(Part::Step).unwrap_or_default(),
+        }
+    }
+}
+
+/// A name that is short enough to lie here: every event of a step looks for it, and the event that has it may be long out of the
+/// CPU's cache.
+#[derive(Clone)]
+struct ShortName {
+    /// Of a longer name, more than there is room.
+    len: u8,
+    bytes: [u8; ShortName::BYTES_MAX],
+}
+
+impl ShortName {
+    const BYTES_MAX: usize = 15;
+
+    fn of(name: &[u8]) -> ShortName {
+        let mut bytes = [0; ShortName::BYTES_MAX];
+        match bytes.get_mut(..name.len()) {
+            Some(place) => place.copy_from_slice(name),
+            None => return ShortName { len: u8::MAX, bytes },
+        }
+        ShortName { len: name.len() as u8, bytes }
+    }
+
+    #[inline]
+    fn get(&self) -> Option<&[u8]> {
+        self.bytes.get(..usize::from(self.len))
     }
 }
 
@@ -230,7 +266,7 @@ impl<'a> SnapshotRef<'a> {
 
     /// The data of the last event that changed the status.
     pub fn data(&self) -> Option<&'a [u8]> {
-        self.snapshot.data.map(|at| self.log.at(at).data)
+        self.snapshot.data.map(|at| self.log.at(at).1.data)
     }
 
     pub fn step_count(&self) -> usize {
@@ -241,12 +277,12 @@ impl<'a> SnapshotRef<'a> {
     pub fn steps_from(&self, first: usize) -> impl Iterator<Item = StepRef<'a>> {
         let (log, steps) = (self.log, self.snapshot.steps.as_deref());
         steps.into_iter().flat_map(move |steps| steps.steps.iter_from(first)).map(move |step| StepRef {
-            name: log.at(step.named).part(Part::Step).unwrap_or_default(),
+            name: step.name(log),
             status: step.status,
             attempts: step.attempts,
             started_ms: step.started_ms,
             updated_ms: step.updated_ms,
-            data: log.at(step.data).data,
+            data: log.at(step.data).1.data,
         })
     }
 }

@@ -23,7 +23,13 @@ impl Plain {
             *part = text.as_deref();
         }
         let mut bytes = Vec::new();
-        let event = NewEvent { key: &self.key, id: &self.id, event_type: &self.event_type, parts, data: &self.data };
+        let event = NewEvent {
+            key: PackedKey::of(&self.key),
+            id: EventId::of(&self.id),
+            event_type: &self.event_type,
+            parts,
+            data: &self.data,
+        };
         event.encode(&mut bytes);
         assert!(bytes.len() <= event.bytes_max());
         assert!(Event::check(&bytes).is_ok());

@@ -1,0 +1,178 @@
+//! Runs: appends, reads, waits and snapshots. A store over a plain Redis says that it cannot.
+
+use std::time::Duration;
+
+use holdfast_client::{Append, Error, Event, NewEvent, Run, Store, redis};
+
+use crate::places::{Place, everywhere};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A store that has runs, unless the place has none, which must say so.
+async fn store_with_runs(place: &Place) -> Option<Store> {
+    let store = place.store().await;
+    if store.is_holdfast() {
+        return Some(store);
+    }
+    let refused = store.run::<String>("r").info().await.unwrap_err();
+    assert!(matches!(refused, Error::NeedsHoldfast("run.append")), "{refused}");
+    None
+}
+
+fn event(event_type: &str, data: &str) -> NewEvent<String> {
+    NewEvent::new(event_type, data.to_owned())
+}
+
+async fn seq(run: &Run<String>, event: NewEvent<String>) -> u64 {
+    match run.append(&event).await.unwrap() {
+        Append::Persisted(receipt) => receipt.run_seq,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_event_is_appended_once_and_comes_back_whole() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let run = store.run::<String>("whole");
+        assert_eq!(run.info().await.unwrap(), None);
+        assert_eq!(run.snapshot().await.unwrap(), None);
+        assert_eq!(run.events(0, 10).await.unwrap(), []);
+        let whole = event("StepStarted", "{\"a\": 1}")
+            .key("k")
+            .event_id("id")
+            .step("s")
+            .engine_attempt("1")
+            .logical_attempt("2")
+            .emitted_at("2026-01-01T00:00:00Z")
+            .adapter_version("v3")
+            .engine_run_ref("ref")
+            .caused_by_signal("signal")
+            .parent_event("parent")
+            .plan_version("4");
+        let Append::Persisted(first) = run.append(&whole).await.unwrap() else { panic!("it is new") };
+        assert_eq!((first.run_seq, &*first.event_id), (1, &b"id"[..]));
+        let again = run.append(&whole).await.unwrap();
+        assert_eq!(again, Append::Known { event: first.clone(), mismatch: false });
+        assert_eq!(again.event(), Some(&first));
+        let other = run.append(&event("StepStarted", "other").key("k")).await.unwrap();
+        assert_eq!(other, Append::Known { event: first.clone(), mismatch: true });
+        let text = |text: &str| text.as_bytes().to_vec();
+        let expected = Event {
+            run_seq: 1,
+            event_id: text("id"),
+            event_type: text("StepStarted"),
+            data: "{\"a\": 1}".to_owned(),
+            key: text("k"),
+            emitted_at: text("2026-01-01T00:00:00Z"),
+            persisted_at_ms: first.persisted_at_ms,
+            step: Some(text("s")),
+            engine_attempt: Some(text("1")),
+            logical_attempt: Some(text("2")),
+            adapter_version: Some(text("v3")),
+            engine_run_ref: Some(text("ref")),
+            caused_by_signal: Some(text("signal")),
+            parent_event: Some(text("parent")),
+            plan_version: Some(text("4")),
+        };
+        assert_eq!(run.events(0, 10).await.unwrap(), [expected]);
+        // The computed key: one event of a type for each step, attempt and plan.
+        assert_eq!(seq(&run, event("RunStarted", "x")).await, 2);
+        assert!(matches!(run.append(&event("RunStarted", "x")).await.unwrap(), Append::Known { .. }));
+        assert_eq!(seq(&run, event("RunStarted", "x").plan_version("2")).await, 3);
+        let info = run.info().await.unwrap().unwrap();
+        assert_eq!((&*info.status, info.events), ("running", 3));
+        assert!(info.bytes > 0 && info.first_at_ms <= info.last_at_ms);
+        assert!(run.delete().await.unwrap() && !run.delete().await.unwrap());
+    });
+}
+
+#[test]
+fn one_of_two_engines_goes_on() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let run = store.run::<String>("fenced");
+        assert_eq!(run.append(&event("a", "").if_last(1)).await.unwrap(), Append::Refused { last: 0 });
+        assert_eq!(seq(&run, event("a", "").if_last(0)).await, 1);
+        let next = |key: &str| event("b", "").key(key).if_last(1);
+        let (one, other) = (next("one"), next("other"));
+        let (one, other) = tokio::join!(run.append(&one), run.append(&other));
+        let outcomes = [one.unwrap(), other.unwrap()];
+        assert_eq!(outcomes.iter().filter(|outcome| matches!(outcome, Append::Persisted(_))).count(), 1);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Append::Refused { last: 2 }).count(), 1);
+    });
+}
+
+#[test]
+fn a_snapshot_a_replay_and_a_projection_of_ones_own() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let run = store.run::<String>("projected");
+        seq(&run, event("RunStarted", "begin")).await;
+        seq(&run, event("StepStarted", "one").step("b")).await;
+        seq(&run, event("StepStarted", "two").step("a")).await;
+        seq(&run, event("StepCompleted", "three").step("b")).await;
+        let after_three = run.project(3).await.unwrap().unwrap();
+        let now = run.snapshot().await.unwrap().unwrap();
+        assert_eq!(run.project(u64::MAX >> 1).await.unwrap().as_ref(), Some(&now));
+        assert_eq!((now.status.as_str(), now.last_event_seq, now.data.as_deref()), ("running", 4, Some("begin")));
+        assert!(now.started_at_ms.is_some() && now.updated_at_ms >= now.started_at_ms);
+        let steps = |snapshot: &holdfast_client::Snapshot<String>| -> Vec<String> {
+            let shown = snapshot.steps.iter();
+            shown
+                .map(|(name, step)| format!("{} {} {} {}", name.escape_ascii(), step.status, step.attempts, step.data))
+                .collect()
+        };
+        assert_eq!(steps(&after_three), ["b running 1 one", "a running 1 two"]);
+        assert_eq!(steps(&now), ["b completed 1 three", "a running 1 two"]);
+        let types = run.fold(Vec::new(), |mut types, event| {
+            types.push(String::from_utf8(event.event_type).unwrap());
+            types
+        });
+        assert_eq!(types.await.unwrap(), ["RunStarted", "StepStarted", "StepStarted", "StepCompleted"]);
+        let ended = store.run::<String>("projected-too");
+        seq(&ended, event("RunFailed", "")).await;
+        let listed = |statuses: &'static [&'static str]| {
+            let store = store.clone();
+            async move {
+                let mut names = store.runs("projected", statuses).await.unwrap();
+                names.sort();
+                names
+            }
+        };
+        assert_eq!(listed(&[]).await, [&b"projected"[..], b"projected-too"]);
+        assert_eq!(listed(&["running", "paused"]).await, [b"projected"]);
+    });
+}
+
+#[test]
+fn a_reader_waits_for_the_next_event() {
+    everywhere(async |place| {
+        let Some(store) = store_with_runs(place).await else { return };
+        let run = store.run::<String>("followed");
+        assert_eq!(run.wait_for_events(0, 10, Duration::from_millis(5)).await.unwrap(), []);
+        let reader = tokio::spawn({
+            let run = run.clone();
+            async move {
+                let (mut seen, mut after) = (Vec::new(), 0);
+                while seen.len() < 50 {
+                    for event in run.wait_for_events(after, 7, LONG).await.unwrap() {
+                        after = event.run_seq;
+                        seen.push((event.run_seq, event.data));
+                    }
+                }
+                seen
+            }
+        });
+        for number in 1..=50_u64 {
+            assert_eq!(seq(&run, event("e", &number.to_string()).key(number.to_string())).await, number);
+        }
+        let seen = reader.await.unwrap();
+        assert!(seen.iter().zip(1..).all(|((seq, data), number)| *seq == number && *data == number.to_string()));
+        let error = run.events(51, 1).await.unwrap_err();
+        assert!(error.to_string().contains("made anew"), "{error}");
+        let mut connection = store.connection().unwrap();
+        redis::cmd("SET").arg("plain").arg("text").query_async::<()>(&mut connection).await.unwrap();
+        assert!(store.run::<String>("plain").events(0, 1).await.is_err());
+    });
+}
