@@ -99,6 +99,15 @@ const SECTIONS: &[Section] = &[
         chart: &[],
     },
     Section {
+        name: "etcd",
+        settings: Settings::OfWorkloadBesideRedis,
+        workloads: &["coordination-etcd"],
+        pipelines: &[],
+        rounds_max: 1,
+        judged: true,
+        chart: &[],
+    },
+    Section {
         name: "search",
         settings: Settings::Default,
         workloads: &["records-stuck"],
