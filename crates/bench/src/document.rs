@@ -164,7 +164,7 @@ const SECTIONS: &[Section] = &[
     Section {
         name: "stalls",
         settings: Settings::OfWorkloadBesideRedis,
-        workloads: &["stalls"],
+        workloads: &["stalls", "stalls-cells"],
         pipelines: &[],
         rounds_max: 1,
         judged: false,

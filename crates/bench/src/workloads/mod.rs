@@ -116,7 +116,7 @@ mod tests {
     fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_indexed_writes_and_etcd() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
-            selected(&["hset-indexed", "coordination-etcd", "durability", "stalls", "records-index"]),
+            selected(&["hset-indexed", "coordination-etcd", "durability", "stalls", "stalls-cells", "records-index"]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );
     }
