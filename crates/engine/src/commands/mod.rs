@@ -8,6 +8,8 @@ mod cells;
 mod connection;
 mod hashes;
 mod keys;
+#[cfg(test)]
+mod panic_tests;
 mod pubsub;
 pub(crate) mod records;
 mod scripting;
@@ -42,6 +44,8 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
+    #[cfg(test)]
+    panic_tests::TABLES,
     #[cfg(test)]
     waiting_tests::TABLES,
 ];
