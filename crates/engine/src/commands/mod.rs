@@ -18,6 +18,9 @@ mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
 mod strings;
+#[cfg(test)]
+#[path = "../../tests/common/mod.rs"]
+mod test_place;
 mod transactions;
 #[cfg(test)]
 mod waiting_tests;

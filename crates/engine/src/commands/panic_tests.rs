@@ -1,16 +1,13 @@
 //! A command that exists only for tests: it panics before or after it has changed its key. Knows what that costs an
 //! interactive transaction; `panics` has the rule for all other commands.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
+use super::test_place::place::{Asker, Place};
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::command::{Command, Table, exactly, key, write};
 use crate::execution::context::WriteCx;
 use crate::execution::docs::argument as arg;
 use crate::panics;
-use common::place::{Asker, Place};
 use keyspace::{Cause, Effect};
 
 pub(super) const TABLES: &[Table] = &[Table { group: "generic", category: "", commands: COMMANDS }];
