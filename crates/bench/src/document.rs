@@ -117,6 +117,15 @@ const SECTIONS: &[Section] = &[
         chart: &[],
     },
     Section {
+        name: "etcd",
+        settings: Settings::OfWorkloadBesideRedis,
+        workloads: &["coordination-etcd"],
+        pipelines: &[],
+        rounds_max: 1,
+        judged: true,
+        chart: &[],
+    },
+    Section {
         name: "search",
         settings: Settings::Default,
         workloads: &["records-stuck"],
@@ -173,7 +182,7 @@ const SECTIONS: &[Section] = &[
     Section {
         name: "stalls",
         settings: Settings::OfWorkloadBesideRedis,
-        workloads: &["stalls"],
+        workloads: &["stalls", "stalls-cells"],
         pipelines: &[],
         rounds_max: 1,
         judged: false,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -111,6 +112,10 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Custom { run, needs, .. } => measure_alone(plan, workload, run, needs, notes),
         Driver::Rows { run, .. } => measure_rows(plan, workload, run),
+        Driver::Own { program: Some(program), .. } if !is_installed(program) => {
+            notes.push(format!("`{}` is left out: there is no {program} here.", workload.name));
+            Ok(Vec::new())
+        }
         Driver::Own { run, .. } => {
             let amount = workload.amount(None, plan.length);
             let lines = run(&plan.subject, amount)?.into_iter().map(|OwnFigures { about, pipeline, sample }| Line {
@@ -121,6 +126,10 @@ fn measure(plan: &Plan, workload: &Workload, kept: &mut Option<Kept>, notes: &mu
         }
         Driver::Search { .. } => unreachable!("it was measured above"),
     }
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
 fn start_all(plan: &Plan, workload: &Workload) -> Result<Vec<Server>> {
@@ -303,6 +312,12 @@ pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_noticed() {
+        assert!(is_installed("cargo"));
+        assert!(!is_installed("no such program"));
+    }
 
     #[test]
     fn the_order_turns_with_every_round() {

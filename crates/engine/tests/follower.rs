@@ -95,8 +95,74 @@ fn a_follower_takes_no_writes_and_records_nothing() {
     assert_eq!((values(&reader.say("GET a")), place.kept.tail()), (vec!["1".to_owned()], 0));
     // The leader is gone, and this one takes its place.
     drop(follower);
-    place.engine.set_following(false);
+    place.engine.end_following(&mut place.engine.worker(APPLIES));
     assert_eq!(reader.say("SET a 2"), b"+OK\r\n");
+}
+
+/// As after a start, whichever batch of the fork was the last that arrived.
+#[test]
+fn a_follower_that_takes_the_leaders_place_undoes_an_unfinished_fork() {
+    let leader = Place::new(4, 1, &[]);
+    let mut writer = leader.asker(0);
+    for number in 0..40 {
+        writer.say(&format!("CELL.SET from/{number} {number}"));
+    }
+    writer.say("SET other 1");
+    let before = leader.kept.tail();
+    assert_eq!(writer.say("CELL.FORK from/ to/"), b":40\r\n");
+    let batches = leader.kept.batches();
+    let last = leader.kept.tail();
+    assert!(last - before >= 3, "a beginning, copies and an end");
+    let mut undone = 0;
+    for cut in before..=last {
+        let place = Place::new(4, 2, &[]);
+        let mut replay = place.replay(None).go_live(place.engine.worker(APPLIES));
+        let mut unforked = None;
+        for (sequence, batch) in batches.iter().filter(|(sequence, _)| *sequence <= cut) {
+            replay.batch(*sequence, batch).expect("what was recorded can be applied");
+            if *sequence == before {
+                unforked = Some(State::of(&place.engine));
+            }
+        }
+        drop(replay);
+        let removed = place.engine.end_following(&mut place.engine.worker(APPLIES));
+        let mut client = place.asker(1);
+        if cut == last {
+            assert_eq!((removed, place.kept.tail()), (0, 0), "it was complete");
+            State::of(&place.engine).assert_is(&State::of(&leader.engine), "a complete fork");
+        } else {
+            State::of(&place.engine).assert_is(&unforked.expect("it was applied"), "before the fork");
+            // The removal is in the journal of the new leader.
+            assert_eq!(place.kept.tail() > 0, cut > before, "after batch {cut}");
+            assert_eq!(client.say("CELL.FORK from/ to/"), b":40\r\n", "after batch {cut}");
+        }
+        undone += removed;
+    }
+    assert!(undone > 0, "some cells were copied before the last batch");
+}
+
+/// Its commands have passed when the server still led.
+#[test]
+fn a_transaction_cannot_be_committed_on_a_follower() {
+    let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
+    let mut client = place.asker(1);
+    for request in ["TXN.BEGIN", "SET a 1", "SET b 1"] {
+        assert_eq!(client.say(request), b"+OK\r\n", "{request}");
+    }
+    let follower = Follower::new(&leader, &place);
+    const REFUSED: &[u8] = b"-READONLY You can't write against a read only replica.\r\n";
+    assert_eq!(client.say("TXN.COMMIT"), REFUSED);
+    assert_eq!((client.say("EXISTS a b"), place.kept.tail()), (b":0\r\n".to_vec(), 0));
+    // A new one reads, and what it would write is refused at once.
+    assert_eq!(client.say("TXN.BEGIN"), b"+OK\r\n");
+    assert_eq!((client.say("SET a 1"), client.say("GET a")), (REFUSED.to_vec(), b"$-1\r\n".to_vec()));
+    assert_eq!(client.say("TXN.COMMIT"), b":0\r\n");
+    assert_eq!((client.say("EXISTS a b"), place.kept.tail()), (b":0\r\n".to_vec(), 0));
+    drop(follower);
+    place.engine.end_following(&mut place.engine.worker(APPLIES));
+    for (request, reply) in [("TXN.BEGIN", "+OK\r\n"), ("SET a 1", "+OK\r\n"), ("TXN.COMMIT", ":1\r\n")] {
+        assert_eq!(client.say(request), reply.as_bytes(), "{request}");
+    }
 }
 
 /// What has expired may have been prolonged before it did: the leader alone knows.

@@ -1,5 +1,6 @@
 //! Ways to put load on a server and to fill it. Knows nothing of what is compared, or why.
 
+mod etcd;
 mod exchange;
 mod footprint;
 mod loader;
@@ -9,6 +10,7 @@ mod reply_len;
 mod scale;
 mod template;
 
+pub(crate) use etcd::{EtcdTransactions, load_etcd};
 pub(crate) use exchange::{Connections, Traffic, expect};
 pub(crate) use footprint::{Footprint, SETTLE};
 pub(crate) use loader::Loader;

@@ -105,6 +105,21 @@ pub(crate) enum Metric {
     /// Memory of an element beyond what the client gave.
     #[serde(rename = "bytes_beside_own")]
     BesideBytes,
+    /// As `Throughput`, of a single etcd.
+    #[serde(rename = "etcd_throughput_per_s")]
+    EtcdThroughput,
+    /// As `LatencyP99`, of a single etcd.
+    #[serde(rename = "etcd_latency_p99_ms")]
+    EtcdP99,
+    /// As `ServerCpu`, of a single etcd.
+    #[serde(rename = "etcd_server_cpu_us_per_op")]
+    EtcdCpu,
+    /// As `LoadBusy`, while etcd was driven.
+    #[serde(rename = "etcd_load_generator_busy")]
+    EtcdLoadBusy,
+    /// The throughput over that of a single etcd.
+    #[serde(rename = "of_etcd_throughput")]
+    OfEtcd,
     /// Of the throughput of writes to an indexed field, what the index takes.
     #[serde(rename = "index_loss")]
     IndexLoss,
@@ -313,6 +328,11 @@ impl Metric {
             Metric::OfString => "of a string",
             Metric::OfFew => "of a short run",
             Metric::BesideBytes => "beside its bytes",
+            Metric::EtcdThroughput => "etcd",
+            Metric::EtcdP99 => "etcd p99",
+            Metric::EtcdCpu => "etcd CPU/op",
+            Metric::EtcdLoadBusy => "etcd's load busy",
+            Metric::OfEtcd => "of etcd",
             Metric::IndexLoss => "throughput lost",
             Metric::IndexCpu => "CPU added",
             Metric::IndexP99 => "p99 ratio",
@@ -325,7 +345,7 @@ impl Metric {
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
             Metric::Throughput if value < 100.0 => format!("{value:.2}/s"),
-            Metric::Throughput | Metric::UnindexedThroughput | Metric::HsetThroughput => {
+            Metric::Throughput | Metric::UnindexedThroughput | Metric::HsetThroughput | Metric::EtcdThroughput => {
                 format!("{}/s", thousands(value))
             }
             Metric::LatencyP50
@@ -334,9 +354,10 @@ impl Metric {
             | Metric::LatencyMax
             | Metric::LatencyP999Before
             | Metric::UnindexedP99
+            | Metric::EtcdP99
             | Metric::CommandTime => format!("{value:.3} ms"),
-            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu => format!("{value:.2} us"),
-            Metric::LoadBusy => format!("{:.0}%", value * 100.0),
+            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu | Metric::EtcdCpu => format!("{value:.2} us"),
+            Metric::LoadBusy | Metric::EtcdLoadBusy => format!("{:.0}%", value * 100.0),
             Metric::RssPerItem
             | Metric::UsedMemoryPerItem
             | Metric::DiskPerItem
@@ -348,7 +369,9 @@ impl Metric {
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
-            Metric::IndexP99 | Metric::OfHset | Metric::OfString | Metric::OfFew => format!("{value:.2}x"),
+            Metric::IndexP99 | Metric::OfHset | Metric::OfString | Metric::OfFew | Metric::OfEtcd => {
+                format!("{value:.2}x")
+            }
         }
     }
 
@@ -368,6 +391,11 @@ impl Metric {
                 | Metric::OfString
                 | Metric::OfFew
                 | Metric::BesideBytes
+                | Metric::EtcdThroughput
+                | Metric::EtcdP99
+                | Metric::EtcdCpu
+                | Metric::EtcdLoadBusy
+                | Metric::OfEtcd
                 | Metric::IndexLoss
                 | Metric::IndexCpu
                 | Metric::IndexP99

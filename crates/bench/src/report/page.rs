@@ -91,10 +91,12 @@ pub(crate) fn tables(report: &Report) -> String {
 /// What has a target is shown in any case.
 fn columns(line: &Line) -> Vec<Metric> {
     const LOAD: [Metric; 3] = [Metric::ServerCpu, Metric::Throughput, Metric::LatencyP99];
+    const ETCD: [Metric; 3] = [Metric::EtcdCpu, Metric::EtcdThroughput, Metric::EtcdP99];
     let metrics = line.metrics();
     if LOAD.iter().all(|metric| metrics.contains(metric)) {
+        let etcd = ETCD.into_iter().filter(|metric| metrics.contains(metric));
         let limited = line.limits.iter().map(|limit| limit.metric).filter(|metric| !LOAD.contains(metric));
-        return LOAD.into_iter().chain(limited).collect();
+        return LOAD.into_iter().chain(etcd).chain(limited).collect();
     }
     let hidden = [Metric::LoadBusy, Metric::LatencyP999Before, Metric::ChildShare];
     let cpu = metrics.contains(&Metric::ServerCpu).then_some(Metric::ServerCpu);

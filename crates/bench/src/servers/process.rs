@@ -62,7 +62,7 @@ pub(crate) struct Server {
     pub(crate) version: String,
 }
 
-/// How long an empty server may take until it answers PING.
+/// How long an empty server may take until it serves.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a server may take to end when asked to, and to load its data when started again.
@@ -100,13 +100,25 @@ impl ServerSpec {
 
 impl Server {
     pub(crate) fn start(spec: &ServerSpec, persistence: Persistence) -> Result<Server> {
-        let port = free_port()?;
-        let pid = spawn(spec, persistence, port).with_context(|| format!("cannot start `{}`", spec.name))?;
-        // From here on, an early return drops `server` and so ends the process.
-        let mut server = Server { name: spec.name.clone(), port, pid, version: String::new() };
-        server.wait_until_ready(START_TIMEOUT)?;
+        let mut server = Server::launch(spec, persistence)?;
+        server.wait_until(START_TIMEOUT, answers_ping)?;
         server.learn_identity()?;
         Ok(server)
+    }
+
+    /// Starts one that speaks another protocol; `version` tells what it says of itself as soon as it serves.
+    pub(super) fn start_foreign(spec: &ServerSpec, version: impl Fn(u16) -> Option<String>) -> Result<Server> {
+        let mut server = Server::launch(spec, Persistence::Off)?;
+        server.wait_until(START_TIMEOUT, |port| version(port).is_some())?;
+        server.version = version(server.port).unwrap_or_default();
+        Ok(server)
+    }
+
+    /// A process that may not serve yet. It ends when this is dropped, also by an early return.
+    fn launch(spec: &ServerSpec, persistence: Persistence) -> Result<Server> {
+        let port = free_port()?;
+        let pid = spawn(spec, persistence, port).with_context(|| format!("cannot start `{}`", spec.name))?;
+        Ok(Server { name: spec.name.clone(), port, pid, version: String::new() })
     }
 
     /// Ends the server as an operator would and starts it again on the same data. Returns the time from its start
@@ -115,7 +127,7 @@ impl Server {
         self.terminate()?;
         let started = Instant::now();
         self.pid = respawn(self.pid).with_context(|| format!("cannot start `{}` again", self.name))?;
-        self.wait_until_ready(RESTART_TIMEOUT)?;
+        self.wait_until(RESTART_TIMEOUT, answers_ping)?;
         Ok(started.elapsed())
     }
 
@@ -142,18 +154,17 @@ impl Server {
         Ok(!matches!(reply, Reply::Error(text) if text.starts_with("ERR unknown command")))
     }
 
-    fn wait_until_ready(&self, timeout: Duration) -> Result<()> {
+    fn wait_until(&self, timeout: Duration, serves: impl Fn(u16) -> bool) -> Result<()> {
         let started = Instant::now();
         loop {
-            let answer = Connection::open(self.port).ok().and_then(|mut connection| connection.call(&["PING"]).ok());
-            if answer == Some(simple("PONG")) {
+            if serves(self.port) {
                 return Ok(());
             }
             if let Some(end) = exit_of(self.pid) {
                 bail!("`{}` ended at once ({end}); it said:\n{}", self.name, last_words(self.pid));
             }
             if started.elapsed() > timeout {
-                bail!("`{}` does not answer PING on port {}; it said:\n{}", self.name, self.port, last_words(self.pid));
+                bail!("`{}` does not serve on port {}; it said:\n{}", self.name, self.port, last_words(self.pid));
             }
             thread::sleep(LOOK_AGAIN);
         }
@@ -182,6 +193,11 @@ impl Drop for Server {
             started.swap_remove(position).end();
         }
     }
+}
+
+fn answers_ping(port: u16) -> bool {
+    let answer = Connection::open(port).ok().and_then(|mut connection| connection.call(&["PING"]).ok());
+    answer == Some(simple("PONG"))
 }
 
 /// One section of INFO.

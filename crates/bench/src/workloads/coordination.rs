@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::beside_etcd::beside_etcd;
 use super::data_sets::{JOB_KEY, JOB_RECORDS, NOTHING, STRING_KEY, STRINGS};
 use super::workload::{Driver, Needs, RequestCounts, SCRIPTED, Workload};
 use crate::load::{CLIENTS, Connections, KEYS, Random, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
-use crate::servers::{Persistence, Reply, Server};
+use crate::servers::{ETCD, Persistence, Reply, Server};
 
 /// Changes a field from one value to another if it has the first; returns whether it did.
 const COMPARE_AND_SWAP: &str = include_str!("../compare_and_swap.lua");
@@ -453,6 +454,17 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         targets: &[
             Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
             Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+        ],
+    },
+    Workload {
+        name: "coordination-etcd",
+        about: "TXN, 2 GET, 2 SET, beside etcd",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Own { run: beside_etcd, amount: 10_000, amount_quick: 2_000, program: Some(ETCD) },
+        targets: &[
+            Target { pipeline: Some(1), metric: Metric::OfEtcd, bound: Bound::AtLeast(10.0) },
+            Target { pipeline: Some(16), metric: Metric::OfEtcd, bound: Bound::AtLeast(10.0) },
         ],
     },
     Workload {

@@ -4,6 +4,7 @@
 //! nothing else; load that it cannot send is a `Driver::Clients`, and anything more involved one of the others: functions
 //! that drive one running server and return its figures. A new family is a file with such a table, and a line in `FAMILIES`.
 
+mod beside_etcd;
 mod cells;
 mod coordination;
 mod data_sets;
@@ -114,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_and_indexed_writes() {
+    fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_indexed_writes_and_etcd() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
-            selected(&["hset-indexed", "durability", "stalls", "records-index"]),
+            selected(&["hset-indexed", "coordination-etcd", "durability", "stalls", "stalls-cells", "records-index"]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );
     }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::NOTHING;
 use super::workload::{Driver, RowFigures, Workload};
+use crate::load::Random;
 use crate::measure::{Metric, Sample};
 use crate::servers::{Connection, Persistence, Reply, Server, ServerSpec, info, info_field};
 
@@ -106,17 +107,7 @@ const ROWS: &[Row] = &[
     row("SWEEP LIMIT 1000000", ready, |bench| {
         bench.call(&["SWEEP", INDEX, "BEFORE", "9000000000000", "SET", "1", "state", "swept", "LIMIT", "1000000"])
     }),
-    row("CELL.LIST, no match, one page", ready, |bench| bench.call(&["CELL.LIST", "PREFIX", "none"])),
-    row("CELL.FORK", Bench::fill_cells, |bench| bench.call(&["CELL.FORK", "cell:", "fork:"])),
-    row("CELL.DROP", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
-    row(
-        "all records expire at once",
-        |bench| {
-            bench.drop_cells()?;
-            bench.expire_records_soon()
-        },
-        Bench::wait_for_expiry,
-    ),
+    row("all records expire at once", Bench::expire_records_soon, Bench::wait_for_expiry),
     row("IDX.RANGE as all records expire", Bench::expire_records_soon, |bench| {
         sleep_until(bench.expiry_ms + 1);
         bench.call(&["IDX.RANGE", INDEX, "-inf", "+inf", "LIMIT", "10"])
@@ -128,6 +119,23 @@ const ROWS: &[Row] = &[
     row("all keys expire at once", Bench::expire_all_soon, Bench::wait_for_expiry),
     row("FLUSHALL ASYNC", Bench::fill, |bench| bench.call(&["FLUSHALL", "ASYNC"])),
     row("FLUSHALL SYNC", Bench::fill, |bench| bench.call(&["FLUSHALL", "SYNC"])),
+];
+
+/// The rows about cells, of which the server has nothing else. Those with writers have a control that lasts as long as the fork
+/// did: writers alone, on a machine whose cores they share with the pings, make a PING wait at times.
+const CELL_ROWS: &[Row] = &[
+    row("CELL.LIST, no match, one page", ready, |bench| bench.call(&["CELL.LIST", "PREFIX", "none"])),
+    row("CELL.FORK", ready, Bench::fork_cells),
+    row("CELL.DROP", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
+    row("CELL.FORK while cells are written", Bench::start_writers, Bench::fork_cells),
+    row("CELL.DROP while cells are written", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
+    row("cells are written, as long as in CELL.FORK", ready, |bench| {
+        if bench.writers.is_empty() {
+            return Ok(Outcome::Unknown);
+        }
+        thread::sleep(bench.fork_took);
+        bench.stop_writers()
+    }),
 ];
 
 const fn row(
@@ -157,16 +165,34 @@ fn library() -> String {
     format!("#!lua name=many\n{}", functions.collect::<String>())
 }
 
-/// Runs every row on a server of its own, and tells the figures of those that it knows.
+/// Runs the rows on a server with all kinds of keys.
 fn stalls(spec: &ServerSpec, keys: u64) -> Result<Vec<RowFigures>> {
+    measured(spec, keys, ROWS, Bench::fill)
+}
+
+/// Runs the rows about cells on a server with cells alone.
+fn cell_stalls(spec: &ServerSpec, cells: u64) -> Result<Vec<RowFigures>> {
+    measured(spec, cells, CELL_ROWS, Bench::fill_cells)
+}
+
+/// Runs rows on a server of their own, and tells the figures of those that it knows.
+fn measured(spec: &ServerSpec, keys: u64, rows: &[Row], fill: fn(&mut Bench) -> Result<()>) -> Result<Vec<RowFigures>> {
     // Redis and Holdfast alike refuse DEBUG unless they are configured to allow it.
     let spec = ServerSpec::new(&spec.name, &format!("{} --enable-debug-command yes", spec.command))?;
     let server = Server::start(&spec, Persistence::EverySecond)?;
-    let mut bench =
-        Bench { connection: server.connect()?, server, keys, crowd: Vec::new(), expiry_ms: 0, left_after: 0 };
-    bench.fill()?;
+    let mut bench = Bench {
+        connection: server.connect()?,
+        server,
+        keys,
+        crowd: Vec::new(),
+        expiry_ms: 0,
+        left_after: 0,
+        writers: Vec::new(),
+        fork_took: Duration::ZERO,
+    };
+    fill(&mut bench)?;
     let mut figures = Vec::new();
-    for row in ROWS {
+    for row in rows {
         let sample = bench.measure(row).with_context(|| format!("`{}`", row.about))?;
         figures.push((row.about, sample));
     }
@@ -184,6 +210,9 @@ struct Bench {
     expiry_ms: u64,
     /// How many keys are there then.
     left_after: i64,
+    /// Clients that write cells.
+    writers: Vec<Writer>,
+    fork_took: Duration,
 }
 
 impl Bench {
@@ -237,8 +266,25 @@ impl Bench {
         self.exchange(self.keys % BATCH)
     }
 
-    fn drop_cells(&mut self) -> Result<()> {
-        if self.server.knows("CELL.SET")? { self.must(&["CELL.DROP", "cell:"]) } else { Ok(()) }
+    fn fork_cells(&mut self) -> Result<Outcome> {
+        let started = Instant::now();
+        let outcome = self.call(&["CELL.FORK", "cell:", "fork:"]);
+        self.fork_took = started.elapsed();
+        outcome
+    }
+
+    /// Where the server has cells.
+    fn start_writers(&mut self) -> Result<()> {
+        if self.server.knows("CELL.SET")? {
+            let writer = |number| Writer::start(self.server.port, number, self.keys);
+            self.writers = (0..WRITERS).map(writer).collect::<Result<_>>()?;
+        }
+        Ok(())
+    }
+
+    fn stop_writers(&mut self) -> Result<Outcome> {
+        self.writers.drain(..).try_for_each(Writer::stop)?;
+        Ok(Outcome::Done)
     }
 
     fn exchange_if_full(&mut self, sent: u64) -> Result<()> {
@@ -437,14 +483,63 @@ fn ping(connection: &mut Connection, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-pub(crate) const WORKLOADS: &[Workload] = &[Workload {
-    name: "stalls",
-    about: "Large commands",
-    persistence: Persistence::EverySecond,
-    setup: &NOTHING,
-    driver: Driver::Rows { run: stalls, amount: 1_000_000, amount_quick: 100_000 },
-    targets: &[],
-}];
+/// Writes random cells, a pipeline after the other.
+struct Writer {
+    stopped: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Writer {
+    fn start(port: u16, number: u64, cells: u64) -> Result<Writer> {
+        let mut connection = Connection::open(port).context("cannot connect a writer")?;
+        let stopped = Arc::new(AtomicBool::new(false));
+        let of_thread = Arc::clone(&stopped);
+        let mut random = Random(number);
+        let thread = thread::spawn(move || {
+            while !of_thread.load(Ordering::Relaxed) {
+                for _ in 0..WRITES_IN_FLIGHT {
+                    let cell = format!("cell:{}", random.below(cells));
+                    connection.push(&["CELL.SET", &cell, "another value"]);
+                }
+                connection.flush()?;
+                for _ in 0..WRITES_IN_FLIGHT {
+                    if let Reply::Error(error) = connection.read_reply()? {
+                        bail!("a write was refused: {error}");
+                    }
+                }
+            }
+            Ok(())
+        });
+        Ok(Writer { stopped, thread })
+    }
+
+    fn stop(self) -> Result<()> {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|_| bail!("a thread that writes panicked"))
+    }
+}
+
+const WRITERS: u64 = 2;
+const WRITES_IN_FLIGHT: usize = 16;
+
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "stalls",
+        about: "Large commands",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Rows { run: stalls, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[],
+    },
+    Workload {
+        name: "stalls-cells",
+        about: "Forks of cells",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Rows { run: cell_stalls, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[],
+    },
+];
 
 #[cfg(test)]
 mod tests {
@@ -452,8 +547,9 @@ mod tests {
 
     #[test]
     fn each_row_has_a_name_of_its_own() {
-        for (i, row) in ROWS.iter().enumerate() {
-            assert!(ROWS[..i].iter().all(|other| other.about != row.about), "{}", row.about);
+        let rows: Vec<_> = ROWS.iter().chain(CELL_ROWS).collect();
+        for (i, row) in rows.iter().enumerate() {
+            assert!(rows[..i].iter().all(|other| other.about != row.about), "{}", row.about);
         }
     }
 }

@@ -53,10 +53,13 @@ pub(crate) enum Driver {
     /// Many things one after the other on a server that `run` starts, alone on the machine. Each has a line of its own, in
     /// the same order for every server; one that a server does not know has no figures.
     Rows { run: fn(&ServerSpec, u64) -> Result<Vec<RowFigures>>, amount: u64, amount_quick: u64 },
-    /// Compares the subject with itself, started otherwise; `run` starts it, takes its own medians, and returns a line
-    /// for each thing that it measured. Peers have no figures.
-    Own { run: fn(&ServerSpec, u64) -> Result<Vec<OwnFigures>>, amount: u64, amount_quick: u64 },
+    /// Compares the subject with itself, started otherwise, or with a server that speaks another protocol; `run` starts
+    /// them, takes its own medians, and returns a line for each thing that it measured. Peers have no figures.
+    Own { run: fn(&ServerSpec, u64) -> Result<Vec<OwnFigures>>, amount: u64, amount_quick: u64, program: Program },
 }
+
+/// A program that must be installed besides the servers, if any; without it there are no lines but a note.
+pub(crate) type Program = Option<&'static str>;
 
 /// A line of a comparison of the subject with itself.
 pub(crate) struct OwnFigures {

@@ -8,6 +8,8 @@ mod cells;
 mod connection;
 mod hashes;
 mod keys;
+#[cfg(test)]
+mod panic_tests;
 mod pubsub;
 pub(crate) mod records;
 mod runs;
@@ -17,6 +19,9 @@ mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
 mod strings;
+#[cfg(test)]
+#[path = "../../tests/common/mod.rs"]
+mod test_place;
 mod transactions;
 #[cfg(test)]
 mod waiting_tests;
@@ -44,6 +49,8 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
+    #[cfg(test)]
+    panic_tests::TABLES,
     #[cfg(test)]
     waiting_tests::TABLES,
 ];

@@ -8,8 +8,8 @@
 //! The names that a fork makes are reserved: whoever else writes there is refused. That is checked under the locks of a
 //! command's keys, so that a walk over all shards after the reservation finds whatever was written before it.
 //!
-//! The journal has the beginning and the end of a fork (`Definable::Fork`). After a start, what a fork has made that has
-//! no end is removed ([`Engine::undo_forks`]).
+//! The journal has the beginning and the end of a fork (`Definable::Fork`). After a start, and when a follower takes the
+//! leader's place, what a fork has made that has no end is removed ([`Engine::undo_forks`]).
 
 use crate::error::{CommandError, CommandResult};
 use crate::execution::command::CommandRow;
@@ -336,25 +336,27 @@ impl Engine {
         true
     }
 
-    /// After a start: removes what forks have made that were not complete. Returns how many keys that were.
-    pub fn undo_forks(&self) -> u64 {
+    /// After a start, or when a follower takes its leader's place: removes what forks have made that were not complete. No
+    /// fork of this server has begun yet. Returns how many keys that were.
+    pub fn undo_forks(&self, worker: &mut Worker) -> u64 {
         let names: Vec<Vec<u8>> = {
             let locked = self.keyspace.lock_shard(0);
             locked.definitions().forks().map(<[u8]>::to_vec).collect()
         };
-        let (mut worker, mut removed) = (self.worker(0), 0);
+        let mut removed = 0;
         for name in names {
-            self.begin(&mut worker);
+            self.begin(worker);
             if let Some((&db, to)) = name.split_first().filter(|(db, _)| usize::from(**db) < keyspace::DATABASES) {
                 let mut place = WalkPlace::default();
                 while place.shard < self.keyspace.shard_count() {
                     let is_under = |entry: &Entry| entry.name().starts_with(to);
                     let event = (Events::GENERIC, "del");
-                    let (some, next) = self.remove_some(&mut worker, usize::from(db), place, || true, event, is_under);
+                    let (some, next) = self.remove_some(worker, usize::from(db), place, || true, event, is_under);
                     (place, removed) = (next, removed + some);
                 }
             }
-            self.note_fork(&mut worker, &name, false, |_| true);
+            // A script that only reads may be running for long on a follower.
+            while !self.note_fork(worker, &name, false, |_| true) {}
         }
         removed
     }

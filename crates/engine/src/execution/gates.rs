@@ -6,6 +6,7 @@ use crate::execution::client::Client;
 use crate::execution::command::{Command, CommandRow, Flags};
 use crate::execution::engine::Engine;
 use crate::execution::scripts::ProgramKind;
+use crate::execution::worker::Worker;
 use bitflags::bitflags;
 use resp::Request;
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,14 +46,22 @@ impl Engine {
         self.restrictions().contains(Restrictions::NO_WRITES)
     }
 
-    /// Starts or stops following another server. A follower answers reads, and changes nothing by itself: expired keys
+    /// Starts to follow another server. A follower answers reads, and changes nothing by itself: expired keys
     /// read as absent and stay until the other server records their removal; it may have extended their deadlines
-    /// before. Takers that were already waiting are served when it stops.
-    pub fn set_following(&self, is_following: bool) {
-        self.restrict(Restrictions::FOLLOWING, is_following);
-        if !is_following {
-            self.defer_all_waiters();
-        }
+    /// before.
+    pub(crate) fn begin_following(&self) {
+        self.restrict(Restrictions::FOLLOWING, true);
+    }
+
+    /// Stops following: this server takes the other's place. No batch of the other is applied any more. What its forks have
+    /// made that were not complete is removed, as after a start, and takers that were already waiting are served.
+    /// `worker` serves nothing else meanwhile. Returns how many keys were removed.
+    pub fn end_following(&self, worker: &mut Worker) -> u64 {
+        // IMPORTANT: while writes are still refused; otherwise a client could write names that are about to be removed.
+        let removed = if self.is_following() { self.undo_forks(worker) } else { 0 };
+        self.restrict(Restrictions::FOLLOWING, false);
+        self.defer_all_waiters();
+        removed
     }
 
     /// True while it follows another server.

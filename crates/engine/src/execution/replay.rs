@@ -41,11 +41,11 @@ impl<'e> Replay<'e> {
         Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
     }
 
-    /// Lets clients read from now on. The engine is a follower until [`Engine::set_following`] ends that. The state so
+    /// Lets clients read from now on. The engine is a follower until [`Engine::end_following`]. The state so
     /// far is complete and consistent: every batch that a part of the snapshot has was applied. `worker` serves nothing
     /// else: the counters of a worker have one writer.
     pub fn go_live(mut self, worker: Worker) -> Replay<'e> {
-        self.engine.set_following(true);
+        self.engine.begin_following();
         self.worker = worker;
         self.is_live = true;
         self

@@ -66,7 +66,7 @@ fn follow_history(random: &mut Rng, recorded: &mut BTreeSet<String>) {
     assert_eq!(defined(&place.engine), defined(&leader.engine));
     assert_eq!(place.kept.tail(), 0, "a follower records nothing");
     // It could take the leader's place.
-    place.engine.set_following(false);
+    place.engine.end_following(&mut place.engine.worker(crate::APPLIES));
     place.set_time_of(&leader);
     let (mut a, mut b) = (leader.asker(0), place.asker(1));
     for request in ["DEBUG DIGEST", "DBSIZE", "FUNCTION LIST WITHCODE"] {

@@ -65,7 +65,7 @@ pub(crate) fn load(
 
 /// Removes what a fork has made that was not complete when the server ended.
 pub(crate) fn undo_forks(engine: &Engine) {
-    match engine.undo_forks() {
+    match engine.undo_forks(&mut engine.worker(0)) {
         0 => {}
         keys => tracing::warn!(keys, "a CELL.FORK had not ended: what it had copied is removed"),
     }

@@ -52,6 +52,31 @@ fn who_waits_is_told_and_let_go() {
     }
 }
 
+/// A transaction that was open when the disk failed is refused as a whole, now and after a start.
+#[test]
+fn an_open_transaction_cannot_be_committed() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&["--appendfsync", "always"]);
+    let mut client = server.connect();
+    ok(&mut client, "SET a 1");
+    ["TXN.BEGIN", "SET a 2", "SET b 2"].iter().for_each(|line| ok(&mut client, line));
+    let Some(disk) = break_syncs(&home, &server) else { return };
+    let mut other = server.connect();
+    assert!(other.run("SET unkept 1").to_string().starts_with(MISCONF));
+    let mut other = server.connect();
+    eventually("writes are refused", || other.run("SET unkept 1").to_string().starts_with(MISCONF));
+    let reply = client.run("TXN.COMMIT").to_string();
+    assert!(reply.starts_with(MISCONF), "{reply}");
+    disk.mend();
+    assert!(!other.run("BGREWRITEAOF").is_error());
+    eventually("writes are taken", || other.run("SET c 3").to_string() == "+OK");
+    assert_eq!(other.run("MGET a b").to_string(), "[\"1\", (nil)]");
+    assert_eq!(client.run("TXN.COMMIT").to_string(), "-ERR TXN.COMMIT without TXN.BEGIN");
+    server.kill();
+    let server = home.start(&["--appendfsync", "always"]);
+    assert_eq!(server.connect().run("MGET a b").to_string(), "[\"1\", (nil)]");
+}
+
 /// WAITAOF never says that it is safe.
 #[test]
 fn waitaof_does_not_lie() {

@@ -216,7 +216,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Cells beside our own types",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Own { run: beside_hset, amount: 1_000_000, amount_quick: 100_000 },
+        driver: Driver::Own { run: beside_hset, amount: 1_000_000, amount_quick: 100_000, program: None },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::OfHset, bound: Bound::AtLeast(0.9) },
             Target { pipeline: Some(16), metric: Metric::OfHset, bound: Bound::AtLeast(0.9) },

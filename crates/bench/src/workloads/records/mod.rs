@@ -109,7 +109,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "HSET, cost of the index",
         persistence: Persistence::EverySecond,
         setup: &NOTHING,
-        driver: Driver::Own { run: index_cost::index_cost, amount: 1_000_000, amount_quick: 100_000 },
+        driver: Driver::Own { run: index_cost::index_cost, amount: 1_000_000, amount_quick: 100_000, program: None },
         targets: &[
             Target { pipeline: Some(1), metric: Metric::IndexLoss, bound: Bound::AtMost(0.10) },
             Target { pipeline: Some(1), metric: Metric::IndexCpu, bound: Bound::AtMost(0.10) },

@@ -343,7 +343,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         about: "Long runs",
         persistence: Persistence::Off,
         setup: &NOTHING,
-        driver: Driver::Own { run: of_long_runs, amount: LONG_RUN, amount_quick: LONG_RUN },
+        driver: Driver::Own { run: of_long_runs, amount: LONG_RUN, amount_quick: LONG_RUN, program: None },
         targets: &[
             Target { pipeline: None, metric: Metric::CommandTime, bound: Bound::AtMost(100.0) },
             Target { pipeline: None, metric: Metric::BesideBytes, bound: Bound::AtMost(64.0) },

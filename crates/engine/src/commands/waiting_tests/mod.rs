@@ -2,14 +2,13 @@
 //! conditions that capture arguments, conditions on absence. Knows what they do; `execution::waiting` knows how they
 //! wait.
 
-#[path = "../../../tests/common/mod.rs"]
-mod common;
 mod endings;
 mod offers;
 mod peer;
 mod race;
 mod roles;
 
+use super::test_place as common;
 use crate::commands::shared::deadline::timeout;
 use crate::commands::sorted_sets::reply_score;
 use crate::error::{CommandError, CommandResult};

@@ -227,7 +227,7 @@ fn a_taker_is_not_served_on_a_follower() {
     assert_eq!((taker.served(), Peer::new(&follower, 0).ask("ZRANGE a 0 -1")), (None, "m".to_owned()));
     assert_eq!((taker.outcome(true).as_deref(), follower.kept.tail()), (Some("nil"), 0));
     // The leader is gone, and this one takes its place.
-    follower.engine.set_following(false);
+    follower.engine.end_following(&mut follower.engine.worker(1));
     assert_eq!(Peer::new(&follower, 0).ask("PING"), "PONG");
     assert_eq!((other.served().as_deref(), follower.kept.tail()), (Some("a m 1"), 1));
 }
