@@ -258,8 +258,9 @@ impl Keyspace {
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
-    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries.
-    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
+    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries; with `objects`, also
+    /// the values that lie behind a pointer. That waits for the first entry, so it is not for strings, of which few do.
+    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>], objects: bool) -> Batch<'_> {
         Held::assert_none();
         let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
         for key in keys {
@@ -278,10 +279,12 @@ impl Keyspace {
                 shard.guard.db(db).prefetch(*key);
             }
         }
-        for key in keys {
-            let number = key.shard(self.shards.len());
-            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                shard.guard.db(db).prefetch_object(*key);
+        if objects {
+            for key in keys {
+                let number = key.shard(self.shards.len());
+                if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
+                    shard.guard.db(db).prefetch_object(*key);
+                }
             }
         }
         batch
