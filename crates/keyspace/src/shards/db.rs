@@ -300,6 +300,17 @@ impl Db {
         std::mem::replace(self, empty)
     }
 
+    /// Removes everything and keeps the memory of the table: for a keyspace of one client that is used again. It is in no
+    /// index, and has no value that takes long to free.
+    pub(super) fn clear(&mut self) {
+        let Db { table, shapes, .. } = self;
+        table.iter().for_each(|entry| ValueType::of(entry).release_entry(entry, shapes));
+        table.clear();
+        self.deadlines.clear();
+        self.field_deadlines.clear();
+        self.deadline_sum = 0;
+    }
+
     /// Changes a key's value, and updates deadlines and indexes. A replaced value that takes long to free is passed to
     /// `discard`.
     #[inline]
@@ -445,7 +456,7 @@ impl Db {
     /// else that its body refers to has been released.
     pub(super) fn remove(&mut self, key: Key<'_>) -> Option<Entry> {
         let entry = self.take(key)?;
-        (ValueType::of(&entry).release)(&entry, &mut self.shapes);
+        ValueType::of(&entry).release_entry(&entry, &mut self.shapes);
         Some(entry)
     }
 

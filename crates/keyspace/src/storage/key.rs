@@ -11,6 +11,13 @@ pub struct Key<'a> {
     shard_bits: u16,
 }
 
+/// What is computed of a name, to be kept with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHashes {
+    pub hash: NameHash,
+    shard_bits: u16,
+}
+
 impl<'a> Key<'a> {
     /// The key called `name`.
     #[inline]
@@ -27,6 +34,19 @@ impl<'a> Key<'a> {
             Some(tag) => hasher.hash(tag).shard_bits(),
         };
         Key { name, hash, shard_bits: shard_bits as u16 }
+    }
+
+    /// What was computed of its name, to be kept beside the name.
+    #[inline]
+    pub fn hashes(&self) -> KeyHashes {
+        KeyHashes { hash: self.hash, shard_bits: self.shard_bits }
+    }
+
+    /// The key called `name`, of which this was computed before.
+    #[inline]
+    pub fn with_hashes(name: &'a [u8], hashes: KeyHashes) -> Key<'a> {
+        debug_assert_eq!(Key::new(name).hashes(), hashes, "the hashes of another name");
+        Key { name, hash: hashes.hash, shard_bits: hashes.shard_bits }
     }
 
     /// Which of a power-of-two number of shards the key lives in.

@@ -177,6 +177,12 @@ impl<O> Table<O> {
         Some(removed)
     }
 
+    /// Removes all entries, and keeps the memory of a small table.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.ids = NameIds::default();
+    }
+
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Entry<O>> {
         self.entries.iter()

@@ -72,8 +72,9 @@ pub struct ValueType {
     pub check_image: fn(&mut Reader<'_>) -> Result<(), BadEffect>,
     /// An entry of that name, with that deadline, made from an image that was checked.
     pub read_image: fn(&[u8], Reader<'_>, &mut Shapes, Option<u64>) -> Entry,
-    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced.
-    pub release: fn(&Entry, &mut Shapes),
+    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced. `None` when
+    /// no entry of the type does: then one can be copied byte by byte into another database.
+    pub release: Option<fn(&Entry, &mut Shapes)>,
     /// The value as Redis's formats have it, at an instant.
     pub to_redis: fn(&Entry, &Shapes, u64) -> formats::Value,
     /// Takes a value into a signature, as Redis does.
@@ -104,6 +105,13 @@ impl ValueType {
     pub fn with_tag(tag: u8) -> Result<&'static ValueType, BadEffect> {
         let found = TYPES.iter().find(|value_type| value_type.tag == tag);
         found.copied().ok_or(BadEffect::UnknownChange(tag, 0))
+    }
+
+    /// Gives back what an entry of the type refers to beside itself.
+    pub(crate) fn release_entry(&self, entry: &Entry, shapes: &mut Shapes) {
+        if let Some(release) = self.release {
+            release(entry, shapes);
+        }
     }
 
     /// True for a value in the compact form of small ones, which DUMP keeps.

@@ -30,7 +30,7 @@ pub static TYPE: ValueType = ValueType {
         entry.set_marked(bits & MARKED != 0);
         entry
     },
-    release: |_, _| {},
+    release: None,
     to_redis: |entry, _, _| formats::Value::String(scalar(entry).bytes().into_owned()),
     digest: |entry, _, _, digest: &mut Digest| scalar(entry).with_bytes(|bytes| digest.mix(bytes)),
 };
