@@ -80,6 +80,16 @@ impl Db {
         self.table.prefetch_object(key.hash);
     }
 
+    /// Prefetches what a write of the value of a key will touch behind its object. Called after [`Db::prefetch_object`] of
+    /// several keys.
+    #[inline]
+    pub fn prefetch_write(&self, key: Key<'_>) {
+        self.table.visit_object(key.hash, |object| match object {
+            Object::Cell(history) => history.prefetch_end(),
+            Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) => {}
+        });
+    }
+
     /// Has the CPU fetch what [`Db::prefetch`] looks at.
     #[inline]
     pub(super) fn prefetch_self(&self) {
@@ -340,7 +350,7 @@ impl Db {
         let mut replaced_deadline = None;
         match changed {
             Some(Some(applied)) => {
-                if applied.emptied {
+                if applied.emptied() {
                     self.remove(key);
                 }
                 return applied;
@@ -356,7 +366,10 @@ impl Db {
         match change.create(key.name, &mut self.shapes, thresholds) {
             Some((entry, applied)) => {
                 self.insert(key, entry);
-                Applied { replaced_deadline, ..applied }
+                match replaced_deadline {
+                    Some(deadline) => applied.replacing(Some(deadline)),
+                    None => applied,
+                }
             }
             None => Applied::default(),
         }

@@ -92,6 +92,17 @@ impl Batch<'_> {
         self.guards.iter().any(|(index, _)| *index == number)
     }
 
+    /// Visits the database `db` of each key whose shard is held.
+    #[inline]
+    fn visit(&self, db: usize, keys: &[Key<'_>], visit: impl Fn(&Db, Key<'_>)) {
+        for key in keys {
+            let number = key.shard(self.shard_count);
+            if let Some((_, held)) = self.guards.iter().find(|(index, _)| *index == number) {
+                visit(held.guard.db(db), *key);
+            }
+        }
+    }
+
     /// The shard of a key, lent for one command. It must be held.
     #[inline]
     pub fn lend(&mut self, key: Key<'_>) -> Locked<'_> {
@@ -273,19 +284,11 @@ impl Keyspace {
                 batch.guards.push((number, OwnGuard::new(guard)));
             }
         }
-        for key in keys {
-            let number = key.shard(self.shards.len());
-            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                shard.guard.db(db).prefetch(*key);
-            }
-        }
+        // Each step needs what the one before has fetched, so it is made for all keys before the next.
+        batch.visit(db, keys, |db, key| db.prefetch(key));
         if objects {
-            for key in keys {
-                let number = key.shard(self.shards.len());
-                if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                    shard.guard.db(db).prefetch_object(*key);
-                }
-            }
+            batch.visit(db, keys, |db, key| db.prefetch_object(key));
+            batch.visit(db, keys, |db, key| db.prefetch_write(key));
         }
         batch
     }

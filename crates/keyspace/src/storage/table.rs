@@ -163,6 +163,17 @@ impl<O> Table<O> {
         });
     }
 
+    /// Visits the object of the entry of that hash, once it has been fetched.
+    #[inline]
+    pub fn visit_object(&self, hash: NameHash, visit: impl Fn(&O)) {
+        self.entries.find(hash, |entry| {
+            if let Some(object) = entry.object() {
+                visit(object);
+            }
+            false
+        });
+    }
+
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry<O>) -> &mut Entry<O> {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");

@@ -203,21 +203,47 @@ impl<'a> From<cell::Change<'a>> for Change<'a> {
 }
 
 /// What applying a change came to, where the state alone can tell.
+///
+/// Two words, so that it is returned in registers. In memory, it would be written by the word and read by two: such a read waits
+/// until all writes before it have reached the cache, among them those to the value, which often is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Elements created or removed, keys removed, or the length of the string written.
     pub count: usize,
-    /// The last element is gone, and the key with it.
-    pub emptied: bool,
-    /// The deadline of the value that a string replaced: it may have passed unnoticed.
-    pub replaced_deadline: Option<u64>,
+    /// Nothing (0), that it was emptied, or one more than the deadline that was replaced.
+    rest: u64,
 }
+
+const EMPTIED: u64 = u64::MAX;
 
 impl Applied {
     /// So many, and nothing else to say.
     #[inline]
     pub fn counted(count: usize) -> Applied {
-        Applied { count, ..Applied::default() }
+        Applied { count, rest: 0 }
+    }
+
+    /// The last element is gone, and the key with it.
+    #[inline]
+    pub fn emptied(&self) -> bool {
+        self.rest == EMPTIED
+    }
+
+    #[inline]
+    pub(crate) fn set_emptied(&mut self, emptied: bool) {
+        self.rest = if emptied { EMPTIED } else { 0 };
+    }
+
+    /// The deadline of the value that a string replaced: it may have passed unnoticed.
+    #[inline]
+    pub fn replaced_deadline(&self) -> Option<u64> {
+        self.rest.checked_sub(1).filter(|_| !self.emptied())
+    }
+
+    #[inline]
+    pub(crate) fn replacing(mut self, deadline: Option<u64>) -> Applied {
+        self.rest = deadline.map_or(0, |deadline| deadline.saturating_add(1).min(EMPTIED - 1));
+        self
     }
 }
 

@@ -119,7 +119,7 @@ impl<'a> Change<'a> {
                 }
                 entry.set_deadline(deadline);
                 entry.set_marked(false);
-                Applied { count: value.len(), replaced_deadline, emptied: false }
+                Applied::counted(value.len()).replacing(replaced_deadline)
             }
             Change::Write { offset, bytes } => Applied::counted(write(entry, offset, bytes)),
         }
