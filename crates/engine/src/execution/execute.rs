@@ -73,7 +73,7 @@ impl Engine {
             let Ok(row) = self.find_after(last, request) else { break };
             rows.push(row);
             last = Some(row);
-            has_objects |= !row.is_of_strings;
+            has_objects |= !row.values_are_inline;
             match row.command.keys.locks {
                 Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
                 Locks::Declared => match row.found_keys(request).ranges[..] {

@@ -74,17 +74,17 @@ impl Db {
         self.parts.prefetch_notes();
     }
 
-    /// Prefetches the value of a key that is an object. Called after [`Db::prefetch`] of several keys.
+    /// Prefetches the value of a key that is an object, some time after [`Db::prefetch`].
     #[inline]
-    pub fn prefetch_object(&self, key: Key<'_>) {
-        self.table.prefetch_object(key.hash);
+    pub(super) fn prefetch_object(&self, hash: NameHash) {
+        self.table.prefetch_object(hash);
     }
 
-    /// Prefetches what a write of the value of a key will touch behind its object. Called after [`Db::prefetch_object`] of
-    /// several keys.
+    /// Prefetches what a write of the value of a key will touch behind its object, some time after
+    /// [`Db::prefetch_object`].
     #[inline]
-    pub fn prefetch_write(&self, key: Key<'_>) {
-        self.table.visit_object(key.hash, |object| match object {
+    pub(super) fn prefetch_write(&self, hash: NameHash) {
+        self.table.visit_object(hash, |object| match object {
             Object::Cell(history) => history.prefetch_end(),
             Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) => {}
         });

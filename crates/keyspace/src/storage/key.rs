@@ -18,6 +18,14 @@ pub struct KeyHashes {
     shard_bits: u16,
 }
 
+impl KeyHashes {
+    /// Which of a power-of-two number of shards the key lives in.
+    #[inline]
+    pub fn shard(&self, shard_count: usize) -> usize {
+        usize::from(self.shard_bits) & (shard_count - 1)
+    }
+}
+
 impl<'a> Key<'a> {
     /// The key called `name`.
     #[inline]
@@ -52,7 +60,7 @@ impl<'a> Key<'a> {
     /// Which of a power-of-two number of shards the key lives in.
     #[inline]
     pub fn shard(&self, shard_count: usize) -> usize {
-        usize::from(self.shard_bits) & (shard_count - 1)
+        self.hashes().shard(shard_count)
     }
 }
 
