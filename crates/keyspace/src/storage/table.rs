@@ -319,6 +319,18 @@ mod tests {
     }
 
     #[test]
+    fn a_cleared_table_is_empty_and_can_be_filled_again() {
+        for count in [0, 1, 16, 1_000] {
+            let mut table = Table::default();
+            (0..count).for_each(|name: u32| put(&mut table, name.to_string().as_bytes()));
+            table.clear();
+            assert!(table.is_empty() && names(&table, 10).is_empty());
+            put(&mut table, b"1");
+            assert_eq!(names(&table, 10), [b"1"]);
+        }
+    }
+
+    #[test]
     fn a_scan_meets_what_stays_exactly_once_while_others_come_and_go() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut table = Table::default();

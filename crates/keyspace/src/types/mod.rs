@@ -485,3 +485,24 @@ mod tests {
         assert_eq!(distinct.len(), kinds.len());
     }
 }
+
+#[cfg(test)]
+mod applied_tests {
+    use super::Applied;
+
+    #[test]
+    fn what_a_change_came_to_is_one_of_three_things() {
+        let plain = Applied::counted(3);
+        assert_eq!((plain.count, plain.emptied(), plain.replaced_deadline()), (3, false, None));
+        for deadline in [0, 1, 1_763_172_000_000] {
+            let replaced = plain.replacing(Some(deadline));
+            assert_eq!((replaced.emptied(), replaced.replaced_deadline()), (false, Some(deadline)));
+        }
+        assert!(!plain.replacing(Some(u64::MAX)).emptied());
+        let mut emptied = plain;
+        emptied.set_emptied(true);
+        assert_eq!((emptied.emptied(), emptied.replaced_deadline()), (true, None));
+        emptied.set_emptied(false);
+        assert_eq!(emptied, plain);
+    }
+}
