@@ -30,7 +30,7 @@ pub use encoding::BadEffect;
 pub use shards::detached::KeyCopy;
 pub use shards::locked::{Keyspace, Locked};
 pub use shards::{db, definitions, locked, shard, snapshot};
-pub use storage::{Key, NameHash, NameHasher, Scalar};
+pub use storage::{Key, KeyHashes, NameHash, NameHasher, Scalar};
 pub use types::hash::HashRef;
 pub use types::{Applied, Cause, Change, Entry, Fate, Shapes, Thresholds, ValueType};
 pub use usage::Usage;

@@ -142,9 +142,23 @@ impl Engine {
         reply: &mut Reply<'_>,
         locked: &mut Locked<'_>,
     ) -> After {
+        self.execute_on(worker, client, row, request, reply, locked, row.only_key(request))
+    }
+
+    /// The same, of a request whose only key is known, if it has one at a fixed place.
+    #[allow(clippy::too_many_arguments, reason = "one request's whole context, passed on once")]
+    pub(crate) fn execute_on(
+        &self,
+        worker: &mut Worker,
+        client: &mut Client,
+        row: &'static CommandRow,
+        request: Request<'_>,
+        reply: &mut Reply<'_>,
+        locked: &mut Locked<'_>,
+        only_key: Option<(usize, Key<'_>)>,
+    ) -> After {
         let reply_at = reply.position();
         let mut after = After::Continue;
-        let only_key = row.only_key(request);
         let result = match row.command.handler {
             Handler::Server(handler) => {
                 self.run_server(worker, client, row, request, reply.lend(), &mut after, handler)

@@ -31,10 +31,12 @@ pub enum Flow {
     Again,
 }
 
-/// Locks taken ahead for the next requests: see [`Engine::look_ahead`].
+/// What is known of the next requests, and locks taken ahead for them: see [`Engine::look_ahead`].
 #[derive(Default)]
 pub struct Ahead<'e> {
     batch: Option<Batch<'e>>,
+    /// The rows of the next requests, as far as they were looked at; the last first.
+    rows: SmallVec<[&'static CommandRow; BATCH_MAX]>,
 }
 
 impl<'e> Ahead<'e> {
@@ -61,12 +63,17 @@ impl Engine {
     /// prefetches the entries. Pass the result to [`Engine::execute_ahead`] with each request.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
+        let mut rows: SmallVec<[&'static CommandRow; BATCH_MAX]> = SmallVec::new();
         if client.transaction.is_some() {
             return Ahead::default();
         }
-        let mut is_interactive = client.interactive.is_some();
+        let (mut is_interactive, mut has_objects) = (client.interactive.is_some(), false);
+        let mut last = client.last_command;
         for request in requests.take(BATCH_MAX) {
-            let Ok(row) = self.find(client, request) else { break };
+            let Ok(row) = self.find_after(last, request) else { break };
+            rows.push(row);
+            last = Some(row);
+            has_objects |= !row.values_are_inline;
             match row.command.keys.locks {
                 Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
                 Locks::Declared => match row.found_keys(request).ranges[..] {
@@ -76,12 +83,18 @@ impl Engine {
                     _ => break,
                 },
                 Locks::None if row.command.flags.has(Flags::BEGINS_TXN) => is_interactive = true,
+                // Another transaction may follow.
+                Locks::None if is_interactive && row.command.flags.has(Flags::ENDS_TXN) => {}
                 _ => break,
             }
         }
-        let batch = (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys));
-        // The commands of an interactive transaction take locks as they need them: for those, entries are prefetched only.
-        if is_interactive { Ahead::default() } else { Ahead { batch } }
+        rows.reverse();
+        let mut batch = (keys.len() > 1).then(|| self.keyspace.lock_batch(client.db, &keys, has_objects));
+        if is_interactive {
+            // The commands of an interactive transaction take locks as they need them: their entries are prefetched only.
+            batch = None;
+        }
+        Ahead { batch, rows }
     }
 
     /// Executes one request to its end, without yielding. For callers that serve no other clients.
@@ -122,7 +135,10 @@ impl Engine {
     ) -> Flow {
         let reply_at = out.len();
         let depended_on = client.depends_on;
-        let found = self.find(client, request);
+        let found = match ahead.rows.pop() {
+            Some(row) => Ok(row),
+            None => self.find(client, request),
+        };
         if let Ok(row) = found
             && let Some(until_ms) = self.pause.holds(|| self.may_write(client, row, request), worker.monotonic_ms())
             && !row.command.flags.has(Flags::PAUSE_EXEMPT)
@@ -267,8 +283,18 @@ impl Engine {
     /// The row of a request's command, once it has passed the gates that do not depend on state.
     #[inline]
     pub(super) fn find(&self, client: &Client, request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
+        self.find_after(client.last_command, request)
+    }
+
+    /// The same, of a request that follows that command.
+    #[inline]
+    fn find_after(
+        &self,
+        last: Option<&'static CommandRow>,
+        request: Request<'_>,
+    ) -> Result<&'static CommandRow, CommandError> {
         let name = request.arg(0);
-        let row = match client.last_command {
+        let row = match last {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
             Some(last) if last.name_args == 1 && name.eq_ignore_ascii_case(last.command.name.as_bytes()) => last,
             _ => match self.registry.find(name) {

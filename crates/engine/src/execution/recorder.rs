@@ -79,7 +79,7 @@ impl<'a> Recorder<'a> {
         }
         self.changes += 1;
         let applied = self.record_alone(db, effect);
-        if applied.replaced_deadline.is_some_and(|deadline| deadline <= self.view.now_ms) {
+        if applied.replaced_deadline().is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
         applied
@@ -158,7 +158,7 @@ impl<'a> Recorder<'a> {
             && change.fate() == Fate::Loses(Cause::Expired)
         {
             self.view.notify_in(db, Events::HASH, "hexpired", *key);
-            if applied.emptied {
+            if applied.emptied() {
                 self.view.notify_in(db, Events::GENERIC, "del", *key);
             }
         }
@@ -173,7 +173,7 @@ impl<'a> Recorder<'a> {
         }
         let applied = self.record_alone(db, effect);
         if !self.view.events.is_empty() {
-            self.view.notify_replayed(db, effect, applied.emptied);
+            self.view.notify_replayed(db, effect, applied.emptied());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Applies effects: the only code that changes the keyspace, live and on replay.
 
 use super::db::Db;
-use super::detached::{DetachedValue, KeyCopy};
+use super::detached::{Copied, DetachedValue, KeyCopy};
 use super::locked::Locked;
 use crate::effects::codec::Decoder;
 use crate::effects::{DATABASES, Definable, Effect, Image, Touches};
@@ -118,9 +118,17 @@ impl Locked<'_> {
     /// Makes a key what it was when it was copied. For keyspaces of one client alone: nothing of it is recorded.
     pub fn put_copy(&mut self, db: usize, key: Key<'_>, copy: KeyCopy) {
         match copy.0 {
-            Some((value, deadline)) => self.put(db, key, value, deadline),
-            None => self.delete(db, key),
-        };
+            Copied::Value(value, deadline) => {
+                self.put(db, key, value, deadline);
+            }
+            Copied::Entry(entry) => {
+                self.delete(db, key);
+                self.db_mut(db, key).insert(key, entry);
+            }
+            Copied::Absent => {
+                self.delete(db, key);
+            }
+        }
     }
 
     /// Applies an effect on whole databases only to keys for which `counts` holds. All shards are locked.

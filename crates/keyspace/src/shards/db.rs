@@ -74,10 +74,20 @@ impl Db {
         self.parts.prefetch_notes();
     }
 
-    /// Prefetches the value of a key that is an object. Called after [`Db::prefetch`] of several keys.
+    /// Prefetches the value of a key that is an object, some time after [`Db::prefetch`].
     #[inline]
-    pub fn prefetch_object(&self, key: Key<'_>) {
-        self.table.prefetch_object(key.hash);
+    pub(super) fn prefetch_object(&self, hash: NameHash) {
+        self.table.prefetch_object(hash);
+    }
+
+    /// Prefetches what a write of the value of a key will touch behind its object, some time after
+    /// [`Db::prefetch_object`].
+    #[inline]
+    pub(super) fn prefetch_write(&self, hash: NameHash) {
+        self.table.visit_object(hash, |object| match object {
+            Object::Cell(history) => history.prefetch_end(),
+            Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) => {}
+        });
     }
 
     /// Has the CPU fetch what [`Db::prefetch`] looks at.
@@ -300,6 +310,17 @@ impl Db {
         std::mem::replace(self, empty)
     }
 
+    /// Removes everything and keeps the memory of the table: for a keyspace of one client that is used again. It is in no
+    /// index, and has no value that takes long to free.
+    pub(super) fn clear(&mut self) {
+        let Db { table, shapes, .. } = self;
+        table.iter().for_each(|entry| ValueType::of(entry).release_entry(entry, shapes));
+        table.clear();
+        self.deadlines.clear();
+        self.field_deadlines.clear();
+        self.deadline_sum = 0;
+    }
+
     /// Changes a key's value, and updates deadlines and indexes. A replaced value that takes long to free is passed to
     /// `discard`.
     #[inline]
@@ -329,7 +350,7 @@ impl Db {
         let mut replaced_deadline = None;
         match changed {
             Some(Some(applied)) => {
-                if applied.emptied {
+                if applied.emptied() {
                     self.remove(key);
                 }
                 return applied;
@@ -345,7 +366,10 @@ impl Db {
         match change.create(key.name, &mut self.shapes, thresholds) {
             Some((entry, applied)) => {
                 self.insert(key, entry);
-                Applied { replaced_deadline, ..applied }
+                match replaced_deadline {
+                    Some(deadline) => applied.replacing(Some(deadline)),
+                    None => applied,
+                }
             }
             None => Applied::default(),
         }
@@ -445,7 +469,7 @@ impl Db {
     /// else that its body refers to has been released.
     pub(super) fn remove(&mut self, key: Key<'_>) -> Option<Entry> {
         let entry = self.take(key)?;
-        (ValueType::of(&entry).release)(&entry, &mut self.shapes);
+        ValueType::of(&entry).release_entry(&entry, &mut self.shapes);
         Some(entry)
     }
 

@@ -30,7 +30,7 @@ impl DetachedValue {
             return DetachedValue::Large(entry.into_object().expect("an object entry has an object"));
         }
         let value = DetachedValue::copy_of(&entry, shapes);
-        (ValueType::of(&entry).release)(&entry, shapes);
+        ValueType::of(&entry).release_entry(&entry, shapes);
         value
     }
 
@@ -45,13 +45,24 @@ impl DetachedValue {
 }
 
 /// A copy of a key, to be put into another keyspace or back: its value and deadline, or that there was none.
-pub struct KeyCopy(pub(super) Option<(DetachedValue, Option<u64>)>);
+pub struct KeyCopy(pub(super) Copied);
+
+pub(super) enum Copied {
+    Absent,
+    /// Of a type whose entries refer to nothing beside themselves: the entry as it is.
+    Entry(Entry),
+    Value(DetachedValue, Option<u64>),
+}
 
 impl KeyCopy {
     /// Of a key that is not there.
-    pub const ABSENT: KeyCopy = KeyCopy(None);
+    pub const ABSENT: KeyCopy = KeyCopy(Copied::Absent);
 
     pub(super) fn new(entry: Option<&Entry>, shapes: &Shapes) -> KeyCopy {
-        KeyCopy(entry.map(|entry| (DetachedValue::copy_of(entry, shapes), entry.deadline())))
+        KeyCopy(match entry {
+            None => Copied::Absent,
+            Some(entry) if ValueType::of(entry).release.is_none() => Copied::Entry(entry.clone()),
+            Some(entry) => Copied::Value(DetachedValue::copy_of(entry, shapes), entry.deadline()),
+        })
     }
 }

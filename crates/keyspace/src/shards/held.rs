@@ -40,7 +40,7 @@ mod tests {
         let keyspace = Keyspace::new(4);
         drop(keyspace.lock_all());
         keyspace.lock_shard(2).release_fairly();
-        drop(keyspace.lock_batch(0, &[Key::new(b"a"), Key::new(b"b")]));
+        drop(keyspace.lock_batch(0, &[Key::new(b"a"), Key::new(b"b")], true));
         drop(keyspace.lock_all());
     }
 }

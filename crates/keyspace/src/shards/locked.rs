@@ -11,7 +11,7 @@ use crate::index::Indexes;
 use crate::interest::readers::{Readers, Tracked};
 use crate::interest::waiters::Awaited;
 use crate::interest::watchers::{KeyState, Watched};
-use crate::storage::Key;
+use crate::storage::{Key, KeyHashes};
 use crate::types::{Cause, Fate, ValueType};
 use crate::usage::Usage;
 use parking_lot::{Mutex, MutexGuard};
@@ -79,6 +79,11 @@ impl std::ops::DerefMut for Guard<'_> {
 pub struct Batch<'a> {
     guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
     shard_count: usize,
+    /// The keys whose values may lie behind a pointer, in the order of their commands, and their database.
+    objects: SmallVec<[KeyHashes; BATCH_MAX]>,
+    db: usize,
+    /// How many commands have run.
+    lent: usize,
 }
 
 /// The most keys of a batch. More would block the other workers.
@@ -92,9 +97,37 @@ impl Batch<'_> {
         self.guards.iter().any(|(index, _)| *index == number)
     }
 
+    /// The database of a key, if its shard is held.
+    #[inline]
+    fn db_of(&self, key: KeyHashes) -> Option<&Db> {
+        let number = key.shard(self.shard_count);
+        let held = self.guards.iter().find(|(index, _)| *index == number);
+        held.map(|(_, held)| held.guard.db(self.db))
+    }
+
+    /// Prefetches values of the commands after the one that is about to run. What this looks at was itself prefetched a
+    /// command before: for all keys at once, each step would wait for the one before.
+    #[inline]
+    fn prefetch_objects(&self) {
+        if let Some(key) = self.objects.get(self.lent + 2)
+            && let Some(db) = self.db_of(*key)
+        {
+            db.prefetch_object(key.hash);
+        }
+        if let Some(key) = self.objects.get(self.lent + 1)
+            && let Some(db) = self.db_of(*key)
+        {
+            db.prefetch_write(key.hash);
+        }
+    }
+
     /// The shard of a key, lent for one command. It must be held.
     #[inline]
     pub fn lend(&mut self, key: Key<'_>) -> Locked<'_> {
+        if !self.objects.is_empty() {
+            self.prefetch_objects();
+            self.lent += 1;
+        }
         let number = key.shard(self.shard_count);
         let guard = self.guards.iter_mut().find(|(index, _)| *index == number);
         let (_, guard) = guard.expect("only what is held can be lent");
@@ -258,10 +291,12 @@ impl Keyspace {
         Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
     }
 
-    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries.
-    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>]) -> Batch<'_> {
+    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries; with `objects`, also
+    /// the values that lie behind a pointer, as the commands run. That is not for types of which few do.
+    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>], objects: bool) -> Batch<'_> {
         Held::assert_none();
-        let mut batch = Batch { guards: SmallVec::new(), shard_count: self.shards.len() };
+        let (guards, shard_count) = (SmallVec::new(), self.shards.len());
+        let mut batch = Batch { guards, shard_count, objects: SmallVec::new(), db, lent: 0 };
         for key in keys {
             let number = key.shard(self.shards.len());
             if batch.guards.iter().any(|(index, _)| *index == number) {
@@ -273,15 +308,16 @@ impl Keyspace {
             }
         }
         for key in keys {
-            let number = key.shard(self.shards.len());
-            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                shard.guard.db(db).prefetch(*key);
+            if let Some(db) = batch.db_of(key.hashes()) {
+                db.prefetch(*key);
             }
         }
-        for key in keys {
-            let number = key.shard(self.shards.len());
-            if let Some((_, shard)) = batch.guards.iter().find(|(index, _)| *index == number) {
-                shard.guard.db(db).prefetch_object(*key);
+        if objects {
+            batch.objects.extend(keys.iter().map(Key::hashes));
+            for key in keys.iter().take(2) {
+                if let Some(db) = batch.db_of(key.hashes()) {
+                    db.prefetch_object(key.hash);
+                }
             }
         }
         batch

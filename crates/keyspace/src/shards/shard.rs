@@ -119,6 +119,11 @@ impl Shard {
         (to, keys)
     }
 
+    /// Empties a database of a shard that is part of no keyspace, and keeps the memory of its table. What is in it is small.
+    pub fn clear_db(&mut self, db: usize) {
+        self.dbs[db].clear();
+    }
+
     /// The database of that number.
     #[inline]
     pub fn db(&self, index: usize) -> &Db {

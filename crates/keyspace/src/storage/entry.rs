@@ -67,8 +67,6 @@ const WIDE_DEADLINE_BYTES: usize = 8;
 const USED_SHIFT: u32 = 8;
 const USED_MASK: u32 = u32::MAX >> USED_SHIFT;
 const CLOCK_SKEW_S: u32 = 60;
-/// As much of an object as commands look at first.
-const OBJECT_PREFETCH_BYTES: usize = 128;
 const ALIGN: usize = 8;
 
 /// An instant in unix milliseconds as [`Entry::used_at`] keeps it: seconds, modulo 2^24.
@@ -318,11 +316,11 @@ impl<O> Entry<O> {
         }
     }
 
-    /// Prefetches the beginning of the object, if the value is one.
+    /// Prefetches the object, if the value is one, but nothing that it points to.
     #[inline]
     pub fn prefetch_object(&self) {
         if self.kind() == Kind::OBJECT {
-            super::prefetch::prefetch_at(self.object_pointer().cast_const().cast::<u8>(), OBJECT_PREFETCH_BYTES);
+            super::prefetch::prefetch_at(self.object_pointer().cast_const(), 1);
         }
     }
 

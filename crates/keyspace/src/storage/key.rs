@@ -11,6 +11,21 @@ pub struct Key<'a> {
     shard_bits: u16,
 }
 
+/// What is computed of a name, to be kept with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHashes {
+    pub hash: NameHash,
+    shard_bits: u16,
+}
+
+impl KeyHashes {
+    /// Which of a power-of-two number of shards the key lives in.
+    #[inline]
+    pub fn shard(&self, shard_count: usize) -> usize {
+        usize::from(self.shard_bits) & (shard_count - 1)
+    }
+}
+
 impl<'a> Key<'a> {
     /// The key called `name`.
     #[inline]
@@ -29,10 +44,23 @@ impl<'a> Key<'a> {
         Key { name, hash, shard_bits: shard_bits as u16 }
     }
 
+    /// What was computed of its name, to be kept beside the name.
+    #[inline]
+    pub fn hashes(&self) -> KeyHashes {
+        KeyHashes { hash: self.hash, shard_bits: self.shard_bits }
+    }
+
+    /// The key called `name`, of which this was computed before.
+    #[inline]
+    pub fn with_hashes(name: &'a [u8], hashes: KeyHashes) -> Key<'a> {
+        debug_assert_eq!(Key::new(name).hashes(), hashes, "the hashes of another name");
+        Key { name, hash: hashes.hash, shard_bits: hashes.shard_bits }
+    }
+
     /// Which of a power-of-two number of shards the key lives in.
     #[inline]
     pub fn shard(&self, shard_count: usize) -> usize {
-        usize::from(self.shard_bits) & (shard_count - 1)
+        self.hashes().shard(shard_count)
     }
 }
 

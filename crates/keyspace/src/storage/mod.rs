@@ -17,6 +17,6 @@ pub mod table;
 
 pub use entry::Kind;
 pub use ids::NameId;
-pub use key::Key;
+pub use key::{Key, KeyHashes};
 pub use scalar::Scalar;
 pub use table::{NameHash, NameHasher};

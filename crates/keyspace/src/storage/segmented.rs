@@ -105,6 +105,17 @@ impl<E> Segmented<E> {
         Some(element)
     }
 
+    /// Removes all elements, and keeps the memory of a table that was never split.
+    pub fn clear(&mut self) {
+        match &mut self.segments[..] {
+            [only] => {
+                only.elements.clear();
+                self.len = 0;
+            }
+            _ => *self = Segmented::default(),
+        }
+    }
+
     /// All elements, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         self.segments.iter().flat_map(|segment| segment.elements.iter())

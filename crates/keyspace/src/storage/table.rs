@@ -163,6 +163,17 @@ impl<O> Table<O> {
         });
     }
 
+    /// Visits the object of the entry of that hash, once it has been fetched.
+    #[inline]
+    pub fn visit_object(&self, hash: NameHash, visit: impl Fn(&O)) {
+        self.entries.find(hash, |entry| {
+            if let Some(object) = entry.object() {
+                visit(object);
+            }
+            false
+        });
+    }
+
     /// Adds an entry whose name is not in the table yet.
     pub fn insert(&mut self, hash: NameHash, entry: Entry<O>) -> &mut Entry<O> {
         debug_assert!(self.get(hash, entry.name()).is_none(), "the name is there already");
@@ -175,6 +186,12 @@ impl<O> Table<O> {
         let removed = self.entries.remove(hash, |entry| entry.name() == name, hash_of)?;
         self.ids.release(name);
         Some(removed)
+    }
+
+    /// Removes all entries, and keeps the memory of a small table.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.ids = NameIds::default();
     }
 
     /// All entries, in no order.
@@ -299,6 +316,18 @@ mod tests {
             table.remove(NameHash::of(name), name);
         }
         assert!(table.is_empty() && table.heap_bytes() == 0);
+    }
+
+    #[test]
+    fn a_cleared_table_is_empty_and_can_be_filled_again() {
+        for count in [0, 1, 16, 1_000] {
+            let mut table = Table::default();
+            (0..count).for_each(|name: u32| put(&mut table, name.to_string().as_bytes()));
+            table.clear();
+            assert!(table.is_empty() && names(&table, 10).is_empty());
+            put(&mut table, b"1");
+            assert_eq!(names(&table, 10), [b"1"]);
+        }
     }
 
     #[test]

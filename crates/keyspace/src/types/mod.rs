@@ -76,8 +76,9 @@ pub struct ValueType {
     pub check_image: fn(&mut Reader<'_>) -> Result<(), BadEffect>,
     /// An entry of that name, with that deadline, made from an image that was checked.
     pub read_image: fn(&[u8], Reader<'_>, &mut Shapes, Option<u64>) -> Entry,
-    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced.
-    pub release: fn(&Entry, &mut Shapes),
+    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced. `None` when
+    /// no entry of the type does: then one can be copied byte by byte into another database.
+    pub release: Option<fn(&Entry, &mut Shapes)>,
     /// The value as Redis's formats have it, at an instant.
     pub to_redis: fn(&Entry, &Shapes, u64) -> formats::Value,
     /// Takes a value into a signature, as Redis does.
@@ -109,6 +110,13 @@ impl ValueType {
     pub fn with_tag(tag: u8) -> Result<&'static ValueType, BadEffect> {
         let found = TYPES.iter().find(|value_type| value_type.tag == tag);
         found.copied().ok_or(BadEffect::UnknownChange(tag, 0))
+    }
+
+    /// Gives back what an entry of the type refers to beside itself.
+    pub(crate) fn release_entry(&self, entry: &Entry, shapes: &mut Shapes) {
+        if let Some(release) = self.release {
+            release(entry, shapes);
+        }
     }
 
     /// True for a value in the compact form of small ones, which DUMP keeps.
@@ -208,21 +216,47 @@ impl<'a> From<run::Change<'a>> for Change<'a> {
 }
 
 /// What applying a change came to, where the state alone can tell.
+///
+/// Two words, so that it is returned in registers. In memory, it would be written by the word and read by two: such a read waits
+/// until all writes before it have reached the cache, among them those to the value, which often is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Elements created or removed, keys removed, or the length of the string written.
     pub count: usize,
-    /// The last element is gone, and the key with it.
-    pub emptied: bool,
-    /// The deadline of the value that a string replaced: it may have passed unnoticed.
-    pub replaced_deadline: Option<u64>,
+    /// Nothing (0), that it was emptied, or one more than the deadline that was replaced.
+    rest: u64,
 }
+
+const EMPTIED: u64 = u64::MAX;
 
 impl Applied {
     /// So many, and nothing else to say.
     #[inline]
     pub fn counted(count: usize) -> Applied {
-        Applied { count, ..Applied::default() }
+        Applied { count, rest: 0 }
+    }
+
+    /// The last element is gone, and the key with it.
+    #[inline]
+    pub fn emptied(&self) -> bool {
+        self.rest == EMPTIED
+    }
+
+    #[inline]
+    pub(crate) fn set_emptied(&mut self, emptied: bool) {
+        self.rest = if emptied { EMPTIED } else { 0 };
+    }
+
+    /// The deadline of the value that a string replaced: it may have passed unnoticed.
+    #[inline]
+    pub fn replaced_deadline(&self) -> Option<u64> {
+        self.rest.checked_sub(1).filter(|_| !self.emptied())
+    }
+
+    #[inline]
+    pub(crate) fn replacing(mut self, deadline: Option<u64>) -> Applied {
+        self.rest = deadline.map_or(0, |deadline| deadline.saturating_add(1).min(EMPTIED - 1));
+        self
     }
 }
 
@@ -471,5 +505,26 @@ mod tests {
         ];
         let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
         assert_eq!(distinct.len(), kinds.len());
+    }
+}
+
+#[cfg(test)]
+mod applied_tests {
+    use super::Applied;
+
+    #[test]
+    fn what_a_change_came_to_is_one_of_three_things() {
+        let plain = Applied::counted(3);
+        assert_eq!((plain.count, plain.emptied(), plain.replaced_deadline()), (3, false, None));
+        for deadline in [0, 1, 1_763_172_000_000] {
+            let replaced = plain.replacing(Some(deadline));
+            assert_eq!((replaced.emptied(), replaced.replaced_deadline()), (false, Some(deadline)));
+        }
+        assert!(!plain.replacing(Some(u64::MAX)).emptied());
+        let mut emptied = plain;
+        emptied.set_emptied(true);
+        assert_eq!((emptied.emptied(), emptied.replaced_deadline()), (true, None));
+        emptied.set_emptied(false);
+        assert_eq!(emptied, plain);
     }
 }

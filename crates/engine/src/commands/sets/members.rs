@@ -40,7 +40,7 @@ pub(super) fn srem(cx: &mut WriteCx<'_>) -> CommandResult {
         false => {
             let removed = cx.keys.record(&Effect::change(key, Change::Remove { members: &members }));
             cx.keys.notify(Events::SET, "srem", key);
-            if removed.emptied {
+            if removed.emptied() {
                 cx.keys.notify(Events::GENERIC, "del", key);
             }
             removed.count
@@ -66,7 +66,7 @@ pub(super) fn smove(cx: &mut WriteCx<'_>) -> CommandResult {
     if is_there && from.name != to.name {
         let removed = cx.keys.record(&Effect::change(from, Change::Remove { members: &[member] }));
         cx.keys.notify(Events::SET, "srem", from);
-        if removed.emptied {
+        if removed.emptied() {
             cx.keys.notify(Events::GENERIC, "del", from);
         }
         if !is_known {

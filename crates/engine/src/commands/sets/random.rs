@@ -35,7 +35,7 @@ fn pop_one(cx: &mut WriteCx<'_>, key: Key<'_>) -> CommandResult {
     let member: SmallVec<[u8; 64]> = member.with_bytes(SmallVec::from_slice);
     let removed = cx.keys.record(&Effect::change(key, Change::Remove { members: &[&member] }));
     cx.keys.notify(Events::SET, "spop", key);
-    if removed.emptied {
+    if removed.emptied() {
         cx.keys.notify(Events::GENERIC, "del", key);
     }
     Ok(())

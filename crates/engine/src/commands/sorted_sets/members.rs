@@ -269,7 +269,7 @@ pub(super) fn zrem(cx: &mut WriteCx<'_>) -> CommandResult {
         Some(set) if members.iter().any(|name| set.score(name).is_some()) => {
             let removed = cx.keys.record(&Effect::change(key, sorted_set::Change::Remove { members: &members }));
             cx.keys.notify(Events::ZSET, "zrem", key);
-            if removed.emptied {
+            if removed.emptied() {
                 cx.keys.notify(Events::GENERIC, "del", key);
             }
             removed.count

@@ -22,6 +22,8 @@ pub struct CommandRow {
     pub subcommands: Vec<&'static CommandRow>,
     /// 1, or 2 for a subcommand: how many arguments its name takes.
     pub name_args: usize,
+    /// It is about strings or hashes, which lie in their entries unless they are large.
+    pub values_are_inline: bool,
 }
 
 /// The table of all commands, with its index by name.
@@ -91,6 +93,7 @@ impl Registry {
             table,
             subcommands,
             name_args,
+            values_are_inline: matches!(table.category, "string" | "hash"),
         }));
         self.rows.push(row);
         row

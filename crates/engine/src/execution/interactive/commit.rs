@@ -8,7 +8,7 @@ use crate::execution::client::Client;
 use crate::execution::view::View;
 use crate::execution::worker::Worker;
 use keyspace::effects::codec::Decoder;
-use keyspace::{Fate, Locked, Touch, Touches};
+use keyspace::{Fate, Key, Locked, Touch, Touches};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -41,8 +41,8 @@ impl Engine {
             return Err(error);
         }
         let mut ended = client.interactive.take().expect("the client is in a transaction");
-        let is_applicable =
-            !ended.conflicts(worker.now_ms) && !self.any_is_index(ended.keys.iter().map(|key| key.name));
+        let is_index = |key: Key<'_>| locked.db(ended.db, key).indexes().position(key.name).is_some();
+        let is_applicable = !ended.conflicts(worker.now_ms) && !ended.keys.iter().any(is_index);
         // Before its own changes: it does not watch those.
         self.unwatch_touched(&ended, &mut locked);
         if !is_applicable {

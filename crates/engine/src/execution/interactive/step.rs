@@ -105,7 +105,9 @@ impl Engine {
                 gates.map(|()| row).map_err(Stop::Refused)
             }
         };
-        if let (Err(_), Ok(row)) = (&passed, self.find(client, request)) {
+        if passed.is_err()
+            && let Ok(row) = self.find(client, request)
+        {
             worker.books.stats.commands[row.index].rejected.add(1);
         }
         passed
@@ -148,7 +150,7 @@ impl Engine {
         let mut locked = locked.ok_or_else(|| Stop::Refused(self.busy()))?;
         self.pass_locked(open, row, &locked, keys, 0, now_ms)?;
         let mut reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        self.execute_under(worker, client, row, request, &mut reply, &mut locked);
+        self.execute_on(worker, client, row, request, &mut reply, &mut locked, only_key(row, keys));
         // After the command: if it has met an expired key, that is gone now.
         keys.iter().for_each(|key| self.touch(open, &mut locked, *key, now_ms));
         drop(locked);
@@ -182,7 +184,7 @@ impl Engine {
         };
         let mut reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
         let ran = panics::catch(|| {
-            self.execute_under(worker, client, row, request, &mut reply, &mut locked);
+            self.execute_on(worker, client, row, request, &mut reply, &mut locked, only_key(row, keys));
             Ok(())
         });
         let has_panicked = std::mem::take(&mut worker.batch.has_panicked) || ran.is_err();
@@ -312,14 +314,15 @@ impl Engine {
             return Err(Stop::Conflict);
         }
         self.pass_index_rule(row, locked, open.db, keys).map_err(Stop::Refused)?;
-        let new = || keys.iter().filter(|key| !open.keys.has(**key));
+        let new = keys.iter().filter(|key| !open.keys.has(**key));
+        let (count, name_bytes) = new.fold((0, 0), |(count, bytes), key| (count + 1, bytes + key.name.len()));
         let keys_max = self.settings.txn_max_keys();
-        if (open.keys.len() + new().count()) as u64 > keys_max {
+        if (open.keys.len() + count) as u64 > keys_max {
             let why =
                 format!("ERR the transaction touches more than {keys_max} keys (txn-max-keys) and was rolled back");
             return Err(Stop::Failed(CommandError::said(why)));
         }
-        self.pass_bytes(open, bytes + new().map(|key| key.name.len()).sum::<usize>())
+        self.pass_bytes(open, bytes + name_bytes)
     }
 
     /// Fails a transaction that holds more than it may, with `bytes` more.
@@ -369,9 +372,18 @@ impl Savepoint {
     }
 }
 
+/// The key of a command that has one at a fixed place, with that place.
+fn only_key<'r>(row: &'static CommandRow, keys: &[Key<'r>]) -> Option<(usize, Key<'r>)> {
+    match (row.command.keys.locks, keys) {
+        (Locks::Key(at), [key]) => Some((usize::from(at), *key)),
+        _ => None,
+    }
+}
+
 /// The keys of a request, each once. Those that a script declares are its keys.
 fn keys_of<'r>(row: &'static CommandRow, request: Request<'r>) -> Keys<'r> {
     let mut keys: Keys<'r> = match row.command.keys.locks {
+        Locks::Key(at) => SmallVec::from_slice(&[Key::new(request.arg(usize::from(at)))]),
         Locks::Declared => {
             let ranges = row.found_keys(request).ranges;
             ranges.into_iter().flat_map(|range| range.positions()).map(|at| Key::new(request.arg(at))).collect()

@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use keyspace::footprint;
 use keyspace::interest::watchers::ChangeFlag;
 use keyspace::shard::Shard;
-use keyspace::{Key, KeyCopy, Locked};
+use keyspace::{Key, KeyHashes, Locked};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -37,19 +37,31 @@ pub struct InteractiveTransaction {
 #[derive(Default)]
 pub(super) struct TouchedKeys {
     table: HashTable<TouchedKey>,
+    /// Their names, one behind the other.
+    names: Vec<u8>,
     /// Set when one of them is changed by another client.
     pub(super) changed: ChangeFlag,
-    name_bytes: usize,
 }
 
 struct TouchedKey {
-    /// Of the name.
-    hash: u64,
-    name: Box<[u8]>,
+    /// Where its name lies.
+    name_at: usize,
+    name_len: usize,
+    hashes: KeyHashes,
     /// The transaction has its own copy.
     is_private: bool,
     /// What that takes, about.
     copy_bytes: usize,
+}
+
+impl TouchedKey {
+    fn name<'n>(&self, names: &'n [u8]) -> &'n [u8] {
+        &names[self.name_at..self.name_at + self.name_len]
+    }
+
+    fn key<'n>(&self, names: &'n [u8]) -> Key<'n> {
+        Key::with_hashes(self.name(names), self.hashes)
+    }
 }
 
 /// The most keys, and bytes, of a transaction whose memory is kept for another.
@@ -88,8 +100,7 @@ impl InteractiveTransaction {
         }
         let InteractiveTransaction { db, keys, private, batch, .. } = &mut *self;
         if let Some(private) = private {
-            let mut locked = Locked::alone(private);
-            keys.private().for_each(|key| locked.put_copy(*db, key, KeyCopy::ABSENT));
+            private.clear_db(*db);
         }
         keys.clear();
         batch.effects.clear();
@@ -136,7 +147,7 @@ impl InteractiveTransaction {
 
     /// The bytes that `txn-max-bytes` limits.
     pub(super) fn held_bytes(&self) -> usize {
-        self.copies_bytes + self.keys.name_bytes + self.batch.effects.len() + self.batch.notifications.bytes()
+        self.copies_bytes + self.keys.names.len() + self.batch.effects.len() + self.batch.notifications.bytes()
     }
 
     /// All the memory that it takes, about.
@@ -162,18 +173,18 @@ impl TouchedKeys {
     }
 
     fn find(&self, key: Key<'_>) -> Option<&TouchedKey> {
-        self.table.find(key.hash.get(), |known| *known.name == *key.name)
+        self.table.find(key.hash.get(), |known| known.name(&self.names) == key.name)
     }
 
     /// Adds a key. False when it is known.
     pub(super) fn add(&mut self, key: Key<'_>) -> bool {
-        let hash = key.hash.get();
         if self.has(key) {
             return false;
         }
-        self.name_bytes += key.name.len();
-        let added = TouchedKey { hash, name: key.name.into(), is_private: false, copy_bytes: 0 };
-        self.table.insert_unique(hash, added, |known| known.hash);
+        let (name_at, name_len) = (self.names.len(), key.name.len());
+        self.names.extend_from_slice(key.name);
+        let added = TouchedKey { name_at, name_len, hashes: key.hashes(), is_private: false, copy_bytes: 0 };
+        self.table.insert_unique(key.hash.get(), added, |known| known.hashes.hash.get());
         true
     }
 
@@ -183,23 +194,23 @@ impl TouchedKeys {
     }
 
     fn find_mut(&mut self, key: Key<'_>) -> &mut TouchedKey {
-        let known = self.table.find_mut(key.hash.get(), |known| *known.name == *key.name);
+        let known = self.table.find_mut(key.hash.get(), |known| known.name(&self.names) == key.name);
         known.expect("a key is watched before it is copied")
     }
 
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = Key<'_>> {
-        self.table.iter().map(|known| Key::new(&known.name))
+        self.table.iter().map(|known| known.key(&self.names))
     }
 
     /// Those that the transaction has its own copies of.
     pub(super) fn private(&self) -> impl Iterator<Item = Key<'_>> {
-        self.table.iter().filter(|known| known.is_private).map(|known| Key::new(&known.name))
+        self.table.iter().filter(|known| known.is_private).map(|known| known.key(&self.names))
     }
 
     fn clear(&mut self) {
         self.table.clear();
-        self.name_bytes = 0;
+        self.names.clear();
     }
 
     /// Clears the flag, if no table of watched keys has it any more.
@@ -210,8 +221,8 @@ impl TouchedKeys {
 
     /// To be removed from the tables of their shards.
     pub(super) fn into_watches(self, db: usize) -> WatchList {
-        let names = self.table.into_iter().map(|known| (db, known.name));
-        WatchList::new(names.collect(), self.name_bytes, self.changed)
+        let names = self.table.iter().map(|known| (db, known.name(&self.names).into()));
+        WatchList::new(names.collect(), self.names.len(), self.changed)
     }
 }
 

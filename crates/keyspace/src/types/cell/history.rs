@@ -79,7 +79,9 @@ impl History {
         let versions = &mut self.last.versions;
         let bytes = versions.len() + version.value.len() + HEAD_BYTES_LIKELY;
         if version.number - self.last.first >= CHUNK_VERSIONS || bytes > CHUNK_BYTES {
-            versions.shrink_to_fit();
+            if size_class(versions.len()) < size_class(versions.capacity()) {
+                versions.shrink_to_fit();
+            }
             // The next chunk is probably like this one.
             let likely = versions.len().next_multiple_of(CHUNK_BYTES / 8).min(CHUNK_BYTES);
             let full = std::mem::replace(&mut self.last, Chunk::new(version, likely));
@@ -131,7 +133,7 @@ impl History {
 
     /// Prefetches where the next version will be written.
     #[inline]
-    pub(super) fn prefetch_end(&self) {
+    pub(crate) fn prefetch_end(&self) {
         let versions = &self.last.versions;
         prefetch_at(versions.as_ptr().wrapping_add(versions.len()), NEXT_BYTES_LIKELY);
     }

@@ -36,7 +36,7 @@ pub static TYPE: ValueType = ValueType {
     write_image: image::write,
     check_image: image::check,
     read_image: image::read,
-    release: |_, _| {},
+    release: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };

@@ -193,13 +193,13 @@ fn delete(entry: &mut Entry, fields: &[&[u8]], shapes: &mut Shapes) -> Applied {
     for field in fields {
         if entry.kind() == PACKED {
             let packed = Packed::new(entry.body(), shapes);
-            applied.emptied = packed.len() == 1 && packed.get(field).is_some();
-            applied.count += usize::from(applied.emptied || packed::remove(entry, field, shapes));
+            applied.set_emptied(packed.len() == 1 && packed.get(field).is_some());
+            applied.count += usize::from(applied.emptied() || packed::remove(entry, field, shapes));
         } else if let Some(Object::Hash(table)) = entry.object_mut() {
             applied.count += usize::from(table.remove(field));
-            applied.emptied = table.is_empty();
+            applied.set_emptied(table.is_empty());
         }
-        if applied.emptied {
+        if applied.emptied() {
             break;
         }
     }

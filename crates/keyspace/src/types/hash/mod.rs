@@ -42,11 +42,11 @@ pub static TYPE: ValueType = ValueType {
     write_image: image::write,
     check_image: image::check,
     read_image: image::read,
-    release: |entry, shapes| {
+    release: Some(|entry, shapes| {
         if entry.kind() == PACKED {
             packed::release(entry.body(), shapes);
         }
-    },
+    }),
     to_redis: image::to_redis,
     digest: image::digest,
 };

@@ -149,23 +149,23 @@ fn remove(entry: &mut Entry, members: &[&[u8]]) -> Applied {
         let removed = match entry.kind() {
             INTSET => {
                 let (number, set) = (canonical_i64(member), Intset::new(entry.body()));
-                applied.emptied = set.len() == 1 && number.is_some_and(|number| set.has(number));
-                applied.emptied || number.is_some_and(|number| intset::remove(entry, number))
+                applied.set_emptied(set.len() == 1 && number.is_some_and(|number| set.has(number)));
+                applied.emptied() || number.is_some_and(|number| intset::remove(entry, number))
             }
             PACKED => {
                 let set = Packed::new(entry.body());
-                applied.emptied = set.len() == 1 && set.has(Scalar::Bytes(member));
-                applied.emptied || packed::remove(entry, member)
+                applied.set_emptied(set.len() == 1 && set.has(Scalar::Bytes(member)));
+                applied.emptied() || packed::remove(entry, member)
             }
             _ => {
                 let table = table_mut(entry);
                 let removed = table.remove(member);
-                applied.emptied = table.is_empty();
+                applied.set_emptied(table.is_empty());
                 removed
             }
         };
         applied.count += usize::from(removed);
-        if applied.emptied {
+        if applied.emptied() {
             break;
         }
     }

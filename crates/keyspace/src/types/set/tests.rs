@@ -85,8 +85,8 @@ fn random_changes_agree_with_a_plain_set() {
             } else {
                 let applied = Change::Remove { members: &names }.apply(&mut entry, &thresholds);
                 let removed = changed.iter().filter(|member| model.remove(*member)).count();
-                assert_eq!((applied.count, applied.emptied), (removed, model.is_empty()), "seed {seed}");
-                if applied.emptied {
+                assert_eq!((applied.count, applied.emptied()), (removed, model.is_empty()), "seed {seed}");
+                if applied.emptied() {
                     break;
                 }
             }

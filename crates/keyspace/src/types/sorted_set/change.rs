@@ -151,13 +151,13 @@ fn remove(entry: &mut Entry, members: &[&[u8]]) -> Applied {
     for name in members {
         if entry.kind() == PACKED {
             let set = StoredRef::Packed(Packed::new(entry.body()));
-            applied.emptied = set.len() == 1 && set.score(name).is_some();
-            applied.count += usize::from(applied.emptied || packed::remove(entry, name));
+            applied.set_emptied(set.len() == 1 && set.score(name).is_some());
+            applied.count += usize::from(applied.emptied() || packed::remove(entry, name));
         } else if let Some(Object::SortedSet(set)) = entry.object_mut() {
             applied.count += usize::from(set.remove(name));
-            applied.emptied = set.is_empty();
+            applied.set_emptied(set.is_empty());
         }
-        if applied.emptied {
+        if applied.emptied() {
             break;
         }
     }

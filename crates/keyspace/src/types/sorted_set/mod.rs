@@ -41,7 +41,7 @@ pub static TYPE: ValueType = ValueType {
     write_image: image::write,
     check_image: image::check,
     read_image: image::read,
-    release: |_, _| {},
+    release: None,
     to_redis: |entry, _, _| to_redis(stored(entry).iter()),
     digest: image::digest,
 };

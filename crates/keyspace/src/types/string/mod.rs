@@ -30,7 +30,7 @@ pub static TYPE: ValueType = ValueType {
         entry.set_marked(bits & MARKED != 0);
         entry
     },
-    release: |_, _| {},
+    release: None,
     to_redis: |entry, _, _| formats::Value::String(scalar(entry).bytes().into_owned()),
     digest: |entry, _, _, digest: &mut Digest| scalar(entry).with_bytes(|bytes| digest.mix(bytes)),
 };
@@ -119,7 +119,7 @@ impl<'a> Change<'a> {
                 }
                 entry.set_deadline(deadline);
                 entry.set_marked(false);
-                Applied { count: value.len(), replaced_deadline, emptied: false }
+                Applied::counted(value.len()).replacing(replaced_deadline)
             }
             Change::Write { offset, bytes } => Applied::counted(write(entry, offset, bytes)),
         }
