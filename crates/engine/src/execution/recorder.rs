@@ -419,9 +419,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
         self.remove_if_expired(self.view.db, key);
-        let run = self.view.run(key)?;
-        run.inspect(|run| run.prefetch_append());
-        Ok(run)
+        self.view.run(key)
     }
 
     /// When a small value becomes a large one.

@@ -86,6 +86,7 @@ impl Db {
     pub(super) fn prefetch_write(&self, hash: NameHash) {
         self.table.visit_object(hash, |object| match object {
             Object::Cell(history) => history.prefetch_end(),
+            Object::Run(run) => run.prefetch_append(),
             Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) => {}
         });
     }

@@ -6,6 +6,7 @@
 //! many there are.
 
 use crate::storage::NameHash;
+use crate::storage::prefetch::prefetch;
 use crate::storage::segmented::Segmented;
 use crate::storage::size_class::size_class;
 
@@ -38,6 +39,14 @@ impl<P: Copy> Keys<P> {
         match self {
             Keys::Few(hashes) => hashes.len(),
             Keys::Many(slots) => slots.len(),
+        }
+    }
+
+    /// Prefetches what a search looks at first, if that is known.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        if let Keys::Few(hashes) = self {
+            prefetch(hashes);
         }
     }
 

@@ -40,7 +40,7 @@ pub static TYPE: ValueType = ValueType {
     write_image: image::write,
     check_image: image::check,
     read_image: image::read,
-    release: |_, _| {},
+    release: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
@@ -176,10 +176,11 @@ impl Run {
         SnapshotRef { log: &self.log, snapshot: &replay.0 }
     }
 
-    /// Prefetches what an append will touch.
+    /// Prefetches what an append will touch behind the run itself.
     #[inline]
     pub fn prefetch_append(&self) {
         self.log.prefetch_end();
+        self.keys.prefetch();
     }
 
     fn heap_bytes(&self, samples: usize) -> usize {
