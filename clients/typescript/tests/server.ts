@@ -3,7 +3,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -60,8 +60,12 @@ export class Server {
   }
 
   /** Stops its execution without ending it: connections stay, and get no answer. */
-  pause(): void {
+  async pause(): Promise<void> {
+    const tasks = `/proc/${this.#process?.pid}/task`;
     this.#process?.kill('SIGSTOP');
+    // A thread may run on for a moment.
+    const isStopped = (thread: string) => / [Tt] [^)]*$/.test(readFileSync(join(tasks, thread, 'stat'), 'utf8'));
+    await eventually(() => readdirSync(tasks).every(isStopped));
   }
 
   resume(): void {
