@@ -115,6 +115,20 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
+    /// What is left, all of it.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// So many bytes.
+    #[inline]
+    pub(crate) fn slice(&mut self, len: usize) -> Result<&'a [u8], BadEffect> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BadEffect::CutShort)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], BadEffect> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(BadEffect::CutShort)?;
         self.rest = rest;
@@ -157,9 +171,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], BadEffect> {
         let len = self.count()?;
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BadEffect::CutShort)?;
-        self.rest = rest;
-        Ok(bytes)
+        self.slice(len)
     }
 
     pub(crate) fn deadline(&mut self) -> Result<Option<u64>, BadEffect> {

@@ -5,6 +5,7 @@
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
+use keyspace::types::run::{self, NewEvent};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ fn pinned() -> Vec<Row> {
         changes_of_sorted_sets(),
         changes_of_sets(),
         changes_of_cells(),
+        changes_of_runs(),
         images(),
         effects_on_keys(),
     ]
@@ -103,6 +105,47 @@ fn changes_of_cells() -> Vec<Row> {
     ]
 }
 
+/// The bytes of three events: the smallest, one whose parts are all there, and one in which all that can be is packed.
+const SMALL_EVENT: &[u8] = b"\x00\x01k\x00\x01t";
+const WHOLE_EVENT: &[u8] = b"\xf8\x1f\x01k\x02id\x01t\x01a\x01b\x01c\x01d\x01e\x01f\x01g\x01h\x01idata";
+const PACKED_EVENT: &[u8] =
+    b"\x07KKKKKKKKKKKKKKKKKKKKKKKKKKKKKKKK\x01\x23\x45\x67\x89\xab\x4d\xef\x81\x23\x45\x67\x89\xab\xcd\xef\x0bd";
+
+fn changes_of_runs() -> Vec<Row> {
+    let append =
+        |number, time_ms, event| Effect::change(Key::new(b"r"), run::Change::Append { number, time_ms, event });
+    vec![
+        (0, append(1, 1_763_172_000_000, SMALL_EVENT), "0100 0172 0601 00 80c2f6a9a833 06 00 016b 00 0174"),
+        (
+            3,
+            append(300, 5, WHOLE_EVENT),
+            "0103 0172 0601 ab02 05 1f f81f 016b 026964 0174 0161 0162 0163 0164 0165 0166 0167 0168 0169 64617461",
+        ),
+        (
+            0,
+            append(u32::MAX.into(), i64::MAX as u64, PACKED_EVENT),
+            "0100 0172 0601 feffffff0f ffffffffffffffff7f 33 07 \
+             4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b4b 0123456789ab4def8123456789abcdef 0b 64",
+        ),
+    ]
+}
+
+#[test]
+fn an_event_has_the_bytes_it_always_had() {
+    let event = |key, id, event_type, parts: &[&'static [u8]], data| {
+        let mut event = NewEvent { key, id, event_type, data, ..NewEvent::default() };
+        parts.iter().enumerate().for_each(|(at, part)| event.parts[at] = Some(part));
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        bytes
+    };
+    let parts: [&[u8]; 9] = [b"a", b"b", b"c", b"d", b"e", b"f", b"g", b"h", b"i"];
+    assert_eq!(event(b"k", b"", b"t", &[], b""), SMALL_EVENT);
+    assert_eq!(event(b"k", b"id", b"t", &parts, b"data"), WHOLE_EVENT);
+    let (key, id) = ("4b".repeat(32).into_bytes(), b"01234567-89ab-4def-8123-456789abcdef");
+    assert_eq!(event(&key, id, b"StepCorrected", &[], b"d"), PACKED_EVENT);
+}
+
 fn images() -> Vec<Row> {
     let put = |name, deadline, value_type, bytes| Effect::Put {
         key: Key::new(name),
@@ -114,6 +157,7 @@ fn images() -> Vec<Row> {
     let sorted_set = |bytes, deadline| put(b"z", deadline, &sorted_set::TYPE, bytes);
     let set = |bytes, deadline| put(b"s", deadline, &set::TYPE, bytes);
     let cell = |bytes, deadline| put(b"c", deadline, &cell::TYPE, bytes);
+    let run = |bytes, deadline| put(b"r", deadline, &run::TYPE, bytes);
     vec![
         (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
         (0, string(b"\x02\x01v", None), "0200 016b 00 01 02 0176"),
@@ -144,6 +188,11 @@ fn images() -> Vec<Row> {
         (0, set(b"\x02\x02\x01a\x011", None), "0200 0173 00 04 02 02 0161 0131"),
         (0, cell(b"\x00\x01\x00\x05\x01v", THEN), "0200 0163 81c2f6a9a833 05 00 01 00 05 0176"),
         (0, cell(b"\x00\x02\xac\x02\x05\x01v\x01\x00", None), "0200 0163 00 05 00 02 ac02 05 0176 01 00"),
+        (
+            0,
+            run(b"\x00\x02\x05\x06\x00\x01k\x00\x01t\x00\x09\x04\x01m\x02id\x00xy", THEN),
+            "0200 0172 81c2f6a9a833 06 00 02 05 06 00 016b 00 0174 00 09 04 016d 026964 00 7879",
+        ),
     ]
 }
 
@@ -258,7 +307,9 @@ fn an_image_of_every_type_and_form_is_pinned() {
     let unseen = BTreeSet::from([(1, 3), (2, 128), (2, 129)]);
     for value_type in pinned.iter().map(|(value_type, _)| *value_type).collect::<BTreeSet<u8>>() {
         for first in 0..=u8::MAX {
-            let is_read = error_of(&[tag::PUT, 0, 1, b'k', 0, value_type, first, 1]).is_none();
+            // An element of nothing but zeros; an event of a run has a length and as many of them.
+            let one: &[u8] = if value_type == run::TYPE.tag { &[0, 4] } else { &[] };
+            let is_read = error_of(&[&[tag::PUT, 0, 1, b'k', 0, value_type, first, 1], one].concat()).is_none();
             let is_expected = pinned.contains(&(value_type, first)) || unseen.contains(&(value_type, first));
             assert_eq!(is_read, is_expected, "type {value_type}, first byte {first}");
         }
@@ -338,6 +389,16 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0163 00 05 00 02 00 05 00 00 00", BadEffect::OutOfRange), // two versions of one time
         ("0200 0163 00 05 00 02 00 ffffffffffffffff7f 00 01 00", BadEffect::OutOfRange),
         ("0200 0163 00 05 00 02 00 05 00", BadEffect::CutShort),
+        ("0100 0172 0601 ffffffff0f 05 06 00 016b 00 0174", BadEffect::OutOfRange), // more events than a run can have
+        ("0100 0172 0601 00 80808080808080808001 06 00 016b 00 0174", BadEffect::OutOfRange), // a time of more than 63 bits
+        ("0100 0172 0601 00 05 07 8020 016b 00 0174", BadEffect::OutOfRange),                 // an unknown part
+        ("0100 0172 0601 00 05 05 04 016b 00 0c", BadEffect::OutOfRange), // an unknown type by number
+        ("0100 0172 0601 00 05 0f 00 016b 00 0a 52756e53746172746564", BadEffect::OutOfRange), // a known one by name
+        ("0100 0172 0601 00 05 05 00 016b 00 01", BadEffect::CutShort),
+        ("0200 0172 00 06 01 01 05 06 00 016b 00 0174", BadEffect::OutOfRange), // an unknown form
+        ("0200 0172 00 06 00 00", BadEffect::OutOfRange),                       // a run without an event
+        ("0200 0172 00 06 00 02 ffffffffffffffff7f 06 00 016b 00 0174 01 06 00 016c 00 0174", BadEffect::OutOfRange),
+        ("0200 0172 00 06 00 02 05 06 00 016b 00 0174", BadEffect::CutShort),
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -357,7 +418,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -438,6 +499,9 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Set(set::Change::Remove { members }) => {
             format!("set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
         }
+        Change::Run(run::Change::Append { number, time_ms, event }) => {
+            format!("run-append {key} {number} at {time_ms} {}", quoted(event))
+        }
         Change::Cell(cell::Change::Write { version: Version { number, time_us, value }, older }) => {
             format!("cell-write {key} version {number} at {time_us} {} keeping {older} older", quoted(value))
         }
@@ -471,6 +535,11 @@ fn describe_image(value: Image<'_>) -> String {
                 members.sort();
             }
             joined(members.iter().map(|member| quoted(member)))
+        }
+        formats::Value::Own(own) if own.tag == run::TYPE.tag => {
+            let shown =
+                |found: run::Numbered<'_>| format!("{}@{}={}", found.number, found.time_ms, quoted(found.event.bytes));
+            joined(run::run(entry).after(0).map(shown))
         }
         formats::Value::Own(_) => {
             let shown =

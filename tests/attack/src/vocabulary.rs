@@ -49,6 +49,8 @@ const KEYS: &[&str] = &[
     "set:large",
     "cell:1",
     "cell:2",
+    "run:1",
+    "run:2",
     "bits",
     "soon:1",
     "soon:2",
@@ -341,6 +343,9 @@ const FILLING: &[&str] = &[
     "CELL.SET cell:1 one",
     "CELL.SET cell:1 two",
     "CELL.INIT cell:2 12",
+    "RUN.APPEND run:1 k1 RunStarted one",
+    "RUN.APPEND run:1 k2 StepStarted two STEP m1",
+    "RUN.APPEND run:2 * RunFailed {}",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -372,6 +377,7 @@ impl Vocabulary {
             "set:small",
             "set:numbers",
             "cell:1",
+            "run:1",
             "rec:1",
         ] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {

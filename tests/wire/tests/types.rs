@@ -19,6 +19,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "zset", create: "ZADD k 5 m", show: "ZRANGE k 0 -1 WITHSCORES" },
     Kind { name: "stream", create: "XADD k 5-1 f v", show: "XRANGE k - +" },
     Kind { name: "cell", create: "CELL.SET k 5", show: "CELL.HISTORY k" },
+    Kind { name: "run", create: "RUN.APPEND k 5 t d", show: "RUN.EVENTS k" },
 ];
 
 const STRING_COMMANDS: &[&str] = &[
@@ -219,6 +220,18 @@ const CELL_COMMANDS: &[&str] = &[
     "CELL.DEL k IF 1",
 ];
 
+const RUN_COMMANDS: &[&str] = &[
+    "RUN.APPEND k key type data",
+    "RUN.APPEND k * type data STEP s",
+    "RUN.APPEND k key type data IFLAST 0",
+    "RUN.EVENTS k",
+    "RUN.EVENTS k AFTER 0 BLOCK 0",
+    "RUN.SNAPSHOT k",
+    "RUN.PROJECT k",
+    "RUN.PROJECT k UPTO 1",
+    "RUN.INFO k",
+];
+
 /// Commands that take a key of any type, and their reply whatever the type.
 const ANY_TYPE: &[(&str, &str)] = &[
     ("EXISTS k", ":1"),
@@ -316,6 +329,14 @@ fn cell_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
         refuse(&session, &["cell"], CELL_COMMANDS);
+    }
+}
+
+#[test]
+fn run_commands_refuse_other_types() {
+    let session = Session::start();
+    if session.product() == Product::Holdfast {
+        refuse(&session, &["run"], RUN_COMMANDS);
     }
 }
 

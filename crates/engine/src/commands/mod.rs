@@ -10,6 +10,7 @@ mod hashes;
 mod keys;
 mod pubsub;
 pub(crate) mod records;
+mod runs;
 mod scripting;
 mod server;
 mod sets;
@@ -39,6 +40,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     hashes::TABLES,
     records::TABLES,
     cells::TABLES,
+    runs::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,

@@ -29,6 +29,8 @@ pub struct ReadCx<'a> {
     /// Of a command that reads an index and may go on later: it leaves what it has in `Client::unfinished`, writes no
     /// reply, and is executed again.
     pub slice: Option<Slice<'a>>,
+    /// No other command shares its locks: see [`ReadCx::begin_slice`].
+    pub(super) is_alone: bool,
 }
 
 /// The context of a command that may change keys.
@@ -100,6 +102,15 @@ pub enum After {
     Block(Blocked),
     /// There is more to do: the connection yields, then executes the same request again, which continues.
     Again,
+}
+
+impl<'a> ReadCx<'a> {
+    /// The share of its thread that a command has which may go on later, as those that read an index: it leaves what it has in
+    /// `Client::unfinished`, writes no reply, and is executed again. `None` in a transaction or script, where all has to be
+    /// done at once.
+    pub fn begin_slice(&self) -> Option<Slice<'a>> {
+        self.is_alone.then(|| Slice::begin(self.engine))
+    }
 }
 
 impl ReadCx<'_> {

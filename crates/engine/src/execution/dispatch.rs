@@ -73,7 +73,16 @@ impl Engine {
             return self.run_on_index(worker, client, row, request, reply, after);
         }
         let reply = Reply::new(out, client.protocol).limited(client.output_bytes_max);
-        let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, OnIndex::No);
+        let result = self.run_under(worker, client, row, request, reply, &mut locked, first_key, OnIndex::NoneAlone);
+        if client.unfinished.is_some() {
+            drop(locked);
+            ahead.release();
+            match result {
+                Ok(()) => *after = After::Again,
+                Err(_) => client.unfinished = None,
+            }
+            return result;
+        }
         if command.flags.has(Flags::BLOCKING)
             && let Some(blocked) = self.begin_wait(client, row, request, out, reply_at, &mut locked)
         {
@@ -221,6 +230,7 @@ impl Engine {
                     random,
                     command: row,
                     slice: on_index.slice(),
+                    is_alone: matches!(on_index, OnIndex::NoneAlone),
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -244,7 +254,7 @@ impl Engine {
                     && command.flags.has(Flags::READONLY)
                 {
                     match on_index {
-                        OnIndex::No => keys.remember(self, row.keys(request), cx.client.id()),
+                        OnIndex::No | OnIndex::NoneAlone => keys.remember(self, row.keys(request), cx.client.id()),
                         // The last slice tells the client.
                         OnIndex::InSlices(_) if cx.client.unfinished.is_some() => {}
                         OnIndex::InSlices(_) | OnIndex::AtOnce | OnIndex::OnCopies(_) => {

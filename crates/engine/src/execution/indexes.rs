@@ -52,6 +52,8 @@ pub(crate) struct CopyWanted;
 pub(crate) enum OnIndex<'a> {
     /// None of its keys is an index.
     No,
+    /// None of its keys is an index, and no other command shares its locks.
+    NoneAlone,
     /// In a transaction or script, which holds its locks anyway: all is read at once.
     AtOnce,
     /// It may leave what does not fit into this slice for the next.
@@ -64,14 +66,14 @@ impl<'a> OnIndex<'a> {
     pub(crate) fn slice(self) -> Option<Slice<'a>> {
         match self {
             OnIndex::InSlices(slice) => Some(slice),
-            OnIndex::No | OnIndex::AtOnce | OnIndex::OnCopies(_) => None,
+            OnIndex::No | OnIndex::NoneAlone | OnIndex::AtOnce | OnIndex::OnCopies(_) => None,
         }
     }
 
     /// Shows the command's keys as it reads them.
     pub(crate) fn view(self, mut view: View<'a>, engine: &Engine) -> View<'a> {
         match self {
-            OnIndex::No => view,
+            OnIndex::No | OnIndex::NoneAlone => view,
             OnIndex::AtOnce => view.with_indexes(),
             OnIndex::InSlices(_) => {
                 if engine.background_tasks.is_served() {

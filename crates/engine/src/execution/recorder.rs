@@ -15,6 +15,7 @@ use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
+use keyspace::types::run::Run;
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
     Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch, Touches,
@@ -412,6 +413,15 @@ impl<'a> Recorder<'a> {
         cell.prefetch_write();
         let (version, time_us) = cell.stamp();
         Ok(Some(CellStamp { version, time_us, kept: cell.len() as u64 }))
+    }
+
+    /// The run at a key, made ready to be changed.
+    #[inline]
+    pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
+        self.remove_if_expired(self.view.db, key);
+        let run = self.view.run(key)?;
+        run.inspect(|run| run.prefetch_append());
+        Ok(run)
     }
 
     /// When a small value becomes a large one.

@@ -15,6 +15,7 @@ use keyspace::locked::Garbage;
 use keyspace::shard::Shard;
 use keyspace::types::Object;
 use keyspace::types::cell::CellRef;
+use keyspace::types::run::Run;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
 };
@@ -344,6 +345,16 @@ impl<'a> View<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Cell(cell)) => Ok(Some(cell)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The run at a key.
+    #[inline]
+    pub fn run(&self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Run(run)) => Ok(Some(run)),
             Some(_) => Err(CommandError::WrongType),
         }
     }

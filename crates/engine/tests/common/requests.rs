@@ -39,6 +39,9 @@ const READS: &[&str] = &[
     "sdiff",
     "cell.getv",
     "cell.history",
+    "run.events",
+    "run.snapshot",
+    "run.project",
 ];
 
 impl Source {

@@ -6,6 +6,7 @@ use keyspace::DATABASES;
 use keyspace::IndexRef;
 use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
+use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
 use keyspace::types::{hash, string};
@@ -38,6 +39,8 @@ pub(crate) enum Content {
     Set { members: Vec<Vec<u8>>, form: &'static str },
     /// Number, time and value of each version, the oldest first.
     Cell(Vec<(u64, u64, Vec<u8>)>),
+    /// Number, time and bytes of each event.
+    Run(Vec<(u64, u64, Vec<u8>)>),
 }
 
 /// Compares an index with what a look at every key finds.
@@ -200,6 +203,41 @@ fn cell(cell: CellRef<'_>) -> Content {
     Content::Cell(versions.iter().map(|version| (version.number, version.time_us, version.value.to_vec())).collect())
 }
 
+/// The events of a run, each found by its number and by its key. The snapshot is what a replay comes to.
+fn run(run: &Run) -> Content {
+    let mut events = Vec::new();
+    for found in run.after(0) {
+        let key = found.event.key();
+        let by_key = run.with_key(&PackedKey::of(key.as_bytes())).expect("an event is found by its key");
+        let by_number = run.get(found.number).expect("an event is found by its number");
+        for again in [by_key, by_number] {
+            assert_eq!(
+                (again.number, again.time_ms, again.event.bytes),
+                (found.number, found.time_ms, found.event.bytes)
+            );
+        }
+        events.push((found.number, found.time_ms, found.event.bytes.to_vec()));
+    }
+    assert_eq!(events.len() as u64, run.len());
+    assert!(events.windows(2).all(|two| two[0].0 + 1 == two[1].0 && two[0].1 <= two[1].1));
+    assert_eq!(events.last().map(|last| last.1), Some(run.last_ms()));
+    let mut replay = Replay::default();
+    while replay.last() < run.len() {
+        run.replay(&mut replay, u64::MAX, 7);
+    }
+    assert_eq!(snapshot(run.replayed(&replay)), snapshot(run.snapshot()));
+    Content::Run(events)
+}
+
+type PlainSnapshot<'a> = (&'static str, u64, [Option<u64>; 2], Option<&'a [u8]>, Vec<StepRef<'a>>);
+
+fn snapshot(snapshot: SnapshotRef<'_>) -> PlainSnapshot<'_> {
+    let times = [snapshot.started_ms(), snapshot.updated_ms()];
+    let steps: Vec<StepRef<'_>> = snapshot.steps_from(0).collect();
+    assert_eq!(steps.len(), snapshot.step_count());
+    (snapshot.status().name(), snapshot.last(), times, snapshot.data(), steps)
+}
+
 /// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
@@ -214,6 +252,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::SortedSet(set) => return sorted_set(set),
         Value::Set(members) => return set(members),
         Value::Cell(versions) => return cell(versions),
+        Value::Run(events) => return run(events),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -153,6 +153,16 @@ impl World {
                             assert_eq!(versions.last(), Some(&plain(cell.current())), "the newest version is another");
                             Content::Cell(versions)
                         }
+                        Value::Run(run) => {
+                            let events: Vec<_> = run
+                                .after(0)
+                                .map(|found| (found.number, found.time_ms, found.event.bytes.to_vec()))
+                                .collect();
+                            let steps = || events.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 >= two[0].1));
+                            assert!(steps().all(|step| step == (1, true)), "events that do not follow each other");
+                            assert_eq!(events.len() as u64, run.len(), "a run has another number of events");
+                            Content::Run(events)
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -167,6 +177,7 @@ impl World {
                             assert!(members.iter().all(|(_, bits)| !f64::from_bits(*bits).is_nan()), "a NaN");
                         }
                         Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
+                        Content::Run(events) => assert!(!events.is_empty(), "a run without an event"),
                         Content::String(_) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
@@ -208,6 +219,8 @@ pub(crate) enum Content {
     Set(BTreeSet<Vec<u8>>),
     /// Number, time and value of each version, the oldest first.
     Cell(Vec<(u64, u64, Vec<u8>)>),
+    /// Number, time and bytes of each event.
+    Run(Vec<(u64, u64, Vec<u8>)>),
 }
 
 fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {

@@ -7,6 +7,7 @@
 
 pub mod cell;
 pub mod hash;
+pub mod run;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
@@ -16,6 +17,7 @@ use crate::encoding::{BadEffect, Reader};
 use crate::storage;
 use cell::History;
 use hash::FieldTable;
+use run::Run;
 use set::MemberTable;
 use sorted_set::SortedSet;
 
@@ -39,10 +41,12 @@ pub enum Object {
     Set(MemberTable),
     /// A cell with past versions, or a long one.
     Cell(History),
+    /// A run.
+    Run(Run),
 }
 
 /// Every type, in the order of the tags.
-pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE];
+pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE, &run::TYPE];
 
 /// What the rest of the server needs to know of a type.
 pub struct ValueType {
@@ -96,6 +100,7 @@ impl ValueType {
                 Object::SortedSet(_) => &sorted_set::TYPE,
                 Object::Set(_) => &set::TYPE,
                 Object::Cell(_) => &cell::TYPE,
+                Object::Run(_) => &run::TYPE,
             },
         }
     }
@@ -157,6 +162,7 @@ pub enum Change<'a> {
     SortedSet(sorted_set::Change<'a>),
     Set(set::Change<'a>),
     Cell(cell::Change<'a>),
+    Run(run::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -191,6 +197,13 @@ impl<'a> From<cell::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: cell::Change<'a>) -> Change<'a> {
         Change::Cell(change)
+    }
+}
+
+impl<'a> From<run::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: run::Change<'a>) -> Change<'a> {
+        Change::Run(change)
     }
 }
 
@@ -258,6 +271,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(_) => &sorted_set::TYPE,
             Change::Set(_) => &set::TYPE,
             Change::Cell(_) => &cell::TYPE,
+            Change::Run(_) => &run::TYPE,
         }
     }
 
@@ -272,6 +286,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(change) => change.fate(),
             Change::Set(change) => change.fate(),
             Change::Cell(change) => change.fate(),
+            Change::Run(change) => change.fate(),
         }
     }
 
@@ -283,6 +298,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(change) => change.event(),
             Change::Set(change) => change.event(),
             Change::Cell(change) => change.event(),
+            Change::Run(change) => change.event(),
         }
     }
 
@@ -297,7 +313,9 @@ impl<'a> Change<'a> {
     pub fn record_fields(&self) -> RecordFields<'a> {
         match self {
             Change::Hash(change) => change.record_fields(),
-            Change::String(_) | Change::SortedSet(_) | Change::Set(_) | Change::Cell(_) => RecordFields::None,
+            Change::String(_) | Change::SortedSet(_) | Change::Set(_) | Change::Cell(_) | Change::Run(_) => {
+                RecordFields::None
+            }
         }
     }
 
@@ -310,6 +328,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(change) => change.apply(entry, &thresholds.sorted_set),
             Change::Set(change) => change.apply(entry, &thresholds.set),
             Change::Cell(change) => change.apply(entry),
+            Change::Run(change) => change.apply(entry),
         }
     }
 
@@ -322,6 +341,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(change) => change.create(name, &thresholds.sorted_set),
             Change::Set(change) => change.create(name, &thresholds.set),
             Change::Cell(change) => Some(change.create(name)),
+            Change::Run(change) => change.create(name),
         }
     }
 
@@ -335,6 +355,7 @@ impl<'a> Change<'a> {
             Change::SortedSet(change) => change.encode(out),
             Change::Set(change) => change.encode(out),
             Change::Cell(change) => change.encode(out),
+            Change::Run(change) => change.encode(out),
         }
     }
 
@@ -349,6 +370,7 @@ impl<'a> Change<'a> {
             tag if tag == sorted_set::TYPE.tag => sorted_set::Change::decode(reader, lists).map(Change::SortedSet),
             tag if tag == set::TYPE.tag => set::Change::decode(reader, lists).map(Change::Set),
             tag if tag == cell::TYPE.tag => cell::Change::decode(reader).map(Change::Cell),
+            tag if tag == run::TYPE.tag => run::Change::decode(reader).map(Change::Run),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }

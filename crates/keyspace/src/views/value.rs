@@ -5,6 +5,7 @@ use crate::db::Db;
 use crate::storage::Scalar;
 use crate::types::cell::{self, CellRef};
 use crate::types::hash::{self, HashRef};
+use crate::types::run::{self, Run};
 use crate::types::set::{self, SetRef};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
 
@@ -16,6 +17,7 @@ pub enum Value<'a> {
     SortedSet(SortedSetRef<'a>),
     Set(SetRef<'a>),
     Cell(CellRef<'a>),
+    Run(&'a Run),
 }
 
 impl Value<'_> {
@@ -27,6 +29,7 @@ impl Value<'_> {
             Value::SortedSet(_) => &sorted_set::TYPE,
             Value::Set(_) => &set::TYPE,
             Value::Cell(_) => &cell::TYPE,
+            Value::Run(_) => &run::TYPE,
         }
     }
 }
@@ -47,6 +50,7 @@ impl Db {
                 Object::SortedSet(_) => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
                 Object::Set(table) => Value::Set(SetRef::Table(table)),
                 Object::Cell(history) => Value::Cell(CellRef::History(history)),
+                Object::Run(run) => Value::Run(run),
             },
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod deadline;
 pub(crate) mod help;
+pub(crate) mod listing;
 pub(crate) mod manual;
 pub(crate) mod name_set;
 pub(crate) mod options;

@@ -1,0 +1,124 @@
+//! The `…LIST` commands: names of keys of one type, some at a time. Refuses to change anything, even to remove expired keys.
+
+use crate::args::{Args, is_word};
+use crate::commands::shared::options::{argument, error, limit, once, shown};
+use crate::commands::shared::scanning::{Place, parse_cursor};
+use crate::error::CommandError;
+use crate::execution::context::ReadCx;
+use keyspace::db::Db;
+use keyspace::{Entry, NameHash};
+use resp::Reply;
+
+/// The default LIMIT of a step.
+const LIMIT_DEFAULT: usize = 1000;
+/// The most keys that a step visits, of that type or not.
+const LOOKS_MAX: usize = 10_000;
+
+/// The options that all of them have.
+#[derive(Default)]
+pub(crate) struct ListOptions<'a> {
+    prefix: Option<&'a [u8]>,
+    cursor: Option<u64>,
+    limit: Option<usize>,
+}
+
+impl<'a> ListOptions<'a> {
+    /// Takes one of the options, if the word is one.
+    pub(crate) fn take(&mut self, word: &[u8], args: &mut Args<'a>) -> Result<bool, CommandError> {
+        if is_word(word, "PREFIX") {
+            once(&mut self.prefix, argument(args, "the prefix")?, "PREFIX")?;
+        } else if is_word(word, "CURSOR") {
+            let text = argument(args, "the cursor")?;
+            let parsed =
+                parse_cursor(text).ok_or_else(|| error(format!("the cursor {} is none of ours", shown(text))))?;
+            once(&mut self.cursor, parsed, "CURSOR")?;
+        } else if is_word(word, "LIMIT") {
+            once(&mut self.limit, limit(args)?, "LIMIT")?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Replies with a cursor and the names of the keys that are wanted.
+    pub(crate) fn reply(&self, cx: &mut ReadCx<'_>, wants: impl Fn(&Entry) -> bool) {
+        let mut page = Page {
+            prefix: self.prefix.unwrap_or_default(),
+            wants,
+            limit: self.limit.unwrap_or(LIMIT_DEFAULT),
+            now_ms: cx.keys.now_ms,
+            names: Vec::new(),
+            count: 0,
+            looks: 0,
+        };
+        let mut place = Place::from_cursor(self.cursor.unwrap_or(0));
+        let (shard_count, protocol) = (cx.shard_count(), cx.reply.protocol());
+        while place.shard < shard_count && !page.is_full() {
+            let next = cx.shard(place.shard, |db| {
+                page.fill(db, place.position, |names, name| Reply::new(names, protocol).bulk(name))
+            });
+            place = match next {
+                Some(position) => Place { position, ..place },
+                None => Place { shard: place.shard + 1, position: 0 },
+            };
+        }
+        cx.reply.array(2);
+        // A search for nothing is at its end: it would not come any further.
+        let is_over = place.shard >= shard_count || page.limit == 0;
+        cx.reply.bulk_integer(if is_over { 0 } else { place.to_cursor() });
+        cx.reply.array(page.count);
+        cx.reply.raw(&page.names);
+    }
+}
+
+/// What one step has found so far.
+struct Page<'a, W> {
+    prefix: &'a [u8],
+    wants: W,
+    limit: usize,
+    now_ms: u64,
+    /// The names, encoded.
+    names: Vec<u8>,
+    count: usize,
+    looks: usize,
+}
+
+impl<W: Fn(&Entry) -> bool> Page<'_, W> {
+    fn is_full(&self) -> bool {
+        self.count >= self.limit || self.looks >= LOOKS_MAX
+    }
+
+    fn wants(&self, entry: &Entry) -> bool {
+        entry.name().starts_with(self.prefix) && !Db::is_expired(entry, self.now_ms) && (self.wants)(entry)
+    }
+
+    /// Adds the keys of one shard, in the order of their positions from `position` on. Returns where to continue; keys
+    /// at one position are never split.
+    fn fill(&mut self, db: &Db, position: u32, add: impl Fn(&mut Vec<u8>, &[u8])) -> Option<u32> {
+        let mut from = position;
+        loop {
+            let end = db.range_end(from);
+            let mut wanted: Vec<(u32, &[u8])> = Vec::new();
+            db.visit_range(from, end, |entry| {
+                self.looks += 1;
+                if self.wants(entry) {
+                    wanted.push((NameHash::of(entry.name()).position(), entry.name()));
+                }
+            });
+            wanted.sort_unstable_by_key(|(position, _)| *position);
+            let mut last = None;
+            for (position, name) in wanted {
+                if self.count >= self.limit && last != Some(position) {
+                    return Some(position);
+                }
+                add(&mut self.names, name);
+                self.count += 1;
+                last = Some(position);
+            }
+            from = end.checked_add(1)?;
+            if self.is_full() {
+                return Some(from);
+            }
+        }
+    }
+}

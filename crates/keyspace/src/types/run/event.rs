@@ -1,0 +1,364 @@
+//! One event of a run, as bytes. Knows its parts and how they are packed; refuses to know its number, its time and what it
+//! means for the run.
+//!
+//! ```text
+//! number   bit 0: the key is packed, 1: the id is packed, 2: the type is a known one, 3..: the optional parts that follow
+//! key      32 bytes if it is packed: it was 64 lower-case hexadecimal digits; else bytes
+//! id       16 bytes if it is packed: it was a UUID in its usual form; else bytes
+//! type     the number of a known type, a byte; else bytes
+//! parts    bytes each, in the order of `Part`
+//! data     the rest
+//! ```
+//! What can be packed is packed: two events have the same key exactly if the bytes are the same.
+
+use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
+use crate::storage::NameHash;
+
+const PACKED_KEY: u64 = 1 << 0;
+const PACKED_ID: u64 = 1 << 1;
+const KNOWN_TYPE: u64 = 1 << 2;
+const PARTS_SHIFT: usize = 3;
+
+const KEY_DIGITS: usize = 64;
+const UUID_TEXT: usize = 36;
+/// Where a UUID has hyphens.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+/// What an event may have beside key, id, type and data. IMPORTANT: append only; journals on disk hold these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Part {
+    Step,
+    EngineAttempt,
+    LogicalAttempt,
+    EmittedAt,
+    PlanVersion,
+    Adapter,
+    EngineRunRef,
+    Signal,
+    Parent,
+}
+
+/// How many kinds of parts there are.
+pub const PARTS: usize = 9;
+
+/// The types of events that change a snapshot. IMPORTANT: append only; journals on disk hold these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KnownType {
+    RunStarted,
+    RunResumed,
+    RunPaused,
+    RunCompleted,
+    RunFailed,
+    RunCancelled,
+    StepStarted,
+    StepRetried,
+    StepCompleted,
+    StepFailed,
+    StepSkipped,
+    StepCorrected,
+}
+
+/// In the order of their numbers.
+const KNOWN_TYPES: [(&str, KnownType); 12] = [
+    ("RunStarted", KnownType::RunStarted),
+    ("RunResumed", KnownType::RunResumed),
+    ("RunPaused", KnownType::RunPaused),
+    ("RunCompleted", KnownType::RunCompleted),
+    ("RunFailed", KnownType::RunFailed),
+    ("RunCancelled", KnownType::RunCancelled),
+    ("StepStarted", KnownType::StepStarted),
+    ("StepRetried", KnownType::StepRetried),
+    ("StepCompleted", KnownType::StepCompleted),
+    ("StepFailed", KnownType::StepFailed),
+    ("StepSkipped", KnownType::StepSkipped),
+    ("StepCorrected", KnownType::StepCorrected),
+];
+
+impl KnownType {
+    fn of_name(name: &[u8]) -> Option<KnownType> {
+        // All of them begin so, and most others do not.
+        if !matches!(name.first(), Some(b'R' | b'S')) {
+            return None;
+        }
+        KNOWN_TYPES.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, known)| *known)
+    }
+}
+
+/// An event that is to be written.
+#[derive(Clone, Copy, Default)]
+pub struct NewEvent<'a> {
+    pub key: &'a [u8],
+    pub id: &'a [u8],
+    pub event_type: &'a [u8],
+    pub parts: [Option<&'a [u8]>; PARTS],
+    pub data: &'a [u8],
+}
+
+impl NewEvent<'_> {
+    /// As many bytes as it has at most.
+    pub fn bytes_max(&self) -> usize {
+        const LEN_MAX: usize = 10;
+        let parts: usize = self.parts.iter().flatten().map(|part| part.len() + LEN_MAX).sum();
+        self.key.len() + self.id.len() + self.event_type.len() + self.data.len() + parts + 4 * LEN_MAX
+    }
+
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let key = PackedKey::of(self.key);
+        let id = packed_uuid(self.id);
+        let known = KnownType::of_name(self.event_type);
+        let present = self.parts.iter().enumerate().filter(|(_, part)| part.is_some());
+        let parts: u64 = present.map(|(at, _)| 1 << (PARTS_SHIFT + at)).sum();
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        put_number(
+            flag(key.is_packed(), PACKED_KEY)
+                | flag(id.is_some(), PACKED_ID)
+                | flag(known.is_some(), KNOWN_TYPE)
+                | parts,
+            out,
+        );
+        match key {
+            PackedKey::Digits(bytes) => out.extend_from_slice(&bytes),
+            PackedKey::Bytes(bytes) => put_bytes(bytes, out),
+        }
+        match id {
+            Some(bytes) => out.extend_from_slice(&bytes),
+            None => put_bytes(self.id, out),
+        }
+        match known {
+            Some(known) => out.push(known as u8),
+            None => put_bytes(self.event_type, out),
+        }
+        self.parts.iter().flatten().for_each(|part| put_bytes(part, out));
+        out.extend_from_slice(self.data);
+    }
+}
+
+/// A key in the form in which it is kept, to be looked for.
+#[derive(Clone, Copy)]
+pub enum PackedKey<'a> {
+    Digits([u8; KEY_DIGITS / 2]),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> PackedKey<'a> {
+    pub fn of(key: &'a [u8]) -> PackedKey<'a> {
+        match key.len() == KEY_DIGITS {
+            true => from_hex(key).map_or(PackedKey::Bytes(key), PackedKey::Digits),
+            false => PackedKey::Bytes(key),
+        }
+    }
+
+    fn is_packed(&self) -> bool {
+        matches!(self, PackedKey::Digits(_))
+    }
+
+    fn stored(&self) -> &[u8] {
+        match self {
+            PackedKey::Digits(bytes) => bytes,
+            PackedKey::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// What a table of keys finds it by.
+    #[inline]
+    pub(super) fn hash(&self) -> u32 {
+        NameHash::of(self.stored()).position()
+    }
+}
+
+/// An event, to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// All of it, as it is kept.
+    pub bytes: &'a [u8],
+    flags: u64,
+    key: &'a [u8],
+    id: &'a [u8],
+    event_type: &'a [u8],
+    parts: [Option<&'a [u8]>; PARTS],
+    pub data: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// Reads an event that was written here.
+    #[inline]
+    pub fn read(bytes: &'a [u8]) -> Event<'a> {
+        Event::parse(bytes).expect("a run holds whole events")
+    }
+
+    /// Reads an event from bytes that are not trusted. Only what [`NewEvent::encode`] writes is one.
+    pub(super) fn check(bytes: &'a [u8]) -> Result<Event<'a>, BadEffect> {
+        let event = Event::parse(bytes)?;
+        let is_packed = |flag| event.flags & flag != 0;
+        let is_known = event.event_type.first().is_some_and(|number| usize::from(*number) < KNOWN_TYPES.len());
+        let could_be = |flag, could: bool| !is_packed(flag) && could;
+        if event.flags >> (PARTS_SHIFT + PARTS) != 0
+            || is_packed(KNOWN_TYPE) && !is_known
+            || could_be(PACKED_KEY, PackedKey::of(event.key).is_packed())
+            || could_be(PACKED_ID, packed_uuid(event.id).is_some())
+            || could_be(KNOWN_TYPE, KnownType::of_name(event.event_type).is_some())
+        {
+            return Err(BadEffect::OutOfRange);
+        }
+        Ok(event)
+    }
+
+    #[inline]
+    fn parse(bytes: &'a [u8]) -> Result<Event<'a>, BadEffect> {
+        let mut reader = Reader::new(bytes);
+        let flags = reader.number()?;
+        let key = match flags & PACKED_KEY {
+            0 => reader.bytes()?,
+            _ => reader.slice(KEY_DIGITS / 2)?,
+        };
+        let id = match flags & PACKED_ID {
+            0 => reader.bytes()?,
+            _ => reader.slice(16)?,
+        };
+        let event_type = match flags & KNOWN_TYPE {
+            0 => reader.bytes()?,
+            _ => reader.slice(1)?,
+        };
+        let mut parts = [None; PARTS];
+        let mut present = flags >> PARTS_SHIFT & ((1 << PARTS) - 1);
+        while present != 0 {
+            parts[present.trailing_zeros() as usize] = Some(reader.bytes()?);
+            present &= present - 1;
+        }
+        Ok(Event { bytes, flags, key, id, event_type, parts, data: reader.rest() })
+    }
+
+    /// What a table of keys finds it by.
+    #[inline]
+    pub(super) fn key_hash(&self) -> u32 {
+        NameHash::of(self.key).position()
+    }
+
+    /// True when it has this key.
+    #[inline]
+    pub fn has_key(&self, key: &PackedKey<'_>) -> bool {
+        (self.flags & PACKED_KEY != 0) == key.is_packed() && self.key == key.stored()
+    }
+
+    /// True when both have the same key.
+    pub(super) fn has_key_of(&self, other: &Event<'_>) -> bool {
+        (self.flags ^ other.flags) & PACKED_KEY == 0 && self.key == other.key
+    }
+
+    /// Its idempotency key.
+    pub fn key(&self) -> Text<'a> {
+        match self.flags & PACKED_KEY {
+            0 => Text::Bytes(self.key),
+            _ => {
+                let mut digits = [0; KEY_DIGITS];
+                to_hex(self.key, &mut digits);
+                Text::Digits(digits)
+            }
+        }
+    }
+
+    pub fn id(&self) -> Text<'a> {
+        match self.flags & PACKED_ID {
+            0 => Text::Bytes(self.id),
+            _ => Text::Uuid(uuid_text(self.id.try_into().expect("a packed id has 16 bytes"))),
+        }
+    }
+
+    /// Its type, if it is one that changes a snapshot.
+    #[inline]
+    pub fn known_type(&self) -> Option<KnownType> {
+        match self.flags & KNOWN_TYPE {
+            0 => None,
+            _ => KNOWN_TYPES.get(usize::from(self.event_type[0])).map(|(_, known)| *known),
+        }
+    }
+
+    /// The name of its type.
+    #[inline]
+    pub fn type_name(&self) -> &'a [u8] {
+        match self.known_type() {
+            Some(known) => KNOWN_TYPES[known as usize].0.as_bytes(),
+            None => self.event_type,
+        }
+    }
+
+    #[inline]
+    pub fn part(&self, part: Part) -> Option<&'a [u8]> {
+        self.parts[part as usize]
+    }
+}
+
+/// A text that was kept packed, or as it is.
+pub enum Text<'a> {
+    Bytes(&'a [u8]),
+    Digits([u8; KEY_DIGITS]),
+    Uuid([u8; UUID_TEXT]),
+}
+
+impl Text<'_> {
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Text::Bytes(bytes) => bytes,
+            Text::Digits(digits) => digits,
+            Text::Uuid(text) => text,
+        }
+    }
+}
+
+/// The bytes of a UUID in the form that [`uuid_text`] has.
+fn packed_uuid(text: &[u8]) -> Option<[u8; 16]> {
+    if text.len() != UUID_TEXT || HYPHENS.iter().any(|at| text[*at] != b'-') {
+        return None;
+    }
+    let mut digits = [0; 32];
+    let mut to = 0;
+    for (at, byte) in text.iter().enumerate() {
+        if !HYPHENS.contains(&at) {
+            digits[to] = *byte;
+            to += 1;
+        }
+    }
+    from_hex(&digits)
+}
+
+/// A UUID in its usual form: lower case, with hyphens.
+pub fn uuid_text(uuid: [u8; 16]) -> [u8; UUID_TEXT] {
+    let mut digits = [0; 32];
+    to_hex(&uuid, &mut digits);
+    let mut text = [b'-'; UUID_TEXT];
+    let mut from = 0;
+    for (at, byte) in text.iter_mut().enumerate() {
+        if !HYPHENS.contains(&at) {
+            *byte = digits[from];
+            from += 1;
+        }
+    }
+    text
+}
+
+/// Bytes from twice as many lower-case hexadecimal digits; `None` when one of them is something else.
+fn from_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(bytes)
+}
+
+/// Bytes as lower-case hexadecimal digits, twice as many.
+pub fn to_hex(bytes: &[u8], digits: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+}

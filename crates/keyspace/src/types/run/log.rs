@@ -1,0 +1,234 @@
+//! The events of a run, first to last. Knows how they lie in memory; refuses to know what they mean.
+//!
+//! Events are appended to *chunks* of a few kilobytes, so that an append costs the same however long the run is and little
+//! memory is unused. In a chunk, each event is
+//!
+//! ```text
+//! number   milliseconds since the event before it; of the first event of all, since 1970
+//! bytes    the event: see `event`
+//! ```
+//! All chunks together are therefore the image of the run, but for the number of events.
+
+use super::event::Event;
+use super::pages::Pages;
+use crate::encoding::{Reader, put_bytes, put_number};
+use crate::storage::prefetch::prefetch_at;
+use crate::storage::size_class::size_class;
+
+/// The most bytes of a chunk, unless it has one event: events in it are looked for one by one.
+const CHUNK_BYTES: usize = 4096;
+/// The most bytes of an event beside its own.
+const HEAD_BYTES_MAX: usize = 20;
+/// How much of the next event is prefetched.
+const NEXT_BYTES_LIKELY: usize = 128;
+
+/// The events of a run. There is at least one.
+#[derive(Clone)]
+pub(super) struct Log {
+    last: Chunk,
+    /// The chunks before the last.
+    full: Pages<Chunk>,
+    count: u32,
+    last_ms: u64,
+    /// The bytes of all chunks.
+    bytes: u64,
+}
+
+#[derive(Clone, Default)]
+struct Chunk {
+    /// How many events come before it, and the time of the last of them.
+    before: u32,
+    before_ms: u64,
+    events: Vec<u8>,
+}
+
+/// Where an event lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    chunk: u32,
+    /// Below `CHUNK_BYTES`: a chunk that has reached that is full.
+    offset: u16,
+}
+
+/// An event with its number and its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered<'a> {
+    /// From 1 on.
+    pub number: u64,
+    /// When it was appended, in unix milliseconds.
+    pub time_ms: u64,
+    pub event: Event<'a>,
+}
+
+impl Log {
+    pub(super) fn new() -> Log {
+        Log { last: Chunk::default(), full: Pages::default(), count: 0, last_ms: 0, bytes: 0 }
+    }
+
+    /// How many events there are, which is the number of the last one.
+    #[inline]
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The time of the last event.
+    #[inline]
+    pub(super) fn last_ms(&self) -> u64 {
+        self.last_ms
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends an event, which is not earlier than the last one. Returns where it lies.
+    pub(super) fn push(&mut self, time_ms: u64, event: &[u8]) -> At {
+        let needed = event.len() + HEAD_BYTES_MAX;
+        let events = &self.last.events;
+        if !events.is_empty() && events.len() + needed > CHUNK_BYTES {
+            let next = Chunk { before: self.count, before_ms: self.last_ms, events: Vec::new() };
+            let mut full = std::mem::replace(&mut self.last, next);
+            full.events.shrink_to_fit();
+            self.full.push(full);
+        }
+        let at = At { chunk: self.full.len() as u32, offset: self.last.events.len() as u16 };
+        self.last.make_room(needed);
+        let events = &mut self.last.events;
+        let before = events.len();
+        put_number(time_ms - self.last_ms, events);
+        put_bytes(event, events);
+        self.bytes += (events.len() - before) as u64;
+        self.count += 1;
+        self.last_ms = time_ms;
+        at
+    }
+
+    /// Prefetches where the next event will be written.
+    #[inline]
+    pub(super) fn prefetch_end(&self) {
+        let events = &self.last.events;
+        prefetch_at(events.as_ptr().wrapping_add(events.len()), NEXT_BYTES_LIKELY);
+    }
+
+    fn chunk(&self, at: usize) -> Option<&Chunk> {
+        match at == self.full.len() {
+            true => Some(&self.last),
+            false => self.full.get(at),
+        }
+    }
+
+    /// The event that lies there.
+    #[inline]
+    pub(super) fn at(&self, at: At) -> Event<'_> {
+        let chunk = self.chunk(at.chunk as usize).expect("an event lies in a chunk");
+        let mut rest = Reader::new(&chunk.events[usize::from(at.offset)..]);
+        Event::read(next_event(&mut rest).1)
+    }
+
+    /// The event of that number.
+    #[inline]
+    pub(super) fn get(&self, number: u64) -> Option<Numbered<'_>> {
+        self.after(number.checked_sub(1)?).next().map(|(_, event)| event)
+    }
+
+    /// The events behind that number, in order, with the places where they lie.
+    pub(super) fn after(&self, number: u64) -> Events<'_> {
+        if number >= u64::from(self.count) {
+            return Events { log: self, chunk: self.full.len() + 1, rest: Reader::default(), number: 0, time_ms: 0 };
+        }
+        let chunk = match u64::from(self.last.before) <= number {
+            true => self.full.len(),
+            false => self.full.partition_point(|chunk| u64::from(chunk.before) <= number) - 1,
+        };
+        let mut events = Events::from_chunk(self, chunk);
+        while events.number < number {
+            let (since_ms, _) = next_event(&mut events.rest);
+            events.time_ms += since_ms;
+            events.number += 1;
+        }
+        events
+    }
+
+    /// The bytes of all events, in pieces.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.full.iter().chain([&self.last]).map(|chunk| &*chunk.events)
+    }
+
+    /// Heap bytes, judged by so many of its chunks.
+    pub(super) fn heap_bytes(&self, samples: usize) -> usize {
+        let bytes_of = |chunk: &Chunk| size_class(chunk.events.capacity());
+        let looked_at = self.full.len().min(samples.max(1));
+        let bytes: usize = self.full.iter().take(looked_at).map(bytes_of).sum();
+        bytes_of(&self.last) + self.full.heap_bytes() + bytes * self.full.len() / looked_at.max(1)
+    }
+
+    pub(super) fn chunks(&self) -> usize {
+        self.full.len() + 1
+    }
+}
+
+impl Chunk {
+    /// Makes room for so many bytes more. It grows by a quarter at a time: runs are many, and most are short.
+    #[inline]
+    fn make_room(&mut self, needed: usize) {
+        let len = self.events.len();
+        if self.events.capacity() - len < needed {
+            let wanted = size_class(len + needed + len / 4).min(CHUNK_BYTES.max(len + needed));
+            self.events.reserve_exact(wanted - len);
+        }
+    }
+}
+
+/// Takes an event off the front of a chunk: the time since the one before, and its bytes.
+#[inline]
+fn next_event<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
+    const WRITTEN_HERE: &str = "a chunk holds whole events";
+    (reader.number().expect(WRITTEN_HERE), reader.bytes().expect(WRITTEN_HERE))
+}
+
+/// Events of a run in their order.
+#[derive(Clone)]
+pub(super) struct Events<'a> {
+    log: &'a Log,
+    chunk: usize,
+    /// What is left of the chunk.
+    rest: Reader<'a>,
+    /// Of the event before.
+    number: u64,
+    time_ms: u64,
+}
+
+impl<'a> Events<'a> {
+    fn from_chunk(log: &'a Log, chunk: usize) -> Events<'a> {
+        match log.chunk(chunk) {
+            Some(found) => Events {
+                log,
+                chunk,
+                rest: Reader::new(&found.events),
+                number: found.before.into(),
+                time_ms: found.before_ms,
+            },
+            None => Events { log, chunk, rest: Reader::default(), number: 0, time_ms: 0 },
+        }
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = (At, Numbered<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<(At, Numbered<'a>)> {
+        if self.rest.is_empty() {
+            *self = Events::from_chunk(self.log, self.chunk + 1);
+            if self.rest.is_empty() {
+                return None;
+            }
+        }
+        let whole = self.log.chunk(self.chunk)?.events.len();
+        let at = At { chunk: self.chunk as u32, offset: (whole - self.rest.rest().len()) as u16 };
+        let (since_ms, event) = next_event(&mut self.rest);
+        self.time_ms += since_ms;
+        self.number += 1;
+        Some((at, Numbered { number: self.number, time_ms: self.time_ms, event: Event::read(event) }))
+    }
+}

@@ -1,0 +1,77 @@
+//! A list that only grows, without ever moving what is in it. Knows order; refuses to know what it holds.
+//!
+//! A `Vec` is copied whole when it grows, which takes too long once it is large.
+
+use crate::storage::size_class::size_class;
+
+/// The most elements of a page.
+const PAGE_MAX: usize = 512;
+
+/// Elements in the order in which they were added.
+#[derive(Clone)]
+pub(super) struct Pages<T> {
+    /// All full but the last.
+    pages: Vec<Vec<T>>,
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Pages<T> {
+        Pages { pages: Vec::new() }
+    }
+}
+
+impl<T> Pages<T> {
+    pub(super) fn len(&self) -> usize {
+        match self.pages.last() {
+            None => 0,
+            Some(last) => (self.pages.len() - 1) * PAGE_MAX + last.len(),
+        }
+    }
+
+    pub(super) fn push(&mut self, element: T) {
+        match self.pages.last_mut() {
+            Some(last) if last.len() < PAGE_MAX => last.push(element),
+            _ => self.pages.push(vec![element]),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.pages.get(at / PAGE_MAX)?.get(at % PAGE_MAX)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
+        self.pages.get_mut(at / PAGE_MAX)?.get_mut(at % PAGE_MAX)
+    }
+
+    /// The elements from that place on.
+    pub(super) fn iter_from(&self, at: usize) -> impl Iterator<Item = &T> {
+        let pages = self.pages.iter().skip(at / PAGE_MAX);
+        pages.enumerate().flat_map(move |(page, elements)| {
+            let skipped = if page == 0 { at % PAGE_MAX } else { 0 };
+            elements.iter().skip(skipped)
+        })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.pages.iter().flatten()
+    }
+
+    /// How many elements at the front this holds for; it holds for none behind them.
+    pub(super) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
+        let is_whole = |page: &Vec<T>| page.last().is_some_and(&holds);
+        let pages = self.pages.partition_point(is_whole);
+        match self.pages.get(pages) {
+            Some(page) => pages * PAGE_MAX + page.partition_point(&holds),
+            None => self.len(),
+        }
+    }
+
+    /// Heap bytes of the list itself.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let last = self.pages.last().map_or(0, Vec::capacity);
+        let full = self.pages.len().saturating_sub(1) * size_class(PAGE_MAX * size_of::<T>());
+        full + size_class(last * size_of::<T>()) + size_class(self.pages.capacity() * size_of::<Vec<T>>())
+    }
+}

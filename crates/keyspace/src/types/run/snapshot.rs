@@ -1,0 +1,252 @@
+//! What the events of a run come to: its status, and that of its steps. Knows what each known type of event changes;
+//! refuses to know how it is replied. Data and names stay where they are, in the events.
+//!
+//! The same reducer keeps the snapshot at every append and replays it from the first event.
+
+use super::event::{KnownType, Part};
+use super::keys::Keys;
+use super::log::{At, Log, Numbered};
+use super::pages::Pages;
+use crate::storage::NameHash;
+use crate::storage::size_class::size_class;
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunStatus {
+    #[default]
+    Pending,
+    Running,
+    Paused,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RunStatus {
+    pub const ALL: [RunStatus; 6] = [
+        RunStatus::Pending,
+        RunStatus::Running,
+        RunStatus::Paused,
+        RunStatus::Completed,
+        RunStatus::Failed,
+        RunStatus::Cancelled,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            RunStatus::Pending => "pending",
+            RunStatus::Running => "running",
+            RunStatus::Paused => "paused",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// True when no event changes it any more.
+    pub fn is_final(self) -> bool {
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+    }
+}
+
+/// What a step of a run is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepStatus {
+    #[default]
+    Pending,
+    Running,
+    Retrying,
+    Completed,
+    Failed,
+    Skipped,
+}
+
+impl StepStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            StepStatus::Pending => "pending",
+            StepStatus::Running => "running",
+            StepStatus::Retrying => "retrying",
+            StepStatus::Completed => "completed",
+            StepStatus::Failed => "failed",
+            StepStatus::Skipped => "skipped",
+        }
+    }
+}
+
+/// The state of a run after some of its events.
+#[derive(Clone, Default)]
+pub(super) struct Snapshot {
+    status: RunStatus,
+    /// Events so far.
+    pub(super) last: u32,
+    started_ms: Option<u64>,
+    updated_ms: Option<u64>,
+    /// The event whose data it has.
+    data: Option<At>,
+    steps: Option<Box<Steps>>,
+}
+
+/// Steps in the order in which they were first named.
+#[derive(Clone, Default)]
+struct Steps {
+    steps: Pages<Step>,
+    names: Keys,
+}
+
+#[derive(Clone)]
+struct Step {
+    /// The event that first named it.
+    named: At,
+    /// The event whose data it has.
+    data: At,
+    status: StepStatus,
+    attempts: u32,
+    started_ms: Option<u64>,
+    updated_ms: u64,
+}
+
+impl Snapshot {
+    /// Takes the next event into account, which lies there.
+    pub(super) fn add(&mut self, log: &Log, at: At, next: &Numbered<'_>) {
+        self.last = next.number as u32;
+        let Some(known) = next.event.known_type() else { return };
+        match known {
+            KnownType::RunStarted | KnownType::RunResumed => self.move_run(RunStatus::Running, known, at, next),
+            KnownType::RunPaused => self.move_run(RunStatus::Paused, known, at, next),
+            KnownType::RunCompleted => self.move_run(RunStatus::Completed, known, at, next),
+            KnownType::RunFailed => self.move_run(RunStatus::Failed, known, at, next),
+            KnownType::RunCancelled => self.move_run(RunStatus::Cancelled, known, at, next),
+            KnownType::StepStarted => self.move_step(log, Some(StepStatus::Running), known, at, next),
+            KnownType::StepRetried => self.move_step(log, Some(StepStatus::Retrying), known, at, next),
+            KnownType::StepCompleted => self.move_step(log, Some(StepStatus::Completed), known, at, next),
+            KnownType::StepFailed => self.move_step(log, Some(StepStatus::Failed), known, at, next),
+            KnownType::StepSkipped => self.move_step(log, Some(StepStatus::Skipped), known, at, next),
+            KnownType::StepCorrected => self.move_step(log, None, known, at, next),
+        }
+    }
+
+    fn move_run(&mut self, to: RunStatus, known: KnownType, at: At, next: &Numbered<'_>) {
+        self.updated_ms = Some(next.time_ms);
+        if self.status.is_final() {
+            return;
+        }
+        self.status = to;
+        self.data = Some(at);
+        if known == KnownType::RunStarted && self.started_ms.is_none() {
+            self.started_ms = Some(next.time_ms);
+        }
+    }
+
+    fn move_step(&mut self, log: &Log, to: Option<StepStatus>, known: KnownType, at: At, next: &Numbered<'_>) {
+        let Some(name) = next.event.part(Part::Step) else { return };
+        self.updated_ms = Some(next.time_ms);
+        let step = self.steps.get_or_insert_default().named(log, name, at);
+        step.data = at;
+        step.updated_ms = next.time_ms;
+        if let Some(status) = to {
+            step.status = status;
+        }
+        if known == KnownType::StepStarted {
+            step.attempts += 1;
+            step.started_ms.get_or_insert(next.time_ms);
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let bytes_of =
+            |steps: &Steps| size_class(size_of::<Steps>()) + steps.steps.heap_bytes() + steps.names.heap_bytes();
+        self.steps.as_deref().map_or(0, bytes_of)
+    }
+
+    #[inline]
+    pub(super) fn status(&self) -> RunStatus {
+        self.status
+    }
+}
+
+impl Steps {
+    /// The step of that name, made if it is new; the event that lies there names it.
+    fn named(&mut self, log: &Log, name: &[u8], at: At) -> &mut Step {
+        let hash = NameHash::of(name).position();
+        let is_named = |number: u32| {
+            let step = self.steps.get(number as usize);
+            step.is_some_and(|step| log.at(step.named).part(Part::Step) == Some(name))
+        };
+        let number = match self.names.find(hash, is_named) {
+            Some(number) => number as usize,
+            None => {
+                self.names.push(hash);
+                self.steps.push(Step {
+                    named: at,
+                    data: at,
+                    status: StepStatus::default(),
+                    attempts: 0,
+                    started_ms: None,
+                    updated_ms: 0,
+                });
+                self.steps.len() - 1
+            }
+        };
+        self.steps.get_mut(number).expect("a step that has a number is there")
+    }
+}
+
+/// A snapshot of a run, to be read.
+#[derive(Clone, Copy)]
+pub struct SnapshotRef<'a> {
+    pub(super) log: &'a Log,
+    pub(super) snapshot: &'a Snapshot,
+}
+
+/// A step of a snapshot, to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRef<'a> {
+    pub name: &'a [u8],
+    pub status: StepStatus,
+    pub attempts: u32,
+    pub started_ms: Option<u64>,
+    pub updated_ms: u64,
+    pub data: &'a [u8],
+}
+
+impl<'a> SnapshotRef<'a> {
+    pub fn status(&self) -> RunStatus {
+        self.snapshot.status
+    }
+
+    /// The number of the last event that it knows.
+    pub fn last(&self) -> u64 {
+        self.snapshot.last.into()
+    }
+
+    pub fn started_ms(&self) -> Option<u64> {
+        self.snapshot.started_ms
+    }
+
+    pub fn updated_ms(&self) -> Option<u64> {
+        self.snapshot.updated_ms
+    }
+
+    /// The data of the last event that changed the status.
+    pub fn data(&self) -> Option<&'a [u8]> {
+        self.snapshot.data.map(|at| self.log.at(at).data)
+    }
+
+    pub fn step_count(&self) -> usize {
+        self.snapshot.steps.as_ref().map_or(0, |steps| steps.steps.len())
+    }
+
+    /// The steps, in the order in which they were first named, without so many of the first.
+    pub fn steps_from(&self, first: usize) -> impl Iterator<Item = StepRef<'a>> {
+        let (log, steps) = (self.log, self.snapshot.steps.as_deref());
+        steps.into_iter().flat_map(move |steps| steps.steps.iter_from(first)).map(move |step| StepRef {
+            name: log.at(step.named).part(Part::Step).unwrap_or_default(),
+            status: step.status,
+            attempts: step.attempts,
+            started_ms: step.started_ms,
+            updated_ms: step.updated_ms,
+            data: log.at(step.data).data,
+        })
+    }
+}
