@@ -1,11 +1,17 @@
 // The connections of a program to a server: one that all requests share, and those that a request has to itself while it
 // waits. Knows node-redis, and refuses to know what is asked.
 
-import { ErrorReply, createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions } from 'redis';
-import { ClosedError, UnavailableError, asHoldfastError } from './errors.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  ErrorReply, createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions,
+} from 'redis';
+import { ClosedError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { OwnConnections } from './own-connections.js';
 import { TYPES, type Reply } from './replies.js';
 import type { Word } from './words.js';
+
+/** Between two tries while the server reads its data. */
+const LOADING_PAUSE_MS = 50;
 
 type Options = RedisClientOptions<RedisModules, RedisFunctions, RedisScripts, RespVersions>;
 
@@ -65,21 +71,17 @@ export class Connection {
     return new Connection(client, new OwnConnections(makeOwn, responseTimeoutMs), responseTimeoutMs);
   }
 
-  /** Sends a command on the shared connection. */
+  /** Sends a command on the shared connection; again if the server still reads its data, which refuses everything until then. */
   async ask(words: readonly Word[]): Promise<Reply> {
-    const timeout = this.#responseTimeoutMs;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      // node-redis's timeout ends when a command is sent: it takes back one that the server was not there for.
-      const reply = this.client.sendCommand<Reply>(words, { typeMapping: TYPES, timeout });
-      const tooLate = new Promise<never>((_, reject) => {
-        timer = setTimeout(() => reject(new UnavailableError(`no answer from the server in ${timeout} ms`)), timeout);
-      });
-      return await Promise.race([reply, tooLate]);
-    } catch (error) {
-      throw asHoldfastError(error);
-    } finally {
-      clearTimeout(timer);
+    const deadline = performance.now() + this.#responseTimeoutMs;
+    for (;;) {
+      try {
+        return await this.#send(words, Math.max(1, Math.ceil(deadline - performance.now())));
+      } catch (error) {
+        const isLoading = error instanceof ServerError && error.isTemporary;
+        if (!isLoading || performance.now() + LOADING_PAUSE_MS >= deadline) throw error;
+      }
+      await sleep(LOADING_PAUSE_MS);
     }
   }
 
@@ -99,6 +101,22 @@ export class Connection {
     // A client without a server would wait for the answers for ever.
     if (this.client.isReady) await this.client.close();
     else this.client.destroy();
+  }
+
+  async #send(words: readonly Word[], timeout: number): Promise<Reply> {
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      // node-redis's timeout ends when a command is sent: it takes back one that the server was not there for.
+      const reply = this.client.sendCommand<Reply>(words, { typeMapping: TYPES, timeout });
+      const tooLate = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new UnavailableError(`no answer from the server in ${timeout} ms`)), timeout);
+      });
+      return await Promise.race([reply, tooLate]);
+    } catch (error) {
+      throw asHoldfastError(error);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 }
 

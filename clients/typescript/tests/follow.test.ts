@@ -145,12 +145,14 @@ for (const RESP of [2, 3] as const) {
           if (n % 3 === 0) assert.equal(await insist(event), runSeq, 'a duplicate has the number of the first');
         }
       }));
-      for (const at of [200, 500, 800]) {
-        await eventually(() => acknowledged.size >= at && seqs.length > at / 2);
-        await server.kill();
-        await server.run();
-      }
-      await writing;
+      const killing = (async () => {
+        for (const at of [200, 500, 800]) {
+          await eventually(() => acknowledged.size >= at && seqs.length > at / 2);
+          await server.kill();
+          await server.run();
+        }
+      })();
+      await Promise.all([writing, killing]);
       await eventually(() => seqs.length >= writers * each);
       await eventually(() => blocked(1));
       abort.abort();

@@ -90,6 +90,7 @@ export class Server {
   async #answers(): Promise<boolean> {
     try {
       const connection = await Connection.open({ socket: { host: '127.0.0.1', port: this.port, reconnectStrategy: false } });
+      await connection.ask(['PING']); // which waits until it has read its data
       await connection.close();
       return true;
     } catch (error) {
