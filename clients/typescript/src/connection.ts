@@ -6,7 +6,7 @@ import {
   ErrorReply, createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions,
 } from 'redis';
 import { ClosedError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
-import { OwnConnections } from './own-connections.js';
+import { OwnConnections, TIMER_MS_MAX } from './own-connections.js';
 import { TYPES, type Reply } from './replies.js';
 import type { Word } from './words.js';
 
@@ -50,7 +50,8 @@ export class Connection {
 
   /** Connects. If the server is not up, tries for as long as a request may take. */
   static async open(options: ConnectionOptions = {}): Promise<Connection> {
-    const { responseTimeoutMs = 10_000, onError = () => {}, ...redisOptions } = options;
+    const { onError = () => {}, responseTimeoutMs: asked = 10_000, ...redisOptions } = options;
+    const responseTimeoutMs = Math.min(asked, TIMER_MS_MAX);
     const deadline = performance.now() + responseTimeoutMs;
     let everReady = false;
     const reconnectStrategy = (retries: number, cause: Error): number | Error => {

@@ -9,6 +9,9 @@ import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastEr
 import { TYPES, type Reply } from './replies.js';
 import type { Word } from './words.js';
 
+/** The longest that a timer of Node.js can wait; with more it ends at once. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
+
 /** Between two tries. */
 const PAUSE_MS = 50;
 
@@ -121,18 +124,17 @@ async function until<T>(
       for (const signal of signals) signal.removeEventListener('abort', abort);
       end();
     };
-    const abort = (event: Event): void => {
-      const { reason } = event.target as AbortSignal;
-      settle(() => {
-        giveUp();
-        reject(reason);
-      });
-    };
-    const timer = setTimeout(() => settle(() => {
+    const abandon = (reason: unknown): void => settle(() => {
       giveUp();
-      reject(new UnavailableError(`no answer from the server in ${ms} ms`));
-    }), ms);
-    for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
+      reject(reason);
+    });
+    const abort = (event: Event): void => abandon((event.target as AbortSignal).reason);
+    const tooLate = (): void => abandon(new UnavailableError(`no answer from the server in ${ms} ms`));
+    const timer = setTimeout(tooLate, Math.min(ms, TIMER_MS_MAX));
+    for (const signal of signals) {
+      signal.addEventListener('abort', abort, { once: true });
+      if (signal.aborted) abandon(signal.reason);
+    }
     answer.then(
       (value) => settle(() => resolve(value)),
       (error: unknown) => settle(() => reject(asHoldfastError(error))),
