@@ -1,0 +1,93 @@
+// What can go wrong, sorted by what the caller can do about it. Knows no command.
+
+import { ClientClosedError, ErrorReply } from 'redis';
+
+/** Every error that this package makes by itself. A wrong argument is a TypeError or a RangeError, and nothing was sent. */
+export class HoldfastError extends Error {
+  static {
+    this.prototype.name = 'HoldfastError';
+  }
+
+  /** Whether the same request may succeed a little later: the server is away, or still reads its data. */
+  get isTemporary(): boolean {
+    return false;
+  }
+}
+
+/**
+ * No answer: the server is away, or too slow. A write may have been made or not. Repeat it: an append with an idempotency
+ * key is applied once, and an exchange shows by its result what became of the first one.
+ */
+export class UnavailableError extends HoldfastError {
+  static {
+    this.prototype.name = 'UnavailableError';
+  }
+
+  override get isTemporary(): boolean {
+    return true;
+  }
+}
+
+/** The connection was closed with `close`. */
+export class ClosedError extends HoldfastError {
+  static {
+    this.prototype.name = 'ClosedError';
+  }
+}
+
+/** A reply does not fit the request, or has an integer above 2^53-1, which a number cannot hold. */
+export class ReplyError extends HoldfastError {
+  static {
+    this.prototype.name = 'ReplyError';
+  }
+}
+
+/** The server refused the request; nothing was changed. The message is the server's, without the code. */
+export class ServerError extends HoldfastError {
+  static {
+    this.prototype.name = 'ServerError';
+  }
+
+  /** The first word of the reply: `ERR`, `NOAUTH`, `NOPERM`, `OOM`, `MISCONF`, `LOADING`… */
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  override get isTemporary(): boolean {
+    return this.code === 'LOADING';
+  }
+}
+
+/** The key holds a value of another type. */
+export class WrongTypeError extends ServerError {
+  static {
+    this.prototype.name = 'WrongTypeError';
+  }
+}
+
+/** The server does not know the command, which is one of Holdfast's own: it is a plain Redis. */
+export class NeedsHoldfastError extends ServerError {
+  static {
+    this.prototype.name = 'NeedsHoldfastError';
+  }
+}
+
+/** What node-redis throws, as one of the errors above. */
+export function asHoldfastError(error: unknown): Error {
+  if (error instanceof ErrorReply) return refusal(error);
+  if (error instanceof ClientClosedError) return new ClosedError('the connection is closed', { cause: error });
+  // An argument that node-redis cannot encode is the caller's mistake.
+  if (error instanceof HoldfastError || error instanceof TypeError || error instanceof RangeError) return error;
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  return new UnavailableError(`no answer from the server: ${message}`, { cause: error });
+}
+
+function refusal(cause: ErrorReply): ServerError {
+  const [, code = 'ERR', message = cause.message] = /^([A-Z]+) (.*)$/s.exec(cause.message) ?? [];
+  if (code === 'WRONGTYPE') return new WrongTypeError(code, message, { cause });
+  if (code === 'ERR' && message.startsWith('unknown command')) return new NeedsHoldfastError(code, message, { cause });
+  return new ServerError(code, message, { cause });
+}

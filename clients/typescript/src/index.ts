@@ -1,0 +1,25 @@
+// The package: runs, records and queues of jobs on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
+
+export { Connection, type Client, type ConnectionOptions } from './connection.js';
+export {
+  ClosedError, HoldfastError, NeedsHoldfastError, ReplyError, ServerError, UnavailableError, WrongTypeError,
+} from './errors.js';
+export type { Value, Values } from './words.js';
+
+export { json, raw, type CanonicalEngineEvent, type DataCodec, type NewEvent } from './runs/event.js';
+export {
+  snapshotReducer, type Reducer, type RunSnapshot, type RunStatus, type StepSnapshot, type StepStatus,
+} from './runs/snapshot.js';
+export {
+  RunStore, type Appended, type AppendResult, type Behind, type Duplicate, type FetchOptions, type FollowOptions, type IRunStateStore,
+  type ListOptions, type ProjectOptions, type RunInfo,
+} from './runs/run-store.js';
+
+export { Fields } from './records/fields.js';
+export { Job, LostError } from './records/job.js';
+export { Queue } from './records/queue.js';
+export type { JobNames, QueueConfig } from './records/queue-config.js';
+export { RecordStore, type Found, type Indexed, type Outcome, type Swept } from './records/record-store.js';
+export type {
+  Claim, Exchange, Filter, FindOptions, IndexDefinition, Lifetime, PutOptions, RangeOptions, Score, Stamps, Sweep,
+} from './records/requests.js';

@@ -1,0 +1,143 @@
+// Connections that one request has to itself. Knows nothing of what is asked.
+//
+// A request that waits at the server holds up every other one on its connection, so it has one for as long as it lasts. One
+// that is given up takes its connection with it: the server sees the end of it, and gives the client nothing more.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from './connection.js';
+import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
+import { TYPES, type Reply } from './replies.js';
+import type { Word } from './words.js';
+
+/** The longest that a timer of Node.js can wait; with more it ends at once. */
+export const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** Between two tries. */
+const PAUSE_MS = 50;
+
+export class OwnConnections {
+  readonly #make: () => Client;
+  /** How long an answer may take, beside the wait that was asked for. */
+  readonly #responseTimeoutMs: number;
+  /** Connections that are not used: at most as many as were used at a time. */
+  readonly #idle: Client[] = [];
+  readonly #closed = new AbortController();
+
+  /** `make` makes a client that is not connected, and that does not reconnect by itself. */
+  constructor(make: () => Client, responseTimeoutMs: number) {
+    this.#make = make;
+    this.#responseTimeoutMs = responseTimeoutMs;
+  }
+
+  /**
+   * Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to get the
+   * command to it. A command that was sent is not sent again.
+   */
+  async ask(words: readonly Word[], waitMs: number, signal: AbortSignal | undefined): Promise<Reply> {
+    const signals = [this.#closed.signal, ...(signal === undefined ? [] : [signal])];
+    const began = performance.now();
+    for (;;) {
+      const made = await this.#try(words, waitMs, signals);
+      if (made.reply !== undefined) return made.reply;
+      if (performance.now() - began >= waitMs) throw made.error;
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  /** Ends all connections, and the requests on them. */
+  close(): void {
+    this.#closed.abort(new ClosedError('the connection is closed'));
+    for (const client of this.#idle.splice(0)) client.destroy();
+  }
+
+  /** The reply, or why the command was not executed if that may change. */
+  async #try(words: readonly Word[], waitMs: number, signals: readonly AbortSignal[]): Promise<Try> {
+    let client: Client;
+    try {
+      client = await this.#take(signals);
+    } catch (error) {
+      return notExecuted(error);
+    }
+    try {
+      return { reply: await this.#send(client, words, waitMs, signals) };
+    } catch (error) {
+      // One that was sent and got no answer may have been executed: only what the server refused was not.
+      if (error instanceof ServerError) return notExecuted(error);
+      throw error;
+    }
+  }
+
+  async #take(signals: readonly AbortSignal[]): Promise<Client> {
+    for (const signal of signals) signal.throwIfAborted();
+    let client = this.#idle.pop();
+    while (client !== undefined && !client.isReady) {
+      client.destroy(); // the server has closed it
+      client = this.#idle.pop();
+    }
+    if (client !== undefined) return client;
+
+    const made = this.#make();
+    const connected = made.connect();
+    const giveUp = (): void => {
+      made.destroy();
+      // A client that is destroyed while it connects goes on to connect.
+      connected.then(() => made.destroy(), () => {});
+    };
+    await until(connected, this.#responseTimeoutMs, signals, giveUp);
+    if (!made.isReady) throw new UnavailableError('the server closed the connection');
+    return made;
+  }
+
+  async #send(client: Client, words: readonly Word[], waitMs: number, signals: readonly AbortSignal[]): Promise<Reply> {
+    const reply = client.sendCommand<Reply>(words, { typeMapping: TYPES });
+    try {
+      const read = await until(reply, waitMs + this.#responseTimeoutMs, signals, () => client.destroy());
+      this.#giveBack(client);
+      return read;
+    } catch (error) {
+      if (error instanceof ServerError) this.#giveBack(client);
+      else client.destroy();
+      throw error;
+    }
+  }
+
+  #giveBack(client: Client): void {
+    if (this.#closed.signal.aborted) client.destroy();
+    else this.#idle.push(client);
+  }
+}
+
+type Try = { reply: Reply } | { reply?: undefined; error: HoldfastError };
+
+function notExecuted(error: unknown): Try {
+  if (error instanceof HoldfastError && error.isTemporary) return { error };
+  throw error;
+}
+
+/** Waits for an answer. After so long, or when one of the signals comes, it gives up. */
+async function until<T>(
+  answer: Promise<T>, ms: number, signals: readonly AbortSignal[], giveUp: () => void,
+): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const settle = (end: () => void): void => {
+      clearTimeout(timer);
+      for (const signal of signals) signal.removeEventListener('abort', abort);
+      end();
+    };
+    const abandon = (reason: unknown): void => settle(() => {
+      giveUp();
+      reject(reason);
+    });
+    const abort = (event: Event): void => abandon((event.target as AbortSignal).reason);
+    const tooLate = (): void => abandon(new UnavailableError(`no answer from the server in ${ms} ms`));
+    const timer = setTimeout(tooLate, Math.min(ms, TIMER_MS_MAX));
+    for (const signal of signals) {
+      signal.addEventListener('abort', abort, { once: true });
+      if (signal.aborted) abandon(signal.reason);
+    }
+    answer.then(
+      (value) => settle(() => resolve(value)),
+      (error: unknown) => settle(() => reject(asHoldfastError(error))),
+    );
+  });
+}
