@@ -44,6 +44,10 @@ const READS: &[&str] = &[
     "run.project",
 ];
 
+/// Types of events, so that runs begin, end and have steps.
+const EVENT_TYPES: &[&str] =
+    &["RunStarted", "RunPaused", "RunCompleted", "RunFailed", "StepStarted", "StepCompleted", "StepCorrected", "other"];
+
 impl Source {
     pub(crate) fn new(seed: u64) -> Source {
         Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new(), libraries: Vec::new() }
@@ -259,6 +263,7 @@ impl Source {
                 self.payloads[at].clone()
             }
             ArgumentKind::String if name == "encoding" => self.pick(&["u1", "i8", "u16", "i64", "u63"]).into(),
+            ArgumentKind::String if name == "type" => self.pick(EVENT_TYPES).into(),
             ArgumentKind::String if name == "field" || name == "member" => self.field(),
             ArgumentKind::String if name == "min" || name == "max" => {
                 self.pick(&["-", "+", "[f1", "(f2", "[f30", "0", "1", "-1", "(3"]).into()

@@ -4,13 +4,16 @@
 use engine::Engine;
 use keyspace::DATABASES;
 use keyspace::IndexRef;
+use keyspace::db::Db;
 use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
 use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
 use keyspace::types::{hash, string};
-use keyspace::{Change, Effect, HashRef, Key, Keyspace, Locked, Scalar, SortedSetRef, Thresholds, Value};
+use keyspace::{
+    Change, Effect, Entry, HashRef, Key, Keyspace, Locked, NameHash, Scalar, SortedSetRef, Thresholds, Value,
+};
 use std::collections::BTreeMap;
 
 /// Every key of every database, those past their time included; and libraries of functions, as keys of a database that
@@ -41,6 +44,18 @@ pub(crate) enum Content {
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.
     Run(Vec<(u64, u64, Vec<u8>)>),
+}
+
+/// Compares the list of runs that are not over with what a look at every key finds.
+fn assert_open_runs_are_listed(db: &Db) {
+    let is_open = |entry: &&Entry| matches!(db.value(entry, 0), Value::Run(run) if !run.status().is_final());
+    let mut expected: Vec<&[u8]> = db.iter(0).filter(is_open).map(Entry::name).collect();
+    let listed: Vec<(u32, &Entry)> = db.open_runs(0).collect();
+    assert!(listed.is_sorted_by_key(|(position, _)| *position));
+    assert!(listed.iter().all(|(position, entry)| NameHash::of(entry.name()).position() == *position));
+    let mut found: Vec<&[u8]> = listed.iter().map(|(_, entry)| entry.name()).collect();
+    (expected.sort(), found.sort());
+    assert_eq!(found, expected, "runs that are not over");
 }
 
 /// Compares an index with what a look at every key finds.
@@ -111,6 +126,7 @@ impl State {
                     assert!(before.is_none(), "a key is there twice");
                 }
                 assert_eq!(db.len(), keys, "keys in database {index}, or a hash without fields");
+                assert_open_runs_are_listed(db);
                 assert_eq!(db.with_deadline(), deadlines, "keys with a deadline in database {index}");
                 assert_eq!(db.time_left_sum(0), deadline_sum, "the sum of deadlines in database {index}");
                 assert_eq!(db.with_field_deadlines(), field_deadlines, "such hashes in database {index}");

@@ -25,6 +25,8 @@ pub struct Db {
     deadline_sum: u128,
     /// The soonest field deadline, and the id, of each hash that has any.
     field_deadlines: BTreeSet<(u64, NameId)>,
+    /// The position and the id of each run that is not over.
+    open_runs: BTreeSet<(u64, NameId)>,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
@@ -195,11 +197,17 @@ impl Db {
         }
     }
 
+    /// The runs that are not over, expired ones included, in the order of their positions from `position` on.
+    pub fn open_runs(&self, position: u32) -> impl Iterator<Item = (u32, &Entry)> {
+        let open = self.open_runs.range((u64::from(position), NameId::MIN)..);
+        open.filter_map(|(position, id)| Some((*position as u32, self.table.by_id(*id)?)))
+    }
+
     /// Heap bytes of the table and indexes, without the entries.
     pub fn overhead_bytes(&self) -> usize {
         self.table.heap_bytes()
             + self.shapes.heap_bytes()
-            + (self.deadlines.len() + self.field_deadlines.len()) * DEADLINE_BYTES
+            + (self.deadlines.len() + self.field_deadlines.len() + self.open_runs.len()) * DEADLINE_BYTES
             + self.parts.heap_bytes()
     }
 
@@ -384,11 +392,11 @@ impl Db {
         change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
     ) -> Option<T> {
         let entry = self.table.get_mut(key.hash, key.name)?;
-        let before = (entry.deadline(), field_deadline(entry));
+        let before = Listed::of(entry);
         let result = change(entry, &mut self.shapes);
-        let after = (entry.deadline(), field_deadline(entry));
+        let after = Listed::of(entry);
         if before != after {
-            self.move_deadlines(key, before, after);
+            self.relist(self.table.id_of(key.hash, key.name), before, after);
         }
         Some(result)
     }
@@ -403,7 +411,7 @@ impl Db {
         change: impl FnOnce(&mut Entry, &mut Shapes) -> T,
     ) -> Option<T> {
         let entry = self.table.get_mut(key.hash, key.name)?;
-        let before = (entry.deadline(), field_deadline(entry));
+        let before = Listed::of(entry);
         let (mut was, mut is) = (IndexScores::new(), IndexScores::new());
         self.parts.scores_before_change(mask, entry, &self.shapes, &mut was);
         let result = change(entry, &mut self.shapes);
@@ -411,32 +419,29 @@ impl Db {
             RecordFields::Set(fields) => self.parts.scores_after_set(mask, fields, entry, &self.shapes, &mut is),
             _ => self.parts.scores(mask, entry, &self.shapes, &mut is),
         }
-        let after = (entry.deadline(), field_deadline(entry));
+        let after = Listed::of(entry);
         let id = self.table.id_of(key.hash, key.name);
         self.parts.move_record(&self.table, key.name, id, mask, (&was, &is));
         if before != after {
-            self.move_deadlines(key, before, after);
+            self.relist(self.table.id_of(key.hash, key.name), before, after);
         }
         Some(result)
     }
 
-    /// Notes that the deadlines of a key, or of its fields, have changed.
-    fn move_deadlines(&mut self, key: Key<'_>, before: Deadlines, after: Deadlines) {
-        let id = self.table.id_of(key.hash, key.name);
-        self.move_deadline(id, before.0, after.0);
-        reindex(&mut self.field_deadlines, id, before.1, after.1);
-    }
-
-    /// Notes that a key's deadline has changed.
-    fn move_deadline(&mut self, id: NameId, before: Option<u64>, after: Option<u64>) {
-        self.deadline_sum += u128::from(after.unwrap_or(0));
-        self.deadline_sum -= u128::from(before.unwrap_or(0));
-        reindex(&mut self.deadlines, id, before, after);
+    /// Moves a key in the lists that it is in, or was.
+    #[inline]
+    fn relist(&mut self, id: NameId, before: Listed, after: Listed) {
+        self.deadline_sum += u128::from(after.deadline.unwrap_or(0));
+        self.deadline_sum -= u128::from(before.deadline.unwrap_or(0));
+        reindex(&mut self.deadlines, id, before.deadline, after.deadline);
+        reindex(&mut self.field_deadlines, id, before.field_deadline, after.field_deadline);
+        let position = |is_open: bool| is_open.then(|| NameHash::from_raw(id).position().into());
+        reindex(&mut self.open_runs, id, position(before.is_open_run), position(after.is_open_run));
     }
 
     /// Adds an entry; the caller has removed the old one.
     pub(super) fn insert(&mut self, key: Key<'_>, entry: Entry) {
-        let (deadline, field_deadline) = (entry.deadline(), field_deadline(&entry));
+        let listed = Listed::of(&entry);
         entry.touch(self.used_at);
         let entry = &*self.table.insert(key.hash, entry);
         let (mask, mut scores) = (self.parts.covering(key.name), IndexScores::new());
@@ -447,8 +452,7 @@ impl Db {
         if !mask.is_empty() {
             self.parts.add_record(&self.table, key.name, id, mask, &scores);
         }
-        self.move_deadline(id, None, deadline);
-        reindex(&mut self.field_deadlines, id, None, field_deadline);
+        self.relist(id, Listed::default(), listed);
     }
 
     /// Removes an entry; its body may still refer to a shape, which the caller releases.
@@ -461,8 +465,7 @@ impl Db {
             self.parts.remove_record(&self.table, key.name, id, mask, &scores);
         }
         let entry = self.table.remove(key.hash, key.name)?;
-        self.move_deadline(id, entry.deadline(), None);
-        reindex(&mut self.field_deadlines, id, field_deadline(&entry), None);
+        self.relist(id, Listed::of(&entry), Listed::default());
         Some(entry)
     }
 
@@ -496,14 +499,24 @@ fn is_replaced_in_place(entry: &Entry, change: &Change<'_>) -> bool {
     value_type.is(change.value_type()) && !entry.object().is_some_and(|object| (value_type.is_freed_later)(object))
 }
 
-/// Of a key, and the soonest of its fields.
-type Deadlines = (Option<u64>, Option<u64>);
+/// What lists a key is in, and where.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Listed {
+    deadline: Option<u64>,
+    /// The soonest of a hash.
+    field_deadline: Option<u64>,
+    is_open_run: bool,
+}
 
-/// The soonest field deadline of a hash.
-fn field_deadline(entry: &Entry) -> Option<u64> {
-    match entry.object() {
-        Some(Object::Hash(table)) => table.soonest(),
-        _ => None,
+impl Listed {
+    #[inline]
+    fn of(entry: &Entry) -> Listed {
+        let (field_deadline, is_open_run) = match entry.object() {
+            Some(Object::Hash(table)) => (table.soonest(), false),
+            Some(Object::Run(run)) => (None, !run.status().is_final()),
+            _ => (None, false),
+        };
+        Listed { deadline: entry.deadline(), field_deadline, is_open_run }
     }
 }
 

@@ -1,6 +1,6 @@
 //! CELL.LIST: names of cells, some at a time.
 
-use crate::commands::shared::listing::ListOptions;
+use crate::commands::shared::listing::{Among, ListOptions};
 use crate::commands::shared::options::unknown_option;
 use crate::error::CommandResult;
 use crate::execution::context::ReadCx;
@@ -14,6 +14,6 @@ pub(super) fn list(cx: &mut ReadCx<'_>) -> CommandResult {
             return Err(unknown_option(word));
         }
     }
-    options.reply(cx, |entry| ValueType::of(entry).is(&cell::TYPE));
+    options.reply(cx, Among::AllKeys, |entry| ValueType::of(entry).is(&cell::TYPE));
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! RUN.LIST: names of runs, some at a time, by status if that is asked for.
+//! RUN.LIST: names of runs, some at a time, by status if that is asked for. Runs that are not over are found without a look at the
+//! others.
 
 use crate::args::{Args, is_word};
-use crate::commands::shared::listing::ListOptions;
+use crate::commands::shared::listing::{Among, ListOptions};
 use crate::commands::shared::options::{error, names, once, shown, unknown_option};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ReadCx;
@@ -18,7 +19,8 @@ pub(super) fn list(cx: &mut ReadCx<'_>) -> CommandResult {
         }
     }
     let statuses = statuses.unwrap_or(Statuses::ALL);
-    options.reply(cx, |entry| ValueType::of(entry).is(&run::TYPE) && statuses.has(run(entry).status()));
+    let among = if statuses.are_open() { Among::OpenRuns } else { Among::AllKeys };
+    options.reply(cx, among, |entry| ValueType::of(entry).is(&run::TYPE) && statuses.has(run(entry).status()));
     Ok(())
 }
 
@@ -39,6 +41,11 @@ impl Statuses {
             statuses.0[*status as usize] = true;
         }
         Ok(statuses)
+    }
+
+    /// True when none of them is final.
+    fn are_open(self) -> bool {
+        !RunStatus::ALL.iter().any(|status| status.is_final() && self.has(*status))
     }
 
     fn has(self, status: RunStatus) -> bool {

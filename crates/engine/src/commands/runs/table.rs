@@ -45,7 +45,7 @@ pub(super) const COMMANDS: &[Command] = &[
     read("run.list", at_least(1), Keys::WALK, list::list)
         .tips(&["nondeterministic_output"])
         .doc("7.4.0", "Lists runs under a prefix, of given statuses, up to LIMIT (1000) at a time.")
-        .complexity("O(N) for N keys looked at")
+        .complexity("O(N) for N keys looked at; of statuses that are not final, for N such runs")
         .arguments(&[
             arg::string("prefix").after("PREFIX").optional(),
             arg::block("statuses", &[arg::integer("count"), arg::string("status").multiple()])

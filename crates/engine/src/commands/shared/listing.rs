@@ -14,6 +14,14 @@ const LIMIT_DEFAULT: usize = 1000;
 /// The most keys that a step visits, of that type or not.
 const LOOKS_MAX: usize = 10_000;
 
+/// Where the keys are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Among {
+    AllKeys,
+    /// Runs that are not over, which each database has a list of.
+    OpenRuns,
+}
+
 /// The options that all of them have.
 #[derive(Default)]
 pub(crate) struct ListOptions<'a> {
@@ -41,7 +49,7 @@ impl<'a> ListOptions<'a> {
     }
 
     /// Replies with a cursor and the names of the keys that are wanted.
-    pub(crate) fn reply(&self, cx: &mut ReadCx<'_>, wants: impl Fn(&Entry) -> bool) {
+    pub(crate) fn reply(&self, cx: &mut ReadCx<'_>, among: Among, wants: impl Fn(&Entry) -> bool) {
         let mut page = Page {
             prefix: self.prefix.unwrap_or_default(),
             wants,
@@ -54,8 +62,10 @@ impl<'a> ListOptions<'a> {
         let mut place = Place::from_cursor(self.cursor.unwrap_or(0));
         let (shard_count, protocol) = (cx.shard_count(), cx.reply.protocol());
         while place.shard < shard_count && !page.is_full() {
-            let next = cx.shard(place.shard, |db| {
-                page.fill(db, place.position, |names, name| Reply::new(names, protocol).bulk(name))
+            let add = |names: &mut Vec<u8>, name: &[u8]| Reply::new(names, protocol).bulk(name);
+            let next = cx.shard(place.shard, |db| match among {
+                Among::AllKeys => page.fill(db, place.position, add),
+                Among::OpenRuns => page.fill_with(db.open_runs(place.position), add),
             });
             place = match next {
                 Some(position) => Place { position, ..place },
@@ -88,7 +98,7 @@ impl<W: Fn(&Entry) -> bool> Page<'_, W> {
         self.count >= self.limit || self.looks >= LOOKS_MAX
     }
 
-    fn wants(&self, entry: &Entry) -> bool {
+    fn is_wanted(&self, entry: &Entry) -> bool {
         entry.name().starts_with(self.prefix) && !Db::is_expired(entry, self.now_ms) && (self.wants)(entry)
     }
 
@@ -98,27 +108,44 @@ impl<W: Fn(&Entry) -> bool> Page<'_, W> {
         let mut from = position;
         loop {
             let end = db.range_end(from);
-            let mut wanted: Vec<(u32, &[u8])> = Vec::new();
+            let mut step: Vec<(u32, &Entry)> = Vec::new();
+            let mut looks = 0;
             db.visit_range(from, end, |entry| {
-                self.looks += 1;
-                if self.wants(entry) {
-                    wanted.push((NameHash::of(entry.name()).position(), entry.name()));
+                looks += 1;
+                if self.is_wanted(entry) {
+                    step.push((NameHash::of(entry.name()).position(), entry));
                 }
             });
-            wanted.sort_unstable_by_key(|(position, _)| *position);
-            let mut last = None;
-            for (position, name) in wanted {
-                if self.count >= self.limit && last != Some(position) {
-                    return Some(position);
-                }
-                add(&mut self.names, name);
-                self.count += 1;
-                last = Some(position);
+            self.looks += looks - step.len();
+            step.sort_unstable_by_key(|(position, _)| *position);
+            if let Some(stopped) = self.fill_with(step.into_iter(), &add) {
+                return Some(stopped);
             }
             from = end.checked_add(1)?;
             if self.is_full() {
                 return Some(from);
             }
         }
+    }
+
+    /// Adds keys that come in the order of their positions, in the same way.
+    fn fill_with<'e>(
+        &mut self,
+        entries: impl Iterator<Item = (u32, &'e Entry)>,
+        add: impl Fn(&mut Vec<u8>, &[u8]),
+    ) -> Option<u32> {
+        let mut last = None;
+        for (position, entry) in entries {
+            if self.is_full() && last != Some(position) {
+                return Some(position);
+            }
+            self.looks += 1;
+            if self.is_wanted(entry) {
+                add(&mut self.names, entry.name());
+                self.count += 1;
+            }
+            last = Some(position);
+        }
+        None
     }
 }
