@@ -5,6 +5,7 @@ mod constraints;
 mod events;
 mod keyspace;
 mod list;
+mod model;
 mod sha256;
 mod slices;
 mod snapshot;
