@@ -3,12 +3,16 @@
 mod append;
 mod constraints;
 mod events;
+mod followers;
 mod keyspace;
 mod list;
 mod model;
+mod own_server;
+mod races;
 mod sha256;
 mod slices;
 mod snapshot;
+mod torture;
 mod waits;
 
 use wire::{Product, Reply, Session, skip};
