@@ -14,6 +14,9 @@ struct Peer<'e> {
     client: Client,
 }
 
+/// Far more than any command here takes.
+const SLICES_MAX: usize = 20_000;
+
 impl<'e> Peer<'e> {
     fn new(place: &'e Place, index: usize) -> Peer<'e> {
         let engine = &place.engine;
@@ -32,6 +35,7 @@ impl<'e> Peer<'e> {
                 Flow::Again => {
                     assert!(out.is_empty(), "there is no reply before the end");
                     slices += 1;
+                    assert!(slices < SLICES_MAX, "{words} does not come to an end");
                     between();
                 }
                 _ => panic!("{words} neither ends nor goes on"),

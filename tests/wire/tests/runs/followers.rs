@@ -77,9 +77,9 @@ fn write(own: &OwnServer, writer: usize, appends: usize, mut random: Random, ack
     for number in 0..appends {
         let (run, key) = match random.below(10) {
             // One of its own, of which it knows the place.
-            0 | 1 if !told.is_empty() => told.keys().nth(random.below(told.len())).expect("there are as many").clone(),
+            0..3 if !told.is_empty() => told.keys().nth(random.below(told.len())).expect("there are as many").clone(),
             // One that others append as well.
-            2 => (random.below(RUNS), format!("shared-{}", random.below(appends))),
+            3 => (random.below(RUNS), format!("shared-{}", random.below(appends))),
             _ => (random.below(RUNS), format!("w{writer}-{number}")),
         };
         let is_own = key.starts_with('w');

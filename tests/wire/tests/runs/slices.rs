@@ -137,3 +137,50 @@ fn a_reader_may_leave_in_the_middle() {
     }
     assert_eq!(connection.run("RUN.EVENTS r LIMIT 1000000").items().len(), EVENTS);
 }
+
+/// A client that caches what it reads can rely on the order of replies and invalidations: whatever changed a run after the
+/// reply was made is told after the reply. A long reply is made before it is sent.
+#[test]
+fn a_long_reply_that_is_out_of_date_is_invalidated_after_it() {
+    const ROUNDS: usize = 30;
+    let Some(session) = start() else { return };
+    let (mut writer, mut reader) = (session.connect(), session.connect());
+    let lines: Vec<String> =
+        (1..=EVENTS).map(|number| format!("RUN.APPEND r k{number} StepStarted d STEP s{number}")).collect();
+    lines.chunks(500).for_each(|lines| drop(writer.pipeline(lines)));
+    reader.run("HELLO 3");
+    reader.run("CLIENT TRACKING ON");
+    for command in ["RUN.EVENTS r LIMIT 1000000", "RUN.PROJECT r", "RUN.SNAPSHOT r"] {
+        let mut were_late = 0;
+        for round in 0..ROUNDS {
+            reader.queue_line(command);
+            reader.flush();
+            for number in 0..3 {
+                writer.run_args(&["RUN.APPEND", "r", &format!("{command} {round} {number}"), "t", "d"]);
+            }
+            let last = get(&writer.run("RUN.INFO r"), "events").integer();
+            let reply = loop {
+                match reader.read() {
+                    // Of what it has read before.
+                    wire::Reply::Push(_) => {}
+                    reply => break reply,
+                }
+            };
+            let seen = match reply {
+                wire::Reply::Array(events) => events.len() as i64,
+                snapshot => get(&snapshot, "lastEventSeq").integer(),
+            };
+            reader.queue_line("PING");
+            let mut is_invalidated = false;
+            while let wire::Reply::Push(_) = reader.read() {
+                is_invalidated = true;
+            }
+            assert!(
+                is_invalidated || seen == last,
+                "{command}: {seen} of {last} events, and nothing is told of the rest"
+            );
+            were_late += usize::from(seen < last);
+        }
+        println!("{command}: {were_late} of {ROUNDS} were out of date");
+    }
+}
