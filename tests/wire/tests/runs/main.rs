@@ -12,6 +12,7 @@ mod races;
 mod sha256;
 mod slices;
 mod snapshot;
+mod survival;
 mod torture;
 mod waits;
 

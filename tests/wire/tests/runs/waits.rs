@@ -141,6 +141,28 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
     }
 }
 
+/// A copy is another run, though it began with the same events.
+#[test]
+fn a_copy_that_takes_the_place_of_a_run_ends_the_wait_with_an_error() {
+    check(
+        r#"
+        > RUN.APPEND r k1 t d
+        *
+        > COPY r copy
+        :1
+        > RUN.APPEND r k2 t d
+        > RUN.APPEND copy other t d
+        *
+        *
+        2> RUN.EVENTS r AFTER 2 BLOCK 0
+        # until blocked_clients:1
+        > RENAME copy r
+        +OK
+        2< -ERR the run has been made anew: its last runSeq is 2, and AFTER is 2
+        "#,
+    );
+}
+
 /// A reader goes on waiting while its run is gone.
 #[test]
 fn a_run_that_goes_keeps_its_readers() {
@@ -169,6 +191,39 @@ fn a_run_that_goes_keeps_its_readers() {
             > RUN.APPEND r k2 t d
             *
             2< -ERR the run has been made anew: its last runSeq is 1, and AFTER is 1
+            # until blocked_clients:0
+            "#
+        ));
+    }
+}
+
+/// What touches a run and leaves its events as they are does not concern its readers.
+#[test]
+fn a_run_that_stays_keeps_its_readers() {
+    for change in [
+        "EXPIRE r 1000\n:1",
+        "TXN.BEGIN\n> EXPIRE r 1000\n> TXN.COMMIT\n+OK\n:1\n:1..",
+        "TXN.BEGIN\n> EXPIRE r 1000\n> RUN.APPEND r k t d\n> TXN.COMMIT\n+OK\n:1\n[\"runSeq\", :1, \"idempotent\", :1, ...]\n:1..",
+        "TXN.BEGIN\n> RUN.APPEND r k9 t d\n> TXN.ROLLBACK\n+OK\n*\n+OK",
+        "MULTI\n> RENAME r x\n> RENAME x r\n> EXEC\n+OK\n+QUEUED\n+QUEUED\n[+OK, +OK]",
+        "RENAME r r\n+OK",
+        "MOVE r 0\n~-ERR *",
+        "BGSAVE\n*",
+        "DEBUG DIGEST\n*",
+    ] {
+        check(&format!(
+            r#"
+            > RUN.APPEND r k t d
+            *
+            2> RUN.EVENTS r AFTER 1 BLOCK 0
+            # until blocked_clients:1
+            > {change}
+            > PING
+            +PONG
+            # until blocked_clients:1
+            > RUN.APPEND r k2 t d
+            ["runSeq", :2, ...]
+            2< [["runId", "r", "runSeq", :2, ...]]
             # until blocked_clients:0
             "#
         ));
