@@ -306,8 +306,8 @@ fn projected(events: &[Event]) -> Snapshot {
     }
     let step = |name: &str| {
         let own: Vec<&&Event> = of_steps.iter().filter(|event| event.step.as_deref() == Some(name)).collect();
-        let statuses = own.iter().filter_map(|event| step_status(&event.event_type));
-        let status = statuses.filter(|status| !status.is_empty()).next_back().unwrap_or("pending");
+        let mut statuses = own.iter().filter_map(|event| step_status(&event.event_type));
+        let status = statuses.rfind(|status| !status.is_empty()).unwrap_or("pending");
         let starts: Vec<i64> =
             own.iter().filter(|event| event.event_type == "StepStarted").map(|event| event.persisted_at).collect();
         let last = own.last().expect("a step has an event");
