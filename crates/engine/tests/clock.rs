@@ -99,6 +99,42 @@ fn the_versions_of_a_cell_never_go_back_in_time() {
     assert_eq!(world.run(&format!("CELL.GETV a ASOF {}", times[0] - 1)), "$-1\r\n");
 }
 
+/// The same for the events of a run, of which two may have the same time.
+#[test]
+fn the_events_of_a_run_never_go_back_in_time() {
+    let mut world = World::new();
+    let mut random = fastrand::Rng::with_seed(14);
+    let (mut expected_ms, mut times) = (0, Vec::new());
+    for number in 1..=200 {
+        match random.u8(..4) {
+            0 => world.clock.jump(Jump::Back),
+            1 => world.clock.jump(Jump::Forward),
+            _ => world.clock.pass(random.u64(..3)),
+        }
+        expected_ms = (world.clock.unix_us() / 1000).max(expected_ms);
+        let reply = world.run(&format!("RUN.APPEND r k{number} RunResumed d"));
+        assert!(reply.contains(&format!("$11\r\npersistedAt\r\n:{expected_ms}\r\n")), "{reply}");
+        // What is derived of it does not either.
+        let snapshot = world.run("RUN.SNAPSHOT r");
+        assert!(snapshot.contains(&format!("$9\r\nupdatedAt\r\n:{expected_ms}\r\n")), "{snapshot}");
+        times.push(expected_ms);
+    }
+    assert!(times.windows(2).any(|pair| pair[0] == pair[1]) && times.windows(2).any(|pair| pair[0] < pair[1]));
+    let events = world.run("RUN.EVENTS r");
+    let shown: Vec<u64> = events
+        .split("persistedAt\r\n:")
+        .skip(1)
+        .map(|rest| rest.split('\r').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(shown, times);
+    // An event that is made before the time of a run that was brought from elsewhere is not earlier either.
+    world.clock.jump(Jump::Back);
+    world.clock.jump(Jump::Back);
+    world.run("COPY r s");
+    let reply = world.run("RUN.APPEND s next t d");
+    assert!(reply.contains(&format!("persistedAt\r\n:{expected_ms}\r\n")), "{reply}");
+}
+
 /// Five hours.
 #[derive(Clone, Copy)]
 enum Jump {

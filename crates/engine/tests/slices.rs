@@ -14,6 +14,9 @@ struct Peer<'e> {
     client: Client,
 }
 
+/// Far more than any command here takes.
+const SLICES_MAX: usize = 20_000;
+
 impl<'e> Peer<'e> {
     fn new(place: &'e Place, index: usize) -> Peer<'e> {
         let engine = &place.engine;
@@ -32,6 +35,7 @@ impl<'e> Peer<'e> {
                 Flow::Again => {
                     assert!(out.is_empty(), "there is no reply before the end");
                     slices += 1;
+                    assert!(slices < SLICES_MAX, "{words} does not come to an end");
                     between();
                 }
                 _ => panic!("{words} neither ends nor goes on"),
@@ -331,4 +335,125 @@ fn records_that_are_made_anew_during_a_range_are_returned_once() {
         assert!(found.windows(2).all(|pair| pair[0] != pair[1]), "{meanwhile}");
         assert!(reply.starts_with(&format!("*{}\r\n", found.len())), "{meanwhile}");
     }
+}
+
+const EVENTS: usize = 2_400;
+
+/// A server with a run `r` of events that each begin a step, and another, `other`, that is shorter.
+fn with_runs() -> Place {
+    let place = Place::new(16, 2, &[]);
+    let mut peer = Peer::new(&place, 0);
+    for (run, events) in [("r", EVENTS), ("other", EVENTS / 2)] {
+        for number in 1..=events {
+            peer.say(&format!(
+                "RUN.APPEND {run} {run}-{number} StepStarted {run}-{number} STEP {run}-{number} EVENTID e"
+            ));
+        }
+    }
+    drop(peer);
+    // A slice is over at the first look at the clock.
+    place.set_look_ns(500_000);
+    place
+}
+
+/// What these commands reply in one slice. Times are those of the appends, and the same in each.
+fn in_one_slice(place: &Place, command: &str) -> String {
+    let mut peer = Peer::new(place, 1);
+    peer.say("MULTI");
+    peer.say(command);
+    let (reply, slices) = peer.ask("EXEC", || {});
+    assert_eq!(slices, 1);
+    reply.strip_prefix("*1\r\n").expect("one reply").to_owned()
+}
+
+const LONG_READS: [&str; 3] = ["RUN.EVENTS r LIMIT 1000000", "RUN.PROJECT r", "RUN.SNAPSHOT r"];
+
+#[test]
+fn a_long_run_is_read_as_it_was_in_the_first_slice_though_others_append() {
+    for command in LONG_READS {
+        let place = with_runs();
+        let expected = in_one_slice(&place, command);
+        let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+        let mut appended = 0;
+        let (reply, slices) = reader.ask(command, || {
+            appended += 1;
+            // Steps that are there change too, and the run ends.
+            let event_type = ["StepCompleted", "RunCompleted"][appended % 2];
+            other.say(&format!("RUN.APPEND r new-{appended} {event_type} new STEP r-{appended}"));
+        });
+        assert!(slices > 5, "{command}: {slices}");
+        assert!(reply == expected, "{command}: {} bytes, not {}", reply.len(), expected.len());
+        let whole = in_one_slice(&place, command);
+        assert!(reader.say(command) == whole && whole != expected, "{command}, once all is quiet");
+    }
+}
+
+#[test]
+fn a_run_that_goes_between_two_slices_is_not_there() {
+    for (command, nothing) in LONG_READS.iter().zip(["*0\r\n", "$-1\r\n", "$-1\r\n"]) {
+        for (change, expected) in [
+            ("DEL r", nothing),
+            ("RENAME r elsewhere", nothing),
+            ("FLUSHALL", nothing),
+            ("SET r string", "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+        ] {
+            let place = with_runs();
+            let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+            let mut between = 0;
+            let (reply, slices) = reader.ask(command, || {
+                between += 1;
+                if between == 3 {
+                    other.say(change);
+                }
+            });
+            assert_eq!((reply.as_str(), slices), (expected, 4), "{command} and {change}");
+            // What was found of it is forgotten: the run is where it was moved to, and read from its beginning.
+            if change.starts_with("RENAME") {
+                let command = "RUN.PROJECT elsewhere UPTO 1";
+                assert_eq!(reader.say(command), in_one_slice(&place, command));
+            }
+        }
+    }
+}
+
+const MADE_ANEW: &str = "DEL, and appends";
+
+/// What was found of a run that another has taken the place of is worth nothing.
+#[test]
+fn a_run_that_is_replaced_between_two_slices_is_read_from_its_beginning() {
+    for command in LONG_READS {
+        for change in ["RENAME other r", "COPY other r REPLACE", MADE_ANEW] {
+            let place = with_runs();
+            let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+            let mut between = 0;
+            let (reply, slices) = reader.ask(command, || {
+                between += 1;
+                if between == 3 {
+                    match change {
+                        // As many events as were read so far, and more, under the same name.
+                        MADE_ANEW => {
+                            other.say("DEL r");
+                            for number in 1..=EVENTS / 2 {
+                                other.say(&format!(
+                                    "RUN.APPEND r new-{number} StepStarted new-{number} STEP new-{number}"
+                                ));
+                            }
+                        }
+                        change => drop(other.say(change)),
+                    }
+                }
+            });
+            assert!(slices > 5, "{slices}");
+            assert!(reply == in_one_slice(&place, command), "{command} and {change}");
+        }
+    }
+    // Behind the end of the new run there is nothing, and the reader learns of it.
+    let place = with_runs();
+    let (mut reader, mut other) = (Peer::new(&place, 0), Peer::new(&place, 1));
+    let after = EVENTS / 2 + 5;
+    let (reply, _) = reader.ask(&format!("RUN.EVENTS r AFTER {after} LIMIT 1000000"), || {
+        other.say("RENAME other r");
+    });
+    let last = EVENTS / 2;
+    assert_eq!(reply, format!("-ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}\r\n"));
 }

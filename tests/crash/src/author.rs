@@ -32,7 +32,7 @@ pub(crate) struct Features {
     pub(crate) transactions: bool,
     /// FUNCTION and FCALL: Redis 7.
     pub(crate) functions: bool,
-    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM, cells and transactions that answer at once: Holdfast.
+    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM, cells, runs and transactions that answer at once: Holdfast.
     pub(crate) own_commands: bool,
     /// CELL.FORK and CELL.DROP: Holdfast.
     pub(crate) forks: bool,
@@ -49,6 +49,8 @@ const SMALL_AT_ONCE: usize = 40;
 const TRAIL_VALUES: u64 = 20_000;
 /// Libraries and indexes of one client.
 const DEFINITIONS_OF_EACH_KIND: usize = 2;
+/// Runs stop growing here.
+const EVENTS_MAX: usize = 1_500;
 /// Strings that grow stop growing here.
 const GROWN_BYTES_MAX: usize = 100_000;
 const DAY_MS: usize = 24 * 60 * 60 * 1000;
@@ -63,6 +65,7 @@ const OWN: &[(usize, Make)] = &[
     (8, Author::compare_and_swap),
     (12, Author::claim),
     (25, Author::write_cell),
+    (25, Author::append_event),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
     (10, Author::write_deadline),
@@ -299,6 +302,44 @@ impl Author {
         })
     }
 
+    /// RUN.APPEND of an event that is new, or of one that may be there: as it was, or another under its key.
+    fn append_event(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.own_commands {
+            return None;
+        }
+        // One that is never removed gets long.
+        let key = if db == 0 && self.random.one_in(4) { self.owner.key("log", 0) } else { self.any_key() };
+        let events = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Run(events)) => events.as_slice(),
+            None => &[],
+            Some(_) => return None,
+        };
+        let last = events.len();
+        if last > 0 && self.random.one_in(3) {
+            let known = &events[self.random.below(last)];
+            let data = if self.random.one_in(3) { self.value() } else { known.data.clone() };
+            return Some(command(&[&"RUN.APPEND", &key, &known.key, &known.event_type, &data, &"EVENTID", &"another"]));
+        }
+        if last >= EVENTS_MAX {
+            return None;
+        }
+        let (data, step) = (self.value(), format!("step{}", self.random.below(30)));
+        let id = format!("event-{}", self.sequence);
+        // A digest, which is kept packed, or a key that is used again when the run begins anew.
+        let event = match self.random.one_in(2) {
+            true => format!("{:064x}", self.sequence),
+            false => format!("again-{}", self.random.below(40)),
+        };
+        let event_type =
+            self.random.pick(&["RunStarted", "RunPaused", "RunCompleted", "StepStarted", "StepCompleted", "custom"]);
+        let if_last = (last + usize::from(self.random.one_in(4))).to_string();
+        Some(match self.random.below(4) {
+            0 => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id]),
+            1 => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id, &"IFLAST", &if_last]),
+            _ => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id, &"STEP", &step]),
+        })
+    }
+
     /// A fork of all cells, or, if there is one, its end.
     pub(crate) fn fork(&mut self, ahead: &State, db: u32) -> Command {
         let (from, to) = (format!("c{}:key:", self.owner.number), format!("c{}:fork:", self.owner.number));
@@ -481,7 +522,7 @@ impl Author {
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
-            Value::Definition(_) => None,
+            Value::Run(_) | Value::Definition(_) => None,
         }
     }
 

@@ -74,6 +74,7 @@ impl State {
             "CELL.DEL" => call.cell_del(rest),
             "CELL.FORK" => call.cell_fork(&rest[0]),
             "CELL.DROP" => call.cell_drop(),
+            "RUN.APPEND" => call.run_append(rest),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

@@ -140,6 +140,10 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                     (Value::String(expected), Value::String(found)) => expected == found,
                     (Value::Scores(expected), Value::Scores(found)) => expected == found,
                     (Value::Cell(expected), Value::Cell(found)) => expected == found,
+                    (Value::Run(expected), Value::Run(found)) => {
+                        expected.len() == found.len()
+                            && expected.iter().zip(found).all(|(event, found)| event.is(found))
+                    }
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -177,7 +181,7 @@ impl Window {
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
         let fields_may_be_gone = match &entry.value {
-            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Definition(_) => false,
+            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Run(_) | Value::Definition(_) => false,
             Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
         };
         fields_may_be_gone || self.may_be_past(entry.deadline)
@@ -258,6 +262,12 @@ fn show(entry: Option<&Entry>) -> String {
             let shown = cell.values.iter().take(6).map(|value| format!(" {}", excerpt(value)));
             format!("cell of version {} with {} values:{}", cell.version, cell.values.len(), shown.collect::<String>())
         }
+        Value::Run(events) => {
+            // The last ones: what is lost or too much is there.
+            let shown = events.iter().rev().take(6).rev();
+            let shown = shown.map(|event| format!(" {}={}", excerpt(&event.key), excerpt(&event.data)));
+            format!("run of {} events, the last of which are{}", events.len(), shown.collect::<String>())
+        }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };
     format!("{value}{}", show_deadline(entry.deadline))
@@ -282,6 +292,7 @@ mod tests {
     use super::*;
     use crate::request::{Request, command};
     use crate::scripts;
+    use wire::Reply;
 
     /// A client with these requests acknowledged and those in flight.
     fn client(acknowledged: &[&str], in_flight: &[&str]) -> Client {
@@ -389,6 +400,48 @@ mod tests {
         check(flight(), &["HSET c0:h f 2", "PEXPIREAT c0:h 200000"], Some(1));
         check(flight(), &["HSET c0:h f 2"], None);
         check(flight(), &["HSET c0:h f 2 g 1", "PEXPIREAT c0:h 200000"], None);
+    }
+
+    #[test]
+    fn an_event_is_there_once_and_as_it_was_appended() {
+        let (one, two) = ("RUN.APPEND c0:r k1 t d1 EVENTID e1", "RUN.APPEND c0:r k2 t d2 EVENTID e2 STEP s");
+        check(client(&[one, two], &[]), &[one, two], Some(0));
+        check(client(&[one, two], &[]), &[one], None);
+        check(client(&[one, two], &[]), &[two, one], None);
+        check(client(&[one], &[two]), &[one, two], Some(1));
+        check(
+            client(&[one], &[two, "RUN.APPEND c0:r k3 t d3 EVENTID e3"]),
+            &[one, "RUN.APPEND c0:r k3 t d3 EVENTID e3"],
+            None,
+        );
+        // Sent again, it is there once; in flight again too.
+        check(client(&[one, one], &[one]), &[one], Some(0));
+        check(client(&[one, "RUN.APPEND c0:r k1 t other EVENTID e9"], &[]), &[one], Some(0));
+        check(client(&[one, "RUN.APPEND c0:r k9 t d EVENTID e9 IFLAST 7"], &[]), &[one], Some(0));
+        check(
+            client(&[one, "RUN.APPEND c0:r k9 t d EVENTID e9 IFLAST 7"], &[]),
+            &[one, "RUN.APPEND c0:r k9 t d EVENTID e9"],
+            None,
+        );
+        for wrong in [
+            "RUN.APPEND c0:r k1 t other EVENTID e1",
+            "RUN.APPEND c0:r k1 u d1 EVENTID e1",
+            "RUN.APPEND c0:r k1 t d1 EVENTID e2",
+            "RUN.APPEND c0:r k1 t d1 EVENTID e1 STEP s",
+        ] {
+            check(client(&[one], &[]), &[wrong], None);
+        }
+        // A time that was told is kept.
+        for (time, expected) in [("7", Some(0)), ("8", None)] {
+            let told = |time: &str| {
+                let mut client = client(&[one], &[]);
+                let mut reply = vec![Reply::Integer(1); 12];
+                reply[9] = Reply::Integer(time.parse().expect("a time"));
+                client.acknowledged.learn(0, &words(one), &Reply::Array(reply));
+                client
+            };
+            assert_eq!(applied(&told("7"), &told(time).acknowledged, WINDOW).ok(), expected);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use wire::Reply;
 
 use crate::cells::Cell;
+use crate::event_runs::{self, Events};
 
 /// Keys, their values and their deadlines. Cloning is cheap: entries are shared until one of them changes.
 #[derive(Clone, Default, PartialEq)]
@@ -33,6 +34,7 @@ pub(crate) enum Value {
     Hash(BTreeMap<Vec<u8>, Field>),
     Scores(BTreeMap<Vec<u8>, f64>),
     Cell(Cell),
+    Run(Events),
     /// Of an index or a library of functions. These have a place too, though not in a database.
     Definition(Vec<u8>),
 }
@@ -88,8 +90,17 @@ impl State {
         self.entries.get(&Place::new(db, key)).map(|entry| &**entry)
     }
 
-    /// Learns from a reply what the client could not know: the exact instant of a deadline.
+    /// Learns from a reply what the client could not know: the exact instant of a deadline, the time of an event.
     pub(crate) fn learn(&mut self, db: u32, args: &[Vec<u8>], reply: &Reply) {
+        if args[0] == b"RUN.APPEND" {
+            if let Some((run_seq, time)) = event_runs::told(reply)
+                && let Some(Entry { value: Value::Run(events), .. }) = self.entry_mut(db, &args[1])
+                && let Some(event) = events.get_mut(run_seq - 1)
+            {
+                Arc::make_mut(event).persisted_at = Some(time);
+            }
+            return;
+        }
         let (deadline, instant) = match (args[0].as_slice(), reply) {
             (b"PEXPIRETIME", Reply::Integer(ms)) => (self.entry_mut(db, &args[1]).map(|e| &mut e.deadline), ms),
             (b"HPEXPIRETIME", Reply::Array(times)) => match times.as_slice() {

@@ -9,6 +9,7 @@ use wire::Reply;
 use crate::author::{DATABASES, Features};
 use crate::cells::Cell;
 use crate::connection::{Connection, Outcome, Trouble, accepted};
+use crate::event_runs::Event;
 use crate::indexes::{self, Indexed};
 use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
 use crate::request::{Command, command, encode, now_ms};
@@ -67,6 +68,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
         Reply::Simple(kind) if kind == b"hash" => command(&[&"HGETALL", key]),
         Reply::Simple(kind) if kind == b"zset" => command(&[&"ZRANGE", key, &"0", &"-1", &"WITHSCORES"]),
         Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
+        Reply::Simple(kind) if kind == b"run" => command(&[&"RUN.EVENTS", key, &"LIMIT", &"1000000"]),
         _ => command(&[&"GET", key]),
     });
     let values = run_all(connection, reads)?;
@@ -78,15 +80,34 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
             Reply::Array(items) if items.is_empty() => None,
             Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
             Reply::Array(versions) if kind == Reply::Simple(b"cell".to_vec()) => Some(cell(versions)?),
+            Reply::Array(events) if kind == Reply::Simple(b"run".to_vec()) => Some(run(&events)?),
             Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,
         };
         entries.push(value.map(|value| Entry { value, deadline: deadline_of(&deadline) }));
     }
+    check_snapshots(connection, keys, &entries)?;
     if field_deadlines {
         read_field_deadlines(connection, keys, &mut entries)?;
     }
     Ok(entries)
+}
+
+/// The snapshot that a run has kept is what its events come to.
+fn check_snapshots(connection: &mut Connection, keys: &[Vec<u8>], entries: &[Option<Entry>]) -> Outcome<()> {
+    let is_run = |entry: &Option<Entry>| matches!(entry, Some(Entry { value: Value::Run(_), .. }));
+    let runs = keys.iter().zip(entries).filter(|(_, entry)| is_run(entry)).map(|(key, _)| key);
+    let reads = runs.flat_map(|key| ["RUN.SNAPSHOT", "RUN.PROJECT"].map(|name| command(&[&name, key])));
+    for pair in run_all(connection, reads)?.chunks(2) {
+        // It may expire in between.
+        if pair[0] != pair[1] && !pair[1].is_nil() {
+            let [kept, replayed] = [&pair[0], &pair[1]].map(Reply::excerpt);
+            return Err(Trouble::Wrong(format!(
+                "a run has kept the snapshot {kept}, and its events come to {replayed}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn read_field_deadlines(connection: &mut Connection, keys: &[Vec<u8>], entries: &mut [Option<Entry>]) -> Outcome<()> {
@@ -182,6 +203,28 @@ fn cell(versions: Vec<Reply>) -> Outcome<Value> {
         }
     }
     Ok(Value::Cell(cell))
+}
+
+/// A run from its events: none is missing, and none is earlier than the one before.
+fn run(replies: &[Reply]) -> Outcome<Value> {
+    let (mut events, mut last_time) = (Vec::new(), 0);
+    for (number, reply) in (1..).zip(replies) {
+        let (run_seq, time) = (part(reply, b"runSeq")?.integer(), part(reply, b"persistedAt")?.integer());
+        if run_seq != number || time < last_time {
+            return Err(Trouble::Wrong(format!("{} in place of event {number} of a run", reply.excerpt())));
+        }
+        last_time = time;
+        let text = |name: &[u8]| part(reply, name).map(|text| text.bytes().to_vec());
+        events.push(Arc::new(Event {
+            key: text(b"idempotencyKey")?,
+            event_type: text(b"eventType")?,
+            data: text(b"eventData")?,
+            id: text(b"eventId")?,
+            step: text(b"stepId").ok(),
+            persisted_at: Some(time),
+        }));
+    }
+    Ok(Value::Run(events))
 }
 
 fn scores(texts: &[Vec<u8>]) -> Outcome<Value> {

@@ -94,6 +94,16 @@ impl Connection {
         Reply::read(&mut self.socket).unwrap_or_else(|e| panic!("no reply: {}", explain(&e)))
     }
 
+    /// The same against a server that is killed meanwhile: a reply that is cut off is `Closed`, as one that never came is.
+    #[track_caller]
+    pub fn read_until_killed(&mut self) -> Reply {
+        self.flush();
+        match Reply::read(&mut self.socket) {
+            Err(e) if is_hang_up(&e) || e.kind() == io::ErrorKind::UnexpectedEof => Reply::Closed,
+            reply => reply.unwrap_or_else(|e| panic!("no reply: {}", explain(&e))),
+        }
+    }
+
     /// Sends all that is queued and reads exactly `len` bytes, fewer if the server closes.
     #[track_caller]
     pub fn read_raw(&mut self, len: usize) -> Vec<u8> {

@@ -234,6 +234,7 @@ impl Engine {
         let args = Args::new(request, row.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
+                let is_resumed = client.unfinished.is_some();
                 let mut cx = ReadCx {
                     settings: &self.settings,
                     engine: self,
@@ -268,9 +269,12 @@ impl Engine {
                     && command.flags.has(Flags::READONLY)
                 {
                     match on_index {
-                        OnIndex::No | OnIndex::NoneAlone => keys.remember(self, row.keys(request), cx.client.id()),
                         // The last slice tells the client.
-                        OnIndex::InSlices(_) if cx.client.unfinished.is_some() => {}
+                        OnIndex::NoneAlone | OnIndex::InSlices(_) if cx.client.unfinished.is_some() => {}
+                        // What it replies may have changed since the first slice, and the client would learn of that before
+                        // the reply, which it would then keep.
+                        OnIndex::NoneAlone if is_resumed => keys.invalidate_now(row.keys(request), cx.client.id()),
+                        OnIndex::No | OnIndex::NoneAlone => keys.remember(self, row.keys(request), cx.client.id()),
                         OnIndex::InSlices(_) | OnIndex::AtOnce | OnIndex::OnCopies(_) => {
                             keys.invalidate_now(row.keys(request), cx.client.id())
                         }

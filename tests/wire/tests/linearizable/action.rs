@@ -65,6 +65,7 @@ impl Command {
                     "ZCARD",
                     "ZRANGE",
                     "IDX.RANGE",
+                    "RUN.EVENTS",
                 ];
                 READS.contains(&words[0].as_str())
             }
@@ -85,6 +86,7 @@ impl Command {
             ("DEL" | "HDEL" | "COPY" | "MSETNX" | "HCAS" | "ZREM", told) => *told == Reply::Integer(0),
             ("SET" | "GETDEL", told) => *told == Reply::NilBulk,
             ("ZPOPMIN", told) => told.items().is_empty(),
+            ("RUN.APPEND", told) => *part(told, "persisted") == Reply::Integer(0),
             _ => false,
         }
     }
@@ -155,12 +157,32 @@ fn tidy(command: &Command, reply: Reply) -> Reply {
             fields.sort_by_key(|field| field[0].bytes());
             Reply::Array(fields.concat())
         }
+        // Without the times, which are the server's own.
+        (Command::Plain(words), appended @ Reply::Array(_)) if words[0] == "RUN.APPEND" => {
+            parts(&appended, &["runSeq", "idempotent", "persisted", "eventId", "mismatch"])
+        }
+        (Command::Plain(words), Reply::Array(events)) if words[0] == "RUN.EVENTS" => {
+            let event = |event: &Reply| parts(event, &["runSeq", "eventId", "idempotencyKey", "eventData"]);
+            Reply::Array(events.iter().map(event).collect())
+        }
         (Command::Script { .. }, Reply::Error(text)) => {
             let text = String::from_utf8_lossy(&text).into_owned();
             Reply::Error(text.split(" script: ").next().unwrap_or_default().into())
         }
         (_, reply) => reply,
     }
+}
+
+/// Some pairs of a map.
+fn parts(map: &Reply, names: &[&str]) -> Reply {
+    let pair = |name: &&str| [Reply::Bulk((*name).into()), part(map, name).clone()];
+    Reply::Array(names.iter().flat_map(pair).collect())
+}
+
+/// What a map says under a name.
+fn part<'a>(map: &'a Reply, name: &str) -> &'a Reply {
+    let found = map.items().chunks(2).find(|pair| pair[0] == Reply::Bulk(name.into()));
+    found.map_or_else(|| panic!("{map} has no {name}"), |pair| &pair[1])
 }
 
 impl fmt::Display for Action {

@@ -50,10 +50,11 @@ impl Author {
     pub(crate) fn opening(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         for key in self.keys {
-            match self.random.below(4) {
+            match self.random.below(5) {
                 0 => actions.push(run(format!("SET {key} {}", self.number()))),
                 1 => actions.push(run(format!("HSET {key} f {}", self.number()))),
                 2 => actions.push(run(format!("ZADD {key} {} m", self.number()))),
+                3 if self.has_own_commands => actions.push(Action::Run(self.append(key))),
                 _ => {}
             }
         }
@@ -158,6 +159,9 @@ impl Author {
         if self.has_own_commands && self.random.one_in(6) {
             return self.own_command();
         }
+        if self.has_own_commands && self.random.one_in(5) {
+            return self.on_run();
+        }
         let (key, other, field) = (self.key(), self.key(), self.random.pick(FIELDS));
         Command::plain(match self.random.below(32) {
             0..3 => format!("SET {key} {}", self.number()),
@@ -225,6 +229,24 @@ impl Author {
         })
     }
 
+    fn on_run(&mut self) -> Command {
+        let key = self.key();
+        match self.random.below(4) {
+            0 => Command::plain(format!("RUN.EVENTS {key}")),
+            1 => Command::plain(format!("RUN.EVENTS {key} AFTER {}", self.random.below(3))),
+            _ => self.append(key),
+        }
+    }
+
+    /// An append of an event that other clients append too, with other data, or of one that is new. Its id is given, so that
+    /// the model knows it.
+    fn append(&mut self, key: &str) -> Command {
+        let (number, last) = (self.number(), self.random.below(3));
+        let event = self.random.pick(&["i", "j", "k", number.as_str()]);
+        let condition = if self.random.one_in(3) { format!(" IFLAST {last}") } else { String::new() };
+        Command::plain(format!("RUN.APPEND {key} {event} t {number} EVENTID e{number}{condition}"))
+    }
+
     fn script(&mut self) -> Command {
         let script = self.random.below(SCRIPTS.len());
         let about = &SCRIPTS[script];
@@ -256,7 +278,9 @@ fn run(line: String) -> Action {
 /// Everything that is there, read by one client at one instant.
 pub(crate) fn readings(has_own_commands: bool) -> Vec<Action> {
     let of_key = |key| [format!("GET {key}"), format!("HGETALL {key}"), format!("ZRANGE {key} 0 -1 WITHSCORES")];
+    let of_run = |key: &&str| has_own_commands.then(|| format!("RUN.EVENTS {key}"));
     let of_index = has_own_commands.then(|| format!("ZRANGE {INDEX} 0 -1 WITHSCORES"));
-    let commands = KEYS.iter().flat_map(of_key).chain(of_index).map(Command::plain);
+    let commands =
+        KEYS.iter().flat_map(of_key).chain(KEYS.iter().filter_map(of_run)).chain(of_index).map(Command::plain);
     vec![Action::Transaction(commands.collect(), Ending::Exec)]
 }

@@ -8,7 +8,7 @@ use crate::action::{Action, By, Command, Ending};
 use crate::author::{Author, KEYS};
 use crate::checker::check;
 use crate::history::{Answer, History, Operation, merged};
-use crate::model::{Model, array, bulk, number, ok};
+use crate::model::{Model, appended, array, bulk, number, ok};
 use crate::report::{forgetful, readable, smallest, without};
 use crate::scripts::SCRIPTS;
 
@@ -110,6 +110,50 @@ fn of_two_that_compare_and_swap_one_succeeds() {
     let seen = |f: &str, g: &str| op(2, 3..4, "HGETALL a", array(["f", f, "g", g].map(text)));
     accept(&[base.clone(), both.clone(), seen("2", "2")]);
     refuse(&[base, both, seen("2", "1")]);
+}
+
+#[test]
+fn an_event_is_appended_once_and_never_seen_to_go() {
+    let new = |client, at, key: &str| {
+        let line = format!("RUN.APPEND a {key} t {client} EVENTID e{client}");
+        op(client, client as u64..9, &line, appended(at, [0, 1], Some(&format!("e{client}")), false))
+    };
+    let known = |client, at, id: &str| {
+        let line = format!("RUN.APPEND a i t {client} EVENTID e{client}");
+        op(client, client as u64..9, &line, appended(at, [1, 0], Some(id), true))
+    };
+    let seen = |begin, events: &[(i64, &str, &str)]| {
+        let event = |(at, id, key): &(i64, &str, &str)| {
+            let data = id.strip_prefix('e').expect("an id");
+            let texts = [("eventId", *id), ("idempotencyKey", *key), ("eventData", data)];
+            let texts = texts.into_iter().flat_map(|(name, told)| [text(name), text(told)]);
+            array([text("runSeq"), number(*at)].into_iter().chain(texts))
+        };
+        op(5, begin..begin + 1, "RUN.EVENTS a", array(events.iter().map(event)))
+    };
+    // Of two that append the same, one is told that it has.
+    accept(&[new(1, 1, "i"), known(2, 1, "e1"), seen(10, &[(1, "e1", "i")])]);
+    accept(&[known(1, 1, "e2"), new(2, 1, "i")]);
+    refuse(&[new(1, 1, "i"), new(2, 1, "i")]);
+    refuse(&[new(1, 1, "i"), new(2, 2, "i")]);
+    refuse(&[new(1, 1, "i"), known(2, 1, "e2")]);
+    // Each event has a number of its own, and all see the same order.
+    accept(&[new(1, 2, "i"), new(2, 1, "j"), seen(10, &[(1, "e2", "j"), (2, "e1", "i")])]);
+    refuse(&[new(1, 1, "i"), new(2, 1, "j")]);
+    refuse(&[new(1, 2, "i"), new(2, 1, "j"), seen(10, &[(1, "e1", "i"), (2, "e2", "j")])]);
+    refuse(&[new(1, 1, "i"), seen(10, &[])]);
+    let (one, both) = ([(1, "e1", "i")], [(1, "e1", "i"), (2, "e2", "j")]);
+    accept(&[new(1, 1, "i"), new(2, 2, "j"), seen(3, &one), seen(5, &both)]);
+    refuse(&[new(1, 1, "i"), new(2, 2, "j"), seen(3, &both), seen(5, &one)]);
+    refuse(&[new(1, 1, "i"), new(2, 2, "j"), seen(3, &both[1..])]);
+    // Of two that go on behind the same event, one does.
+    let after = |client, key: &str, reply| {
+        op(client, client as u64..9, &format!("RUN.APPEND a {key} t {client} EVENTID e{client} IFLAST 0"), reply)
+    };
+    let won = |client: usize| appended(1, [0, 1], Some(["e1", "e2"][client - 1]), false);
+    accept(&[after(1, "i", won(1)), after(2, "j", appended(1, [0, 0], None, false))]);
+    refuse(&[after(1, "i", won(1)), after(2, "j", won(2))]);
+    refuse(&[after(1, "i", appended(1, [0, 0], None, false)), after(2, "j", appended(1, [0, 0], None, false))]);
 }
 
 #[test]

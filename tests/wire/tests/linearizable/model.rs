@@ -28,6 +28,15 @@ enum Value {
     Hash(BTreeMap<String, String>),
     /// Scores by member.
     Scores(BTreeMap<String, i64>),
+    Run(Vec<Event>),
+}
+
+/// An event of a run, by its number less 1.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Event {
+    key: String,
+    data: String,
+    id: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -142,6 +151,7 @@ impl Model {
                 array(self.indexed().into_iter().map(|(_, key)| bulk(Some(key))))
             }
             ["ZRANGE", "by_f", "0", "-1", "WITHSCORES"] => with_scores(self.indexed()),
+            [name, key, args @ ..] if name.starts_with("RUN.") => self.run_on_run(name, key, args)?,
             [name, key, args @ ..] if name.starts_with('Z') => self.run_on_scores(name, key, args)?,
             [name, key, args @ ..] => self.run_on_hash(name, key, args)?,
             _ => panic!("the model does not know {words:?}"),
@@ -241,6 +251,49 @@ impl Model {
         Ok(reply)
     }
 
+    fn run_on_run(&mut self, name: &str, key: &str, args: &[&str]) -> Outcome {
+        let mut events = match self.entries.get(key) {
+            None => Vec::new(),
+            Some(Value::Run(events)) => events.clone(),
+            Some(_) => return Err(WRONG_TYPE),
+        };
+        let last = events.len();
+        Ok(match (name, args) {
+            ("RUN.APPEND", [event, "t", data, "EVENTID", id, condition @ ..]) => {
+                let holds = match condition {
+                    [] => true,
+                    ["IFLAST", wanted] => *wanted == last.to_string(),
+                    _ => panic!("the model does not know {condition:?}"),
+                };
+                match events.iter().position(|known| known.key == *event) {
+                    Some(at) => appended(at + 1, [1, 0], Some(&events[at].id), events[at].data != *data),
+                    None if !holds => appended(last, [0, 0], None, false),
+                    None => {
+                        events.push(Event { key: (*event).into(), data: (*data).into(), id: (*id).into() });
+                        self.put(key, Value::Run(events));
+                        appended(last + 1, [0, 1], Some(id), false)
+                    }
+                }
+            }
+            ("RUN.EVENTS", after) => {
+                let after: usize = after.get(1).map_or(0, |after| after.parse().expect("a number"));
+                if last > 0 && after > last {
+                    let text =
+                        format!("ERR the run has been made anew: its last runSeq is {last}, and AFTER is {after}");
+                    return Ok(Reply::Error(text.into()));
+                }
+                let shown = |(number, event): (usize, &Event)| {
+                    let Event { key, data, id } = event;
+                    let texts = [("eventId", id), ("idempotencyKey", key), ("eventData", data)];
+                    let texts = texts.into_iter().flat_map(|(name, text)| [bulk(Some(name)), bulk(Some(text))]);
+                    array([bulk(Some("runSeq")), count(number)].into_iter().chain(texts))
+                };
+                array((1..).zip(&events).skip(after).map(shown))
+            }
+            _ => panic!("the model does not know {name} {key} {args:?}"),
+        })
+    }
+
     /// What the index has, in its order.
     fn indexed(&self) -> Vec<(i64, &str)> {
         let score = |value: &Value| match value {
@@ -280,6 +333,14 @@ impl Model {
             }
         }
     }
+}
+
+/// What RUN.APPEND tells, without the time.
+pub(crate) fn appended(at: usize, idempotent_persisted: [i64; 2], id: Option<&str>, mismatch: bool) -> Reply {
+    let [idempotent, persisted] = idempotent_persisted.map(number);
+    let told = [count(at), idempotent, persisted, bulk(id), number(mismatch.into())];
+    let names = ["runSeq", "idempotent", "persisted", "eventId", "mismatch"];
+    array(names.into_iter().zip(told).flat_map(|(name, told)| [bulk(Some(name)), told]))
 }
 
 /// In the order of a sorted set.

@@ -1,0 +1,60 @@
+//! Commands of runs. Only Holdfast has them.
+
+mod append;
+mod constraints;
+mod events;
+mod followers;
+mod keyspace;
+mod list;
+mod model;
+mod own_server;
+mod races;
+mod sha256;
+mod slices;
+mod snapshot;
+mod survival;
+mod torture;
+mod waits;
+
+use wire::{Product, Reply, Session, skip};
+
+/// An empty server; `None`, and the test is skipped, where it is not a holdfast.
+#[track_caller]
+fn start() -> Option<Session> {
+    let session = Session::start();
+    if session.product() != Product::Holdfast {
+        skip("only Holdfast has runs");
+        return None;
+    }
+    Some(session)
+}
+
+/// Runs a transcript against such a server.
+#[track_caller]
+fn check(transcript: &str) {
+    if let Some(session) = start() {
+        session.check(transcript);
+    }
+}
+
+/// What a map says under a name, in RESP2 and in RESP3; `None` where it says nothing.
+#[track_caller]
+fn find<'a>(map: &'a Reply, name: &str) -> Option<&'a Reply> {
+    let is_it = |key: &Reply| *key == Reply::Bulk(name.as_bytes().to_vec());
+    match map {
+        Reply::Map(pairs) => pairs.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value),
+        flat => flat.items().chunks(2).find(|pair| is_it(&pair[0])).map(|pair| &pair[1]),
+    }
+}
+
+/// The same for a name that has to be there.
+#[track_caller]
+fn get<'a>(map: &'a Reply, name: &str) -> &'a Reply {
+    find(map, name).unwrap_or_else(|| panic!("{} has no {name}", map.excerpt()))
+}
+
+/// The runSeq that a reply to RUN.APPEND tells.
+#[track_caller]
+fn run_seq(reply: &Reply) -> i64 {
+    get(reply, "runSeq").integer()
+}
