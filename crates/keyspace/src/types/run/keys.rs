@@ -12,6 +12,8 @@ use crate::storage::size_class::size_class;
 
 /// The most that lie in a row.
 const FEW_MAX: usize = 64;
+/// By how many a row grows.
+const FEW_STEP: usize = 8;
 
 /// Numbers from 0 on, in the order in which they were added, by hash; with each, the place where its text lies.
 #[derive(Clone)]
@@ -69,6 +71,9 @@ impl<P: Copy> Keys<P> {
     pub(super) fn push(&mut self, hash: u32, place: P, before: impl Iterator<Item = P>) {
         if let Keys::Few(hashes) = self {
             if hashes.len() < FEW_MAX {
+                if hashes.len() == hashes.capacity() {
+                    hashes.reserve_exact(FEW_STEP);
+                }
                 return hashes.push(hash);
             }
             let mut slots = Segmented::default();

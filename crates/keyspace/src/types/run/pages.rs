@@ -30,7 +30,14 @@ impl<T> Pages<T> {
 
     pub(super) fn push(&mut self, element: T) {
         match self.pages.last_mut() {
-            Some(last) if last.len() < PAGE_MAX => last.push(element),
+            Some(last) if last.len() < PAGE_MAX => {
+                if last.len() == last.capacity() {
+                    // By half: most lists are short, and there are many.
+                    let wanted = (last.len() / 2 + 1).min(PAGE_MAX - last.len());
+                    last.reserve_exact(wanted);
+                }
+                last.push(element);
+            }
             _ => self.pages.push(vec![element]),
         }
     }

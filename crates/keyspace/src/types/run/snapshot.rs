@@ -103,9 +103,13 @@ struct Step {
     data: At,
     status: StepStatus,
     attempts: u32,
-    started_ms: Option<u64>,
+    /// Never: it has not begun.
+    started_ms: u64,
     updated_ms: u64,
 }
+
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
 
 impl Snapshot {
     /// Takes the next event into account, which lies there.
@@ -150,7 +154,7 @@ impl Snapshot {
         }
         if known == KnownType::StepStarted {
             step.attempts += 1;
-            step.started_ms.get_or_insert(next.time_ms);
+            step.started_ms = step.started_ms.min(next.time_ms);
         }
     }
 
@@ -181,7 +185,7 @@ impl Steps {
                     data: at,
                     status: StepStatus::default(),
                     attempts: 0,
-                    started_ms: None,
+                    started_ms: NEVER,
                     updated_ms: 0,
                 });
                 self.steps.len() - 1
@@ -280,7 +284,7 @@ impl<'a> SnapshotRef<'a> {
             name: step.name(log),
             status: step.status,
             attempts: step.attempts,
-            started_ms: step.started_ms,
+            started_ms: Some(step.started_ms).filter(|time_ms| *time_ms != NEVER),
             updated_ms: step.updated_ms,
             data: log.at(step.data).1.data,
         })
