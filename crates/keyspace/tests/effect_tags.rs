@@ -308,8 +308,8 @@ fn an_image_of_every_type_and_form_is_pinned() {
     let unseen = BTreeSet::from([(1, 3), (2, 128), (2, 129)]);
     for value_type in pinned.iter().map(|(value_type, _)| *value_type).collect::<BTreeSet<u8>>() {
         for first in 0..=u8::MAX {
-            // An element of nothing but zeros; an event of a run has a length and as many of them.
-            let one: &[u8] = if value_type == run::TYPE.tag { &[0, 4] } else { &[] };
+            // An element of nothing but zeros; an event of a run has a length and a key.
+            let one: &[u8] = if value_type == run::TYPE.tag { &[0, 5, 0, 1, b'k'] } else { &[] };
             let is_read = error_of(&[&[tag::PUT, 0, 1, b'k', 0, value_type, first, 1], one].concat()).is_none();
             let is_expected = pinned.contains(&(value_type, first)) || unseen.contains(&(value_type, first));
             assert_eq!(is_read, is_expected, "type {value_type}, first byte {first}");
@@ -395,6 +395,7 @@ fn what_no_version_wrote_is_refused() {
         ("0100 0172 0601 00 05 07 8020 016b 00 0174", BadEffect::OutOfRange),                 // an unknown part
         ("0100 0172 0601 00 05 05 04 016b 00 0c", BadEffect::OutOfRange), // an unknown type by number
         ("0100 0172 0601 00 05 0f 00 016b 00 0a 52756e53746172746564", BadEffect::OutOfRange), // a known one by name
+        ("0100 0172 0601 00 05 05 00 00 00 0174", BadEffect::OutOfRange), // an empty key
         ("0100 0172 0601 00 05 05 00 016b 00 01", BadEffect::CutShort),
         ("0200 0172 00 06 01 01 05 06 00 016b 00 0174", BadEffect::OutOfRange), // an unknown form
         ("0200 0172 00 06 00 00", BadEffect::OutOfRange),                       // a run without an event

@@ -102,6 +102,9 @@ pub(crate) enum Metric {
     /// The throughput on a long run over that on a short one.
     #[serde(rename = "of_short_throughput")]
     OfFew,
+    /// From the request of a replay to the end of its reply.
+    #[serde(rename = "replay_ms")]
+    ReplayTime,
     /// Memory of an element beyond what the client gave.
     #[serde(rename = "bytes_beside_own")]
     BesideBytes,
@@ -327,6 +330,7 @@ impl Metric {
             Metric::OfHset => "of HSET",
             Metric::OfString => "of a string",
             Metric::OfFew => "of a short run",
+            Metric::ReplayTime => "replay",
             Metric::BesideBytes => "beside its bytes",
             Metric::EtcdThroughput => "etcd",
             Metric::EtcdP99 => "etcd p99",
@@ -355,6 +359,7 @@ impl Metric {
             | Metric::LatencyP999Before
             | Metric::UnindexedP99
             | Metric::EtcdP99
+            | Metric::ReplayTime
             | Metric::CommandTime => format!("{value:.3} ms"),
             Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu | Metric::EtcdCpu => format!("{value:.2} us"),
             Metric::LoadBusy | Metric::EtcdLoadBusy => format!("{:.0}%", value * 100.0),
@@ -390,6 +395,7 @@ impl Metric {
                 | Metric::OfHset
                 | Metric::OfString
                 | Metric::OfFew
+                | Metric::ReplayTime
                 | Metric::BesideBytes
                 | Metric::EtcdThroughput
                 | Metric::EtcdP99

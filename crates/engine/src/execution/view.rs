@@ -405,6 +405,9 @@ impl<'a> View<'a> {
     #[inline(never)]
     pub(crate) fn remember<'k>(&mut self, engine: &Engine, keys: impl Iterator<Item = Key<'k>>, reader: u64) {
         for key in keys {
+            if !self.is_offered(key) {
+                continue;
+            }
             let gained = self.locked.tracked_mut(key).remember(key.name, reader);
             engine.tracking.note_remembered(gained);
             self.forget_readers(engine, key.name, 1);

@@ -50,6 +50,8 @@ pub(super) struct Peer {
     /// How long the input has to be before it can be; 0 when that is not known.
     pub(super) wanted: usize,
     pub(super) state: State,
+    /// The peer sends no more: what it has sent is executed, and the connection ends.
+    pub(super) has_ended: bool,
     /// Runs while the server stops and the client is silent.
     pub(super) farewell: Option<Pin<Box<Sleep>>>,
     /// When the soft output limit was first exceeded.
@@ -79,6 +81,7 @@ impl Peer {
             input: Vec::new(),
             wanted: 0,
             state: State::Running,
+            has_ended: false,
             farewell: None,
             soft_since: None,
         }
@@ -163,6 +166,16 @@ impl Peer {
                 }
                 _ => {}
             }
+            if self.has_ended {
+                match self.state {
+                    State::Yielding(_) => return Poll::Pending,
+                    State::Running if held && self.input.len() > self.wanted => return Poll::Pending,
+                    _ => {
+                        self.begin_closing(&local.engine);
+                        continue;
+                    }
+                }
+            }
             match self.poll_read(local, cx) {
                 Poll::Ready(true) => {
                     self.farewell = None;
@@ -173,6 +186,7 @@ impl Peer {
                     }
                 }
                 // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
+                Poll::Ready(false) if matches!(self.state, State::Yielding(_)) => self.has_ended = true,
                 Poll::Ready(false) => self.begin_closing(&local.engine),
                 Poll::Pending if held && local.stopping_since.is_some() => {
                     // There may be more to execute once the held output is sent.
@@ -226,6 +240,11 @@ impl Peer {
                     socket.send(&local.worker.books.stats);
                     // Slow is not idle.
                     socket.handle.note_active(local.engine.clock.monotonic_ns());
+                    if socket.pending() == 0 {
+                        // It may be large, and the client silent from now on.
+                        let buffer = std::mem::take(&mut socket.output);
+                        local.give_buffer(buffer);
+                    }
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Pending => {}

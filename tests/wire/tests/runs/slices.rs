@@ -184,3 +184,54 @@ fn a_long_reply_that_is_out_of_date_is_invalidated_after_it() {
         println!("{command}: {were_late} of {ROUNDS} were out of date");
     }
 }
+
+/// The client has said all that it will say: the long reply and those behind it still come.
+#[test]
+fn a_client_that_sends_no_more_gets_its_long_replies() {
+    let Some(session) = start() else { return };
+    let mut writer = session.connect();
+    let lines: Vec<String> =
+        (1..=EVENTS).map(|number| format!("RUN.APPEND r k{number} StepStarted d{number} STEP s{number}")).collect();
+    lines.chunks(500).for_each(|lines| drop(writer.pipeline(lines)));
+    for _ in 0..5 {
+        let mut connection = session.connect();
+        for line in ["RUN.EVENTS r LIMIT 1000000", "RUN.PROJECT r", "PING", "RUN.SNAPSHOT r"] {
+            connection.queue_line(line);
+        }
+        connection.flush();
+        connection.close_sending();
+        assert_eq!(connection.read().items().len(), EVENTS);
+        assert_eq!(get(&connection.read(), "lastEventSeq").integer() as usize, EVENTS);
+        assert_eq!(connection.read().to_string(), "+PONG");
+        assert_eq!(get(&connection.read(), "lastEventSeq").integer() as usize, EVENTS);
+    }
+}
+
+/// Long events first: what is reserved for the rest is not as much as if all were so long. And a long reply that was read
+/// takes no memory any more, though its client sends nothing.
+#[test]
+fn a_long_reply_takes_no_more_memory_than_it_needs() {
+    let Some(session) = start() else { return };
+    let mut writer = session.connect();
+    let long = "x".repeat(100_000);
+    for number in 0..64 {
+        writer.run(&format!("RUN.APPEND r long{number} t {long}"));
+    }
+    let lines: Vec<String> = (0..20_000).map(|number| format!("RUN.APPEND r k{number} t d")).collect();
+    lines.chunks(500).for_each(|lines| drop(writer.pipeline(lines)));
+    let used = |connection: &mut wire::Connection, which: &str| -> u64 {
+        let reply = connection.run("INFO memory");
+        let info = reply.text();
+        let line = info.lines().find_map(|line| line.strip_prefix(which)).expect("INFO tells it");
+        line.trim_start_matches(':').trim().parse().expect("it is a number")
+    };
+    let before = used(&mut writer, "used_memory:");
+    let mut readers: Vec<_> = (0..8).map(|_| session.connect()).collect();
+    for reader in &mut readers {
+        assert_eq!(reader.run("RUN.EVENTS r LIMIT 1000000").items().len(), 20_064);
+    }
+    let after = used(&mut writer, "used_memory:");
+    assert!(after < before + 10_000_000, "replies of 11 MB that were read: {before} bytes, then {after}");
+    let peak = used(&mut writer, "used_memory_peak:");
+    assert!(peak < before + 60_000_000, "a reply of 11 MB at a time: {before} bytes, at most {peak}");
+}

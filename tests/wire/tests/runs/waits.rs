@@ -117,6 +117,10 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
         ("SWAPDB 0 1\n+OK", 2),
         ("TXN.BEGIN\n> DEL r\n> RUN.APPEND r k t d\n> TXN.COMMIT\n+OK\n:1\n*\n:1..", 1),
     ] {
+        let how = match last {
+            1 => ": its last runSeq is 1, and AFTER is 2",
+            _ => " while it was waited for",
+        };
         check(&format!(
             r#"
             > RUN.APPEND r k t d
@@ -132,7 +136,7 @@ fn a_run_that_is_made_anew_ends_the_wait_with_an_error() {
             2> RUN.EVENTS r AFTER 2 BLOCK 0
             # until blocked_clients:1
             > {replacement}
-            2< -ERR the run has been made anew: its last runSeq is {last}, and AFTER is 2
+            2< -ERR the run has been made anew{how}
             # until blocked_clients:0
             > RUN.EVENTS r AFTER 0 LIMIT 1
             [["runId", "r", "runSeq", :1, ...]]
@@ -158,7 +162,7 @@ fn a_copy_that_takes_the_place_of_a_run_ends_the_wait_with_an_error() {
         # until blocked_clients:1
         > RENAME copy r
         +OK
-        2< -ERR the run has been made anew: its last runSeq is 2, and AFTER is 2
+        2< -ERR the run has been made anew while it was waited for
         "#,
     );
 }
@@ -190,7 +194,7 @@ fn a_run_that_goes_keeps_its_readers() {
             # until blocked_clients:1
             > RUN.APPEND r k2 t d
             *
-            2< -ERR the run has been made anew: its last runSeq is 1, and AFTER is 1
+            2< -ERR the run has been made anew while it was waited for
             # until blocked_clients:0
             "#
         ));
@@ -344,4 +348,35 @@ fn blocked(connection: &mut wire::Connection, count: usize) {
     while !connection.run("INFO clients").text().contains(&line) {
         thread::yield_now();
     }
+}
+
+/// What a reader has waited for is what it may keep: it is told of the next change, as of any key that it has read.
+#[test]
+fn a_client_that_caches_is_told_of_changes_after_its_wait() {
+    check(
+        r#"
+        2> HELLO 3
+        *
+        2> CLIENT TRACKING ON
+        +OK
+        2> RUN.EVENTS r BLOCK 0
+        # until blocked_clients:1
+        > RUN.APPEND r k1 t d
+        *
+        2< push["invalidate", ["r"]]
+        2< *
+        > RUN.APPEND r k2 t d
+        *
+        2< push["invalidate", ["r"]]
+        2> CELL.GETV c AFTER 0 BLOCK 0
+        # until blocked_clients:1
+        > CELL.SET c v
+        :1
+        2< push["invalidate", ["c"]]
+        2< ["v", :1, *]
+        > CELL.SET c w
+        :2
+        2< push["invalidate", ["c"]]
+        "#,
+    );
 }

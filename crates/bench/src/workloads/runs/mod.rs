@@ -246,7 +246,7 @@ fn of_long_runs(subject: &ServerSpec, _: u64) -> Result<Vec<OwnFigures>> {
         ensure!(matches!(reply, Reply::Array(_)), "RUN.PROJECT answered {reply:?}");
     }
     times.sort_by(f64::total_cmp);
-    let sample = Sample::from([(Metric::CommandTime, times[TURNS / 2])]);
+    let sample = Sample::from([(Metric::ReplayTime, times[TURNS / 2])]);
     lines.push(OwnFigures { about: "RUN.PROJECT of 100,000 events", pipeline: None, sample });
 
     load("short", 10)?;
@@ -345,7 +345,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         setup: &NOTHING,
         driver: Driver::Own { run: of_long_runs, amount: LONG_RUN, amount_quick: LONG_RUN, program: None },
         targets: &[
-            Target { pipeline: None, metric: Metric::CommandTime, bound: Bound::AtMost(100.0) },
+            Target { pipeline: None, metric: Metric::ReplayTime, bound: Bound::AtMost(100.0) },
             Target { pipeline: None, metric: Metric::BesideBytes, bound: Bound::AtMost(64.0) },
             Target { pipeline: Some(16), metric: Metric::OfFew, bound: Bound::AtLeast(0.8) },
         ],

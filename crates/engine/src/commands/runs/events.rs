@@ -13,6 +13,9 @@ use resp::Reply;
 
 /// The default LIMIT of RUN.EVENTS.
 const LIMIT_DEFAULT: usize = 1000;
+/// What the names of the parts of an event take in a reply, and the lengths in front of all of them; a packed key, id or type takes
+/// up to as much again as it does in memory.
+const NAMES_BYTES_MAX: usize = 512;
 /// Events between two looks at the clock.
 const EVENTS_PER_LOOK: usize = 64;
 
@@ -63,10 +66,14 @@ pub(super) fn events(cx: &mut ReadCx<'_>) -> CommandResult {
         None => None,
     };
     cx.keys.looked_up(key, run.is_some());
-    if let Some(run) = run
-        && (after > run.len() || after == run.len() && is_served)
-    {
-        return Err(made_anew(after, run));
+    if let Some(run) = run {
+        if after > run.len() {
+            return Err(not_reached(after, run));
+        }
+        // What has ended the wait is another run with as many events.
+        if after == run.len() && is_served {
+            return Err(CommandError::fixed("ERR the run has been made anew while it was waited for"));
+        }
     }
     match run {
         Some(run) if run.len() > after && limit > 0 => {
@@ -126,14 +133,17 @@ impl Progress {
             return None;
         }
         if !self.body.expects_more() {
-            self.body.expect_more(self.found, looked, (self.upto - self.at) as usize, bytes_max);
+            // The first events may be much longer than the others.
+            let left = (self.upto - self.at) as usize;
+            let longest = self.body.len() + 2 * run.bytes() as usize + left * (NAMES_BYTES_MAX + name.len());
+            self.body.expect_more(self.found, looked, left, bytes_max.min(longest));
         }
         Some(self)
     }
 }
 
 /// The error for a watermark that the run has not reached.
-fn made_anew(after: u64, run: &Run) -> CommandError {
+fn not_reached(after: u64, run: &Run) -> CommandError {
     let last = run.len();
     error(format!("the run has been made anew: its last runSeq is {last}, and AFTER is {after}"))
 }

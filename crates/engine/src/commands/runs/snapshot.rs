@@ -10,8 +10,8 @@ use keyspace::Key;
 use keyspace::types::run::{Replay, Run, SnapshotRef, StepRef};
 use resp::{Protocol, Reply};
 
-/// A kept snapshot with more steps than this is replayed instead, so that it is replied in slices: another client may change
-/// the kept one in between.
+/// A kept snapshot with more steps than this is copied, and the copy replied in slices: another client may change the kept one in
+/// between.
 const STEPS_AT_ONCE: usize = 1000;
 /// Events replayed, or steps replied, between two looks at the clock.
 const EVENTS_PER_LOOK: usize = 256;
@@ -22,7 +22,7 @@ pub(super) fn snapshot(cx: &mut ReadCx<'_>) -> CommandResult {
     let run = cx.keys.run(key)?;
     let is_long = run.is_some_and(|run| run.snapshot().step_count() > STEPS_AT_ONCE) && cx.begin_slice().is_some();
     if cx.client.unfinished.is_some() || is_long {
-        return project_upto(cx, key, u64::MAX);
+        return reply_in_slices(cx, key, |run| (run.kept(), run.len()));
     }
     cx.keys.looked_up(key, run.is_some());
     match run {
@@ -41,7 +41,8 @@ pub(super) fn project(cx: &mut ReadCx<'_>) -> CommandResult {
         }
         once(&mut upto, number(&mut cx.args, "the runSeq behind UPTO", 0, i64::MAX)? as u64, "UPTO")?;
     }
-    project_upto(cx, key, upto.unwrap_or(u64::MAX))
+    let upto = upto.unwrap_or(u64::MAX);
+    reply_in_slices(cx, key, |run| (Replay::default(), upto.min(run.len())))
 }
 
 /// How far the slices of a replay have come.
@@ -55,7 +56,8 @@ struct Progress {
     steps: usize,
 }
 
-fn project_upto(cx: &mut ReadCx<'_>, key: Key<'_>, upto: u64) -> CommandResult {
+/// Replies with what a replay comes to, from where it begins to the event where it ends.
+fn reply_in_slices(cx: &mut ReadCx<'_>, key: Key<'_>, begin: impl Fn(&Run) -> (Replay, u64)) -> CommandResult {
     let resumed = cx.client.unfinished.take().and_then(|unfinished| unfinished.downcast::<Progress>().ok());
     let run = cx.keys.run(key)?;
     cx.keys.looked_up(key, run.is_some());
@@ -66,13 +68,10 @@ fn project_upto(cx: &mut ReadCx<'_>, key: Key<'_>, upto: u64) -> CommandResult {
     let mut progress = match resumed {
         Some(progress) if progress.birth == run.birth() => *progress,
         // It has been made anew since.
-        _ => Progress {
-            birth: run.birth(),
-            upto: upto.min(run.len()),
-            replay: Replay::default(),
-            body: Vec::new(),
-            steps: 0,
-        },
+        _ => {
+            let (replay, upto) = begin(run);
+            Progress { birth: run.birth(), upto, replay, body: Vec::new(), steps: 0 }
+        }
     };
     let slice = cx.begin_slice();
     match progress.go_on(run, key.name, slice, cx.reply.protocol(), cx.client.output_bytes_max) {

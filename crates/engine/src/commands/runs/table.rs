@@ -60,7 +60,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[RUN, arg::integer("runseq").after("UPTO").optional()]),
     read("run.snapshot", exactly(2), key(1).read(), snapshot::snapshot)
         .doc("7.4.0", "Returns the snapshot of a run that is kept at every append: its status and its steps.")
-        .complexity("O(N) for N steps; of many steps, O(M) for M events, in slices")
+        .complexity("O(N) for N steps; of many, in slices")
         .arguments(&[RUN]),
 ];
 

@@ -12,6 +12,10 @@ pub(crate) struct SlicedArray {
     header_len: usize,
 }
 
+/// The most bytes that are reserved for what is expected: if the first elements are much longer than the others, it is far too
+/// much, and counts as memory in use.
+const RESERVED_MAX: usize = 256 * 1024 * 1024;
+
 impl SlicedArray {
     /// With room for so many bytes.
     pub(crate) fn with_capacity(bytes: usize) -> SlicedArray {
@@ -44,7 +48,8 @@ impl SlicedArray {
         let expected = with_the_rest(self.bytes.len()).saturating_mul(3) / 2;
         let mut bytes = Vec::new();
         // If there is not so much memory, it grows as it would have.
-        let _ = bytes.try_reserve_exact(expected.min(bytes_max).max(self.bytes.len()) + header.len());
+        let reserved = expected.min(bytes_max).min(RESERVED_MAX);
+        let _ = bytes.try_reserve_exact(reserved.max(self.bytes.len()) + header.len());
         bytes.extend_from_slice(&header);
         bytes.append(&mut self.bytes);
         self.bytes = bytes;

@@ -333,7 +333,7 @@ impl Engine {
         let keys: SmallVec<[Key<'_>; 2]> = [key].into_iter().chain(waiter.other_keys()).collect();
         let Some(mut lent) = locked.lend_or_try(&self.keyspace, &keys) else { return Served::Later };
         let offer = Offer(keys.iter().map(|key| key.name.into()).collect());
-        let mut client = waiter.blocked.stand_in(WaitPhase::Serving(Arc::new(offer)));
+        let mut client = waiter.blocked.stand_in(self, WaitPhase::Serving(Arc::new(offer)));
         let mut out = Vec::new();
         let reply = waiter.blocked.reply_to(&mut out);
         let (command, request) = (waiter.blocked.command, waiter.blocked.request.as_request());

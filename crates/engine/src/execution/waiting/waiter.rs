@@ -24,6 +24,7 @@ pub(crate) struct BlockedCommand {
     handle: Arc<ClientHandle>,
     protocol: Protocol,
     no_touch: bool,
+    caching: bool,
     output_bytes_max: usize,
     /// The timeout reply.
     nothing: Vec<u8>,
@@ -49,6 +50,7 @@ impl BlockedCommand {
             handle: client.handle.clone(),
             protocol: client.protocol,
             no_touch: client.no_touch,
+            caching: client.caching,
             output_bytes_max: client.output_bytes_max,
             nothing,
             ticket: Ticket::default(),
@@ -69,11 +71,14 @@ impl BlockedCommand {
     }
 
     /// A client that runs the command on behalf of the blocked one.
-    pub(super) fn stand_in(&self, phase: WaitPhase) -> Client {
+    pub(super) fn stand_in(&self, engine: &Engine, phase: WaitPhase) -> Client {
         let mut client = Client::new(self.handle.clone(), true);
         client.db = self.db;
         client.protocol = self.protocol;
         client.no_touch = self.no_touch;
+        // What it reads now is what its client may keep.
+        client.tracker = if engine.tracking.any() { engine.tracking.of(self.handle.id) } else { None };
+        client.caching = self.caching;
         client.output_bytes_max = self.output_bytes_max;
         client.wait_phase = phase;
         client

@@ -222,6 +222,7 @@ impl<'a> Event<'a> {
         let is_known = event.event_type.first().is_some_and(|number| usize::from(*number) < KNOWN_TYPES.len());
         let could_be = |flag, could: bool| !is_packed(flag) && could;
         if event.flags >> (PARTS_SHIFT + PARTS) != 0
+            || event.key.is_empty()
             || is_packed(KNOWN_TYPE) && !is_known
             || could_be(PACKED_KEY, PackedKey::of(event.key).is_packed())
             || could_be(PACKED_ID, packed_uuid(event.id).is_some())

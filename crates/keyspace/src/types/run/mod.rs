@@ -162,6 +162,11 @@ impl Run {
         SnapshotRef { log: &self.log, snapshot: &self.snapshot }
     }
 
+    /// The snapshot that is kept, as a replay that knows all events. It can be read, and not gone on with.
+    pub fn kept(&self) -> Replay {
+        Replay(self.snapshot.without_names())
+    }
+
     /// Replays more events into a replay of this run: those behind the ones that a replay knows, no more than `count`, and none behind `upto`.
     pub fn replay(&self, replay: &mut Replay, upto: u64, count: usize) {
         let known = replay.0.last.into();

@@ -449,7 +449,7 @@ impl Engine {
             return true;
         }
         let began_ns = self.clock.monotonic_ns();
-        let mut client = blocked.stand_in(WaitPhase::RecordsServing(work.offer.clone()));
+        let mut client = blocked.stand_in(self, WaitPhase::RecordsServing(work.offer.clone()));
         let Handler::Script(handler) = blocked.command.command.handler else {
             panic!("only commands that take their locks themselves wait for records");
         };
