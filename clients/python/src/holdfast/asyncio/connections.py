@@ -11,6 +11,7 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
+from redis.maint_notifications import MaintNotificationsConfig
 
 from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error
 from ..patience import PAUSE_S, Deadline
@@ -28,8 +29,14 @@ class Connections:
         self.response_timeout_ms = response_timeout_ms
         seconds = response_timeout_ms / 1000
         timeouts = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
-        # redis-py would send again what was sent.
-        given = {"protocol": 3, "retry": Retry(NoBackoff(), 0), **options, **timeouts}
+        ours = {
+            "protocol": 3,
+            # Retries of redis-py send again what was sent.
+            "retry": Retry(NoBackoff(), 0),
+            # With these on, redis-py's pool does not see that the server has closed an idle connection. Holdfast sends none.
+            "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+        }
+        given = {**ours, **options, **timeouts}
         self._shared: redis.ConnectionPool = redis.BlockingConnectionPool.from_url(
             url, max_connections=connections_max, timeout=seconds, **given
         )
