@@ -5,6 +5,7 @@ A request that waits holds up no other one. A request that was sent and whose an
 """
 
 import asyncio
+import math
 from typing import Any, TypeVar, cast
 
 import redis.asyncio as redis
@@ -77,8 +78,12 @@ class Connections:
     async def talk(self, connection: redis.Connection, request: Request[T]) -> Reply:
         """Sends a command on a connection of the caller's. After any error but a ResponseError the connection is of no use."""
         await connection.send_command(*request.words)
-        timeout = (request.wait_ms + self.response_timeout_ms) / 1000
-        return cast(Reply, await connection.read_response(disable_decoding=True, timeout=timeout))
+        if request.wait_ms == 0:
+            return cast(Reply, await connection.read_response(disable_decoding=True))
+        # redis-py's own timeout for one read ends in None, as if that were the reply.
+        seconds = (request.wait_ms + self.response_timeout_ms) / 1000
+        reply = connection.read_response(disable_decoding=True, timeout=math.inf)
+        return cast(Reply, await asyncio.wait_for(reply, seconds))
 
     def failure(self, error: Exception) -> Exception:
         return ClosedError("the store is closed") if self._closed else as_holdfast_error(error)
