@@ -86,10 +86,8 @@ async def test_a_server_that_is_silent_is_unavailable(connect: Any, due: Any, se
     assert await hasty.claim(BRIEF) == []
 
 
+@pytest.mark.parametrize("face", [Face(is_async=True)], ids=["asyncio"])  # a thread cannot be given up
 async def test_a_wait_that_is_given_up_takes_nothing(due: Any, face: Face, blocked: Any) -> None:
-    """With asyncio, by the end of its task. Threads cannot be ended; theirs end with the store."""
-    if not face.is_async:
-        return
     waiting = asyncio.ensure_future(due.claim(CLAIM))
     await eventually(lambda: blocked(1))
     waiting.cancel()
