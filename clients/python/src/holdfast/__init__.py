@@ -1,0 +1,67 @@
+"""Records, queues of jobs, cells, transactions and runs on a Holdfast server, over redis-py. `Store.connect` is the way in.
+
+`holdfast.asyncio` has the same store, cells, runs, transactions and queues for asyncio; everything else is shared.
+"""
+
+from . import codec
+from .cells import Done, Refused, Swap, Version
+from .codec import Codec
+from .errors import (
+    ClosedError,
+    ConflictError,
+    HoldfastError,
+    NeedsHoldfastError,
+    ReplyError,
+    ServerError,
+    UnavailableError,
+    WrongTypeError,
+)
+from .fields import Fields
+from .jobs import JobNames, LostError, QueueConfig
+from .records import (
+    Claim,
+    Condition,
+    Exchange,
+    Fate,
+    Filter,
+    Found,
+    IndexDefinition,
+    Indexed,
+    Lifetime,
+    Outcome,
+    Retries,
+    Score,
+    Stamps,
+    Sweep,
+    Swept,
+    UpTo,
+)
+from .runs import (
+    Appended,
+    AppendResult,
+    Behind,
+    Duplicate,
+    Event,
+    NewEvent,
+    RunInfo,
+    RunSnapshot,
+    RunStatus,
+    StepSnapshot,
+    StepStatus,
+    snapshot_reducer,
+)
+from .sync.cell import Cell
+from .sync.queue import Job, Queue
+from .sync.run import Run
+from .sync.store import Store
+from .sync.transaction import Transaction
+from .words import Value, Values
+
+__all__ = [
+    "AppendResult", "Appended", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError", "Done", "Duplicate",
+    "Event", "Exchange", "Fate", "Fields", "Filter", "Found", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames",
+    "Lifetime", "LostError", "NeedsHoldfastError", "NewEvent", "Outcome", "Queue", "QueueConfig", "Refused", "ReplyError", "Retries",
+    "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError", "Stamps", "StepSnapshot", "StepStatus", "Store", "Swap",
+    "Sweep", "Swept", "Transaction", "UnavailableError", "UpTo", "Value", "Values", "Version", "WrongTypeError", "codec",
+    "snapshot_reducer",
+]

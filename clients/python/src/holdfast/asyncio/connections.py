@@ -1,0 +1,111 @@
+"""The connections of a program to a server: those that requests share, and those that a request or a transaction has to itself
+for as long as it lasts. Knows redis-py, and refuses to know what is asked.
+
+A request that waits holds up no other one. A request that was sent and whose answer is lost is never sent again.
+"""
+
+import asyncio
+import math
+from typing import Any, TypeVar, cast
+
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ResponseError
+from redis.maint_notifications import MaintNotificationsConfig
+
+from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error
+from ..patience import PAUSE_S, Deadline
+from ..replies import Reply
+from ..request import Request
+
+T = TypeVar("T")
+
+#: More than there will ever be: redis-py wants a bound.
+_CONNECTIONS_MAX = 2**31 - 1
+
+
+class Connections:
+    def __init__(self, url: str, response_timeout_ms: int, connections_max: int, options: dict[str, Any]) -> None:
+        self.response_timeout_ms = response_timeout_ms
+        seconds = response_timeout_ms / 1000
+        timeouts = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
+        ours = {
+            "protocol": 3,
+            # Retries of redis-py send again what was sent.
+            "retry": Retry(NoBackoff(), 0),
+            # With these on, redis-py's pool does not see that the server has closed an idle connection. Holdfast sends none.
+            "maint_notifications_config": MaintNotificationsConfig(enabled=False),
+        }
+        given = {**ours, **options, **timeouts}
+        self._shared: redis.ConnectionPool = redis.BlockingConnectionPool.from_url(
+            url, max_connections=connections_max, timeout=seconds, **given
+        )
+        self.own = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
+        self.client = redis.Redis(connection_pool=self._shared)
+        self._closed = False
+
+    async def ask(self, request: Request[T]) -> T:
+        """Sends a command and reads its reply. If the server is not there, or still reads its data, tries for as long as the
+        request may take."""
+        pool = self.own if request.wait_ms > 0 else self._shared
+        deadline = Deadline(request.wait_ms or self.response_timeout_ms)
+        while True:
+            try:
+                connection = await self.take(pool)
+            except HoldfastError as error:
+                if not error.is_temporary or deadline.has_passed():
+                    raise
+            else:
+                try:
+                    reply = await self._send(pool, connection, request)
+                except ServerError as error:
+                    if not error.is_temporary or deadline.has_passed():
+                        raise
+                else:
+                    return request.read(reply)
+            await asyncio.sleep(PAUSE_S)
+
+    async def take(self, pool: redis.ConnectionPool) -> redis.Connection:
+        """A connection that is made, for the caller alone."""
+        if self._closed:
+            raise ClosedError("the store is closed")
+        try:
+            return cast(redis.Connection, await pool.get_connection())
+        except Exception as error:
+            raise self.failure(error) from error
+
+    async def talk(self, connection: redis.Connection, request: Request[T]) -> Reply:
+        """Sends a command on a connection of the caller's. After any error but a ResponseError the connection is of no use."""
+        await connection.send_command(*request.words)
+        if request.wait_ms == 0:
+            return cast(Reply, await connection.read_response(disable_decoding=True))
+        # redis-py's own timeout for one read ends in None, as if that were the reply.
+        seconds = (request.wait_ms + self.response_timeout_ms) / 1000
+        reply = connection.read_response(disable_decoding=True, timeout=math.inf)
+        return cast(Reply, await asyncio.wait_for(reply, seconds))
+
+    def failure(self, error: Exception) -> Exception:
+        return ClosedError("the store is closed") if self._closed else as_holdfast_error(error)
+
+    async def close(self) -> None:
+        """Ends all connections, and the requests on them."""
+        self._closed = True
+        await self.own.disconnect()
+        await self._shared.disconnect()
+
+    async def _send(self, pool: redis.ConnectionPool, connection: redis.Connection, request: Request[T]) -> Reply:
+        answered = False
+        try:
+            reply = await self.talk(connection, request)
+            answered = True
+            return reply
+        except ResponseError as error:
+            answered = True
+            raise as_holdfast_error(error) from error
+        except Exception as error:
+            raise self.failure(error) from error
+        finally:
+            if not answered or self._closed:
+                await connection.disconnect(nowait=True)
+            await pool.release(connection)

@@ -1,0 +1,181 @@
+"""Interactive transactions: commands that answer at once, read their own writes, and take effect together or not at all. Knows
+how a transaction begins, ends and is tried again; refuses to know what its commands do."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
+
+import redis.asyncio as redis
+from redis.exceptions import RedisError, ResponseError
+
+from .. import replies
+from ..errors import ClosedError, ConflictError, HoldfastError, UnavailableError, as_holdfast_error
+from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
+from ..request import Request
+from .connections import Connections
+from .operations import Operations
+
+T = TypeVar("T")
+
+
+class Transaction(Operations):
+    """A transaction that is under way. Only commands whose keys are all arguments can be part of it; others are refused, and the
+    transaction goes on. Nothing waits in it. Once it has ended, its commands are a ClosedError, and nothing is sent."""
+
+    #: redis-py's commands, as part of the transaction.
+    client: redis.Redis
+
+    def __init__(self, link: "_Link") -> None:
+        self._link = link
+        self.client = _Client(link)
+
+    async def ask(self, request: Request[T]) -> T:
+        try:
+            reply = await self._link.run(lambda connection: self._link.connections.talk(connection, request))
+        except RedisError as error:
+            raise as_holdfast_error(error) from error
+        return request.read(reply)
+
+
+async def transaction(connections: Connections, tries: int, body: Callable[[Transaction], Awaitable[T]]) -> T:
+    for tried in range(tries):
+        if tried > 0:
+            await asyncio.sleep(pause_after_conflict_s(tried))
+        link = await _begin(connections)
+        try:
+            try:
+                result = await body(Transaction(link))
+            except Exception as error:
+                await link.roll_back()
+                if link.conflict:
+                    continue
+                if link.lost and isinstance(error, RedisError):
+                    raise UnavailableError(f"the transaction's connection was lost: {error}") from error
+                raise
+            if link.conflict:
+                await link.roll_back()
+                continue
+            try:
+                await link.commit()
+            except ConflictError:
+                continue
+            return result
+        finally:
+            await link.release()
+    raise ConflictError("CONFLICT", f"other clients changed what the transaction read, each of the {tries} times it was tried")
+
+
+async def _begin(connections: Connections) -> "_Link":
+    deadline = Deadline(connections.response_timeout_ms)
+    while True:
+        try:
+            link = _Link(connections, await connections.take(connections.own))
+            try:
+                await link.say("TXN.BEGIN")
+                return link
+            except BaseException:
+                await link.release()
+                raise
+        except HoldfastError as error:
+            # A transaction that has perhaps begun has ended with its connection.
+            if not error.is_temporary or deadline.has_passed():
+                raise
+        await asyncio.sleep(PAUSE_S)
+
+
+class _Link:
+    """The connection of a transaction, and what is known of it."""
+
+    def __init__(self, connections: Connections, connection: redis.Connection) -> None:
+        self.connections = connections
+        self._connection = connection
+        #: The server has said that it cannot be committed any more.
+        self.conflict = False
+        #: There was no answer. The server rolls back when it sees the end of the connection.
+        self.lost = False
+        #: It is committed or rolled back, or about to be.
+        self._ended = False
+        #: The connection has no transaction.
+        self._is_clean = False
+        #: Tasks that share the transaction take turns.
+        self._turn = asyncio.Lock()
+
+    async def run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
+        # Nothing is sent behind the end, or on a connection that redis-py would make anew: it would run outside the transaction.
+        async with self._turn:
+            if self._ended or self.lost:
+                raise ClosedError("the transaction has ended")
+            return await self._run(talk)
+
+    async def commit(self) -> None:
+        self._ended = True
+        try:
+            await self.say("TXN.COMMIT")
+        except ConflictError:
+            self._is_clean = True
+            raise
+        self._is_clean = True
+
+    async def roll_back(self) -> None:
+        self._ended = True
+        if self.lost:
+            return
+        try:
+            await self.say("TXN.ROLLBACK")
+            self._is_clean = True
+        except HoldfastError:
+            pass  # its connection ends, and the transaction with it
+
+    async def say(self, command: str) -> None:
+        """Sends a command of the transaction's own."""
+        request = Request([command.encode()], replies.ok)
+        try:
+            async with self._turn:
+                await self._run(lambda connection: self.connections.talk(connection, request))
+        except Exception as error:
+            raise self.connections.failure(error) from error
+
+    async def release(self) -> None:
+        self._ended = True
+        if not self._is_clean:
+            await self._connection.disconnect(nowait=True)
+        await self.connections.own.release(self._connection)
+
+    async def _run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
+        try:
+            return await talk(self._connection)
+        except ResponseError as error:
+            self.conflict |= isinstance(as_holdfast_error(error), ConflictError)
+            raise
+        except BaseException:
+            self.lost = True
+            raise
+
+
+class _Client(redis.Redis):
+    """redis-py's commands on the connection of a transaction."""
+
+    def __init__(self, link: _Link) -> None:
+        super().__init__(connection_pool=link.connections.own)
+        self._link = link
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        async def talk(connection: redis.Connection) -> Any:
+            await connection.send_command(*args, **options)
+            return await self.parse_response(connection, args[0], **options)
+
+        return await self._link.run(talk)
+
+    # These would take other connections, and so be no part of the transaction.
+
+    def pipeline(self, transaction: Any = True, shard_hint: Any = None) -> NoReturn:
+        raise TypeError("a transaction has no pipelines")
+
+    def pubsub(self, **kwargs: Any) -> NoReturn:
+        raise TypeError("a transaction has no subscriptions")
+
+    def monitor(self) -> NoReturn:
+        raise TypeError("a transaction has no MONITOR")
+
+    def client(self) -> NoReturn:
+        raise TypeError("a transaction has one connection")

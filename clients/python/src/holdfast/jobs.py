@@ -1,0 +1,128 @@
+"""What jobs are: where a queue has them, what their fields and states are called, and what a worker writes. Knows how a job is
+written, refuses to know how the writes are sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from .errors import HoldfastError
+from .fields import Fields
+from .records import Claim, Exchange, Fate, IndexDefinition, Lifetime, Outcome, UpTo
+from .words import Values, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobNames:
+    """The names of a job's fields, which may have any others beside them, and of its states."""
+
+    state: str = "state"
+    #: When it may be claimed, in unix milliseconds: its start, then the end of each lease.
+    run_at: str = "run_at"
+    #: How often it was claimed: the fencing token. It must never be set back.
+    attempt: str = "attempt"
+    #: The worker that claimed it last.
+    worker: str = "worker"
+    #: The job waits for its time or for a worker.
+    pending: str = "pending"
+    #: A worker has it, or had it and died.
+    running: str = "running"
+    completed: str = "completed"
+    #: It was given up: a dead letter.
+    dead: str = "dead"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueConfig:
+    #: The indexes, most urgent first: each over the field `run_at` of pending and running jobs.
+    indexes: Sequence[str]
+    #: How long a worker has a job unless it renews.
+    lease_ms: int = 30_000
+    #: How often a job is claimed before it becomes a dead letter; for ever if not given.
+    attempts_max: int | None = None
+    #: How long a completed job is kept; for ever if not given.
+    completed_lifetime: Lifetime | None = None
+    names: JobNames = field(default_factory=JobNames)
+
+    def index(self, prefix: str) -> IndexDefinition:
+        """The index over the open jobs whose keys begin so."""
+        names = self.names
+        return IndexDefinition(prefixes=[prefix], field=names.run_at, only=(names.state, [names.pending, names.running]))
+
+    def new_job(self, values: Values, delay_ms: int) -> Exchange:
+        names = self.names
+        return Exchange(absent=[names.state], set={**values, names.state: names.pending}, stamp={names.run_at: delay_ms})
+
+    def request(self, worker: str) -> Claim:
+        names, lease = self.names, whole(self.lease_ms, "lease_ms").decode()
+        up_to = None if self.attempts_max is None else UpTo(max=self.attempts_max, otherwise={names.state: names.dead})
+        changes = {names.state: names.running, names.worker: worker, names.run_at: f"NOW+{lease}"}
+        return Claim(indexes=self.indexes, max="NOW", set=changes, counter=names.attempt, up_to=up_to)
+
+    def with_token(self, claim: Claim) -> Claim:
+        """The claim with the attempt among its fields."""
+        if claim.fields is None:
+            return claim
+        return replace(claim, fields=[*dict.fromkeys([*claim.fields, self.names.attempt])])
+
+
+class LostError(HoldfastError):
+    """The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed: stop."""
+
+    key: str
+    #: The token under which the worker had it.
+    token: int
+    #: State and attempt as they are now; nothing if the record is gone.
+    current: Fields
+
+    def __init__(self, key: str, token: int, current: Fields) -> None:
+        now = " ".join(f"{name}={value.decode(errors='replace')}" for name, value in current.items())
+        super().__init__(f"attempt {token} of the job {key} is over: it {f'has {now}' if now else 'is gone'}")
+        self.key, self.token, self.current = key, token, current
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A worker's hold on a job: the attempt, which is the fencing token, and the state. Every write has it as its condition."""
+
+    key: str
+    token: int
+    config: QueueConfig
+
+    def update(self, exchange: Exchange) -> Exchange:
+        return replace(exchange, expected={**exchange.expected, **self._conditions()})
+
+    def check(self, outcome: Outcome) -> Outcome:
+        """The outcome of such a write, unless it was refused because the job is lost."""
+        conditions = self._conditions()
+        now = {name: outcome.current[name] for name in conditions if name in outcome.current}
+        if outcome.applied or now == {name: value.encode() for name, value in conditions.items()}:
+            return outcome
+        raise LostError(self.key, self.token, Fields(now))
+
+    def renewal(self, lease_ms: int) -> Exchange:
+        return Exchange(stamp={self.config.names.run_at: lease_ms})
+
+    def completion(self, values: Values) -> Exchange:
+        return replace(self._leave(self.config.names.completed, values), lifetime=self.config.completed_lifetime)
+
+    def failure(self, values: Values) -> Exchange:
+        return self._leave(self.config.names.dead, values)
+
+    def retry(self, after_ms: int, values: Values) -> tuple[Exchange, Fate]:
+        """Gives the job back; if this was the last attempt, gives it up."""
+        names, most = self.config.names, self.config.attempts_max
+        if most is not None and self.token >= most:
+            return self.failure(values), "exhausted"
+        return replace(self._leave(names.pending, values), stamp={names.run_at: after_ms}), "requeued"
+
+    def was_left(self, lost: LostError, exchange: Exchange) -> bool:
+        """Whether the job is as the exchange would leave it, under the same token: by a call whose answer was lost."""
+        names = self.config.names
+        same_state = lost.current.get(names.state) == str(exchange.set[names.state]).encode()
+        return same_state and lost.current.integer(names.attempt) == self.token
+
+    def _leave(self, state: str, values: Values) -> Exchange:
+        return Exchange(set={**values, self.config.names.state: state})
+
+    def _conditions(self) -> dict[str, str]:
+        names = self.config.names
+        return {names.attempt: str(self.token), names.state: names.running}

@@ -1,0 +1,24 @@
+"""How long is waited for what: for a server that is away, and between two tries of a transaction. Knows no connection."""
+
+import random
+import time
+
+#: Between two tries to reach a server that is away or reads its data.
+PAUSE_S = 0.05
+
+_FIRST_PAUSE_S = 0.001
+_DOUBLINGS_MAX = 7
+
+
+class Deadline:
+    def __init__(self, ms: int) -> None:
+        self._at = time.monotonic() + ms / 1000
+
+    def has_passed(self) -> bool:
+        return time.monotonic() >= self._at
+
+
+def pause_after_conflict_s(tried: int) -> float:
+    """Grows with the tries, and differs between clients that met the same conflict."""
+    longest = _FIRST_PAUSE_S * 2.0 ** min(tried - 1, _DOUBLINGS_MAX)
+    return longest * (0.5 + random.random() / 2)

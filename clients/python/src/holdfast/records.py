@@ -1,0 +1,370 @@
+"""What is asked of records: conditions, changes, filters, claims and sweeps, their commands, and what comes back. Knows no
+connection, and refuses to know what a job is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field as dataclass_field
+from typing import Literal, TypeAlias
+
+from .errors import ReplyError
+from .fields import Fields, read_fields
+from .replies import Reply, double, flag, integer, items, raw, row, text
+from .request import Request
+from .words import Value, Values, Word, counted_list, counted_values, flat, whole, word
+
+#: A score as in ZRANGEBYSCORE, such as `"(5"` or `"-inf"`, or `"NOW"`, `"NOW+ms"`, `"NOW-ms"`: the server's time.
+Score: TypeAlias = str | int | float
+
+#: Fields to set to the server's time plus so many milliseconds: a lease that needs no clock of the client's.
+Stamps: TypeAlias = Mapping[str, int]
+
+#: A field, and the values of which it must hold one.
+Condition: TypeAlias = tuple[str, Sequence[Value]]
+
+#: What a sweep or a worker has done to a record: given it back for another try, or given it up.
+Fate: TypeAlias = Literal["requeued", "exhausted"]
+
+_FATES: Mapping[str, Fate] = {"requeued": "requeued", "exhausted": "exhausted"}
+
+#: Records that one page of a scan has at most.
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """How long a record lives: `Lifetime(ms=60_000)` from now, `Lifetime(until_ms=…)`, a unix time, or `Lifetime(persist=True)`."""
+
+    ms: int | None = None
+    until_ms: int | None = None
+    persist: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.ms is not None) + (self.until_ms is not None) + self.persist != 1:
+            raise ValueError("a lifetime is one of ms, until_ms and persist")
+
+    def words(self) -> list[Word]:
+        if self.ms is not None:
+            return [b"PX", whole(self.ms, "ms")]
+        if self.until_ms is not None:
+            return [b"PXAT", whole(self.until_ms, "until_ms")]
+        return [b"PERSIST"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """Conditions on a record, and the changes that are made if all of them hold."""
+
+    #: Fields that must hold these values.
+    expected: Values = dataclass_field(default_factory=dict)
+    #: Fields that must not be there.
+    absent: Sequence[str] = ()
+    set: Values = dataclass_field(default_factory=dict)
+    stamp: Stamps = dataclass_field(default_factory=dict)
+    #: Fields to remove, after the writes. A record that loses its last field is gone.
+    remove: Sequence[str] = ()
+    #: Without it the lifetime stays as it is.
+    lifetime: Lifetime | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an exchange went."""
+
+    #: Whether every condition held, and so every change was made.
+    applied: bool
+    #: The expected fields as they are now, those that are there.
+    current: Fields
+
+
+@dataclass(frozen=True)
+class Found:
+    key: str
+    fields: Fields
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A record of an index. A claim's score is the one that the record had."""
+
+    key: str
+    score: float
+    fields: Fields
+
+
+@dataclass(frozen=True)
+class Swept:
+    key: str
+    fate: Fate
+
+
+class Filter:
+    """A condition on one field. Two numbers compare as numbers, anything else as bytes. A record without the field passes only
+    `ne` and `not_in`."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, field: str, op: str, operand: Sequence[Word]) -> None:
+        self.words: list[Word] = [b"FILTER", word(field), word(op), *operand]
+
+    @staticmethod
+    def eq(field: str, value: Value) -> "Filter":
+        return Filter(field, "eq", [word(value)])
+
+    @staticmethod
+    def ne(field: str, value: Value) -> "Filter":
+        return Filter(field, "ne", [word(value)])
+
+    @staticmethod
+    def lt(field: str, value: Value) -> "Filter":
+        return Filter(field, "lt", [word(value)])
+
+    @staticmethod
+    def le(field: str, value: Value) -> "Filter":
+        return Filter(field, "le", [word(value)])
+
+    @staticmethod
+    def gt(field: str, value: Value) -> "Filter":
+        return Filter(field, "gt", [word(value)])
+
+    @staticmethod
+    def ge(field: str, value: Value) -> "Filter":
+        return Filter(field, "ge", [word(value)])
+
+    @staticmethod
+    def is_in(field: str, values: Sequence[Value]) -> "Filter":
+        return Filter(field, "in", counted_list(values))
+
+    @staticmethod
+    def not_in(field: str, values: Sequence[Value]) -> "Filter":
+        return Filter(field, "notin", counted_list(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexDefinition:
+    """An index: the records under some prefixes in the order of a numeric field."""
+
+    prefixes: Sequence[str]
+    field: str
+    #: Only records that meet it.
+    only: Condition | None = None
+    #: No records that meet it; not together with `only`.
+    exclude: Condition | None = None
+    #: A write that does not set the field sets it to the server's time.
+    stamp: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpTo:
+    """How far a claim's counter may grow, and what is written to a record above it, which is then not returned."""
+
+    max: int
+    otherwise: Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Takes the first records of an index that qualify and changes each in the step in which it is found: of any number of
+    workers exactly one gets a record. In the values of `set` and `otherwise`, `NOW`, `NOW+ms` and `NOW-ms` are the server's time."""
+
+    #: Most urgent first; records come from the first that has any.
+    indexes: Sequence[str]
+    set: Values
+    min: Score | None = None
+    #: `"NOW"` is what is due.
+    max: Score | None = None
+    #: Fields, and the values of which each must hold one.
+    where: Mapping[str, Sequence[Value]] = dataclass_field(default_factory=dict)
+    #: The field that counts the claims of a record: the attempt, and the fencing token.
+    counter: str | None = None
+    up_to: UpTo | None = None
+    #: How many records at most.
+    count: int = 1
+    #: How long to wait if there is none; 0 does not wait. There is no waiting for ever.
+    wait_ms: int = 0
+    #: The fields that are wanted, if not all.
+    fields: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retries:
+    """The field in which a sweep counts, how far it may grow, and what is written to a record that has got there."""
+
+    counter: str
+    max: int
+    otherwise: Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Gives back what is overdue: each record of an index whose score is below a bound gets other values, with a bound on how
+    often. In the values of `set` and `otherwise`, `NOW`, `NOW+ms` and `NOW-ms` are the server's time."""
+
+    index: str
+    #: Unix milliseconds, or `"NOW"`, `"NOW-ms"`.
+    before: Score
+    set: Values
+    where: Condition | None = None
+    retry: Retries | None = None
+    limit: int | None = None
+    #: The channel on which the keys are published.
+    publish: str | None = None
+
+
+def get(key: str) -> Request[Fields | None]:
+    return Request([b"HGETALL", word(key)], lambda reply: read_fields(reply) or None)
+
+
+def put(key: str, values: Values, replace: bool, lifetime: Lifetime | None, stamp: Stamps) -> Request[int]:
+    words = [b"HPUT", word(key)]
+    if replace:
+        words.append(b"REPLACE")
+    if lifetime is not None:
+        words += lifetime.words()
+    if stamp:
+        words += [b"STAMP", *_stamps(stamp)]
+    return Request([*words, b"FIELDS", *counted_values(values)], integer)
+
+
+def delete(key: str) -> Request[bool]:
+    return Request([b"DEL", word(key)], flag)
+
+
+def compare_and_swap(key: str, field: str, expected: Value, value: Value) -> Request[bool]:
+    return Request([b"HCAS", word(key), word(field), word(expected), word(value)], flag)
+
+
+def exchange(key: str, wanted: Exchange) -> Request[Outcome]:
+    # IF is always there, even if it is empty: three words alone behind the key are HCAS's short form.
+    words = [b"HCAS", word(key), b"IF", *counted_values(wanted.expected)]
+    if wanted.absent:
+        words += [b"ABSENT", *counted_list(wanted.absent)]
+    if wanted.set:
+        words += [b"SET", *counted_values(wanted.set)]
+    if wanted.remove:
+        words += [b"DEL", *counted_list(wanted.remove)]
+    if wanted.stamp:
+        words += [b"STAMP", *_stamps(wanted.stamp)]
+    if wanted.lifetime is not None:
+        words += wanted.lifetime.words()
+
+    def read(reply: Reply) -> Outcome:
+        applied, values = row(reply, 2)
+        there = zip(wanted.expected, items(values))
+        return Outcome(flag(applied), Fields({name: raw(value) for name, value in there if value is not None}))
+
+    return Request([*words, b"WITHCURRENT"], read)
+
+
+def find(
+    prefix: str, cursor: Word, limit: int, filters: Sequence[Filter], fields: Sequence[str] | None
+) -> Request[tuple[Word, list[Found]]]:
+    """A page: the next cursor, which is `0` behind the last one, and its records."""
+    page = [b"CURSOR", cursor, b"LIMIT", whole(limit, "limit")]
+
+    def read(reply: Reply) -> tuple[Word, list[Found]]:
+        following, rows = row(reply, 2)
+        return raw(following), [_found(each) for each in items(rows)]
+
+    return Request([b"HFIND", word(prefix), *_filters(filters), *page, *_fields(fields)], read)
+
+
+def create_index(name: str, index: IndexDefinition) -> Request[Reply]:
+    words = [b"IDX.CREATE", word(name), b"PREFIX", *counted_list(index.prefixes), b"FIELD", word(index.field)]
+    if index.only is not None:
+        words += [b"ONLY", *_condition(index.only)]
+    if index.exclude is not None:
+        words += [b"EXCLUDE", *_condition(index.exclude)]
+    if index.stamp:
+        words.append(b"STAMP")
+    return Request(words, lambda reply: reply)
+
+
+def drop_index(name: str) -> Request[bool]:
+    return Request([b"IDX.DROP", word(name)], flag)
+
+
+def indexes() -> Request[list[str]]:
+    return Request([b"IDX.LIST"], lambda reply: [text(name) for name in items(reply)])
+
+
+def range_(
+    index: str, min: Score, max: Score, reverse: bool, filters: Sequence[Filter], limit: int | None, fields: Sequence[str] | None
+) -> Request[list[Indexed]]:
+    words = [b"IDX.RANGE", word(index), word(min), word(max)]
+    if reverse:
+        words.append(b"REV")
+    words += _filters(filters)
+    if limit is not None:
+        words += [b"LIMIT", whole(limit, "limit")]
+    return Request([*words, *_fields(fields)], _all_indexed)
+
+
+def claim(wanted: Claim) -> Request[list[Indexed]]:
+    words = [b"CLAIM", *counted_list(wanted.indexes)]
+    if wanted.min is not None:
+        words += [b"MIN", word(wanted.min)]
+    if wanted.max is not None:
+        words += [b"MAX", word(wanted.max)]
+    for condition in wanted.where.items():
+        words += [b"WHERE", *_condition(condition)]
+    words += [b"SET", *counted_values(wanted.set)]
+    if wanted.counter is not None:
+        words += [b"COUNTER", word(wanted.counter)]
+    if wanted.up_to is not None:
+        words += [b"UPTO", whole(wanted.up_to.max, "max"), b"ELSE", *counted_values(wanted.up_to.otherwise)]
+    words += [b"COUNT", whole(wanted.count, "count"), *block(wanted.wait_ms)]
+    return Request([*words, *_fields(wanted.fields)], _all_indexed, wanted.wait_ms)
+
+
+def sweep(wanted: Sweep) -> Request[list[Swept]]:
+    words = [b"SWEEP", word(wanted.index), b"BEFORE", word(wanted.before)]
+    if wanted.where is not None:
+        words += [b"WHERE", *_condition(wanted.where)]
+    if wanted.retry is not None:
+        retry = wanted.retry
+        words += [b"RETRY", word(retry.counter), whole(retry.max, "max"), b"ELSE", *counted_values(retry.otherwise)]
+    words += [b"SET", *counted_values(wanted.set)]
+    if wanted.limit is not None:
+        words += [b"LIMIT", whole(wanted.limit, "limit")]
+    if wanted.publish is not None:
+        words += [b"PUBLISH", word(wanted.publish)]
+    return Request(words, lambda reply: [_swept(each) for each in items(reply)])
+
+
+def block(wait_ms: int) -> list[Word]:
+    """BLOCK 0 would wait for ever: on a connection that has silently died it would not end."""
+    return [] if wait_ms == 0 else [b"BLOCK", whole(wait_ms, "wait_ms")]
+
+
+def _found(reply: Reply) -> Found:
+    key, fields = row(reply, 2)
+    return Found(text(key), read_fields(fields))
+
+
+def _all_indexed(reply: Reply) -> list[Indexed]:
+    rows = (row(each, 3) for each in items(reply))
+    return [Indexed(text(key), double(score), read_fields(fields)) for key, score, fields in rows]
+
+
+def _swept(reply: Reply) -> Swept:
+    key, fate = map(text, row(reply, 2))
+    if fate not in _FATES:
+        raise ReplyError(f"a record was neither requeued nor exhausted but {fate!r}")
+    return Swept(key, _FATES[fate])
+
+
+def _stamps(stamps: Stamps) -> list[Word]:
+    pairs = ((word(name), whole(offset, f"the offset of {name}")) for name, offset in stamps.items())
+    return [b"%d" % len(stamps), *flat(pairs)]
+
+
+def _condition(condition: Condition) -> list[Word]:
+    name, values = condition
+    return [word(name), *counted_list(values)]
+
+
+def _filters(filters: Sequence[Filter]) -> list[Word]:
+    return flat(each.words for each in filters)
+
+
+def _fields(names: Sequence[str] | None) -> list[Word]:
+    return [] if names is None else [b"FIELDS", *counted_list(names)]

@@ -1,0 +1,96 @@
+"""A queue of jobs: how they are added, the claims that workers make, and what a worker does with a job that it holds."""
+
+from dataclasses import replace
+
+from ..fields import Fields
+from ..jobs import Hold, LostError, QueueConfig
+from ..records import Claim, Exchange, Fate, Indexed, Outcome
+from ..words import Values
+from .store import Store
+
+
+class Job:
+    """A job that this worker has claimed, until its lease ends. Every method writes only if the job is still this worker's, and is
+    a LostError otherwise. After an UnavailableError any of them may be called again: if the first call was made after all, the
+    second one finds the job as it would leave it, and succeeds.
+
+    A job that is dropped is claimed by another worker when its lease ends.
+    """
+
+    key: str
+    #: When it became due, in unix milliseconds.
+    score: float
+    #: Its fields as they were when it was claimed.
+    fields: Fields
+    #: How often it was claimed, this time included. It only grows: other services can refuse a lower one than they have seen.
+    token: int
+
+    def __init__(self, store: Store, claimed: Indexed, hold: Hold) -> None:
+        self.key, self.score, self.fields, self.token = claimed.key, claimed.score, claimed.fields, hold.token
+        self._store = store
+        self._hold = hold
+
+    def renew(self, lease_ms: int) -> None:
+        """Makes the lease end so long from now."""
+        self.update(self._hold.renewal(lease_ms))
+
+    def complete(self, values: Values | None = None) -> None:
+        """Ends the job: it is done, with these fields as its result."""
+        self._leave(self._hold.completion(values or {}))
+
+    def fail(self, values: Values | None = None) -> None:
+        """Ends the job: it cannot be done, and becomes a dead letter with these fields, such as the error."""
+        self._leave(self._hold.failure(values or {}))
+
+    def retry(self, after_ms: int, values: Values | None = None) -> Fate:
+        """Gives the job back, to be claimed again so long from now. If this was the last attempt, it becomes a dead letter."""
+        exchange, fate = self._hold.retry(after_ms, values or {})
+        self._leave(exchange)
+        return fate
+
+    def update(self, exchange: Exchange) -> Outcome:
+        """Changes the record if the job is still this worker's and the exchange's own conditions hold. The outcome says whether
+        those did."""
+        return self._hold.check(self._store.exchange(self.key, self._hold.update(exchange)))
+
+    def _leave(self, exchange: Exchange) -> None:
+        try:
+            self.update(exchange)
+        except LostError as lost:
+            if not self._hold.was_left(lost, exchange):
+                raise
+
+
+class Queue:
+    """Jobs in a store: a job is a record that is indexed by the time at which it may be claimed. A claim makes that time the end of
+    the lease, so a job whose worker dies becomes due again by itself. It also counts the attempt, which every later write of the
+    worker has as a condition."""
+
+    def __init__(self, store: Store, config: QueueConfig) -> None:
+        self._store = store
+        self._config = config
+
+    def create_index(self, index: str, prefix: str) -> None:
+        """Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is."""
+        self._store.create_index(index, self._config.index(prefix))
+
+    def add(self, key: str, values: Values, delay_ms: int = 0) -> bool:
+        """Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
+        repeated. Give its key the prefix of the index that should have it."""
+        return self._store.exchange(key, self._config.new_job(values, delay_ms)).applied
+
+    def next(self, worker: str, wait_ms: int) -> Job | None:
+        """The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait."""
+        jobs = self.claim(replace(self.request(worker), wait_ms=wait_ms))
+        return jobs[0] if jobs else None
+
+    def request(self, worker: str) -> Claim:
+        """What a worker asks for: one job that is due, without waiting. More can be added before it goes to `claim`."""
+        return self._config.request(worker)
+
+    def claim(self, request: Claim) -> list[Job]:
+        """Claims jobs."""
+        claimed = self._store.claim(self._config.with_token(request))
+        tokens = ((each, each.fields.integer(self._config.names.attempt)) for each in claimed)
+        # One without the counter has expired in the step in which it was claimed.
+        return [Job(self._store, each, Hold(each.key, token, self._config)) for each, token in tokens if token is not None]

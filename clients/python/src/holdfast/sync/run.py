@@ -1,0 +1,125 @@
+"""A run: an append-only log of events, with a snapshot that the server keeps. Knows what can be asked of one, refuses to know
+what an event means."""
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Event as Flag
+from typing import Generic, TypeVar, overload
+
+from ..codec import Codec
+from ..errors import HoldfastError
+from ..runs import (
+    FOLLOW_WAIT_MS,
+    PAGE,
+    RETRY_PAUSE_S,
+    AppendResult,
+    Behind,
+    Event,
+    NewEvent,
+    RunInfo,
+    RunRequests,
+    RunSnapshot,
+    check_page_size,
+    successor,
+)
+from .asker import Ask
+
+D = TypeVar("D")
+S = TypeVar("S")
+
+#: How long one wait lasts for a reader that can be stopped.
+_STOPPABLE_WAIT_MS = 500
+
+
+class Run(Generic[D]):
+    """A log of events under a name of its own. The server numbers them 1, 2, 3 … without gaps."""
+
+    def __init__(self, ask: Ask, name: str, codec: Codec[D]) -> None:
+        self._ask = ask
+        self._requests = RunRequests(name, codec)
+
+    @property
+    def name(self) -> str:
+        return self._requests.name
+
+    @overload
+    def append(self, event: NewEvent[D]) -> AppendResult: ...
+    @overload
+    def append(self, event: NewEvent[D], *, if_last: int) -> AppendResult | Behind: ...
+    def append(self, event: NewEvent[D], *, if_last: int | None = None) -> AppendResult | Behind:
+        """Appends an event, once for its idempotency key. After an UnavailableError append the same event again: it is stored
+        once.
+
+        `if_last`: only if that is the run's last run_seq (0: a new run), so that two engines cannot both go on. A key that is
+        known is a duplicate all the same."""
+        return self._ask(self._requests.append(event, if_last))
+
+    def events(self, after: int = 0, limit: int = PAGE, wait_ms: int = 0) -> list[Event[D]]:
+        """Events behind this one in the order of their run_seq. If there is none, waits so long for the next. An `after` beyond
+        the last event of the run is a ServerError: it was made anew."""
+        return self._ask(self._requests.events(after, limit, wait_ms))
+
+    def follow(
+        self,
+        after: int = 0,
+        *,
+        page_size: int = PAGE,
+        stop: Flag | None = None,
+        on_retry: Callable[[HoldfastError], None] | None = None,
+    ) -> Iterator[Event[D]]:
+        """The events of a run, those that are there and then each new one as it comes: every event once and in order. Goes on
+        when the server is back after it was away, of which `on_retry` is told. Also follows a run that does not exist yet.
+
+        `stop`, a threading.Event, ends it within half a second. A run that was deleted and made anew with fewer events is a
+        ServerError."""
+        check_page_size(page_size)
+        return self._follow(after, page_size, stop or Flag(), FOLLOW_WAIT_MS if stop is None else _STOPPABLE_WAIT_MS, on_retry)
+
+    def _follow(
+        self, watermark: int, page_size: int, stop: Flag, wait_ms: int, on_retry: Callable[[HoldfastError], None] | None
+    ) -> Iterator[Event[D]]:
+        while not stop.is_set():
+            try:
+                events = self.events(watermark, page_size, wait_ms)
+            except HoldfastError as error:
+                if not error.is_temporary:
+                    raise
+                if on_retry is not None:
+                    on_retry(error)
+                time.sleep(RETRY_PAUSE_S)
+                continue
+            for event in events:
+                watermark = successor(watermark, event)
+                yield event
+                if stop.is_set():
+                    return
+
+    def snapshot(self) -> RunSnapshot[D] | None:
+        """The snapshot that the server keeps, which is never behind; None if there is no such run."""
+        return self._ask(self._requests.snapshot())
+
+    def project(self, up_to: int | None = None) -> RunSnapshot[D]:
+        """The snapshot as of an event, or of the last one, replayed by the server from the first."""
+        return self._ask(self._requests.project(up_to))
+
+    def fold(self, state: S, reducer: Callable[[S, Event[D]], S], up_to: int | None = None) -> S:
+        """A projection of one's own: what a reducer makes of the events, which are read in pages. `snapshot_reducer` is the
+        server's own."""
+        watermark = 0
+        while up_to is None or watermark < up_to:
+            limit = PAGE if up_to is None else min(PAGE, up_to - watermark)
+            events = self.events(watermark, limit)
+            for event in events:
+                watermark = successor(watermark, event)
+                state = reducer(state, event)
+            if len(events) < limit:
+                break
+        return state
+
+    def info(self) -> RunInfo | None:
+        """Facts about it; None if there is no such run."""
+        return self._ask(self._requests.info())
+
+    def delete(self) -> bool:
+        """Removes it with all its events; False if there was none. No single event can be removed."""
+        return self._ask(self._requests.delete())

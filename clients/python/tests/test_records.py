@@ -1,0 +1,197 @@
+"""Records: put, compare and swap, exchange, find, indexes, claim and sweep."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from conftest import collect, eventually
+
+from holdfast import (
+    Claim,
+    Exchange,
+    Filter,
+    IndexDefinition,
+    Lifetime,
+    ReplyError,
+    Retries,
+    ServerError,
+    Sweep,
+    Swept,
+    UpTo,
+    WrongTypeError,
+)
+
+EVERY_BYTE = bytes(range(256))
+DUE = IndexDefinition(prefixes=["job:"], field="run_at", only=("state", ["pending"]))
+
+
+async def test_put_get_and_delete(store: Any) -> None:
+    assert await store.get("r") is None
+    assert await store.put("r", {"state": "pending", "attempt": 0, "big": 2**63, "bytes": EVERY_BYTE, "half": 0.5}) == 5
+    assert await store.put("r", {"state": "done", "grün": bytearray(b"x")}) == 1
+    fields = await store.get("r")
+    assert set(fields) == {"state", "attempt", "big", "bytes", "half", "grün"}
+    assert (fields.text("state"), fields.integer("attempt"), fields.integer("big")) == ("done", 0, 2**63)
+    assert fields.integer("state") is None and fields.text("half") == "0.5"
+    assert fields["bytes"] == EVERY_BYTE and fields.text("none") is None and "none" not in fields
+    with pytest.raises(ReplyError, match="not UTF-8"):
+        fields.text("bytes")
+    assert await store.delete("r") is True
+    assert await store.delete("r") is False
+
+
+async def test_put_with_a_lifetime_a_stamp_and_in_place_of_all_fields(store: Any, face: Any) -> None:
+    await store.put("r", {"old": 1})
+    assert await store.put("r", {"new": 1}, replace=True, lifetime=Lifetime(ms=60_000), stamp={"at": -1000}) == 2
+    fields = await store.get("r")
+    assert set(fields) == {"at", "new"} and fields.integer("at") > 1_700_000_000_000
+    assert await face.command(store.client, "PTTL", "r") > 0
+    await store.put("r", {"new": 2}, lifetime=Lifetime(until_ms=4_102_444_800_000))
+    assert await face.command(store.client, "PEXPIRETIME", "r") == 4_102_444_800_000
+
+
+async def test_values_that_are_none_are_refused_before_anything_is_sent(store: Any) -> None:
+    for wrong in (None, True, [1], {"a": 1}):
+        with pytest.raises(TypeError):
+            await store.put("r", {"a": wrong})
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(ValueError):
+            await store.put("r", {"a": number})
+    with pytest.raises(TypeError):
+        await store.put("r", {"a": 1}, stamp={"at": 1.5})
+    with pytest.raises(TypeError, match="list of values"):
+        await store.find("r", filters=[Filter.is_in("state", "pending")]).__anext__()
+    with pytest.raises(ValueError):
+        Lifetime(ms=1, persist=True)
+    assert await store.get("r") is None
+
+
+async def test_compare_and_swap_has_one_winner(store: Any) -> None:
+    await store.put("r", {"state": "pending"})
+    won = await asyncio.gather(*(store.compare_and_swap("r", "state", "pending", f"w-{i}") for i in range(20)))
+    assert won.count(True) == 1
+    assert (await store.get("r")).text("state") == f"w-{won.index(True)}"
+    assert await store.compare_and_swap("none", "state", "pending", "x") is False
+
+
+async def test_an_exchange_has_conditions_changes_and_a_lifetime(store: Any, face: Any) -> None:
+    new = Exchange(absent=["state"], set={"state": "pending", "note": "x"}, stamp={"at": 0})
+    assert (await store.exchange("r", new)).applied is True
+    assert (await store.exchange("r", new)).applied is False
+
+    move = Exchange(expected={"state": "pending"}, set={"state": "running"}, remove=["note"], lifetime=Lifetime(ms=60_000))
+    moved = await store.exchange("r", move)
+    assert moved.applied and moved.current.to_dict() == {"state": "running"}
+    assert await face.command(store.client, "PTTL", "r") > 0
+    await store.exchange("r", Exchange(lifetime=Lifetime(persist=True)))
+    assert await face.command(store.client, "PTTL", "r") == -1
+
+    refused = await store.exchange("r", Exchange(expected={"state": "pending", "none": 1}, set={"state": "lost"}))
+    assert not refused.applied and refused.current.to_dict() == {"state": "running"}
+
+    # Three words behind the key would be HCAS's short form.
+    await store.put("s", {"error": "x", "state": "y"})
+    assert (await store.exchange("s", Exchange(remove=["error"]))).applied
+    assert (await store.get("s")).to_dict() == {"state": "y"}
+
+
+async def test_finds_records_under_a_prefix_with_filters_over_many_pages(store: Any, face: Any) -> None:
+    await asyncio.gather(*(store.put(f"job:{i}", {"n": i, "kind": "b" if i % 3 else "a"}) for i in range(1200)))
+    await store.put("other:1", {"n": 1})
+    await face.command(store.client, "SET", "job:string", "no record")
+    assert {found.key for found in await collect(store.find("job:"))} == {f"job:{i}" for i in range(1200)}
+    filters = [Filter.lt("n", 100), Filter.is_in("kind", ["a", "c"])]
+    some = await collect(store.find("job:", filters=filters, fields=["n"]))
+    assert sorted(found.fields.integer("n") for found in some) == list(range(0, 100, 3))
+    assert all(len(found.fields) == 1 for found in some)
+    for op, count in ((Filter.eq, 1), (Filter.ne, 1199), (Filter.le, 6), (Filter.gt, 1194), (Filter.ge, 1195)):
+        assert len(await collect(store.find("job:", filters=[op("n", 5)]))) == count
+    assert len(await collect(store.find("job:", filters=[Filter.not_in("n", [1, 2])]))) == 1198
+    assert len(await collect(store.find("job:", limit=700))) == 700
+    assert await collect(store.find("job:", limit=0)) == []
+    with pytest.raises(ServerError):
+        await collect(store.find("job:", limit=-1))
+
+
+async def test_an_index_keeps_records_in_order(store: Any, face: Any) -> None:
+    index = IndexDefinition(prefixes=["job:"], field="at", exclude=("state", ["done"]))
+    assert await store.create_index("by-at", index) is True
+    assert await store.create_index("by-at", index) is False
+    for at in (30, 10, 20):
+        await store.put(f"job:{at}", {"at": at, "state": "done" if at == 20 else "open"})
+    found = await store.range("by-at", "-inf", "+inf")
+    assert [(each.key, each.score) for each in found] == [("job:10", 10.0), ("job:30", 30.0)]
+    assert (await store.range("by-at", 10, "(30", fields=["state"]))[0].fields.to_dict() == {"state": "open"}
+    assert [each.key for each in await store.range("by-at", "-inf", "+inf", reverse=True, limit=1)] == ["job:30"]
+    assert await store.drop_index("by-at") is True
+    assert await store.drop_index("by-at") is False
+    await face.command(store.client, "SET", "taken", "x")
+    with pytest.raises(ServerError):
+        await store.create_index("taken", index)
+
+
+async def test_a_claim_takes_each_record_once(store: Any) -> None:
+    await store.create_index("due", DUE)
+    records = ({"state": "pending", "run_at": i, "tenant": "y" if i % 2 else "x"} for i in range(100))
+    await asyncio.gather(*(store.put(f"job:{i}", record) for i, record in enumerate(records)))
+
+    def claim(count: int) -> Claim:
+        changes = {"state": "running", "run_at": "NOW+1000"}
+        fields = ["attempt", "state"]
+        return Claim(
+            indexes=["due"], max="NOW", where={"tenant": ["x"]}, set=changes, counter="attempt", count=count, fields=fields
+        )
+
+    [first] = await store.claim(claim(1))
+    assert (first.key, first.score, first.fields.to_dict()) == ("job:0", 0.0, {"attempt": "1", "state": "running"})
+    taken = [each.key for claimed in await asyncio.gather(*(store.claim(claim(3)) for _ in range(20))) for each in claimed]
+    assert len(taken) == len(set(taken)) == 49
+
+
+async def test_a_claim_gives_up_records_above_its_bound(store: Any) -> None:
+    await store.create_index("due", DUE)
+    await store.put("job:1", {"state": "pending", "run_at": 1, "attempt": 5})
+    await store.put("job:2", {"state": "pending", "run_at": 2})
+    up_to = UpTo(max=5, otherwise={"state": "dead"})
+    claimed = await store.claim(Claim(indexes=["due"], set={"state": "running"}, counter="attempt", up_to=up_to, count=2))
+    assert [each.key for each in claimed] == ["job:2"]
+    assert (await store.get("job:1")).text("state") == "dead"
+
+
+async def test_a_claim_that_waits_holds_up_no_other_request(store: Any, blocked: Any) -> None:
+    await store.create_index("due", DUE)
+    claimed = asyncio.ensure_future(
+        store.claim(Claim(indexes=["due"], max="NOW", set={"state": "running"}, wait_ms=30_000))
+    )
+    await eventually(lambda: blocked(1))
+    await store.put("job:1", {"state": "pending"}, stamp={"run_at": 0})
+    assert [each.key for each in await claimed] == ["job:1"]
+    assert await store.claim(Claim(indexes=["due"], set={"state": "running"}, wait_ms=1)) == []
+
+
+async def test_a_sweep_gives_back_and_gives_up(store: Any) -> None:
+    await store.create_index("by-at", IndexDefinition(prefixes=["job:"], field="at"))
+    await store.put("job:1", {"at": 1, "state": "running", "retries": 0})
+    await store.put("job:2", {"at": 2, "state": "running", "retries": 3})
+    await store.put("job:3", {"at": 3, "state": "completed", "retries": 0})
+    sweep = Sweep(
+        index="by-at",
+        before="NOW",
+        where=("state", ["running"]),
+        retry=Retries(counter="retries", max=3, otherwise={"state": "dead"}),
+        set={"state": "pending", "at": "NOW+1000"},
+        limit=10,
+    )
+    assert await store.sweep(sweep) == [Swept("job:1", "requeued"), Swept("job:2", "exhausted")]
+    assert (await store.get("job:1")).text("state") == "pending"
+    assert (await store.get("job:2")).text("state") == "dead"
+
+
+async def test_a_key_of_another_type(store: Any, face: Any) -> None:
+    await face.command(store.client, "SET", "s", "x")
+    with pytest.raises(WrongTypeError) as caught:
+        await store.put("s", {"a": 1})
+    assert caught.value.code == "WRONGTYPE" and not caught.value.is_temporary
+    with pytest.raises(ServerError) as refused:
+        await store.claim(Claim(indexes=["none"], set={"a": 1}))
+    assert refused.value.code == "ERR"
