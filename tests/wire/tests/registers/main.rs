@@ -3,6 +3,7 @@
 mod commands;
 mod keyspace;
 mod model;
+mod snapshots;
 mod survival;
 
 use wire::{Product, Session, skip};

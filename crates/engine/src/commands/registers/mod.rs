@@ -1,6 +1,8 @@
 //! Registers: values that take each version once, in any order or one by one. Holdfast's own commands.
 
 mod read;
+mod restore;
+mod snapshot;
 mod table;
 mod write;
 

@@ -13,7 +13,7 @@ mod form {
 }
 
 /// The parts that follow.
-const HAS_CURRENT: u8 = 1;
+pub(super) const HAS_CURRENT: u8 = 1;
 const HAS_SEAL: u8 = 2;
 const HAS_BUFFER: u8 = 4;
 

@@ -6,6 +6,7 @@
 //! only if it cannot be applied, as an addition to a value that is no number.
 
 mod change;
+pub mod checkpoint;
 mod image;
 mod packed;
 mod progress;
