@@ -114,6 +114,7 @@ fn held_bytes(snapshot: &Snapshot) -> usize {
         Content::Hash(fields) => fields.iter().map(|(field, (value, _))| field.len() + value.len()).sum(),
         Content::Set(members) => members.iter().map(Vec::len).sum(),
         Content::SortedSet(members) => members.iter().map(|(name, _)| name.len() + 8).sum(),
+        Content::Register(value, whole) => value.len().max(whole.len() / 4),
         Content::Run(events) => events.iter().map(|(_, _, event)| event.len()).sum(),
         Content::Cell(versions) => versions.iter().map(|(_, _, value)| value.len()).sum(),
     };

@@ -72,7 +72,7 @@ fn look_at(place: &Place) {
     let mut asker = place.asker(0);
     for (db, name) in State::of(&place.engine).0.into_keys() {
         asker.say(&format!("select {db}"));
-        for command in ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage", "cell.history", "run.events", "run.snapshot", "run.project"] {
+        for command in ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage", "cell.history", "run.events", "run.snapshot", "run.project", "reg.get"] {
             let mut request: Vec<Vec<u8>> = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
             request.push(name.clone());
             asker.ask(&request);
@@ -81,6 +81,11 @@ fn look_at(place: &Place) {
         asker.ask(&[b"hdel".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
         asker.ask(&[b"zpopmin".to_vec(), name.clone()]);
         asker.ask(&[b"cell.set".to_vec(), name.clone(), b"v".to_vec()]);
+        for version in ["1", "5", "2.0"] {
+            asker.ask(&[b"reg.incrby".to_vec(), name.clone(), version.into(), b"1".to_vec()]);
+        }
+        asker.ask(&[b"reg.put".to_vec(), name.clone(), b"7".to_vec(), b"v".to_vec(), b"ordered".to_vec()]);
+        asker.ask(&[b"reg.seal".to_vec(), name.clone(), b"6".to_vec()]);
         asker.ask(&[b"run.append".to_vec(), name.clone(), b"k".to_vec(), b"StepStarted".to_vec(), b"d".to_vec()]);
         asker.ask(&[b"sadd".to_vec(), name.clone(), b"f".to_vec()]);
         asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);

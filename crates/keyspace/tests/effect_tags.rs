@@ -5,6 +5,7 @@
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
+use keyspace::types::register::{self, Current, Operation};
 use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
@@ -25,6 +26,7 @@ fn pinned() -> Vec<Row> {
         changes_of_sets(),
         changes_of_cells(),
         changes_of_runs(),
+        changes_of_registers(),
         images(),
         effects_on_keys(),
     ]
@@ -130,6 +132,26 @@ fn changes_of_runs() -> Vec<Row> {
     ]
 }
 
+fn changes_of_registers() -> Vec<Row> {
+    use register::Change::{Buffer, Seal, Set};
+    let change = |change: register::Change<'static>| Effect::change(Key::new(b"g"), change);
+    let current =
+        |epoch, round, added, value| Set(Current { version: register::Version { epoch, round }, added, value });
+    vec![
+        (0, change(current(0, 300, None, b"v")), "0100 0167 0701 00 ac02 0176"),
+        (3, change(current(7, 0, None, b"")), "0103 0167 0701 01 07 00 00"),
+        (0, change(current(0, 5, Some(-2), b"40")), "0100 0167 0701 02 05 03 023430"),
+        (
+            0,
+            change(current(u64::MAX, u64::MAX, Some(i64::MIN), b"v")),
+            "0100 0167 0701 03 ffffffffffffffffff01 ffffffffffffffffff01 ffffffffffffffffff01 0176",
+        ),
+        (0, change(Buffer { version: 300, operation: Operation::Put(b"v") }), "0100 0167 0702 ac02 00 0176"),
+        (4, change(Buffer { version: 1, operation: Operation::Add(-2) }), "0104 0167 0702 01 01 03"),
+        (0, change(Seal { below: 300 }), "0100 0167 0703 ac02"),
+    ]
+}
+
 #[test]
 fn an_event_has_the_bytes_it_always_had() {
     let event = |key, id, event_type, parts: &[&'static [u8]], data| {
@@ -159,6 +181,7 @@ fn images() -> Vec<Row> {
     let set = |bytes, deadline| put(b"s", deadline, &set::TYPE, bytes);
     let cell = |bytes, deadline| put(b"c", deadline, &cell::TYPE, bytes);
     let run = |bytes, deadline| put(b"r", deadline, &run::TYPE, bytes);
+    let register = |bytes, deadline| put(b"g", deadline, &register::TYPE, bytes);
     vec![
         (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
         (0, string(b"\x02\x01v", None), "0200 016b 00 01 02 0176"),
@@ -193,6 +216,14 @@ fn images() -> Vec<Row> {
             0,
             run(b"\x00\x02\x05\x06\x00\x01k\x00\x01t\x00\x09\x04\x01m\x02id\x00xy", THEN),
             "0200 0172 81c2f6a9a833 06 00 02 05 06 00 016b 00 0174 00 09 04 016d 026964 00 7879",
+        ),
+        (0, register(b"\x00\x01\x00\xac\x02\x01v", THEN), "0200 0167 81c2f6a9a833 07 00 01 00 ac02 0176"),
+        (0, register(b"\x00\x01\x03\x07\x05\x03\x0240", None), "0200 0167 00 07 00 01 03 07 05 03 023430"),
+        (0, register(b"\x00\x02\x09", None), "0200 0167 00 07 00 02 09"),
+        (
+            0,
+            register(b"\x00\x07\x00\x05\x01v\x08\x02\x09\x00\x01x\x02\x01\x03", None),
+            "0200 0167 00 07 00 07 00 05 0176 08 02 09 00 0178 02 01 03",
         ),
     ]
 }
@@ -401,6 +432,15 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0172 00 06 00 00", BadEffect::OutOfRange),                       // a run without an event
         ("0200 0172 00 06 00 02 ffffffffffffffff7f 06 00 016b 00 0174 01 06 00 016c 00 0174", BadEffect::OutOfRange),
         ("0200 0172 00 06 00 02 05 06 00 016b 00 0174", BadEffect::CutShort),
+        ("0100 0167 0701 04 05 00", BadEffect::OutOfRange), // an unknown flag
+        ("0100 0167 0701 01 00 05 00", BadEffect::OutOfRange), // an epoch that is written and 0
+        ("0100 0167 0702 00 01 03", BadEffect::OutOfRange), // no version from 1 on
+        ("0100 0167 0702 01 02 03", BadEffect::OutOfRange), // an unknown operation
+        ("0200 0167 00 07 00 00", BadEffect::OutOfRange),   // a register of nothing
+        ("0200 0167 00 07 00 08 00", BadEffect::OutOfRange), // an unknown part
+        ("0200 0167 00 07 00 05 00 05 00 01 05 0100", BadEffect::OutOfRange), // an operation that was overtaken
+        ("0200 0167 00 07 00 03 00 05 00 06", BadEffect::OutOfRange), // a seal that says nothing
+        ("0200 0167 00 07 00 01 00 05 02 76", BadEffect::CutShort),
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -420,7 +460,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -501,6 +541,11 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Set(set::Change::Remove { members }) => {
             format!("set-remove {key} {}", joined(members.iter().map(|member| quoted(member))))
         }
+        Change::Register(register::Change::Set(current)) => format!("register-set {key} {}", shown_current(current)),
+        Change::Register(register::Change::Buffer { version, operation }) => {
+            format!("register-buffer {key} {}", shown_operation(version, operation))
+        }
+        Change::Register(register::Change::Seal { below }) => format!("register-seal {key} {below}"),
         Change::Run(run::Change::Append { number, time_ms, event }) => {
             format!("run-append {key} {number} at {time_ms} {}", quoted(event))
         }
@@ -543,6 +588,13 @@ fn describe_image(value: Image<'_>) -> String {
                 |found: run::Numbered<'_>| format!("{}@{}={}", found.number, found.time_ms, quoted(found.event.bytes));
             joined(run::run(entry).after(0).map(shown))
         }
+        formats::Value::Own(own) if own.tag == register::TYPE.tag => {
+            let register = register::register(entry);
+            let current = register.current().map(shown_current);
+            let sealed = register.sealed().map(|sealed| format!("sealed {sealed}"));
+            let buffered = register.buffered_from(0).map(|(version, operation)| shown_operation(version, operation));
+            joined(current.into_iter().chain(sealed).chain(buffered))
+        }
         formats::Value::Own(_) => {
             let shown =
                 |version: Version<'_>| format!("{}@{}={}", version.number, version.time_us, quoted(version.value));
@@ -553,6 +605,18 @@ fn describe_image(value: Image<'_>) -> String {
     let value_type = ValueType::of(entry);
     let (kept, marked) = (entry.object().map_or("", |_| " table"), if entry.is_marked() { " marked" } else { "" });
     format!("{} {}{kept}{marked} {elements}", value_type.name, (value_type.encoding)(entry))
+}
+
+fn shown_current(current: Current<'_>) -> String {
+    let added = current.added.map_or(String::new(), |added| format!(" added {added}"));
+    format!("{}={}{added}", current.version, quoted(current.value))
+}
+
+fn shown_operation(version: u64, operation: Operation<'_>) -> String {
+    match operation {
+        Operation::Put(value) => format!("{version} put {}", quoted(value)),
+        Operation::Add(number) => format!("{version} add {number}"),
+    }
 }
 
 fn quoted(bytes: &[u8]) -> String {

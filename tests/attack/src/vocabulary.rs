@@ -51,6 +51,8 @@ const KEYS: &[&str] = &[
     "cell:2",
     "run:1",
     "run:2",
+    "reg:1",
+    "reg:2",
     "bits",
     "soon:1",
     "soon:2",
@@ -346,6 +348,9 @@ const FILLING: &[&str] = &[
     "RUN.APPEND run:1 k1 RunStarted one",
     "RUN.APPEND run:1 k2 StepStarted two STEP m1",
     "RUN.APPEND run:2 * RunFailed {}",
+    "REG.PUT reg:1 1 one",
+    "REG.PUT reg:1 4 four ORDERED",
+    "REG.INCRBY reg:2 1.7 12",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -378,6 +383,7 @@ impl Vocabulary {
             "set:numbers",
             "cell:1",
             "run:1",
+            "reg:1",
             "rec:1",
         ] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {

@@ -19,6 +19,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "zset", create: "ZADD k 5 m", show: "ZRANGE k 0 -1 WITHSCORES" },
     Kind { name: "stream", create: "XADD k 5-1 f v", show: "XRANGE k - +" },
     Kind { name: "cell", create: "CELL.SET k 5", show: "CELL.HISTORY k" },
+    Kind { name: "register", create: "REG.PUT k 1 5", show: "REG.GET k" },
     Kind { name: "run", create: "RUN.APPEND k 5 t d", show: "RUN.EVENTS k" },
 ];
 
@@ -220,6 +221,17 @@ const CELL_COMMANDS: &[&str] = &[
     "CELL.DEL k IF 1",
 ];
 
+const REGISTER_COMMANDS: &[&str] = &[
+    "REG.PUT k 1 v",
+    "REG.PUT k 1 v ORDERED",
+    "REG.PUT k 2 v ORDERED",
+    "REG.INCRBY k 1 1",
+    "REG.INCRBY k 5 1 ORDERED",
+    "REG.SEAL k 2",
+    "REG.GET k",
+    "REG.MGET other k",
+];
+
 const RUN_COMMANDS: &[&str] = &[
     "RUN.APPEND k key type data",
     "RUN.APPEND k * type data STEP s",
@@ -329,6 +341,14 @@ fn cell_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
         refuse(&session, &["cell"], CELL_COMMANDS);
+    }
+}
+
+#[test]
+fn register_commands_refuse_other_types() {
+    let session = Session::start();
+    if session.product() == Product::Holdfast {
+        refuse(&session, &["register"], REGISTER_COMMANDS);
     }
 }
 

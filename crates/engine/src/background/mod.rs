@@ -88,7 +88,7 @@ impl Engine {
         let mut reply = Vec::new();
         let mut writer = Reply::new(&mut reply, work.protocol);
         match outcome {
-            Ok(count) => writer.integer(count),
+            Ok(answer) => answer(&mut writer),
             Err(error) => writer.error(&error.to_string()),
         }
         work.ticket.put_done(reply, self.persistence.tail());

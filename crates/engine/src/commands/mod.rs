@@ -12,6 +12,7 @@ mod keys;
 mod panic_tests;
 mod pubsub;
 pub(crate) mod records;
+mod registers;
 mod runs;
 mod scripting;
 mod server;
@@ -46,6 +47,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     records::TABLES,
     cells::TABLES,
     runs::TABLES,
+    registers::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,

@@ -10,7 +10,7 @@ use crate::execution::engine::Engine;
 use crate::execution::worker::Worker;
 use keyspace::index::Index;
 use locks::{Condvar, Mutex, rank};
-use resp::{OwnedRequest, Protocol};
+use resp::{OwnedRequest, Protocol, Reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -46,8 +46,10 @@ pub(crate) struct SlicedWork {
     pub(crate) protocol: Protocol,
 }
 
-/// Does a slice of the work; the reply, if that was the last.
-pub(crate) type Step = Box<dyn FnMut(&Engine, &mut Worker) -> Option<Result<i64, CommandError>> + Send>;
+/// Does a slice of the work; what to reply, if that was the last.
+pub(crate) type Step = Box<dyn FnMut(&Engine, &mut Worker) -> Option<Result<Answer, CommandError>> + Send>;
+/// Writes the reply.
+pub(crate) type Answer = Box<dyn FnOnce(&mut Reply<'_>) + Send>;
 
 pub(crate) enum Task {
     Backfill(IndexBackfill),

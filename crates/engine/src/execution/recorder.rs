@@ -15,6 +15,7 @@ use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
+use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
@@ -420,6 +421,13 @@ impl<'a> Recorder<'a> {
     pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.run(key)
+    }
+
+    /// The register at a key, made ready to be changed.
+    #[inline]
+    pub fn register_to_change(&mut self, key: Key<'_>) -> Result<Option<RegisterRef<'_>>, CommandError> {
+        self.remove_if_expired(self.view.db, key);
+        self.view.register(key)
     }
 
     /// When a small value becomes a large one.

@@ -15,6 +15,7 @@ use keyspace::locked::Garbage;
 use keyspace::shard::Shard;
 use keyspace::types::Object;
 use keyspace::types::cell::CellRef;
+use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
@@ -355,6 +356,16 @@ impl<'a> View<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Run(run)) => Ok(Some(run)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The register at a key.
+    #[inline]
+    pub fn register(&self, key: Key<'_>) -> Result<Option<RegisterRef<'_>>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Register(register)) => Ok(Some(register)),
             Some(_) => Err(CommandError::WrongType),
         }
     }

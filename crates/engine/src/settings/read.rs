@@ -212,6 +212,11 @@ impl Settings {
         self.size(row::CELL_MAX_VERSIONS)
     }
 
+    /// Versions of a register that may wait for their turn.
+    pub fn reg_buffer_max(&self) -> u64 {
+        self.size(row::REG_BUFFER_MAX)
+    }
+
     /// Milliseconds after which a running script makes other clients see BUSY.
     pub fn busy_reply_threshold(&self) -> u64 {
         self.size(row::BUSY_REPLY_THRESHOLD)

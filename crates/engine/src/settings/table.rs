@@ -159,6 +159,8 @@ pub const TABLE: &[Row] = &[
     integer("stream-node-max-entries", 0, LONG_MAX, "100").without_effect(),
     // Cells.
     integer("cell-max-versions", 0, LONG_MAX, "128"),
+    // Registers.
+    integer("reg-buffer-max", 0, LONG_MAX, "1024"),
     // Snapshots.
     checked("save", check::save_points, "3600 1"),
     checked("dbfilename", check::dump_file_name, "dump.rdb").protected().without_effect(),
@@ -349,6 +351,7 @@ pub mod row {
     pub const ZSET_MAX_LISTPACK_ENTRIES: usize = index_of("zset-max-listpack-entries");
     pub const ZSET_MAX_LISTPACK_VALUE: usize = index_of("zset-max-listpack-value");
     pub const CELL_MAX_VERSIONS: usize = index_of("cell-max-versions");
+    pub const REG_BUFFER_MAX: usize = index_of("reg-buffer-max");
     pub const HLL_SPARSE_MAX_BYTES: usize = index_of("hll-sparse-max-bytes");
     pub const STREAM_NODE_MAX_BYTES: usize = index_of("stream-node-max-bytes");
     pub const STREAM_NODE_MAX_ENTRIES: usize = index_of("stream-node-max-entries");

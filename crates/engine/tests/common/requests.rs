@@ -42,6 +42,8 @@ const READS: &[&str] = &[
     "run.events",
     "run.snapshot",
     "run.project",
+    "reg.get",
+    "reg.mget",
 ];
 
 /// Types of events, so that runs begin, end and have steps.
@@ -263,6 +265,10 @@ impl Source {
                 self.payloads[at].clone()
             }
             ArgumentKind::String if name == "encoding" => self.pick(&["u1", "i8", "u16", "i64", "u63"]).into(),
+            ArgumentKind::String if name == "version" && self.random.u8(..8) == 0 => {
+                self.pick(&["1.0", "1.1", "2.0", "18446744073709551615", "v"]).into()
+            }
+            ArgumentKind::String if name == "version" => self.random.u8(..20).to_string().into_bytes(),
             ArgumentKind::String if name == "type" => self.pick(EVENT_TYPES).into(),
             ArgumentKind::String if name == "field" || name == "member" => self.field(),
             ArgumentKind::String if name == "min" || name == "max" => {

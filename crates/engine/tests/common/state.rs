@@ -7,6 +7,7 @@ use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
+use keyspace::types::register::{Operation, RegisterRef};
 use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
@@ -44,6 +45,8 @@ pub(crate) enum Content {
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.
     Run(Vec<(u64, u64, Vec<u8>)>),
+    /// Version, value and what was added; what is sealed; what is buffered.
+    Register { current: Option<(String, Vec<u8>, Option<i64>)>, sealed: Option<u64>, buffer: Vec<(u64, String)> },
 }
 
 /// Compares the list of runs that are not over with what a look at every key finds.
@@ -246,6 +249,22 @@ fn run(run: &Run) -> Content {
     Content::Run(events)
 }
 
+/// A register, with each buffered version found by its number, and none that is overtaken.
+fn register(register: RegisterRef<'_>) -> Content {
+    let buffer: Vec<(u64, Operation<'_>)> = register.buffered_from(0).collect();
+    assert_eq!(buffer.len(), register.buffered_len());
+    for (version, operation) in &buffer {
+        let version = keyspace::types::register::Version::of_round(*version);
+        assert!(register.next().is_some_and(|next| version.round >= next), "a version was overtaken");
+        assert!(!register.is_closed(version));
+        assert_eq!(register.buffered(version), Some(*operation));
+    }
+    let current = register.current().map(|found| (found.version.to_string(), found.value.to_vec(), found.added));
+    assert!(current.is_some() || register.sealed().is_some() || !buffer.is_empty(), "a register of nothing");
+    let buffer = buffer.iter().map(|(version, operation)| (*version, format!("{operation:?}"))).collect();
+    Content::Register { current, sealed: register.sealed(), buffer }
+}
+
 type PlainSnapshot<'a> = (&'static str, u64, [Option<u64>; 2], Option<&'a [u8]>, Vec<StepRef<'a>>);
 
 fn snapshot(snapshot: SnapshotRef<'_>) -> PlainSnapshot<'_> {
@@ -270,6 +289,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::Set(members) => return set(members),
         Value::Cell(versions) => return cell(versions),
         Value::Run(events) => return run(events),
+        Value::Register(found) => return register(found),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -163,6 +163,15 @@ impl World {
                             assert_eq!(events.len() as u64, run.len(), "a run has another number of events");
                             Content::Run(events)
                         }
+                        Value::Register(register) => {
+                            let next = register.next();
+                            let buffer: Vec<_> = register.buffered_from(0).collect();
+                            assert!(buffer.iter().all(|(version, _)| next.is_some_and(|next| *version >= next)));
+                            let current = register.current();
+                            assert!(current.is_some() || register.sealed().is_some() || !buffer.is_empty());
+                            let value = current.map_or(Vec::new(), |current| current.value.to_vec());
+                            Content::Register(value, format!("{current:?} {next:?} {buffer:?}"))
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -178,7 +187,7 @@ impl World {
                         }
                         Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
                         Content::Run(events) => assert!(!events.is_empty(), "a run without an event"),
-                        Content::String(_) => {}
+                        Content::String(_) | Content::Register(..) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
                     assert!(before.is_none(), "a key is there twice");
@@ -221,6 +230,8 @@ pub(crate) enum Content {
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.
     Run(Vec<(u64, u64, Vec<u8>)>),
+    /// Its value, and all there is to it.
+    Register(Vec<u8>, String),
 }
 
 fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {

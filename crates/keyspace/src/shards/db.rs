@@ -89,7 +89,7 @@ impl Db {
         self.table.visit_object(hash, |object| match object {
             Object::Cell(history) => history.prefetch_end(),
             Object::Run(run) => run.prefetch_append(),
-            Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) => {}
+            Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) | Object::Register(_) => {}
         });
     }
 

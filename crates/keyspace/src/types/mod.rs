@@ -7,6 +7,7 @@
 
 pub mod cell;
 pub mod hash;
+pub mod register;
 pub mod run;
 pub mod set;
 pub mod sorted_set;
@@ -17,6 +18,7 @@ use crate::encoding::{BadEffect, Reader};
 use crate::storage;
 use cell::History;
 use hash::FieldTable;
+use register::Register;
 use run::Run;
 use set::MemberTable;
 use sorted_set::SortedSet;
@@ -43,10 +45,13 @@ pub enum Object {
     Cell(History),
     /// A run.
     Run(Run),
+    /// A register with a buffer, or a long one.
+    Register(Register),
 }
 
 /// Every type, in the order of the tags.
-pub static TYPES: &[&ValueType] = &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE, &run::TYPE];
+pub static TYPES: &[&ValueType] =
+    &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE, &run::TYPE, &register::TYPE];
 
 /// What the rest of the server needs to know of a type.
 pub struct ValueType {
@@ -95,6 +100,7 @@ impl ValueType {
             sorted_set::PACKED => &sorted_set::TYPE,
             set::PACKED | set::INTSET => &set::TYPE,
             cell::PACKED => &cell::TYPE,
+            register::PACKED => &register::TYPE,
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(_) => &string::TYPE,
                 Object::Hash(_) => &hash::TYPE,
@@ -102,6 +108,7 @@ impl ValueType {
                 Object::Set(_) => &set::TYPE,
                 Object::Cell(_) => &cell::TYPE,
                 Object::Run(_) => &run::TYPE,
+                Object::Register(_) => &register::TYPE,
             },
         }
     }
@@ -171,6 +178,7 @@ pub enum Change<'a> {
     Set(set::Change<'a>),
     Cell(cell::Change<'a>),
     Run(run::Change<'a>),
+    Register(register::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -212,6 +220,13 @@ impl<'a> From<run::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: run::Change<'a>) -> Change<'a> {
         Change::Run(change)
+    }
+}
+
+impl<'a> From<register::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: register::Change<'a>) -> Change<'a> {
+        Change::Register(change)
     }
 }
 
@@ -306,6 +321,7 @@ impl<'a> Change<'a> {
             Change::Set(_) => &set::TYPE,
             Change::Cell(_) => &cell::TYPE,
             Change::Run(_) => &run::TYPE,
+            Change::Register(_) => &register::TYPE,
         }
     }
 
@@ -321,6 +337,7 @@ impl<'a> Change<'a> {
             Change::Set(change) => change.fate(),
             Change::Cell(change) => change.fate(),
             Change::Run(change) => change.fate(),
+            Change::Register(change) => change.fate(),
         }
     }
 
@@ -333,6 +350,7 @@ impl<'a> Change<'a> {
             Change::Set(change) => change.event(),
             Change::Cell(change) => change.event(),
             Change::Run(change) => change.event(),
+            Change::Register(change) => change.event(),
         }
     }
 
@@ -347,9 +365,12 @@ impl<'a> Change<'a> {
     pub fn record_fields(&self) -> RecordFields<'a> {
         match self {
             Change::Hash(change) => change.record_fields(),
-            Change::String(_) | Change::SortedSet(_) | Change::Set(_) | Change::Cell(_) | Change::Run(_) => {
-                RecordFields::None
-            }
+            Change::String(_)
+            | Change::SortedSet(_)
+            | Change::Set(_)
+            | Change::Cell(_)
+            | Change::Run(_)
+            | Change::Register(_) => RecordFields::None,
         }
     }
 
@@ -363,6 +384,7 @@ impl<'a> Change<'a> {
             Change::Set(change) => change.apply(entry, &thresholds.set),
             Change::Cell(change) => change.apply(entry),
             Change::Run(change) => change.apply(entry),
+            Change::Register(change) => change.apply(entry),
         }
     }
 
@@ -376,6 +398,7 @@ impl<'a> Change<'a> {
             Change::Set(change) => change.create(name, &thresholds.set),
             Change::Cell(change) => Some(change.create(name)),
             Change::Run(change) => change.create(name),
+            Change::Register(change) => change.create(name),
         }
     }
 
@@ -390,6 +413,7 @@ impl<'a> Change<'a> {
             Change::Set(change) => change.encode(out),
             Change::Cell(change) => change.encode(out),
             Change::Run(change) => change.encode(out),
+            Change::Register(change) => change.encode(out),
         }
     }
 
@@ -405,6 +429,7 @@ impl<'a> Change<'a> {
             tag if tag == set::TYPE.tag => set::Change::decode(reader, lists).map(Change::Set),
             tag if tag == cell::TYPE.tag => cell::Change::decode(reader).map(Change::Cell),
             tag if tag == run::TYPE.tag => run::Change::decode(reader).map(Change::Run),
+            tag if tag == register::TYPE.tag => register::Change::decode(reader).map(Change::Register),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -501,6 +526,7 @@ mod tests {
             set::PACKED,
             set::INTSET,
             cell::PACKED,
+            register::PACKED,
             Kind::OBJECT,
         ];
         let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();

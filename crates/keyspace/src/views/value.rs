@@ -5,6 +5,7 @@ use crate::db::Db;
 use crate::storage::Scalar;
 use crate::types::cell::{self, CellRef};
 use crate::types::hash::{self, HashRef};
+use crate::types::register::{self, RegisterRef};
 use crate::types::run::{self, Run};
 use crate::types::set::{self, SetRef};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
@@ -18,6 +19,7 @@ pub enum Value<'a> {
     Set(SetRef<'a>),
     Cell(CellRef<'a>),
     Run(&'a Run),
+    Register(RegisterRef<'a>),
 }
 
 impl Value<'_> {
@@ -30,6 +32,7 @@ impl Value<'_> {
             Value::Set(_) => &set::TYPE,
             Value::Cell(_) => &cell::TYPE,
             Value::Run(_) => &run::TYPE,
+            Value::Register(_) => &register::TYPE,
         }
     }
 }
@@ -44,6 +47,7 @@ impl Db {
             sorted_set::PACKED => Value::SortedSet(SortedSetRef::Stored(sorted_set::stored(entry))),
             set::PACKED | set::INTSET => Value::Set(set::set(entry)),
             cell::PACKED => Value::Cell(cell::cell(entry)),
+            register::PACKED => Value::Register(register::register(entry)),
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
                 Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
@@ -51,6 +55,7 @@ impl Db {
                 Object::Set(table) => Value::Set(SetRef::Table(table)),
                 Object::Cell(history) => Value::Cell(CellRef::History(history)),
                 Object::Run(run) => Value::Run(run),
+                Object::Register(register) => Value::Register(RegisterRef::Whole(register)),
             },
         }
     }

@@ -1,7 +1,7 @@
 //! CELL.DROP: removes all cells under a prefix, in slices on the background thread. Other keys stay.
 
-use super::slices::run;
 use crate::commands::shared::options::argument;
+use crate::commands::shared::slices::{reply_integer, run};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ScriptCx;
 use crate::execution::engine::Engine;
@@ -20,7 +20,7 @@ pub(super) fn drop_cells(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         return drop_at_once(cx, prefix);
     }
     let job = DropJob { db: cx.client.db, prefix: prefix.to_vec(), place: WalkPlace::default(), dropped: 0 };
-    run(cx, job, DropJob::step)
+    run(cx, job, DropJob::step, reply_integer)
 }
 
 /// In a transaction or script, which holds all locks: everything in one step.

@@ -1,8 +1,8 @@
 //! CELL.FORK: copies all cells under a prefix to another one, as they are at one instant, in slices on the background
 //! thread. What keeps that exact while others write is in `execution::forks`. A client that goes away does not end its fork.
 
-use super::slices::run;
 use crate::commands::shared::options::{argument, error, shown};
+use crate::commands::shared::slices::{reply_integer, run};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::ScriptCx;
 use crate::execution::engine::Engine;
@@ -45,7 +45,7 @@ pub(super) fn fork(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         stage: Stage::Check(WalkPlace::default()),
         copied: 0,
     };
-    run(cx, job, ForkJob::step)
+    run(cx, job, ForkJob::step, reply_integer)
 }
 
 /// Refuses what no name of a cell can begin with, or be.

@@ -4,7 +4,6 @@ mod drop;
 mod fork;
 mod list;
 mod read;
-mod slices;
 mod table;
 mod write;
 

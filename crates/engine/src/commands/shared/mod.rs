@@ -10,4 +10,5 @@ pub(crate) mod random;
 pub(crate) mod returned;
 pub(crate) mod scanning;
 pub(crate) mod sliced_array;
+pub(crate) mod slices;
 pub(crate) mod version;

@@ -1,0 +1,228 @@
+//! REG.PUT, REG.INCRBY and REG.SEAL: the commands that change a register. What a version comes to is decided here: whether it is
+//! applied, and with it what was buffered behind it; whether it waits; or why nothing happens.
+
+use crate::args::{Args, is_word};
+use crate::commands::shared::options::{error, number, shown, unknown_option};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::context::WriteCx;
+use crate::settings::events::Events;
+use keyspace::types::register::{self, Current, Operation, Progress, RegisterRef, Unfit, Version};
+use keyspace::{Effect, Key};
+
+pub(super) fn put(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, version, value) = (cx.args.key()?, cx.args.bytes()?, cx.args.bytes()?);
+    let turn = Turn::take(version, &mut cx.args)?;
+    change(cx, key, turn, Operation::Put(value), "reg.put")
+}
+
+pub(super) fn incrby(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, version) = (cx.args.key()?, cx.args.bytes()?);
+    let added = number(&mut cx.args, "the number to add", i64::MIN, i64::MAX)?;
+    let turn = Turn::take(version, &mut cx.args)?;
+    change(cx, key, turn, Operation::Add(added), "reg.incrby")
+}
+
+/// When an operation is to be applied.
+#[derive(Clone, Copy)]
+struct Turn {
+    version: Version,
+    /// Not before all versions below it.
+    is_ordered: bool,
+}
+
+impl Turn {
+    #[inline]
+    fn take(version: &[u8], args: &mut Args<'_>) -> Result<Turn, CommandError> {
+        let parsed = Version::parse(version).ok_or_else(|| no_version(version))?;
+        let mut is_ordered = false;
+        while let Some(word) = args.try_next() {
+            if !is_word(word, "ORDERED") {
+                return Err(unknown_option(word));
+            }
+            if std::mem::replace(&mut is_ordered, true) {
+                return Err(error("ORDERED is given twice".into()));
+            }
+        }
+        if is_ordered {
+            ordered_round(parsed, version)?;
+        }
+        Ok(Turn { version: parsed, is_ordered })
+    }
+}
+
+#[cold]
+fn no_version(arg: &[u8]) -> CommandError {
+    error(format!("the version must be a whole number of 64 bits, or two of them as epoch.round, not {}", shown(arg)))
+}
+
+/// A version that has a place in the order: 1, 2, 3…
+fn ordered_round(version: Version, arg: &[u8]) -> Result<u64, CommandError> {
+    match version {
+        Version { epoch: 0, round: 1.. } => Ok(version.round),
+        _ => Err(error(format!("the version of an ordered register is a whole number from 1 on, not {}", shown(arg)))),
+    }
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Applied,
+    Duplicate,
+    Mismatch,
+    Stale,
+    Buffered,
+}
+
+impl Verdict {
+    /// IMPORTANT: the same operation may come any number of times, in any order: none of this may depend on when it came first.
+    #[inline]
+    fn of(register: Option<RegisterRef<'_>>, turn: Turn, operation: Operation<'_>) -> Verdict {
+        let Turn { version, is_ordered } = turn;
+        let next = match register {
+            None => Some(1),
+            Some(register) => {
+                if let Some(current) = register.current().filter(|current| current.version == version) {
+                    return if current.is_by(operation) { Verdict::Duplicate } else { Verdict::Mismatch };
+                }
+                if register.is_closed(version) {
+                    return Verdict::Stale;
+                }
+                if register.buffered(version).is_some_and(|buffered| buffered != operation) {
+                    return Verdict::Mismatch;
+                }
+                register.next()
+            }
+        };
+        match is_ordered && next != Some(version.round) {
+            true => Verdict::Buffered,
+            false => Verdict::Applied,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Applied => "APPLIED",
+            Verdict::Duplicate => "DUPLICATE",
+            Verdict::Mismatch => "MISMATCH",
+            Verdict::Stale => "STALE",
+            Verdict::Buffered => "BUFFERED",
+        }
+    }
+}
+
+#[inline]
+fn change(
+    cx: &mut WriteCx<'_>,
+    key: Key<'_>,
+    turn: Turn,
+    operation: Operation<'_>,
+    event: &'static str,
+) -> CommandResult {
+    let register = cx.keys.register_to_change(key)?;
+    let verdict = Verdict::of(register, turn, operation);
+    match verdict {
+        Verdict::Duplicate | Verdict::Mismatch | Verdict::Stale => {}
+        Verdict::Buffered => {
+            let is_known = register.is_some_and(|register| register.buffered(turn.version).is_some());
+            let buffered = register.map_or(0, |register| register.buffered_len());
+            if !is_known {
+                buffer(cx, key, turn.version.round, operation, buffered)?;
+                cx.keys.notify(Events::MODULE, event, key);
+            }
+        }
+        Verdict::Applied => {
+            match operation {
+                // What most of them are: nothing is added, and nothing waits.
+                Operation::Put(value) if register.is_none_or(|register| register.buffered_len() == 0) => {
+                    let current = Current { version: turn.version, added: None, value };
+                    cx.keys.record(&Effect::change(key, register::Change::Set(current)));
+                }
+                _ => {
+                    let progress = applied(register, turn.version, operation).map_err(unfit)?.into_owned();
+                    let current = progress.current().expect("an operation was applied");
+                    cx.keys.record(&Effect::change(key, register::Change::Set(current)));
+                }
+            }
+            cx.keys.notify(Events::MODULE, event, key);
+        }
+    }
+    cx.reply.simple(verdict.name());
+    Ok(())
+}
+
+/// What an operation comes to whose turn it is, with all that has waited for it.
+fn applied<'a>(
+    register: Option<RegisterRef<'a>>,
+    version: Version,
+    operation: Operation<'a>,
+) -> Result<Progress<'a>, Unfit> {
+    let mut progress = Progress::from(register.and_then(|register| register.current()));
+    progress.apply(version, operation)?;
+    if let (Some(register), Some(next)) = (register, version.next()) {
+        progress.apply_without_gap(register, next);
+    }
+    Ok(progress)
+}
+
+fn buffer(
+    cx: &mut WriteCx<'_>,
+    key: Key<'_>,
+    version: u64,
+    operation: Operation<'_>,
+    buffered: usize,
+) -> CommandResult {
+    let limit = cx.settings.reg_buffer_max();
+    if buffered as u64 >= limit {
+        return Err(error(format!(
+            "{limit} versions of the register wait for their turn: no more can (reg-buffer-max)"
+        )));
+    }
+    cx.keys.record(&Effect::change(key, register::Change::Buffer { version, operation }));
+    Ok(())
+}
+
+#[cold]
+fn unfit(unfit: Unfit) -> CommandError {
+    CommandError::fixed(match unfit {
+        Unfit::NotInteger => "ERR the value of the register is not a whole number of 64 bits",
+        Unfit::Overflow => "ERR the sum does not fit in 64 bits",
+    })
+}
+
+pub(super) fn seal(cx: &mut WriteCx<'_>) -> CommandResult {
+    let (key, arg) = (cx.args.key()?, cx.args.bytes()?);
+    let below = ordered_round(Version::parse(arg).ok_or_else(|| no_version(arg))?, arg)?;
+    let register = cx.keys.register_to_change(key)?;
+    let next = register.map_or(Some(1), |register| register.next());
+    let mut progress = Progress::from(register.and_then(|register| register.current()));
+    if let Some(register) = register
+        && next.is_some_and(|next| below > next)
+    {
+        progress.apply_below(register, below).map_err(|(version, why)| cannot_seal(version, why))?;
+        progress.apply_without_gap(register, below);
+    }
+    let progress = progress.into_owned();
+    if let Some(current) = progress.current().filter(|_| progress.applied() > 0) {
+        cx.keys.record(&Effect::change(key, register::Change::Set(current)));
+    }
+    // With what was applied, the next version may be behind the seal already.
+    let reached = progress.current().map_or(Some(1), |current| current.version.next());
+    let is_ahead = next.is_some_and(|next| below > next) && reached.is_some_and(|reached| below > reached);
+    if is_ahead {
+        cx.keys.record(&Effect::change(key, register::Change::Seal { below }));
+    }
+    if is_ahead || progress.applied() > 0 {
+        cx.keys.notify(Events::MODULE, "reg.seal", key);
+    }
+    cx.reply.integer(progress.applied() as i64);
+    Ok(())
+}
+
+#[cold]
+fn cannot_seal(version: u64, why: Unfit) -> CommandError {
+    let why = match why {
+        Unfit::NotInteger => "the value before it is not a whole number of 64 bits",
+        Unfit::Overflow => "the sum does not fit in 64 bits",
+    };
+    error(format!("the buffered REG.INCRBY of version {version} cannot be applied: {why}"))
+}

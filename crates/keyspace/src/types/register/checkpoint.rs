@@ -1,0 +1,337 @@
+//! Many registers as one blob, with the input position that they belong to: what REG.SNAPSHOT writes and REG.RESTORE reads.
+//! Knows the bytes; refuses to know where registers come from and go to. docs/register-snapshots.md shows the same.
+
+use super::change::current;
+use super::{TYPE, Version, image, register};
+use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline, put_number};
+use crate::types::{Entry, Shapes};
+use std::fmt::{self, Display, Formatter};
+
+/// What a blob begins with. The last byte is the version of the format.
+const MAGIC: [u8; 8] = *b"HFREGS\0\x01";
+const CHECKSUM_BYTES: usize = 4;
+
+mod scope {
+    pub(super) const EVERYTHING: u8 = 0;
+    pub(super) const PREFIX: u8 = 1;
+    pub(super) const KEYS: u8 = 2;
+}
+
+/// In front of each register, and behind the last.
+mod mark {
+    pub(super) const END: u8 = 0;
+    pub(super) const REGISTER: u8 = 1;
+}
+
+/// Which registers of a database are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Everything,
+    Prefix(Vec<u8>),
+    /// In order, each once.
+    Keys(Vec<Vec<u8>>),
+}
+
+impl Scope {
+    /// True when a register of that name is meant.
+    pub fn covers(&self, name: &[u8]) -> bool {
+        match self {
+            Scope::Everything => true,
+            Scope::Prefix(prefix) => name.starts_with(prefix),
+            Scope::Keys(names) => names.binary_search_by(|known| known.as_slice().cmp(name)).is_ok(),
+        }
+    }
+}
+
+/// Registers that are written one after the other.
+#[derive(Default)]
+pub struct Registers {
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Registers {
+    /// Adds the register that an entry of a register holds.
+    pub fn add(&mut self, entry: &Entry) {
+        self.bytes.push(mark::REGISTER);
+        put_bytes(entry.name(), &mut self.bytes);
+        put_deadline(entry.deadline(), &mut self.bytes);
+        let mut image = Vec::new();
+        image::write(entry, &Shapes::default(), &mut image);
+        put_bytes(&image, &mut self.bytes);
+        self.count += 1;
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// How many bytes they take.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// The most bytes of a blob beside its registers, scope and position.
+pub const BESIDE_BYTES_MAX: usize = 64;
+
+/// One blob of registers in several parts.
+pub fn written(scope: &Scope, position: Option<&[u8]>, parts: &[Registers]) -> Vec<u8> {
+    let bytes: usize = parts.iter().map(Registers::len).sum();
+    let mut out = Vec::with_capacity(bytes + position.map_or(0, <[u8]>::len) + 1024);
+    out.extend_from_slice(&MAGIC);
+    match scope {
+        Scope::Everything => out.push(scope::EVERYTHING),
+        Scope::Prefix(prefix) => {
+            out.push(scope::PREFIX);
+            put_bytes(prefix, &mut out);
+        }
+        Scope::Keys(names) => {
+            out.push(scope::KEYS);
+            put_number(names.len() as u64, &mut out);
+            names.iter().for_each(|name| put_bytes(name, &mut out));
+        }
+    }
+    match position {
+        None => out.push(0),
+        Some(position) => {
+            out.push(1);
+            put_bytes(position, &mut out);
+        }
+    }
+    parts.iter().for_each(|part| out.extend_from_slice(&part.bytes));
+    out.push(mark::END);
+    put_number(parts.iter().map(Registers::count).sum(), &mut out);
+    let checksum = crc32c::crc32c(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// A blob that was checked.
+#[derive(Debug)]
+pub struct Checkpoint<'a> {
+    pub scope: Scope,
+    pub position: Option<&'a [u8]>,
+    pub registers: Vec<Saved<'a>>,
+}
+
+/// One of its registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<'a> {
+    pub name: &'a [u8],
+    pub deadline: Option<u64>,
+    /// Of a register: it was checked.
+    pub image: &'a [u8],
+    /// The newest version that was applied.
+    pub version: Option<Version>,
+}
+
+/// Why bytes are no blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadCheckpoint {
+    /// They do not begin as one.
+    NoSnapshot,
+    /// A newer version may have written them.
+    UnknownFormat(u8),
+    /// They are damaged, or cut short.
+    Damaged,
+}
+
+impl Display for BadCheckpoint {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            BadCheckpoint::NoSnapshot => f.write_str("these bytes are no snapshot of registers"),
+            BadCheckpoint::UnknownFormat(version) => {
+                write!(f, "the snapshot has format {version}: was it written by a newer version?")
+            }
+            BadCheckpoint::Damaged => f.write_str("the snapshot is damaged or cut short"),
+        }
+    }
+}
+
+impl From<BadEffect> for BadCheckpoint {
+    fn from(_: BadEffect) -> BadCheckpoint {
+        BadCheckpoint::Damaged
+    }
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Reads a blob, all of it, from bytes that are not trusted.
+    pub fn check(bytes: &'a [u8]) -> Result<Checkpoint<'a>, BadCheckpoint> {
+        match bytes.split_at_checked(MAGIC.len()) {
+            Some((begin, _)) if begin == MAGIC => {}
+            Some((begin, _)) if begin[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1] => {
+                return Err(BadCheckpoint::UnknownFormat(begin[MAGIC.len() - 1]));
+            }
+            _ => return Err(BadCheckpoint::NoSnapshot),
+        }
+        let (checked, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(BadCheckpoint::Damaged)?;
+        if checked.len() < MAGIC.len() || crc32c::crc32c(checked) != u32::from_le_bytes(*checksum) {
+            return Err(BadCheckpoint::Damaged);
+        }
+        let mut reader = Reader::new(&checked[MAGIC.len()..]);
+        let scope = match reader.byte()? {
+            scope::EVERYTHING => Scope::Everything,
+            scope::PREFIX => Scope::Prefix(reader.bytes()?.to_vec()),
+            scope::KEYS => {
+                let mut names = Vec::new();
+                reader.names(&mut names)?;
+                Scope::Keys(names.into_iter().map(<[u8]>::to_vec).collect())
+            }
+            _ => return Err(BadCheckpoint::Damaged),
+        };
+        if matches!(&scope, Scope::Keys(names) if !names.is_sorted_by(|a, b| a < b)) {
+            return Err(BadCheckpoint::Damaged);
+        }
+        let position = match reader.byte()? {
+            0 => None,
+            1 => Some(reader.bytes()?),
+            _ => return Err(BadCheckpoint::Damaged),
+        };
+        let mut registers = Vec::new();
+        loop {
+            match reader.byte()? {
+                mark::END => break,
+                mark::REGISTER => registers.push(saved(&mut reader, &scope)?),
+                _ => return Err(BadCheckpoint::Damaged),
+            }
+        }
+        if reader.number()? != registers.len() as u64 || !reader.is_empty() {
+            return Err(BadCheckpoint::Damaged);
+        }
+        Ok(Checkpoint { scope, position, registers })
+    }
+}
+
+fn saved<'a>(reader: &mut Reader<'a>, scope: &Scope) -> Result<Saved<'a>, BadCheckpoint> {
+    let (name, deadline, image) = (reader.bytes()?, reader.deadline()?, reader.bytes()?);
+    let mut whole = Reader::new(image);
+    (TYPE.check_image)(&mut whole)?;
+    if !whole.is_empty() || !scope.covers(name) {
+        return Err(BadCheckpoint::Damaged);
+    }
+    Ok(Saved { name, deadline, image, version: version_of(image)? })
+}
+
+/// The newest version of a register that is written so.
+fn version_of(image: &[u8]) -> Result<Option<Version>, BadEffect> {
+    let mut reader = Reader::new(image);
+    reader.byte()?;
+    match reader.byte()? & image::HAS_CURRENT {
+        0 => Ok(None),
+        _ => Ok(Some(current(&mut reader)?.version)),
+    }
+}
+
+/// The newest version of the register that an entry of a register holds.
+pub fn version(entry: &Entry) -> Option<Version> {
+    register(entry).current().map(|current| current.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::register::{Change, Current, Operation};
+
+    fn entry(name: &[u8], changes: &[Change<'_>], deadline: Option<u64>) -> Entry {
+        let (mut entry, _) = changes[0].create(name).expect("it makes a register");
+        for change in &changes[1..] {
+            change.apply(&mut entry);
+        }
+        entry.set_deadline(deadline);
+        entry
+    }
+
+    fn some_registers() -> Vec<Entry> {
+        let set = |epoch, round, added, value| Change::Set(Current { version: Version { epoch, round }, added, value });
+        let put = |version, value| Change::Buffer { version, operation: Operation::Put(value) };
+        vec![
+            entry(b"a/1", &[set(0, 5, None, b"v")], None),
+            entry(b"a/2", &[set(7, 300, Some(-9), b"41"), set(7, 301, Some(1), b"42")], Some(1_763_172_000_000)),
+            entry(b"a/3", &[put(4, b"x"), put(9, b"")], None),
+            entry(b"a/4", &[Change::Seal { below: 40 }, put(41, &[7; 5_000])], Some(5)),
+            entry(b"a/5", &[set(0, 0, None, &[1; 10_000])], None),
+        ]
+    }
+
+    fn blob(scope: &Scope, position: Option<&[u8]>) -> Vec<u8> {
+        let entries = some_registers();
+        let mut parts = [Registers::default(), Registers::default(), Registers::default()];
+        for (at, entry) in entries.iter().enumerate() {
+            parts[at % 2].add(entry);
+        }
+        written(scope, position, &parts)
+    }
+
+    #[test]
+    fn a_blob_holds_every_register_whole() {
+        let keys = Scope::Keys(["a/1", "a/2", "a/3", "a/4", "a/5", "b"].map(|name| name.as_bytes().to_vec()).to_vec());
+        for scope in [Scope::Everything, Scope::Prefix(b"a/".to_vec()), keys] {
+            for position in [None, Some(&b""[..]), Some(b"offset 7")] {
+                let blob = blob(&scope, position);
+                let checkpoint = Checkpoint::check(&blob).unwrap();
+                assert_eq!((&checkpoint.scope, checkpoint.position), (&scope, position));
+                let mut registers = checkpoint.registers;
+                registers.sort_by_key(|saved| saved.name);
+                assert_eq!(registers.len(), 5);
+                for (saved, entry) in registers.iter().zip(some_registers()) {
+                    let mut image = Vec::new();
+                    image::write(&entry, &Shapes::default(), &mut image);
+                    assert_eq!((saved.name, saved.deadline), (entry.name(), entry.deadline()));
+                    assert_eq!((saved.image, saved.version), (&*image, version(&entry)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_blob_that_is_damaged_or_cut_short_is_refused() {
+        let good = blob(&Scope::Prefix(b"a/".to_vec()), Some(b"p"));
+        for end in (0..64).chain((64..good.len()).step_by(97)).chain(good.len() - 8..good.len()) {
+            assert!(Checkpoint::check(&good[..end]).is_err(), "cut at {end}");
+        }
+        for at in (0..64).chain((64..good.len()).step_by(53)).chain(good.len() - 8..good.len()) {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[at] ^= 1 << bit;
+                assert!(Checkpoint::check(&bad).is_err(), "bit {bit} of byte {at}");
+            }
+        }
+        assert!(Checkpoint::check(&[&good[..], b"x"].concat()).is_err());
+        let error = |bytes: &[u8]| Checkpoint::check(bytes).unwrap_err();
+        assert_eq!(error(b""), BadCheckpoint::NoSnapshot);
+        assert_eq!(error(b"some other string"), BadCheckpoint::NoSnapshot);
+        assert_eq!(error(b"HFREGS\0\x02more"), BadCheckpoint::UnknownFormat(2));
+        assert_eq!(error(b"HFREGS\0\x01"), BadCheckpoint::Damaged);
+    }
+
+    /// The checksum is right, and what is inside is not.
+    #[test]
+    fn what_no_version_wrote_is_refused() {
+        let with_checksum = |inside: &[u8]| {
+            let begin = [&MAGIC, inside].concat();
+            let checksum = crc32c::crc32c(&begin).to_le_bytes();
+            [&begin[..], &checksum].concat()
+        };
+        assert!(Checkpoint::check(&with_checksum(&[0, 0, 0, 0])).is_ok());
+        for inside in [
+            &[3u8, 0, 0, 0][..],                               // an unknown scope
+            &[2, 2, 1, b'b', 1, b'a', 0, 0, 0],                // keys that are not in order
+            &[0, 2, 0, 0],                                     // an unknown kind of position
+            &[0, 0, 2, 0],                                     // an unknown mark
+            &[0, 0, 0, 1],                                     // another number of registers
+            &[0, 0, 0, 0, 0],                                  // something behind the end
+            &[0, 0, 1, 1, b'a', 0, 2, 0, 0, 0, 1],             // an image of nothing
+            &[0, 0, 1, 1, b'a', 0, 4, 0, 2, 9, 9, 0, 1],       // an image with something behind it
+            &[1, 1, b'x', 0, 1, 1, b'a', 0, 3, 0, 2, 9, 0, 1], // a register outside the scope
+        ] {
+            assert_eq!(Checkpoint::check(&with_checksum(inside)).unwrap_err(), BadCheckpoint::Damaged, "{inside:?}");
+        }
+        assert!(Checkpoint::check(&with_checksum(&[1, 1, b'a', 0, 1, 1, b'a', 0, 3, 0, 2, 9, 0, 1])).is_ok());
+    }
+}

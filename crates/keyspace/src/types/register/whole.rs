@@ -1,0 +1,158 @@
+//! A register behind a pointer: one with a buffer, a seal ahead of its version, or a long value. Knows what is dropped when a
+//! version overtakes it; refuses to know when an operation is applied.
+
+use super::{Current, Operation, RegisterRef, Version};
+use crate::storage::size_class::size_class;
+use std::collections::BTreeMap;
+
+/// A register, of any form.
+#[derive(Clone, Default)]
+pub struct Register {
+    current: Option<Held>,
+    /// The versions of epoch 0 below this one are closed; 0 when that says no more than the current version does.
+    sealed: u64,
+    buffer: BTreeMap<u64, Kept>,
+    /// Of the operations in the buffer.
+    buffer_bytes: usize,
+}
+
+#[derive(Clone)]
+struct Held {
+    version: Version,
+    added: Option<i64>,
+    value: Vec<u8>,
+}
+
+/// An operation that waits for its turn.
+#[derive(Clone)]
+enum Kept {
+    Put(Box<[u8]>),
+    Add(i64),
+}
+
+impl Kept {
+    fn operation(&self) -> Operation<'_> {
+        match self {
+            Kept::Put(value) => Operation::Put(value),
+            Kept::Add(number) => Operation::Add(*number),
+        }
+    }
+
+    /// The bytes behind a pointer.
+    fn bytes(&self) -> usize {
+        match self {
+            Kept::Put(value) => value.len(),
+            Kept::Add(_) => 0,
+        }
+    }
+}
+
+impl Register {
+    /// A register that has this version alone.
+    pub(super) fn of(current: Current<'_>) -> Register {
+        let mut register = Register::default();
+        register.set(current);
+        register
+    }
+
+    #[inline]
+    pub fn current(&self) -> Option<Current<'_>> {
+        let Held { version, added, value } = self.current.as_ref()?;
+        Some(Current { version: *version, added: *added, value })
+    }
+
+    pub(super) fn sealed(&self) -> Option<u64> {
+        (self.sealed > 0).then_some(self.sealed)
+    }
+
+    pub(super) fn buffered(&self, version: u64) -> Option<Operation<'_>> {
+        self.buffer.get(&version).map(Kept::operation)
+    }
+
+    pub(super) fn buffered_len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(super) fn buffered_from(&self, version: u64) -> impl Iterator<Item = (u64, Operation<'_>)> {
+        self.buffer.range(version..).map(|(version, kept)| (*version, kept.operation()))
+    }
+
+    /// Value and buffer, without what the tree of the buffer takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.current.as_ref().map_or(0, |held| held.value.len()) + self.buffer_bytes
+    }
+
+    pub(super) fn heap_bytes(&self, samples: usize) -> usize {
+        let value = self.current.as_ref().map_or(0, |held| size_class(held.value.capacity()));
+        let sampled = self.buffer.len().min(samples);
+        let sampled_bytes: usize = self.buffer.values().take(sampled).map(|kept| size_class(kept.bytes())).sum();
+        // A node of the tree has room for 11, and is two thirds full.
+        let entry = size_of::<(u64, Kept)>() * 3 / 2;
+        let each = if sampled == 0 { 0 } else { sampled_bytes.div_ceil(sampled) + entry };
+        value + self.buffer.len() * each
+    }
+
+    /// True when it has a version and nothing else, so that it can be packed.
+    pub(super) fn is_plain(&self) -> bool {
+        self.current.is_some() && self.sealed == 0 && self.buffer.is_empty()
+    }
+
+    /// This is its newest version; what is buffered up to it is dropped.
+    pub(super) fn set(&mut self, current: Current<'_>) {
+        let Current { version, added, value } = current;
+        match &mut self.current {
+            Some(held) => {
+                (held.version, held.added) = (version, added);
+                held.value.clear();
+                held.value.extend_from_slice(value);
+            }
+            None => self.current = Some(Held { version, added, value: value.to_vec() }),
+        }
+        match version.next() {
+            Some(next) => {
+                if self.sealed <= next {
+                    self.sealed = 0;
+                }
+                self.drop_buffered_below(next);
+            }
+            // No version of epoch 0 is to come.
+            None => {
+                self.sealed = 0;
+                self.buffer.clear();
+                self.buffer_bytes = 0;
+            }
+        }
+    }
+
+    /// Buffers an operation. False, and nothing is changed, when its version is closed: a recorded one never is.
+    pub(super) fn buffer(&mut self, version: u64, operation: Operation<'_>) -> bool {
+        if RegisterRef::Whole(self).next().is_none_or(|next| version < next) {
+            return false;
+        }
+        let kept = match operation {
+            Operation::Put(value) => Kept::Put(value.into()),
+            Operation::Add(number) => Kept::Add(number),
+        };
+        self.buffer_bytes += kept.bytes();
+        if let Some(replaced) = self.buffer.insert(version, kept) {
+            self.buffer_bytes -= replaced.bytes();
+        }
+        true
+    }
+
+    /// The versions of epoch 0 below this one are closed. False, and nothing is changed, when they are already.
+    pub(super) fn seal(&mut self, below: u64) -> bool {
+        if RegisterRef::Whole(self).next().is_none_or(|next| below <= next) {
+            return false;
+        }
+        self.sealed = below;
+        self.drop_buffered_below(below);
+        true
+    }
+
+    fn drop_buffered_below(&mut self, version: u64) {
+        while let Some(first) = self.buffer.first_entry().filter(|first| *first.key() < version) {
+            self.buffer_bytes -= first.remove().bytes();
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! REG.SNAPSHOT and REG.RESTORE: what they keep and set, what they refuse; and that nothing is lost between them.
+
+use crate::{check, start};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use wire::{Connection, Random, Reply, Server, check_events, fresh_dir};
+
+#[test]
+fn a_snapshot_is_stored_and_restored_with_its_position() {
+    check(
+        r#"
+        > REG.PUT a 5 five
+        > REG.INCRBY n 1.7 12
+        > REG.PUT w 3 later ORDERED
+        +APPLIED
+        +APPLIED
+        +BUFFERED
+        > EXPIRE n 1000
+        :1
+        > SET s "a string"
+        +OK
+        > REG.SNAPSHOT POSITION "offset 17" STORE check
+        :3
+        > TYPE check
+        +string
+        > REG.PUT a 6 six
+        > REG.PUT b 1 new
+        > DEL n
+        +APPLIED
+        +APPLIED
+        :1
+        > REG.RESTORE FROM check
+        [:3, "offset 17"]
+        > REG.MGET a b n w
+        [["five", "5"], (nil), ["12", "1.7"], (nil)]
+        > REG.INCRBY n 1.7 12
+        +DUPLICATE
+        > REG.SEAL w 3
+        :1
+        > REG.GET w
+        ["later", "3"]
+        > TTL n
+        :990..1000
+        > TTL a
+        :-1
+        > GET s
+        "a string"
+        > EXISTS b
+        :0
+        > REG.SNAPSHOT STORE check
+        :3
+        > REG.RESTORE FROM check MERGE
+        [:0, (nil)]
+        "#,
+    );
+}
+
+#[test]
+fn a_scope_says_which_registers_are_meant() {
+    check(
+        r#"
+        > REG.PUT a/1 1 one
+        > REG.PUT a/2 1 two
+        > REG.PUT b/1 1 other
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        > REG.SNAPSHOT PREFIX a/ STORE check
+        :2
+        > REG.PUT a/1 2 x
+        > REG.PUT a/3 2 x
+        > REG.PUT b/1 2 x
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        > REG.RESTORE FROM check REPLACE
+        [:2, (nil)]
+        > REG.MGET a/1 a/2 a/3 b/1
+        [["one", "1"], ["two", "1"], (nil), ["x", "2"]]
+        > REG.SNAPSHOT keys 4 b/1 a/1 nosuch a/1 position "" STORE check
+        :2
+        > REG.PUT a/1 9 y
+        > REG.PUT a/2 9 y
+        > REG.PUT nosuch 9 y
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        > REG.RESTORE FROM check
+        [:2, ""]
+        > REG.MGET a/1 a/2 b/1 nosuch
+        [["one", "1"], ["y", "9"], ["x", "2"], (nil)]
+        > REG.SNAPSHOT KEYS 0 STORE check
+        :0
+        > REG.RESTORE FROM check
+        [:0, (nil)]
+        > REG.SNAPSHOT PREFIX nothing STORE check
+        :0
+        "#,
+    );
+}
+
+#[test]
+fn merge_keeps_the_newer_version_key_by_key() {
+    check(
+        r#"
+        > REG.PUT older 5 saved
+        > REG.PUT newer 5 saved
+        > REG.PUT same 5 saved
+        > REG.PUT gone 5 saved
+        > REG.PUT waits 3 saved ORDERED
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        +BUFFERED
+        > REG.SNAPSHOT STORE check
+        :5
+        > DEL older gone
+        :2
+        > REG.PUT older 4 x
+        > REG.PUT newer 1.0 x
+        > REG.PUT waits 1 x ORDERED
+        > REG.PUT other 1 x
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        +APPLIED
+        > EXPIRE same 1000
+        :1
+        > REG.RESTORE FROM check MERGE
+        [:2, (nil)]
+        > REG.MGET older newer same gone waits other
+        [["saved", "5"], ["x", "1.0"], ["saved", "5"], ["saved", "5"], ["x", "1"], ["x", "1"]]
+        > TTL same
+        :990..1000
+        "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_restored_changes_nothing() {
+    check(
+        r#"
+        > REG.PUT a 1 v
+        > REG.PUT b 1 v
+        +APPLIED
+        +APPLIED
+        > REG.SNAPSHOT STORE check
+        :2
+        > DEL a b
+        :2
+        > SADD b member
+        :1
+        > REG.RESTORE FROM check
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > EXISTS a
+        :0
+        > REG.RESTORE FROM check MERGE
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > REG.RESTORE FROM b
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > REG.RESTORE FROM nosuch
+        -ERR there is no key of that name to restore from
+        > SET t text
+        +OK
+        > REG.RESTORE FROM t
+        -ERR these bytes are no snapshot of registers
+        > REG.RESTORE ""
+        -ERR these bytes are no snapshot of registers
+        > REG.RESTORE "HFREGS\x00\x07"
+        -ERR the snapshot has format 7: was it written by a newer version?
+        > SETRANGE check 12 "?"
+        > REG.RESTORE FROM check
+        :1..1000
+        -ERR the snapshot is damaged or cut short
+        > EXISTS a
+        :0
+        > REG.RESTORE FROM
+        -ERR the key behind FROM is missing
+        > REG.RESTORE FROM check KEEP
+        -ERR unknown option 'KEEP'
+        > REG.RESTORE FROM check MERGE REPLACE
+        -ERR the policy is given twice
+        > REG.SNAPSHOT PREFIX
+        -ERR the prefix is missing
+        > REG.SNAPSHOT PREFIX a KEYS 1 a
+        -ERR the scope is given twice
+        > REG.SNAPSHOT KEYS 2 a
+        -ERR KEYS counts 2 items of 1, but 1 arguments follow
+        > REG.SNAPSHOT KEYS 1 b
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > REG.SNAPSHOT STORE
+        -ERR the key behind STORE is missing
+        > REG.SNAPSHOT POSITION a POSITION b
+        -ERR POSITION is given twice
+        > REG.SNAPSHOT ALL
+        -ERR unknown option 'ALL'
+        > IDX.CREATE i PREFIX 1 x FIELD f
+        +OK
+        > REG.SNAPSHOT STORE i
+        -ERR 'i' is an index: it changes with its records, and no command changes or watches it
+        > IDX.DROP i
+        :1
+        "#,
+    );
+}
+
+#[test]
+fn a_snapshot_longer_than_a_string_is_refused() {
+    check(
+        r#"
+        # config proto-max-bulk-len 1048576
+        > EVAL "for i=1,20 do redis.call('REG.PUT', 'r' .. i, '1', string.rep('x', 60000)) end return redis.status_reply('OK')" 0
+        +OK
+        > REG.SNAPSHOT STORE check
+        -ERR the snapshot would be longer than a string can be (proto-max-bulk-len)
+        > EXISTS check
+        :0
+        > REG.SNAPSHOT PREFIX r1 STORE check
+        :11
+        > CONFIG SET proto-max-bulk-len 536870912
+        +OK
+        "#,
+    );
+}
+
+#[test]
+fn snapshots_work_in_transactions_and_scripts() {
+    check(
+        r#"
+        > REG.PUT a 1 v
+        +APPLIED
+        > MULTI
+        +OK
+        > REG.SNAPSHOT PREFIX a POSITION p STORE check
+        +QUEUED
+        > REG.PUT a 2 w
+        +QUEUED
+        > REG.RESTORE FROM check
+        +QUEUED
+        > REG.GET a
+        +QUEUED
+        > EXEC
+        [:1, +APPLIED, [:1, "p"], ["v", "1"]]
+        > EVAL "local blob = redis.call('REG.SNAPSHOT', 'KEYS', '1', 'a') redis.call('DEL', 'a') return redis.call('REG.RESTORE', blob)" 0
+        [:1, (nil)]
+        > REG.GET a
+        ["v", "1"]
+        > TXN.BEGIN
+        +OK
+        > REG.SNAPSHOT
+        -ERR REG.SNAPSHOT cannot be part of an interactive transaction: its keys are not all arguments
+        > TXN.ROLLBACK
+        +OK
+        "#,
+    );
+}
+
+#[test]
+fn what_is_set_and_dropped_is_notified() {
+    if start().is_none() {
+        return;
+    }
+    check_events(
+        r#"
+        REG.PUT a 1 v => new a, reg.put a
+        REG.SNAPSHOT STORE check => new check, reg.snapshot check
+        REG.PUT b 1 v => new b, reg.put b
+        REG.RESTORE FROM check => reg.restore b, reg.restore a
+        REG.RESTORE FROM check MERGE =>
+        "#,
+    );
+}
+
+/// Every register with its value, its buffer and its deadline.
+fn registers(connection: &mut Connection) -> BTreeMap<String, (Reply, Reply)> {
+    let names = connection.run("KEYS r*");
+    let names: Vec<String> = names.items().iter().map(|name| name.text().to_owned()).collect();
+    let mut state = BTreeMap::new();
+    for name in names {
+        let whole = (connection.run(&format!("DUMP {name}")), connection.run(&format!("PEXPIRETIME {name}")));
+        state.insert(name, whole);
+    }
+    state
+}
+
+fn some_write(random: &mut Random) -> String {
+    let (name, version) = (random.below(40), random.below(30));
+    let value = "v".repeat(random.pick(&[1, 5, 32, 300, 6_000]));
+    let ordered = if version > 0 && random.below(3) > 0 { " ORDERED" } else { "" };
+    match random.below(14) {
+        0 => format!("DEL r{name}"),
+        1 => format!("PEXPIRE r{name} {}", 1_000_000 + random.below(1_000_000)),
+        2 => format!("REG.SEAL r{name} {}", version + 1),
+        3..7 => format!("REG.INCRBY r{name} {version} {}{ordered}", random.below(100)),
+        7 => format!("REG.PUT r{name} {}.{version} {value}", random.below(2)),
+        _ => format!("REG.PUT r{name} {version} {value}{ordered}"),
+    }
+}
+
+fn scramble(connection: &mut Connection, random: &mut Random, count: usize) {
+    let lines: Vec<String> = (0..count).map(|_| some_write(random)).collect();
+    connection.pipeline(&lines);
+}
+
+/// The parsed version of each register, if it has one.
+fn versions(connection: &mut Connection) -> BTreeMap<usize, (u64, u64)> {
+    let mut versions = BTreeMap::new();
+    for name in 0..40 {
+        let reply = connection.run(&format!("REG.GET r{name}"));
+        if !reply.is_nil() {
+            let text = reply.items()[1].text().to_owned();
+            let (epoch, round) = text.split_once('.').unwrap_or(("0", &text));
+            versions.insert(name, (epoch.parse().expect("a number"), round.parse().expect("a number")));
+        }
+    }
+    versions
+}
+
+#[test]
+fn a_restore_brings_back_what_a_snapshot_has_seen() {
+    let Some(session) = start() else { return };
+    let (mut connection, mut random) = (session.connect(), Random::from_env());
+    for _ in 0..40 {
+        scramble(&mut connection, &mut random, 200);
+        let expected = registers(&mut connection);
+        let blob = connection.run("REG.SNAPSHOT PREFIX r POSITION here");
+        let blob = blob.bytes();
+        scramble(&mut connection, &mut random, 100);
+        let restored = connection.run_with("REG.RESTORE", &[blob]);
+        assert_eq!(restored.to_string(), format!("[:{}, \"here\"]", expected.len()));
+        assert_eq!(registers(&mut connection), expected);
+        // A blob that is not whole changes nothing.
+        let cut = random.below(blob.len());
+        assert!(connection.run_with("REG.RESTORE", &[&blob[..cut]]).is_error());
+        let mut damaged = blob.to_vec();
+        damaged[cut] ^= 1 << random.below(8);
+        assert!(connection.run_with("REG.RESTORE", &[&damaged, b"MERGE"]).is_error());
+        assert_eq!(registers(&mut connection), expected);
+        // No version goes back.
+        scramble(&mut connection, &mut random, 60);
+        let (before, saved) = (versions(&mut connection), expected.len());
+        connection.run_with("REG.RESTORE", &[blob, b"MERGE"]);
+        let after = versions(&mut connection);
+        assert!(before.iter().all(|(name, version)| after.get(name) >= Some(version)), "{before:?} {after:?}");
+        assert!(registers(&mut connection).len() >= saved);
+    }
+}
+
+/// A put that was answered before the snapshot is in it, while others go on.
+#[test]
+fn a_snapshot_has_every_put_that_was_answered_before() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    for block in 0..20 {
+        let lines: Vec<String> =
+            (0..1_000).map(|number| format!("REG.PUT r{} 1 first", block * 1_000 + number)).collect();
+        connection.pipeline(&lines);
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut connection, mut version) = (session.connect(), 1_000_000);
+            while !stop.load(Relaxed) {
+                version += 1;
+                let lines: Vec<String> = (0..50).map(|n| format!("REG.PUT r{} {version} w", n * 397)).collect();
+                connection.pipeline(&lines);
+            }
+        });
+        for version in 2..6 {
+            let lines: Vec<String> = (0..300).map(|n| format!("REG.PUT r{} {version} v", n * 61 + 1)).collect();
+            connection.pipeline(&lines);
+            let blob = connection.run("REG.SNAPSHOT");
+            let mut copy = session.connect();
+            copy.run("SELECT 9");
+            assert_eq!(copy.run_with("REG.RESTORE", &[blob.bytes()]).items()[0].integer(), 20_000);
+            for n in 0..300 {
+                let held = copy.run(&format!("REG.GET r{}", n * 61 + 1));
+                let held: u64 = held.items()[1].text().parse().expect("a number");
+                assert!(held >= version, "r{}: {held}", n * 61 + 1);
+            }
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn a_checkpoint_survives_a_kill() {
+    if std::env::var_os("HOLDFAST_TEST_ADDR").is_some() {
+        return wire::skip("this test starts a server of its own");
+    }
+    let (dir, mut random) = (fresh_dir(), Random::from_env());
+    let start = || Server::start(&dir, &["--appendonly", "yes", "--appendfsync", "always"]);
+    let server = start();
+    let mut connection = server.connect();
+    scramble(&mut connection, &mut random, 400);
+    let expected = registers(&mut connection);
+    connection.run("REG.SNAPSHOT PREFIX r POSITION 400 STORE check");
+    scramble(&mut connection, &mut random, 100);
+    server.kill();
+    let server = start();
+    let mut connection = server.connect();
+    assert_eq!(connection.run("REG.RESTORE FROM check").items()[1].text(), "400");
+    assert_eq!(registers(&mut connection), expected);
+    server.kill();
+    let server = start();
+    assert_eq!(registers(&mut server.connect()), expected);
+    server.kill();
+    std::fs::remove_dir_all(&dir).expect("cannot remove the data directory");
+}
