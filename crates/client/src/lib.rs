@@ -6,11 +6,12 @@
 //! another one. [`Store`] is the implementation over a connection that reconnects by itself. It asks the server which
 //! of Holdfast's commands it knows, uses those, and does the rest with scripts and SCAN: results are the same on
 //! Holdfast and on a plain Redis, only slower there. What lives on an index that the server keeps needs Holdfast itself, and is
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs and transactions.
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs, exactly-once state and transactions.
 //!
 //! [`Queue`] makes claims into work: it gives out [`Job`]s, which a worker renews, completes, retries or fails.
 //! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their own
 //! writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it is sent.
+//! [`ExactlyOnceState`] is keyed state that takes each update once, with checkpoints.
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -43,6 +44,7 @@
 mod cell;
 mod claim;
 mod error;
+mod exactly_once;
 mod exchange;
 mod filter;
 mod job;
@@ -61,6 +63,7 @@ mod transaction;
 pub use cell::{Cell, Swap, Version};
 pub use claim::Claim;
 pub use error::Error;
+pub use exactly_once::{Applied, ExactlyOnceState, StateVersion};
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
 pub use job::Job;

@@ -49,7 +49,8 @@ pub struct Store {
 pub type Indexed = (Vec<u8>, f64, Fields);
 
 /// Holdfast's commands that a store uses where it finds them.
-const OWN: [&str; 9] = ["hcas", "hput", "hfind", "idx.range", "sweep", "claim", "cell.cas", "run.append", "txn.begin"];
+const OWN: [&str; 10] =
+    ["hcas", "hput", "hfind", "idx.range", "sweep", "claim", "cell.cas", "run.append", "reg.put", "txn.begin"];
 
 /// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
 const PAGE: usize = 500;

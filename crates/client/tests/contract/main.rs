@@ -3,6 +3,7 @@
 
 mod cells;
 mod claims;
+mod exactly_once;
 mod filters;
 mod jobs;
 mod own_commands;

@@ -1,0 +1,199 @@
+//! State that takes each update once: registers under a prefix, and checkpoints of all of them. Holdfast only. Knows the
+//! commands; refuses to know what a value means, and where versions come from.
+
+use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
+
+use redis::{Cmd, FromRedisValue, ToSingleRedisArg, cmd};
+
+use crate::error::Error;
+use crate::store::Store;
+
+/// Keyed state in which every update has a version: an update that is sent again, or comes too late, changes nothing. So input can be
+/// replayed from the last checkpoint, and no count is wrong afterwards. Values are of type `T` for this program; the server keeps bytes.
+///
+/// ```no_run
+/// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
+/// use holdfast_client::Applied;
+///
+/// let totals = store.exactly_once_state::<i64>("totals/");
+/// let from = match totals.restore(&std::fs::read("checkpoint").unwrap()).await? {
+///     Some(position) => String::from_utf8(position).unwrap(),
+///     None => "0".to_owned(),
+/// };
+/// // … read the input from there on; `offset` is the version of what it says of this user …
+/// # let (offset, amount) = (7, 3);
+/// if totals.add("user-1", offset, amount).await? == Applied::Applied {
+///     println!("counted");
+/// }
+/// std::fs::write("checkpoint", totals.snapshot(Some(b"offset 7")).await?).unwrap();
+/// # let _ = from;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ExactlyOnceState<T> {
+    store: Store,
+    prefix: Vec<u8>,
+    value: PhantomData<fn() -> T>,
+}
+
+/// The version of an update: a number, or a round of an epoch. A number is a round of epoch 0; the epoch counts first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateVersion {
+    /// Counts before the round.
+    pub epoch: u64,
+    /// Within the epoch.
+    pub round: u64,
+}
+
+impl From<u64> for StateVersion {
+    fn from(round: u64) -> StateVersion {
+        StateVersion { epoch: 0, round }
+    }
+}
+
+impl From<(u64, u64)> for StateVersion {
+    fn from((epoch, round): (u64, u64)) -> StateVersion {
+        StateVersion { epoch, round }
+    }
+}
+
+impl Display for StateVersion {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.epoch {
+            0 => write!(f, "{}", self.round),
+            epoch => write!(f, "{epoch}.{}", self.round),
+        }
+    }
+}
+
+impl StateVersion {
+    fn parse(text: &str) -> Option<StateVersion> {
+        let (epoch, round) = text.split_once('.').unwrap_or(("0", text));
+        Some(StateVersion { epoch: epoch.parse().ok()?, round: round.parse().ok()? })
+    }
+}
+
+/// What became of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It was applied now.
+    Applied,
+    /// It was applied before.
+    Duplicate,
+    /// Another update was applied, or waits, with this version. This one was not.
+    Mismatch,
+    /// A newer version was applied before. This one was not, or long ago.
+    Stale,
+    /// It waits until all versions before it have come.
+    Buffered,
+}
+
+impl Store {
+    /// The state under this prefix. Asks the server nothing.
+    pub fn exactly_once_state<T>(&self, prefix: impl AsRef<[u8]>) -> ExactlyOnceState<T> {
+        ExactlyOnceState { store: self.clone(), prefix: prefix.as_ref().to_vec(), value: PhantomData }
+    }
+}
+
+impl<T: FromRedisValue + ToSingleRedisArg> ExactlyOnceState<T> {
+    /// Puts a value, unless a version as new was applied before.
+    pub async fn put(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: T,
+        version: impl Into<StateVersion>,
+    ) -> Result<Applied, Error> {
+        let mut put = self.command("REG.PUT", key.as_ref())?;
+        self.update(put.arg(version.into().to_string()).arg(value)).await
+    }
+
+    /// Puts a value when all versions before it, from 1 on, have come.
+    pub async fn put_ordered(&self, key: impl AsRef<[u8]>, value: T, version: u64) -> Result<Applied, Error> {
+        let mut put = self.command("REG.PUT", key.as_ref())?;
+        self.update(put.arg(version).arg(value).arg("ORDERED")).await
+    }
+
+    /// What a key holds, and by which version.
+    pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<(T, StateVersion)>, Error> {
+        let held: Option<(T, String)> = self.store.ask(&self.command("REG.GET", key.as_ref())?).await?;
+        let parsed = |(value, version): (T, String)| match StateVersion::parse(&version) {
+            Some(version) => Ok((value, version)),
+            None => Err(Error::Reply((redis::ErrorKind::UnexpectedReturnType, "not a version").into())),
+        };
+        held.map(parsed).transpose()
+    }
+}
+
+impl<T> ExactlyOnceState<T> {
+    /// Adds to a number, once for this version. A version that comes after a newer one is lost: where that can happen, use
+    /// [`add_ordered`](ExactlyOnceState::add_ordered).
+    pub async fn add(
+        &self,
+        key: impl AsRef<[u8]>,
+        version: impl Into<StateVersion>,
+        number: i64,
+    ) -> Result<Applied, Error> {
+        let mut add = self.command("REG.INCRBY", key.as_ref())?;
+        self.update(add.arg(version.into().to_string()).arg(number)).await
+    }
+
+    /// Adds to a number when all versions before this one, from 1 on, have come.
+    pub async fn add_ordered(&self, key: impl AsRef<[u8]>, version: u64, number: i64) -> Result<Applied, Error> {
+        let mut add = self.command("REG.INCRBY", key.as_ref())?;
+        self.update(add.arg(version).arg(number).arg("ORDERED")).await
+    }
+
+    /// Says that no version below this one is still to come, and applies what has waited. Returns how many that were.
+    pub async fn seal(&self, key: impl AsRef<[u8]>, version: u64) -> Result<u64, Error> {
+        self.store.ask(self.command("REG.SEAL", key.as_ref())?.arg(version)).await
+    }
+
+    /// All of the state as one blob, with the input position that it belongs to.
+    pub async fn snapshot(&self, position: Option<&[u8]>) -> Result<Vec<u8>, Error> {
+        self.store.needs(NEEDED)?;
+        let mut snapshot = cmd("REG.SNAPSHOT");
+        snapshot.arg("PREFIX").arg(&self.prefix);
+        position.iter().for_each(|position| _ = snapshot.arg("POSITION").arg(position));
+        self.store.ask(&snapshot).await
+    }
+
+    /// Makes the state what it was when the blob was made, and returns the position that it has.
+    pub async fn restore(&self, snapshot: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.restored(cmd("REG.RESTORE").arg(snapshot)).await
+    }
+
+    /// Takes from the blob what is newer than what there is, and returns the position that it has.
+    pub async fn merge(&self, snapshot: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.restored(cmd("REG.RESTORE").arg(snapshot).arg("MERGE")).await
+    }
+
+    async fn restored(&self, restore: &Cmd) -> Result<Option<Vec<u8>>, Error> {
+        self.store.needs(NEEDED)?;
+        let (_, position): (u64, Option<Vec<u8>>) = self.store.ask(restore).await?;
+        Ok(position)
+    }
+
+    fn command(&self, name: &str, key: &[u8]) -> Result<Cmd, Error> {
+        self.store.needs(NEEDED)?;
+        let mut command = cmd(name);
+        command.arg([&self.prefix, key].concat());
+        Ok(command)
+    }
+
+    async fn update(&self, command: &Cmd) -> Result<Applied, Error> {
+        let word: String = self.store.ask(command).await?;
+        match &*word {
+            "APPLIED" => Ok(Applied::Applied),
+            "DUPLICATE" => Ok(Applied::Duplicate),
+            "MISMATCH" => Ok(Applied::Mismatch),
+            "STALE" => Ok(Applied::Stale),
+            "BUFFERED" => Ok(Applied::Buffered),
+            _ => Err(Error::Reply((redis::ErrorKind::UnexpectedReturnType, "not the answer to an update").into())),
+        }
+    }
+}
+
+/// A server that has registers knows it.
+const NEEDED: &str = "reg.put";

@@ -1,0 +1,75 @@
+//! State that takes each update once. A store over a plain Redis says that it cannot.
+
+use holdfast_client::{Applied, Error, StateVersion, Store};
+
+use crate::places::{Place, everywhere};
+
+/// A store that has registers, unless the place has none, which must say so.
+async fn store_with_registers(place: &Place) -> Option<Store> {
+    let store = place.store().await;
+    if store.is_holdfast() {
+        return Some(store);
+    }
+    let state = store.exactly_once_state::<String>("s/");
+    for refused in [state.get("k").await.unwrap_err(), state.snapshot(None).await.unwrap_err()] {
+        assert!(matches!(refused, Error::NeedsHoldfast("reg.put")), "{refused}");
+    }
+    None
+}
+
+#[test]
+fn an_update_is_applied_once_and_never_goes_back() {
+    everywhere(async |place| {
+        let Some(store) = store_with_registers(place).await else { return };
+        let state = store.exactly_once_state::<String>("s/");
+        assert_eq!(state.get("k").await.unwrap(), None);
+        assert_eq!(state.put("k", "three".into(), 3).await.unwrap(), Applied::Applied);
+        assert_eq!(state.put("k", "three".into(), 3).await.unwrap(), Applied::Duplicate);
+        assert_eq!(state.put("k", "other".into(), 3).await.unwrap(), Applied::Mismatch);
+        assert_eq!(state.put("k", "two".into(), 2).await.unwrap(), Applied::Stale);
+        assert_eq!(state.get("k").await.unwrap(), Some(("three".into(), StateVersion::from(3))));
+        assert_eq!(state.put("k", "epoch".into(), (1, 0)).await.unwrap(), Applied::Applied);
+        assert_eq!(state.get("k").await.unwrap(), Some(("epoch".into(), StateVersion { epoch: 1, round: 0 })));
+    });
+}
+
+#[test]
+fn ordered_updates_wait_for_those_before_them() {
+    everywhere(async |place| {
+        let Some(store) = store_with_registers(place).await else { return };
+        let counts = store.exactly_once_state::<i64>("c/");
+        assert_eq!(counts.add_ordered("n", 3, 100).await.unwrap(), Applied::Buffered);
+        assert_eq!(counts.add_ordered("n", 1, 1).await.unwrap(), Applied::Applied);
+        assert_eq!(counts.put_ordered("n", 10, 2).await.unwrap(), Applied::Applied);
+        assert_eq!(counts.get("n").await.unwrap(), Some((110, 3.into())));
+        assert_eq!(counts.add_ordered("n", 6, 1).await.unwrap(), Applied::Buffered);
+        assert_eq!(counts.seal("n", 6).await.unwrap(), 1);
+        assert_eq!(counts.add("n", 7, -11).await.unwrap(), Applied::Applied);
+        assert_eq!(counts.get("n").await.unwrap(), Some((100, 7.into())));
+    });
+}
+
+#[test]
+fn a_checkpoint_brings_the_state_back_with_its_position() {
+    everywhere(async |place| {
+        let Some(store) = store_with_registers(place).await else { return };
+        let (state, others) = (store.exactly_once_state::<i64>("s/"), store.exactly_once_state::<i64>("t/"));
+        state.put("a", 1, 1).await.unwrap();
+        state.put("b", 2, 1).await.unwrap();
+        others.put("a", 9, 1).await.unwrap();
+        let checkpoint = state.snapshot(Some(b"offset 2")).await.unwrap();
+        state.put("a", 5, 5).await.unwrap();
+        state.put("c", 5, 5).await.unwrap();
+        others.put("a", 10, 2).await.unwrap();
+        assert_eq!(state.merge(&checkpoint).await.unwrap(), Some(b"offset 2".to_vec()));
+        assert_eq!(state.get("a").await.unwrap(), Some((5, 5.into())));
+        assert_eq!(state.restore(&checkpoint).await.unwrap(), Some(b"offset 2".to_vec()));
+        assert_eq!(state.get("a").await.unwrap(), Some((1, 1.into())));
+        assert_eq!(state.get("b").await.unwrap(), Some((2, 1.into())));
+        assert_eq!(state.get("c").await.unwrap(), None);
+        assert_eq!(others.get("a").await.unwrap(), Some((10, 2.into())));
+        let damaged = &checkpoint[..checkpoint.len() - 1];
+        assert!(matches!(state.restore(damaged).await.unwrap_err(), Error::Refused(_)));
+        assert_eq!(state.restore(&state.snapshot(None).await.unwrap()).await.unwrap(), None);
+    });
+}
