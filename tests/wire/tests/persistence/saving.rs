@@ -36,7 +36,8 @@ fn lastsave_is_the_time_of_the_last_good_one() {
     eventually("saved", || connection.run("SAVE").to_string() == "+OK");
     let saved_s = connection.run("LASTSAVE").integer();
     let now_s = (unix_ms(&mut connection) / 1000) as i64;
-    assert!((began_s..=now_s).contains(&saved_s), "{saved_s} is not from {began_s} to {now_s}");
+    // Redis reads another clock here, which may be a tick behind.
+    assert!((began_s - 1..=now_s).contains(&saved_s), "{saved_s} is not from {began_s} to {now_s}");
     session.check(&format!("> INFO persistence\n~\"*rdb_last_save_time:{saved_s}\\r\\n*\""));
 }
 
