@@ -57,7 +57,8 @@ fn assert_open_runs_are_listed(db: &Db) {
     assert!(listed.is_sorted_by_key(|(position, _)| *position));
     assert!(listed.iter().all(|(position, entry)| NameHash::of(entry.name()).position() == *position));
     let mut found: Vec<&[u8]> = listed.iter().map(|(_, entry)| entry.name()).collect();
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected, "runs that are not over");
 }
 

@@ -240,7 +240,9 @@ mod tests {
 
     fn entry(name: &[u8], changes: &[Change<'_>], deadline: Option<u64>) -> Entry {
         let (mut entry, _) = changes[0].create(name).expect("it makes a register");
-        changes[1..].iter().for_each(|change| drop(change.apply(&mut entry)));
+        for change in &changes[1..] {
+            change.apply(&mut entry);
+        }
         entry.set_deadline(deadline);
         entry
     }
