@@ -90,6 +90,13 @@ impl Source {
         if ["idx.create", "idx.drop", "sweep", "claim"].contains(&&*row.full_name) {
             return self.about_indexes(&row.full_name);
         }
+        match &*row.full_name {
+            "reg.snapshot" => return words("reg.snapshot store checkpoint"),
+            "reg.restore" => {
+                return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
+            }
+            _ => {}
+        }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {
             return self.about_functions(subcommand);
         }
