@@ -43,7 +43,7 @@ pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     }
     let request = cx.args.request().skip(BEFORE_REQUEST);
     let row = find_row(request)?;
-    pass_allowed(cx.engine, row)?;
+    pass_allowed(row)?;
     let engine = cx.engine;
     let reads_index = row.names_index() || engine.any_is_index(row.key_positions(request).map(|at| request.arg(at)));
     if reads_index && !engine.is_ready_for_index(cx.worker, cx.client.db)? {
@@ -74,10 +74,9 @@ fn find_row(request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
 }
 
 /// Refuses commands that scripts may not call, but those that run scripts.
-fn pass_allowed(engine: &Engine, row: &'static CommandRow) -> CommandResult {
+fn pass_allowed(row: &'static CommandRow) -> CommandResult {
     let command = row.command;
     let runs_script = command.keys.locks == Locks::Declared && !command.flags.has(Flags::NO_MULTI);
-    let _ = engine;
     match command.flags.has(Flags::NOSCRIPT) && !runs_script {
         true => Err(error(format!("{} cannot be called in a session", row.full_name.replace('|', " ").to_uppercase()))),
         false => Ok(()),

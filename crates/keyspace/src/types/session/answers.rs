@@ -137,7 +137,7 @@ impl Answers {
         let own = |answer: &Answer| if answer.bytes.spilled() { size_class(answer.bytes.len()) } else { 0 };
         let sampled = self.kept.len().min(samples);
         let spilled: usize = self.kept.iter().take(sampled).map(own).sum();
-        let spilled = if sampled == 0 { 0 } else { spilled / sampled * self.kept.len() };
+        let spilled = spilled / sampled.max(1) * self.kept.len();
         size_class(self.kept.capacity() * size_of::<Answer>()) + spilled
     }
 }
