@@ -70,6 +70,8 @@ pub struct Client {
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines often repeat a command.
     pub(crate) last_command: Option<&'static CommandRow>,
+    /// That of the last command in a session.
+    pub(crate) last_called: Option<&'static CommandRow>,
 }
 
 impl Client {
@@ -99,6 +101,7 @@ impl Client {
             unfinished: None,
             slices_ns: 0,
             last_command: None,
+            last_called: None,
         }
     }
 
