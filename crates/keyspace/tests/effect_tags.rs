@@ -231,6 +231,7 @@ fn images() -> Vec<Row> {
 fn effects_on_keys() -> Vec<Row> {
     let key = Key::new;
     let (library, index, fork) = (Definable::Library, Definable::Index, Definable::Fork);
+    let restore = Definable::Restore;
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
@@ -248,6 +249,17 @@ fn effects_on_keys() -> Vec<Row> {
         (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
         (0, Effect::Define { what: fork, name: b"\x02to/", definition: b"" }, "0c00 03 04 02746f2f 00"),
         (0, Effect::Undefine { what: fork, name: b"\x02to/" }, "0d00 03 04 02746f2f"),
+        (0, Effect::Define { what: restore, name: b"\x02", definition: b"" }, "0c00 04 01 02 00"),
+        (
+            0,
+            Effect::Define {
+                what: restore,
+                name: b"\x02\x00\x00\x01\x07",
+                definition: b"\x01\x01a\x00\x06\x00\x01\x00\x05\x01v\x02\x01b\x09\x03\x00\x02\x09\x03\x01c",
+            },
+            "0c00 04 05 0200000107 16 010161 00 06 000100050176 020162 09 03 000209 030163",
+        ),
+        (0, Effect::Undefine { what: restore, name: b"\x02" }, "0d00 04 01 02"),
     ]
 }
 

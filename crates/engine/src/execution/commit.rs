@@ -99,7 +99,7 @@ impl Engine {
         match what {
             Definable::Index => self.define_index(locked, name, definition),
             // It matters at the next start.
-            Definable::Fork => {}
+            Definable::Fork | Definable::Restore => {}
             Definable::Library => {
                 if let Err(why) = self.functions.define(name, definition) {
                     let name = name.escape_ascii();

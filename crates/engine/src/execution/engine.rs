@@ -11,6 +11,7 @@ use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
 use crate::execution::forks::Forks;
 use crate::execution::interactive::EndedTransactions;
+use crate::execution::register_restores::Restores;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
@@ -78,6 +79,8 @@ pub struct Engine {
     pub transactions: EndedTransactions,
     /// Forks of cells that are under way.
     pub(crate) forks: Forks,
+    /// Restores of registers in slices that are under way.
+    pub(crate) restores: Restores,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -168,6 +171,7 @@ impl Engine {
             watches: Apart::default(),
             transactions: EndedTransactions::default(),
             forks: Forks::default(),
+            restores: Restores::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),

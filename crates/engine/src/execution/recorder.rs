@@ -19,8 +19,8 @@ use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
-    Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch, Touches,
-    ValueType,
+    Applied, BadEffect, Cause, Definable, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch,
+    Touches, ValueType,
 };
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -124,7 +124,18 @@ impl<'a> Recorder<'a> {
             }
         }
         self.notify_expired_fields(db, effect, &applied);
+        if self.engine.restores.any() {
+            self.end_restores(db, effect);
+        }
         applied
+    }
+
+    /// What a restore has still to do in a database that is emptied goes with its keys: it comes before, as a whole.
+    #[cold]
+    fn end_restores(&mut self, db: usize, effect: &Effect<'_>) {
+        for ended in self.engine.restores.ended_by(db, effect) {
+            self.record_alone(0, &Effect::Undefine { what: Definable::Restore, name: &[ended] });
+        }
     }
 
     /// Makes an effect true on the keys of an interactive transaction. A panic afterwards costs no more than that

@@ -117,11 +117,14 @@ pub fn written(scope: &Scope, position: Option<&[u8]>, parts: &[Registers]) -> V
 pub struct Checkpoint<'a> {
     pub scope: Scope,
     pub position: Option<&'a [u8]>,
-    pub registers: Vec<Saved<'a>>,
+    /// How many registers it has.
+    pub count: u64,
+    /// From the first of them on.
+    registers: &'a [u8],
 }
 
 /// One of its registers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved<'a> {
     pub name: &'a [u8],
     pub deadline: Option<u64>,
@@ -193,29 +196,45 @@ impl<'a> Checkpoint<'a> {
             1 => Some(reader.bytes()?),
             _ => return Err(BadCheckpoint::Damaged),
         };
-        let mut registers = Vec::new();
+        let (registers, mut count) = (reader.rest(), 0);
         loop {
             match reader.byte()? {
                 mark::END => break,
-                mark::REGISTER => registers.push(saved(&mut reader, &scope)?),
+                mark::REGISTER if scope.covers(Saved::check(&mut reader)?.name) => count += 1,
                 _ => return Err(BadCheckpoint::Damaged),
             }
         }
-        if reader.number()? != registers.len() as u64 || !reader.is_empty() {
+        if reader.number()? != count || !reader.is_empty() {
             return Err(BadCheckpoint::Damaged);
         }
-        Ok(Checkpoint { scope, position, registers })
+        Ok(Checkpoint { scope, position, count, registers })
+    }
+
+    /// Its registers, in no order. They are not collected: there may be millions.
+    pub fn registers(&self) -> impl Iterator<Item = Saved<'a>> + use<'a> {
+        let mut reader = Reader::new(self.registers);
+        (0..self.count).map(move |_| {
+            const CHECKED: &str = "the blob was checked";
+            reader.byte().expect(CHECKED);
+            Saved::read(&mut reader).expect(CHECKED)
+        })
     }
 }
 
-fn saved<'a>(reader: &mut Reader<'a>, scope: &Scope) -> Result<Saved<'a>, BadCheckpoint> {
-    let (name, deadline, image) = (reader.bytes()?, reader.deadline()?, reader.bytes()?);
-    let mut whole = Reader::new(image);
-    (TYPE.check_image)(&mut whole)?;
-    if !whole.is_empty() || !scope.covers(name) {
-        return Err(BadCheckpoint::Damaged);
+impl<'a> Saved<'a> {
+    /// Reads a register from bytes that are not trusted.
+    pub(super) fn check(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
+        let saved = Saved::read(reader)?;
+        let mut whole = Reader::new(saved.image);
+        (TYPE.check_image)(&mut whole)?;
+        if whole.is_empty() { Ok(saved) } else { Err(BadEffect::OutOfRange) }
     }
-    Ok(Saved { name, deadline, image, version: version_of(image)? })
+
+    /// Reads a register that was checked.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
+        let (name, deadline, image) = (reader.bytes()?, reader.deadline()?, reader.bytes()?);
+        Ok(Saved { name, deadline, image, version: version_of(image)? })
+    }
 }
 
 /// The newest version of a register that is written so.
@@ -276,7 +295,8 @@ mod tests {
                 let blob = blob(&scope, position);
                 let checkpoint = Checkpoint::check(&blob).unwrap();
                 assert_eq!((&checkpoint.scope, checkpoint.position), (&scope, position));
-                let mut registers = checkpoint.registers;
+                let mut registers: Vec<Saved<'_>> = checkpoint.registers().collect();
+                assert_eq!(checkpoint.count, 5);
                 registers.sort_by_key(|saved| saved.name);
                 assert_eq!(registers.len(), 5);
                 for (saved, entry) in registers.iter().zip(some_registers()) {
