@@ -15,7 +15,7 @@ use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
-use keyspace::types::register::RegisterRef;
+use keyspace::types::register::{self, RegisterRef};
 use keyspace::types::run::Run;
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
@@ -432,6 +432,31 @@ impl<'a> Recorder<'a> {
     pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.run(key)
+    }
+
+    /// Looks at the register at a key, once, to change it. An error when the key holds another type.
+    #[inline]
+    pub fn look_at_register<T>(
+        &mut self,
+        key: Key<'_>,
+        look: impl Fn(Option<RegisterRef<'_>>) -> T,
+    ) -> Result<T, CommandError> {
+        if !self.view.is_offered(key) {
+            return Ok(look(None));
+        }
+        match self.view.locked.db(self.view.db, key).entry(key) {
+            None => return Ok(look(None)),
+            Some(entry) if Db::is_expired(entry, self.view.now_ms) => {}
+            Some(entry) if !ValueType::of(entry).is(&register::TYPE) => return Err(CommandError::WrongType),
+            Some(entry) => {
+                if self.view.touch {
+                    self.view.use_entry(entry);
+                }
+                return Ok(look(Some(register::register(entry))));
+            }
+        }
+        self.remove_if_expired(self.view.db, key);
+        Ok(look(None))
     }
 
     /// The register at a key, made ready to be changed.
