@@ -256,6 +256,7 @@ pub fn version(entry: &Entry) -> Option<Version> {
 mod tests {
     use super::*;
     use crate::types::register::{Change, Current, Operation};
+    use test_random::Random;
 
     fn entry(name: &[u8], changes: &[Change<'_>], deadline: Option<u64>) -> Entry {
         let (mut entry, _) = changes[0].create(name).expect("it makes a register");
@@ -353,5 +354,48 @@ mod tests {
             assert_eq!(Checkpoint::check(&with_checksum(inside)).unwrap_err(), BadCheckpoint::Damaged, "{inside:?}");
         }
         assert!(Checkpoint::check(&with_checksum(&[1, 1, b'a', 0, 1, 1, b'a', 0, 3, 0, 2, 9, 0, 1])).is_ok());
+    }
+
+    /// Bytes in the middle are changed, and the checksum is right again: a blob of somebody who means harm. It is refused, or its
+    /// registers can be read, and are written as they were.
+    #[test]
+    fn a_forged_blob_is_refused_or_read() {
+        let mut random = Random::new();
+        let keys = Scope::Keys(["a/1", "a/2", "a/3", "a/4", "a/5"].map(|name| name.as_bytes().to_vec()).to_vec());
+        let (mut refused, mut read) = (0, 0);
+        for round in 0..4_000 {
+            let scope = [Scope::Everything, Scope::Prefix(b"a/".to_vec()), keys.clone()][round % 3].clone();
+            let mut forged = blob(&scope, Some(b"p"));
+            forged.truncate(forged.len() - CHECKSUM_BYTES);
+            for _ in 0..random.below(3) + 1 {
+                // Most of the bytes are of long values: what is not lies in front and at the end.
+                let end = if random.below(2) == 0 { 100 } else { forged.len() };
+                let at = MAGIC.len() + random.below(end - MAGIC.len());
+                let byte = random.below(256) as u8;
+                match random.below(4) {
+                    0 => forged[at] ^= 1 << (byte % 8),
+                    1 => forged[at] = byte,
+                    2 => forged.insert(at, byte),
+                    _ => drop(forged.remove(at)),
+                }
+            }
+            let checksum = crc32c::crc32c(&forged).to_le_bytes();
+            forged.extend_from_slice(&checksum);
+            let Ok(checkpoint) = Checkpoint::check(&forged) else {
+                refused += 1;
+                continue;
+            };
+            read += 1;
+            assert_eq!(checkpoint.registers().count() as u64, checkpoint.count);
+            for saved in checkpoint.registers() {
+                let made =
+                    (TYPE.read_image)(saved.name, Reader::new(saved.image), &mut Shapes::default(), saved.deadline);
+                let mut again = Vec::new();
+                image::write(&made, &Shapes::default(), &mut again);
+                (TYPE.check_image)(&mut Reader::new(&again)).expect("what was read is whole");
+                assert_eq!((made.name(), made.deadline(), version(&made)), (saved.name, saved.deadline, saved.version));
+            }
+        }
+        assert!(refused > 100 && read > 100, "{refused} refused, {read} read");
     }
 }
