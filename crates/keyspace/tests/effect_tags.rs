@@ -266,8 +266,8 @@ fn images() -> Vec<Row> {
 
 fn effects_on_keys() -> Vec<Row> {
     let key = Key::new;
-    let (library, index) = (Definable::Library, Definable::Index);
-    let (fork, hook) = (Definable::Fork, Definable::Hook);
+    let (library, index, fork) = (Definable::Library, Definable::Index, Definable::Fork);
+    let (restore, hook) = (Definable::Restore, Definable::Hook);
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
@@ -285,8 +285,19 @@ fn effects_on_keys() -> Vec<Row> {
         (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
         (0, Effect::Define { what: fork, name: b"\x02to/", definition: b"" }, "0c00 03 04 02746f2f 00"),
         (0, Effect::Undefine { what: fork, name: b"\x02to/" }, "0d00 03 04 02746f2f"),
-        (0, Effect::Define { what: hook, name: b"expired", definition: b"f" }, "0c00 04 07 65787069726564 0166"),
-        (0, Effect::Undefine { what: hook, name: b"expired" }, "0d00 04 07 65787069726564"),
+        (0, Effect::Define { what: restore, name: b"\x02", definition: b"" }, "0c00 04 01 02 00"),
+        (
+            0,
+            Effect::Define {
+                what: restore,
+                name: b"\x02\x00\x00\x01\x07",
+                definition: b"\x01\x01a\x00\x06\x00\x01\x00\x05\x01v\x02\x01b\x09\x03\x00\x02\x09\x03\x01c",
+            },
+            "0c00 04 05 0200000107 16 010161 00 06 000100050176 020162 09 03 000209 030163",
+        ),
+        (0, Effect::Undefine { what: restore, name: b"\x02" }, "0d00 04 01 02"),
+        (0, Effect::Define { what: hook, name: b"expired", definition: b"f" }, "0c00 05 07 65787069726564 0166"),
+        (0, Effect::Undefine { what: hook, name: b"expired" }, "0d00 05 07 65787069726564"),
     ]
 }
 
@@ -450,7 +461,7 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 04 00 00", BadEffect::OutOfRange),
         ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
-        ("0c00 04 0161 0162", BadEffect::OutOfRange), // something unknown is defined
+        ("0c00 06 0161 0162", BadEffect::OutOfRange), // something unknown is defined
         ("0100 0163 0501 ffffffffffffffff7f 00 05 00", BadEffect::OutOfRange), // a version of more than 63 bits
         ("0100 0163 0501 01 02 05 00", BadEffect::OutOfRange), // more older versions than there were
         ("0100 0163 0501 00 00 80808080808080808001 00", BadEffect::OutOfRange), // a time of more than 63 bits
