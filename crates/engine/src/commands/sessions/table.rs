@@ -98,10 +98,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ]),
     read("session.pending", at_least(2), key(1).read(), requests::pending)
         .flag(Flags::BLOCKING)
-        .doc(
-            "7.4.0",
-            "Returns requests to a client that are not acknowledged, up to LIMIT (1000); can wait for the next.",
-        )
+        .doc("7.4.0", "Returns pending requests to a client, up to LIMIT (1000); can wait for the next.")
         .complexity("O(N) for N requests returned")
         .arguments(&[
             SESSION,
@@ -117,7 +114,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .arguments(&[SESSION, arg::string("payload")]),
     definition("session.retry", at_least(2), retry::retry)
         .tips(&["nondeterministic_output"])
-        .doc("7.4.0", "Returns requests that were last sent before a time, oldest first, and marks them as sent now.")
+        .doc("7.4.0", "Returns requests last sent before a time, oldest first, and marks them as sent now.")
         .complexity("O(log(N)+M) for N sessions and M requests returned; in slices, while other commands go on")
         .arguments(&[arg::integer("milliseconds"), arg::integer("limit").after("LIMIT").optional()]),
 ];
