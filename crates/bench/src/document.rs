@@ -117,6 +117,15 @@ const SECTIONS: &[Section] = &[
         chart: &[],
     },
     Section {
+        name: "exactly-once",
+        settings: Settings::Default,
+        workloads: &["registers-own", "sessions-call", "sessions-own"],
+        pipelines: &[1, 16],
+        rounds_max: u32::MAX,
+        judged: true,
+        chart: &[],
+    },
+    Section {
         name: "etcd",
         settings: Settings::OfWorkloadBesideRedis,
         workloads: &["coordination-etcd"],

@@ -117,6 +117,9 @@ pub(crate) enum Metric {
     /// Memory of an element beyond what the client gave.
     #[serde(rename = "bytes_beside_own")]
     BesideBytes,
+    /// Memory of a session that nothing was asked of.
+    #[serde(rename = "bytes_per_session")]
+    SessionBytes,
     /// As `Throughput`, of a single etcd.
     #[serde(rename = "etcd_throughput_per_s")]
     EtcdThroughput,
@@ -344,6 +347,7 @@ impl Metric {
             Metric::OfFew => "of a short run",
             Metric::ReplayTime => "replay",
             Metric::BesideBytes => "beside its bytes",
+            Metric::SessionBytes => "per session",
             Metric::EtcdThroughput => "etcd",
             Metric::EtcdP99 => "etcd p99",
             Metric::EtcdCpu => "etcd CPU/op",
@@ -385,6 +389,7 @@ impl Metric {
             | Metric::UsedMemoryPerItem
             | Metric::DiskPerItem
             | Metric::BesideBytes
+            | Metric::SessionBytes
             | Metric::IndexRss
             | Metric::IndexUsedMemory
             | Metric::IndexBytes => format!("{} B", thousands(value)),
@@ -418,6 +423,7 @@ impl Metric {
                 | Metric::OfFew
                 | Metric::ReplayTime
                 | Metric::BesideBytes
+                | Metric::SessionBytes
                 | Metric::EtcdThroughput
                 | Metric::EtcdP99
                 | Metric::EtcdCpu

@@ -9,11 +9,13 @@ mod cells;
 mod coordination;
 mod data_sets;
 pub(crate) mod durability;
+mod in_turns;
 mod job_records;
 mod memory;
 mod records;
 mod registers;
 mod runs;
+mod sessions;
 mod sets;
 mod sorted_sets;
 mod stalls;
@@ -34,6 +36,7 @@ const FAMILIES: &[&[Workload]] = &[
     cells::WORKLOADS,
     runs::WORKLOADS,
     registers::WORKLOADS,
+    sessions::WORKLOADS,
     memory::WORKLOADS,
     stalls::WORKLOADS,
     durability::WORKLOADS,

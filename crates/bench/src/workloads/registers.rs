@@ -4,9 +4,10 @@
 use anyhow::{Result, ensure};
 
 use super::data_sets::NOTHING;
+use super::in_turns::in_turns;
 use super::workload::{Driver, OwnFigures, Workload};
-use crate::load::{CLIENTS, Connections, Loader, Random, Traffic, expect};
-use crate::measure::{Bound, Metric, Sample, ServerFigures, Target};
+use crate::load::{CLIENTS, Loader, Random, Traffic, expect};
+use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Server, ServerSpec, simple, write_request};
 
 const VALUE: &str = "0123456789abcdef0123456789abcdef";
@@ -69,37 +70,18 @@ fn beside_set(subject: &ServerSpec, registers: u64) -> Result<Vec<OwnFigures>> {
     let mut sets = Sets { random: Random(1), strings: registers };
     let mut lines = Vec::new();
     for (pipeline, requests) in [(1, 40_000), (16, 240_000)] {
-        let mut runs = [Vec::new(), Vec::new()];
-        for turn in 0..TURNS {
-            for at in [turn % 2, (turn + 1) % 2] {
-                let connections = Connections::new(&server)?.senders(CLIENTS as usize)?;
-                runs[at].push(match at {
-                    0 => connections.run(&server, pipeline, requests, &mut puts)?,
-                    _ => connections.run(&server, pipeline, requests, &mut sets)?,
-                });
-            }
-        }
-        let mut ratios: Vec<f64> = runs[0]
-            .iter()
-            .zip(&runs[1])
-            .map(|(put, set)| put[&Metric::Throughput] / set[&Metric::Throughput])
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        let [put, set] = runs.map(|runs| ServerFigures::new("either", runs).median);
+        let turns = in_turns(&server, pipeline, requests, &mut puts, &mut sets)?;
         let sample = Sample::from([
-            (Metric::Throughput, put[&Metric::Throughput]),
-            (Metric::SetThroughput, set[&Metric::Throughput]),
-            (Metric::OfSet, ratios[ratios.len() / 2]),
-            (Metric::ServerCpu, put[&Metric::ServerCpu]),
-            (Metric::SetCpu, set[&Metric::ServerCpu]),
+            (Metric::Throughput, turns.one[&Metric::Throughput]),
+            (Metric::SetThroughput, turns.other[&Metric::Throughput]),
+            (Metric::OfSet, turns.ratio),
+            (Metric::ServerCpu, turns.one[&Metric::ServerCpu]),
+            (Metric::SetCpu, turns.other[&Metric::ServerCpu]),
         ]);
         lines.push(OwnFigures { about: "REG.PUT beside SET", pipeline: Some(pipeline), sample });
     }
     Ok(lines)
 }
-
-/// Short runs of each, of which the median counts.
-const TURNS: usize = 11;
 
 pub(crate) const WORKLOADS: &[Workload] = &[Workload {
     name: "registers-own",

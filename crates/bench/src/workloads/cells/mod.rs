@@ -6,9 +6,10 @@ use std::thread;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::data_sets::NOTHING;
+use super::in_turns::in_turns;
 use super::workload::{Driver, Needs, OwnFigures, SCRIPTED, Setup, Workload};
 use crate::load::{CLIENTS, Connections, Footprint, Loader, Random, SETTLE, Traffic, expect};
-use crate::measure::{Bound, Metric, Sample, ServerFigures, Target};
+use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Reply, Server, ServerSpec, simple, write_request};
 
 /// Few enough that each has as many versions as are kept by default before the first run.
@@ -142,29 +143,13 @@ fn beside_hset(subject: &ServerSpec, cells: u64) -> Result<Vec<OwnFigures>> {
     let (mut swaps, mut writes) = (Swaps::new(&server)?, Writes { random: Random(1) });
     let mut lines = Vec::new();
     for (pipeline, requests) in [(1, 40_000), (16, 160_000)] {
-        let mut runs = [Vec::new(), Vec::new()];
-        for turn in 0..TURNS {
-            for at in [turn % 2, (turn + 1) % 2] {
-                let connections = Connections::new(&server)?.senders(CLIENTS as usize)?;
-                runs[at].push(match at {
-                    0 => connections.run(&server, pipeline, requests, &mut swaps)?,
-                    _ => connections.run(&server, pipeline, requests, &mut writes)?,
-                });
-            }
-        }
-        let mut ratios: Vec<f64> = runs[0]
-            .iter()
-            .zip(&runs[1])
-            .map(|(cas, hset)| cas[&Metric::Throughput] / hset[&Metric::Throughput])
-            .collect();
-        ratios.sort_by(f64::total_cmp);
-        let [cas, hset] = runs.map(|runs| ServerFigures::new("either", runs).median);
+        let turns = in_turns(&server, pipeline, requests, &mut swaps, &mut writes)?;
         let sample = Sample::from([
-            (Metric::Throughput, cas[&Metric::Throughput]),
-            (Metric::HsetThroughput, hset[&Metric::Throughput]),
-            (Metric::OfHset, ratios[ratios.len() / 2]),
-            (Metric::ServerCpu, cas[&Metric::ServerCpu]),
-            (Metric::HsetCpu, hset[&Metric::ServerCpu]),
+            (Metric::Throughput, turns.one[&Metric::Throughput]),
+            (Metric::HsetThroughput, turns.other[&Metric::Throughput]),
+            (Metric::OfHset, turns.ratio),
+            (Metric::ServerCpu, turns.one[&Metric::ServerCpu]),
+            (Metric::HsetCpu, turns.other[&Metric::ServerCpu]),
         ]);
         lines.push(OwnFigures { about: "CELL.CAS beside HSET", pipeline: Some(pipeline), sample });
     }
@@ -179,9 +164,6 @@ fn beside_hset(subject: &ServerSpec, cells: u64) -> Result<Vec<OwnFigures>> {
     lines.push(OwnFigures { about: "a cell beside a string", pipeline: None, sample });
     Ok(lines)
 }
-
-/// Short runs of each, of which the median counts.
-const TURNS: usize = 11;
 
 /// Memory of a cell without past versions, over the empty server; of a string, on a server without cells.
 fn memory(server: &mut Server, cells: u64) -> Result<Sample> {

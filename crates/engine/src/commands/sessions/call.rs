@@ -49,14 +49,18 @@ pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     };
     cx.client.last_called = Some(row);
     pass_allowed(row)?;
-    let engine = cx.engine;
-    let reads_index = row.names_index() || engine.any_is_index(row.key_positions(request).map(|at| request.arg(at)));
-    if reads_index && !engine.is_ready_for_index(cx.worker, cx.client.db)? {
-        cx.after = After::Again;
-        return Ok(());
+    let (engine, db) = (cx.engine, cx.client.db);
+    let only_key = row.only_key(request);
+    let mut locked = lock(engine, key, row, request, only_key).ok_or_else(|| engine.busy())?;
+    if row.names_index() || engine.meets_index(&locked, db, row, request, only_key) {
+        drop(locked);
+        if !engine.is_ready_for_index(cx.worker, db)? {
+            cx.after = After::Again;
+            return Ok(());
+        }
+        locked = engine.keyspace.lock_all_unless_busy().ok_or_else(|| engine.busy())?;
     }
-    let mut locked = lock(engine, key, row, request, reads_index).ok_or_else(|| engine.busy())?;
-    let outcome = call_under(cx, &mut locked, key, Call { id, low, row, request });
+    let outcome = call_under(cx, &mut locked, key, Call { id, low, row, request, only_key });
     cx.worker.batch.is_atomic = false;
     engine.commit(cx.worker, Some(cx.client), &mut locked);
     outcome
@@ -95,17 +99,15 @@ fn lock<'e>(
     key: Key<'_>,
     row: &'static CommandRow,
     request: Request<'_>,
-    reads_index: bool,
+    only_key: Option<(usize, Key<'_>)>,
 ) -> Option<Locked<'e>> {
     let keyspace = &engine.keyspace;
+    if let Some((_, only_key)) = only_key {
+        return keyspace.lock_two_unless_busy(keyspace.shard_of_key(key), keyspace.shard_of_key(only_key));
+    }
     match row.command.keys.locks {
-        _ if reads_index => keyspace.lock_all_unless_busy(),
         Locks::None => keyspace.lock_key_unless_busy(key),
-        Locks::Key(at) => {
-            let own = Key::new(request.arg(usize::from(at)));
-            keyspace.lock_two_unless_busy(keyspace.shard_of_key(key), keyspace.shard_of_key(own))
-        }
-        Locks::Keys => {
+        Locks::Key(_) | Locks::Keys => {
             let mut shards: SmallVec<[usize; 16]> = SmallVec::new();
             shards.push(keyspace.shard_of_key(key));
             shards.extend(row.keys(request).map(|key| keyspace.shard_of_key(key)));
@@ -120,12 +122,14 @@ struct Call<'a> {
     low: u64,
     row: &'static CommandRow,
     request: Request<'a>,
+    /// The key of a request that has one at a fixed place.
+    only_key: Option<(usize, Key<'a>)>,
 }
 
 /// Answers a call again, or runs it. What it records is one batch, which the caller commits.
 fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, call: Call<'_>) -> CommandResult {
     let (engine, db, now_ms) = (cx.engine, cx.client.db, cx.worker.now_ms);
-    let Call { id, low, row, request } = call;
+    let Call { id, low, row, request, only_key } = call;
     cx.worker.batch.is_atomic = true;
     // Its reply tells of what has changed these shards before.
     cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
@@ -164,14 +168,13 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
     let birth = session.birth();
     let low = low.max(session.low());
     let reply_at = cx.reply.position();
-    let only_key = row.only_key(request);
     let after = engine.execute_on(cx.worker, cx.client, row, request, &mut cx.reply, locked, only_key);
     // What a request does to its connection ends with it.
     cx.client.db = db;
     if matches!(after, After::Close) {
         cx.after = after;
     }
-    if may_touch(row, request, key) && !is_still(locked, db, key, birth) {
+    if may_touch(row, request, only_key, key) && !is_still(locked, db, key, birth) {
         // The request has removed its own session.
         return Ok(());
     }
@@ -187,7 +190,10 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
 }
 
 /// True when a request may touch its own session.
-fn may_touch(row: &'static CommandRow, request: Request<'_>, key: Key<'_>) -> bool {
+fn may_touch(row: &'static CommandRow, request: Request<'_>, only_key: Option<(usize, Key<'_>)>, key: Key<'_>) -> bool {
+    if let Some((_, only_key)) = only_key {
+        return only_key.name == key.name;
+    }
     match row.command.keys.locks {
         Locks::None => false,
         Locks::Key(_) | Locks::Keys => row.key_positions(request).any(|at| request.arg(at) == key.name),
