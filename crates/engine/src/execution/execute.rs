@@ -76,12 +76,17 @@ impl Engine {
             has_objects |= !row.values_are_inline;
             match row.command.keys.locks {
                 Locks::Key(at) => keys.push(Key::new(request.arg(usize::from(at)))),
+                Locks::Declared if let Some(behind) = row.command.calls_behind => {
+                    // The key of what is called, if that is what was called before; that of the session was just used.
+                    let called = request.skip(usize::from(behind));
+                    let key = client.last_called.filter(|last| last.is_plainly(called));
+                    match key.and_then(|last| last.only_key(called)) {
+                        Some((_, key)) => keys.push(key),
+                        None => break,
+                    }
+                }
                 Locks::Declared => match row.found_keys(request).ranges[..] {
                     [KeyRange { first, last, .. }] if first == last => {
-                        keys.push(Key::new(request.arg(first as usize)));
-                    }
-                    // A session, which has just been used, and the key of what is called in it.
-                    [_, KeyRange { first, last, .. }] if first == last => {
                         keys.push(Key::new(request.arg(first as usize)));
                     }
                     _ => break,

@@ -13,17 +13,17 @@ use resp::{Protocol, Request};
 use smallvec::SmallVec;
 
 /// The arguments before the request: the command's name, the session, the id, LOW, and what follows it.
-const BEFORE_REQUEST: usize = 5;
+pub(super) const BEFORE_REQUEST: u8 = 5;
 
 /// The keys of a call: the session, and those of its request.
 pub(super) fn keys(call: Request<'_>) -> FoundKeys {
     let mut found = FoundKeys::one(1, KeyFlags::CHANGE);
-    if call.len() > BEFORE_REQUEST
-        && let request = call.skip(BEFORE_REQUEST)
+    if call.len() > usize::from(BEFORE_REQUEST)
+        && let request = call.skip(usize::from(BEFORE_REQUEST))
         && let Ok(row) = find_row(request)
     {
         let inner = row.found_keys(request);
-        let shift = BEFORE_REQUEST as u32;
+        let shift = u32::from(BEFORE_REQUEST);
         let moved = |range: KeyRange| KeyRange { first: range.first + shift, last: range.last + shift, ..range };
         found.ranges.extend(inner.ranges.into_iter().map(moved));
         found.is_invalid = inner.is_invalid;
@@ -41,7 +41,7 @@ pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     if low > id {
         return Err(error(format!("the id behind LOW is above that of the request: {low} is more than {id}")));
     }
-    let request = cx.args.request().skip(BEFORE_REQUEST);
+    let request = cx.args.request().skip(usize::from(BEFORE_REQUEST));
     let row = match cx.client.last_called {
         // Clients repeat themselves: comparing is cheaper than looking it up.
         Some(last) if last.is_plainly(request) => last,

@@ -27,6 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .complexity("O(N) for N pending requests")
         .arguments(&[SESSION]),
     script("session.call", at_least(6), key(1).changed().found_by(call::keys), call::call)
+        .calls_behind(call::BEFORE_REQUEST)
         .flag(ALONE)
         .flag(Flags::MAY_REPLICATE)
         .doc("7.4.0", "Runs a command once for its session and request id; a retry gets the same reply.")

@@ -30,6 +30,8 @@ pub struct Command {
     pub only_removes: Option<fn(Request<'_>) -> bool>,
     /// Finds the flags that the script or function of argument 1 declares.
     pub declared: Option<Declared>,
+    /// Behind so many arguments the request of another command follows, which it runs.
+    pub calls_behind: Option<u8>,
     /// True for a request with a relative time, which means something else when it is sent again later.
     pub relative_time: Option<fn(Request<'_>) -> bool>,
     /// True for a request that may touch another database than the selected one.
@@ -97,6 +99,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         categories: &[],
         only_removes: None,
         declared: None,
+        calls_behind: None,
         relative_time: None,
         crosses_databases: None,
         docs: CommandDoc::EMPTY,
@@ -199,6 +202,12 @@ impl Command {
     /// Runs a script or function; `declared` finds its flags.
     pub const fn declares(mut self, declared: Declared) -> Command {
         self.declared = Some(declared);
+        self
+    }
+
+    /// Runs the request of another command, which follows behind so many arguments.
+    pub const fn calls_behind(mut self, arguments: u8) -> Command {
+        self.calls_behind = Some(arguments);
         self
     }
 

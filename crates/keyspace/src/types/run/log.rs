@@ -13,6 +13,7 @@ use super::pages::Pages;
 use crate::encoding::{Reader, put_bytes, put_number};
 use crate::storage::prefetch::prefetch_at;
 use crate::storage::size_class::size_class;
+use std::num::NonZeroU16;
 
 /// The most bytes of a chunk, unless it has one event: events in it are looked for one by one.
 const CHUNK_BYTES: usize = 4096;
@@ -46,8 +47,21 @@ struct Chunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     chunk: u32,
-    /// Below `CHUNK_BYTES`: a chunk that has reached that is full.
-    offset: u16,
+    /// One more than where it begins, which is below `CHUNK_BYTES`: a chunk that has reached that is full. Never 0, so that an
+    /// [`Option`] of it takes no more.
+    behind: NonZeroU16,
+}
+
+impl At {
+    #[inline]
+    fn new(chunk: usize, offset: usize) -> At {
+        At { chunk: chunk as u32, behind: NonZeroU16::MIN.saturating_add(offset as u16) }
+    }
+
+    #[inline]
+    fn offset(self) -> usize {
+        usize::from(self.behind.get() - 1)
+    }
 }
 
 /// An event with its number and its time.
@@ -94,7 +108,7 @@ impl Log {
         if self.count == 0 {
             self.last.first_ms = time_ms;
         }
-        let at = At { chunk: self.full.len() as u32, offset: self.last.events.len() as u16 };
+        let at = At::new(self.full.len(), self.last.events.len());
         self.last.make_room(needed);
         let events = &mut self.last.events;
         let before = events.len();
@@ -124,7 +138,7 @@ impl Log {
     #[inline]
     pub(super) fn at(&self, at: At) -> (u64, Event<'_>) {
         let chunk = self.chunk(at.chunk as usize).expect("an event lies in a chunk");
-        let mut rest = Reader::new(&chunk.events[usize::from(at.offset)..]);
+        let mut rest = Reader::new(&chunk.events[at.offset()..]);
         let (since_ms, event) = next_event(&mut rest);
         (chunk.first_ms + since_ms, Event::read(event))
     }
@@ -224,7 +238,7 @@ impl<'a> Iterator for Events<'a> {
             }
         }
         let whole = self.log.chunk(self.chunk)?.events.len();
-        let at = At { chunk: self.chunk as u32, offset: (whole - self.rest.rest().len()) as u16 };
+        let at = At::new(self.chunk, whole - self.rest.rest().len());
         let (since_ms, event) = next_event(&mut self.rest);
         self.number += 1;
         let time_ms = self.first_ms + since_ms;

@@ -75,13 +75,14 @@ impl StepStatus {
 }
 
 /// The state of a run after some of its events.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Snapshot {
     status: RunStatus,
     /// Events so far.
     pub(super) last: u32,
-    started_ms: Option<u64>,
-    updated_ms: Option<u64>,
+    /// Never: it has not.
+    started_ms: u64,
+    updated_ms: u64,
     /// The event whose data it has.
     data: Option<At>,
     steps: Option<Box<Steps>>,
@@ -111,6 +112,13 @@ struct Step {
 /// Later than any time.
 const NEVER: u64 = u64::MAX;
 
+impl Default for Snapshot {
+    fn default() -> Snapshot {
+        let status = RunStatus::default();
+        Snapshot { status, last: 0, started_ms: NEVER, updated_ms: NEVER, data: None, steps: None }
+    }
+}
+
 impl Snapshot {
     /// Takes the next event into account, which lies there.
     pub(super) fn add(&mut self, log: &Log, at: At, next: &Numbered<'_>) {
@@ -132,20 +140,20 @@ impl Snapshot {
     }
 
     fn move_run(&mut self, to: RunStatus, known: KnownType, at: At, next: &Numbered<'_>) {
-        self.updated_ms = Some(next.time_ms);
+        self.updated_ms = next.time_ms;
         if self.status.is_final() {
             return;
         }
         self.status = to;
         self.data = Some(at);
-        if known == KnownType::RunStarted && self.started_ms.is_none() {
-            self.started_ms = Some(next.time_ms);
+        if known == KnownType::RunStarted && self.started_ms == NEVER {
+            self.started_ms = next.time_ms;
         }
     }
 
     fn move_step(&mut self, log: &Log, to: Option<StepStatus>, known: KnownType, at: At, next: &Numbered<'_>) {
         let Some(name) = next.event.part(Part::Step) else { return };
-        self.updated_ms = Some(next.time_ms);
+        self.updated_ms = next.time_ms;
         let step = self.steps.get_or_insert_default().named(log, name, at);
         step.data = at;
         step.updated_ms = next.time_ms;
@@ -267,11 +275,11 @@ impl<'a> SnapshotRef<'a> {
     }
 
     pub fn started_ms(&self) -> Option<u64> {
-        self.snapshot.started_ms
+        Some(self.snapshot.started_ms).filter(|time_ms| *time_ms != NEVER)
     }
 
     pub fn updated_ms(&self) -> Option<u64> {
-        self.snapshot.updated_ms
+        Some(self.snapshot.updated_ms).filter(|time_ms| *time_ms != NEVER)
     }
 
     /// The data of the last event that changed the status.

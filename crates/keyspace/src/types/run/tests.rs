@@ -326,5 +326,5 @@ fn a_long_run_finds_its_events_and_costs_little_beside_them() {
 
 #[test]
 fn a_run_lies_in_one_allocation_of_moderate_size() {
-    assert!(size_of::<Object>() <= 192, "{}", size_of::<Object>());
+    assert!(size_of::<Object>() <= 160, "{}", size_of::<Object>());
 }
