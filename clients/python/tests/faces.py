@@ -8,9 +8,11 @@ from typing import Any
 import holdfast
 import holdfast.asyncio
 
-_TALKERS = (holdfast.Store, holdfast.Cell, holdfast.Run, holdfast.Queue, holdfast.Job, holdfast.Transaction)
+_TALKERS = (
+    holdfast.Store, holdfast.Cell, holdfast.Run, holdfast.ExactlyOnceState, holdfast.Queue, holdfast.Job, holdfast.Transaction,
+)  # fmt: skip
 #: Methods that ask nothing.
-_PLAIN = {"cell", "run", "request"}
+_PLAIN = {"cell", "run", "exactly_once_state", "request"}
 _END = object()
 
 

@@ -1,6 +1,6 @@
-"""Records, queues of jobs, cells, transactions and runs on a Holdfast server, over redis-py. `Store.connect` is the way in.
+"""Records, queues of jobs, cells, transactions, runs and exactly-once state on a Holdfast server, over redis-py. `Store.connect` is the way in.
 
-`holdfast.asyncio` has the same store, cells, runs, transactions and queues for asyncio; everything else is shared.
+`holdfast.asyncio` has the same store, cells, runs, exactly-once state, transactions and queues for asyncio; everything else is shared.
 """
 
 from . import codec
@@ -36,6 +36,7 @@ from .records import (
     Swept,
     UpTo,
 )
+from .registers import Applied, StateVersion
 from .runs import (
     Appended,
     AppendResult,
@@ -51,6 +52,7 @@ from .runs import (
     snapshot_reducer,
 )
 from .sync.cell import Cell
+from .sync.exactly_once import ExactlyOnceState
 from .sync.queue import Job, Queue
 from .sync.run import Run
 from .sync.store import Store
@@ -58,10 +60,10 @@ from .sync.transaction import Transaction
 from .words import Value, Values
 
 __all__ = [
-    "AppendResult", "Appended", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError", "Done", "Duplicate",
-    "Event", "Exchange", "Fate", "Fields", "Filter", "Found", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames",
-    "Lifetime", "LostError", "NeedsHoldfastError", "NewEvent", "Outcome", "Queue", "QueueConfig", "Refused", "ReplyError", "Retries",
-    "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError", "Stamps", "StepSnapshot", "StepStatus", "Store", "Swap",
-    "Sweep", "Swept", "Transaction", "UnavailableError", "UpTo", "Value", "Values", "Version", "WrongTypeError", "codec",
-    "snapshot_reducer",
+    "AppendResult", "Appended", "Applied", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError", "Done",
+    "Duplicate", "Event", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter", "Found", "HoldfastError", "IndexDefinition",
+    "Indexed", "Job", "JobNames", "Lifetime", "LostError", "NeedsHoldfastError", "NewEvent", "Outcome", "Queue", "QueueConfig",
+    "Refused", "ReplyError", "Retries", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError", "Stamps",
+    "StateVersion", "StepSnapshot", "StepStatus", "Store", "Swap", "Sweep", "Swept", "Transaction", "UnavailableError", "UpTo",
+    "Value", "Values", "Version", "WrongTypeError", "codec", "snapshot_reducer",
 ]
