@@ -1,5 +1,8 @@
-// The package: runs, records and queues of jobs on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
+// The package: runs, records, queues of jobs and exactly-once state on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
 
+export type { Asker } from './asker.js';
+export * as codec from './codec.js';
+export type { Codec } from './codec.js';
 export { Connection, type Client, type ConnectionOptions } from './connection.js';
 export {
   ClosedError, HoldfastError, NeedsHoldfastError, ReplyError, ServerError, UnavailableError, WrongTypeError,
@@ -23,3 +26,5 @@ export { RecordStore, type Found, type Indexed, type Outcome, type Swept } from 
 export type {
   Claim, Exchange, Filter, FindOptions, IndexDefinition, Lifetime, PutOptions, RangeOptions, Score, Stamps, Sweep,
 } from './records/requests.js';
+
+export { ExactlyOnceState, type Applied, type Held, type StateVersion } from './registers/exactly-once-state.js';
