@@ -1,4 +1,4 @@
-"""What a store and a transaction have in common: records, cells, runs and exactly-once state by name. Knows the faces of the requests, refuses to
+"""What a store, a session and a transaction have in common: records, cells, runs and exactly-once state by name. Knows the faces of the requests, refuses to
 know how they are sent."""
 
 from abc import ABC, abstractmethod
