@@ -310,11 +310,18 @@ async def test_requests_are_served_once_over_lost_connections_and_kill_9(session
         if n == 55:
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.run)
-    await eventually(lambda: len(seen) >= 100)
+    await eventually(lambda: _has_pending(session, 0))
+
+    def is_told() -> bool:
+        proxy.cut()
+        return bool(lost)
+
+    await eventually(is_told)  # it waits now, and not for an acknowledgement
+    await pusher.push(session.id, "101")
     await eventually(lambda: _has_pending(session, 0))
     await _end(serving)
-    assert seen == list(range(1, 101))
-    assert lost and all(isinstance(error, UnavailableError) for error in lost)
+    assert seen == list(range(1, 102))
+    assert all(isinstance(error, UnavailableError) for error in lost)
 
 
 async def test_requests_that_were_not_acknowledged_are_found(sessions: Any) -> None:
