@@ -257,14 +257,14 @@ async def test_pushed_requests_are_served_in_order_and_acknowledged(sessions: An
     for n in (4, 5):
         await sessions.push(session.id, f"{n}")
     await eventually(lambda: len(seen) == 5)
-    await eventually(lambda: _has_pending(session, 0))
+    await eventually(lambda: _has_pending(sessions, session, 0))
     await _end(serving)
     assert seen == [PushedRequest(n, b"%d" % n) for n in (1, 2, 3, 4, 5)]
     assert await session.ack(5) == 0
 
 
-async def _has_pending(session: Any, count: int) -> bool:
-    return bool((await session.info()).pending == count)
+async def _has_pending(sessions: Any, session: Any, count: int) -> bool:
+    return bool((await sessions.info(session.id)).pending == count)
 
 
 async def _end(serving: "asyncio.Future[None]") -> None:
@@ -288,7 +288,7 @@ async def test_a_request_whose_handler_fails_comes_again(sessions: Any) -> None:
         await session.serve(fail)
     assert [each.id for each in await session.pending()] == [2]
     serving = asyncio.ensure_future(session.serve(fail))
-    await eventually(lambda: _has_pending(session, 0))
+    await eventually(lambda: _has_pending(sessions, session, 0))
     await _end(serving)
     assert seen == [1, 2, 2]
 
@@ -310,7 +310,7 @@ async def test_requests_are_served_once_over_lost_connections_and_kill_9(session
         if n == 55:
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.run)
-    await eventually(lambda: _has_pending(session, 0))
+    await eventually(lambda: _has_pending(sessions, session, 0))
 
     def is_told() -> bool:
         proxy.cut()
@@ -318,7 +318,7 @@ async def test_requests_are_served_once_over_lost_connections_and_kill_9(session
 
     await eventually(is_told)  # it waits now, and not for an acknowledgement
     await pusher.push(session.id, "101")
-    await eventually(lambda: _has_pending(session, 0))
+    await eventually(lambda: _has_pending(sessions, session, 0))
     await _end(serving)
     assert seen == list(range(1, 102))
     assert all(isinstance(error, UnavailableError) for error in lost)

@@ -68,7 +68,7 @@ for (const RESP of [2, 3] as const) {
     afterEach(() => proxy.end());
 
     const throughProxy = async (options = {}) => new Sessions(await server.connect({ RESP, socket: { host: '127.0.0.1', port: proxy.port }, ...options }));
-    const hasPending = async (session: Session, count: number) => (await session.info())?.pending === count;
+    const hasPending = async (session: Session, count: number) => (await sessions.info(session.id))?.pending === count;
 
     test('requests are numbered, and their replies dropped', async () => {
       const session = await sessions.open({ capabilities: { kind: 'worker' } });
