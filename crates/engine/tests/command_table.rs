@@ -110,7 +110,8 @@ fn flags_agree_with_what_the_handler_can_do() {
             Handler::Read(_) => assert!(!flags.has(Flags::WRITE), "{name} only reads"),
             Handler::Server(_) => assert_eq!(locks, Locks::None, "{name} has nothing locked for it"),
             Handler::Script(_) => {
-                let own = if flags.has(Flags::MOVABLE_KEYS) { Locks::Declared } else { Locks::Everything };
+                let is_declared = flags.has(Flags::MOVABLE_KEYS) && !flags.has(Flags::WRITE);
+                let own = if is_declared { Locks::Declared } else { Locks::Everything };
                 assert_eq!(locks, own, "{name} sees to its locks itself; what it defines is everybody's");
             }
             Handler::Container => {

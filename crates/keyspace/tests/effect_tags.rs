@@ -7,6 +7,7 @@ use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
 use keyspace::types::register::{self, Current, Operation};
 use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
+use keyspace::types::session::{self, RequestDigest};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ fn pinned() -> Vec<Row> {
         changes_of_cells(),
         changes_of_runs(),
         changes_of_registers(),
+        changes_of_sessions(),
         images(),
         effects_on_keys(),
     ]
@@ -152,6 +154,35 @@ fn changes_of_registers() -> Vec<Row> {
     ]
 }
 
+fn changes_of_sessions() -> Vec<Row> {
+    use session::Change::{Acknowledge, Answer, Low, Open, Push, Sent, Ttl};
+    let change = |change: session::Change<'static>| Effect::change(Key::new(b"s"), change);
+    let request = RequestDigest { crc: 0x0102_0304, len: 300 };
+    vec![
+        (
+            0,
+            change(Open { created_ms: 300, ttl_ms: 9, capabilities: b"\x01n\x01v" }),
+            "0100 0173 0801 ac02 09 04 016e0176",
+        ),
+        (2, change(Open { created_ms: 0, ttl_ms: 0, capabilities: b"" }), "0102 0173 0801 00 00 00"),
+        (0, change(Ttl { ttl_ms: 300 }), "0100 0173 0802 ac02"),
+        (
+            0,
+            change(Answer { id: 300, request, is_resp3: false, low: 299, reply: b"+OK\r\n" }),
+            "0100 0173 0803 ac02 01 04030201 ac02 00 05 2b4f4b0d0a",
+        ),
+        (
+            0,
+            change(Answer { id: 1, request, is_resp3: true, low: 0, reply: b"" }),
+            "0100 0173 0803 01 01 04030201 ac02 01 00",
+        ),
+        (0, change(Low { low: 300 }), "0100 0173 0804 ac02"),
+        (0, change(Push { id: 1, at_ms: 300, payload: b"p" }), "0100 0173 0805 01 ac02 0170"),
+        (0, change(Acknowledge { upto: 300 }), "0100 0173 0806 ac02"),
+        (0, change(Sent { first: 2, last: 5, at_ms: 300 }), "0100 0173 0807 02 03 ac02"),
+    ]
+}
+
 #[test]
 fn an_event_has_the_bytes_it_always_had() {
     let event = |key, id, event_type, parts: &[&'static [u8]], data| {
@@ -225,12 +256,18 @@ fn images() -> Vec<Row> {
             register(b"\x00\x07\x00\x05\x01v\x08\x02\x09\x00\x01x\x02\x01\x03", None),
             "0200 0167 00 07 00 07 00 05 0176 08 02 09 00 0178 02 01 03",
         ),
+        (
+            0,
+            put(b"s", None, &session::TYPE, b"\x00\x05\x09\x04\x01n\x01v\x02\x01\x03\x04\x03\x02\x01\x07\x00\x01x\x04\x02\x04\x08\x01q\x03\x09\x01p"),
+            "0200 0173 00 08 00 05 09 04 016e0176 02 01 03 04030201 07 00 0178 04 02 04 08 0171 03 09 0170",
+        ),
     ]
 }
 
 fn effects_on_keys() -> Vec<Row> {
     let key = Key::new;
-    let (library, index, fork) = (Definable::Library, Definable::Index, Definable::Fork);
+    let (library, index) = (Definable::Library, Definable::Index);
+    let (fork, hook) = (Definable::Fork, Definable::Hook);
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
@@ -248,6 +285,8 @@ fn effects_on_keys() -> Vec<Row> {
         (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
         (0, Effect::Define { what: fork, name: b"\x02to/", definition: b"" }, "0c00 03 04 02746f2f 00"),
         (0, Effect::Undefine { what: fork, name: b"\x02to/" }, "0d00 03 04 02746f2f"),
+        (0, Effect::Define { what: hook, name: b"expired", definition: b"f" }, "0c00 04 07 65787069726564 0166"),
+        (0, Effect::Undefine { what: hook, name: b"expired" }, "0d00 04 07 65787069726564"),
     ]
 }
 
@@ -441,6 +480,16 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0167 00 07 00 05 00 05 00 01 05 0100", BadEffect::OutOfRange), // an operation that was overtaken
         ("0200 0167 00 07 00 03 00 05 00 06", BadEffect::OutOfRange), // a seal that says nothing
         ("0200 0167 00 07 00 01 00 05 02 76", BadEffect::CutShort),
+        ("0100 0173 0801 80808080808080808001 09 00", BadEffect::OutOfRange), // a time of more than 63 bits
+        ("0100 0173 0801 05 09 02 0161", BadEffect::CutShort),                // a capability without a value
+        ("0100 0173 0803 05 06 04030201 00 00 00", BadEffect::OutOfRange),    // a lowest id below nothing
+        ("0100 0173 0803 05 00 04030201 00 02 00", BadEffect::OutOfRange),    // an unknown protocol
+        ("0100 0173 0807 02 ffffffffffffffff7f 05", BadEffect::OutOfRange),   // ids beyond 63 bits
+        ("0200 0173 00 08 01", BadEffect::OutOfRange),                        // an unknown form
+        ("0200 0173 00 08 00 05 09 00 02 01 01 04030201 07 00 00 00 00", BadEffect::OutOfRange), // below the lowest id
+        ("0200 0173 00 08 00 05 09 00 00 00 01 02 01 05 00 01 05 00", BadEffect::OutOfRange), // more pending than there were
+        ("0200 0173 00 08 00 05 09 00 00 00 02 02 01 06 00 02 05 00", BadEffect::OutOfRange), // sent before the one before
+        ("0200 0173 00 08 00 05 09 00 00 00 02 02 02 05 00 02 05 00", BadEffect::OutOfRange), // one id twice
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -460,7 +509,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers"];
+    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers", "sessions"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -545,6 +594,7 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Register(register::Change::Buffer { version, operation }) => {
             format!("register-buffer {key} {}", shown_operation(version, operation))
         }
+        Change::Session(change) => format!("session {key} {change:?}"),
         Change::Register(register::Change::Seal { below }) => format!("register-seal {key} {below}"),
         Change::Run(run::Change::Append { number, time_ms, event }) => {
             format!("run-append {key} {number} at {time_ms} {}", quoted(event))
@@ -594,6 +644,15 @@ fn describe_image(value: Image<'_>) -> String {
             let sealed = register.sealed().map(|sealed| format!("sealed {sealed}"));
             let buffered = register.buffered_from(0).map(|(version, operation)| shown_operation(version, operation));
             joined(current.into_iter().chain(sealed).chain(buffered))
+        }
+        formats::Value::Own(own) if own.tag == session::TYPE.tag => {
+            let session = session::session(entry);
+            let capabilities =
+                session.capabilities().map(|(name, value)| format!("{}={}", quoted(name), quoted(value)));
+            let answers = (0..10).filter_map(|id| session.answer(id)).map(|answer| format!("{answer:?}"));
+            let head = format!("created {} ttl {} low {}", session.created_ms(), session.ttl_ms(), session.low());
+            let pending = session.sent_before(u64::MAX).map(|request| format!("{request:?}"));
+            joined([head].into_iter().chain(capabilities).chain(answers).chain(pending))
         }
         formats::Value::Own(_) => {
             let shown =

@@ -27,6 +27,7 @@ ranks! {
     LOADING = 61, "how far the start has come";
     REFUSAL = 62, "why writes are refused";
     FORKS = 63, "forks of cells that are under way";
+    SESSION_HOOKS = 64, "functions that are called for sessions";
     INDEXES = 70, "the indexes there are";
     CONFIGURED_INDEXES = 71, "the names of those of the configuration";
     FUNCTIONS = 72, "libraries of functions";

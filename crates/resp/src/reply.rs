@@ -60,6 +60,12 @@ impl<'a> Reply<'a> {
         self.out.len()
     }
 
+    /// What was written since `position`.
+    #[inline]
+    pub fn written_since(&self, position: usize) -> &[u8] {
+        &self.out[position..]
+    }
+
     /// Takes back everything written since `position`.
     pub fn truncate(&mut self, position: usize) {
         self.out.truncate(position);

@@ -16,6 +16,7 @@ mod registers;
 mod runs;
 mod scripting;
 mod server;
+mod sessions;
 mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
@@ -48,6 +49,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     cells::TABLES,
     runs::TABLES,
     registers::TABLES,
+    sessions::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,

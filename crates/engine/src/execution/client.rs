@@ -11,6 +11,7 @@ use crate::execution::waiting::waiter::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
 use resp::Protocol;
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which replies a client wants (CLIENT REPLY).
@@ -46,6 +47,8 @@ pub struct Client {
     pub interactive: Option<Box<InteractiveTransaction>>,
     /// Keys that must not change before EXEC.
     pub watches: Watches,
+    /// Sessions whose requests it is sent, by database and name; another client may have taken its place. Most have none.
+    pub(crate) attached: Option<Box<BTreeSet<(usize, Box<[u8]>)>>>,
     /// CLIENT TRACKING: how it tracks what it reads, if it does.
     pub tracker: Option<Arc<Tracker>>,
     /// CLIENT CACHING was called right before.
@@ -83,6 +86,7 @@ impl Client {
             transaction: None,
             interactive: None,
             watches: Watches::default(),
+            attached: None,
             tracker: None,
             caching: false,
             durability: None,

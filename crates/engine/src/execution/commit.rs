@@ -84,10 +84,11 @@ impl Engine {
         applied
     }
 
-    /// After a start: makes the functions of all recovered libraries callable. Returns why some libraries cannot be
-    /// compiled any more; those stay stored.
+    /// After a start: makes the functions of all recovered libraries callable, and hooks call them. Returns why some libraries
+    /// cannot be compiled any more; those stay stored.
     pub fn revive_functions(&self) -> Vec<String> {
         let locked = self.keyspace.lock_shard(0);
+        self.sessions.take_hooks(locked.definitions());
         let libraries = locked.definitions().libraries();
         let kept = libraries.map(|(name, code)| (name.to_vec(), code.clone())).collect();
         drop(locked);
@@ -100,6 +101,7 @@ impl Engine {
             Definable::Index => self.define_index(locked, name, definition),
             // It matters at the next start.
             Definable::Fork => {}
+            Definable::Hook => self.sessions.set_hook(name, definition),
             Definable::Library => {
                 if let Err(why) = self.functions.define(name, definition) {
                     let name = name.escape_ascii();

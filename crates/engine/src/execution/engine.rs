@@ -12,6 +12,7 @@ use crate::execution::commit::PendingBatch;
 use crate::execution::forks::Forks;
 use crate::execution::interactive::EndedTransactions;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
+use crate::execution::sessions::Sessions;
 use crate::execution::transaction::WatchList;
 use crate::execution::waiting::keys::KeyWaiters;
 use crate::execution::waiting::records::RecordWaiters;
@@ -78,6 +79,8 @@ pub struct Engine {
     pub transactions: EndedTransactions,
     /// Forks of cells that are under way.
     pub(crate) forks: Forks,
+    /// What all sessions have in common.
+    pub sessions: Sessions,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -168,6 +171,7 @@ impl Engine {
             watches: Apart::default(),
             transactions: EndedTransactions::default(),
             forks: Forks::default(),
+            sessions: Sessions::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),
@@ -208,6 +212,7 @@ impl Engine {
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
             in_script: false,
+            in_hook: false,
             last_ns: self.clock.monotonic_ns(),
             ahead_ns: 0,
         }

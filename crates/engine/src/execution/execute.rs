@@ -395,6 +395,7 @@ impl Engine {
 #[cold]
 fn forget_command(worker: &mut Worker, client: &mut Client, after: &mut After) {
     worker.in_script = false;
+    worker.in_hook = false;
     worker.batch = PendingBatch::default();
     client.unfinished = None;
     *after = After::Continue;

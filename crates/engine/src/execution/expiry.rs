@@ -42,7 +42,7 @@ impl Engine {
     fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {
         for shard in (index..self.keyspace.shard_count()).step_by(workers) {
             loop {
-                let removed = self.expire_some(shard, worker);
+                let removed = self.expire_some(shard, worker) | self.expire_sessions(shard, worker, until_ns);
                 if self.clock.monotonic_ns() > until_ns {
                     return true;
                 }

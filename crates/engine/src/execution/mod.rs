@@ -25,6 +25,7 @@ pub mod recorder;
 pub mod replay;
 pub mod restore;
 pub mod scripts;
+pub mod sessions;
 pub mod transaction;
 pub mod view;
 pub mod waiting;

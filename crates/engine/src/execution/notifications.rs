@@ -45,6 +45,8 @@ enum What {
     Stale { readers: Readers, reason: Reason },
     /// Everything that any client has read is stale.
     AllStale,
+    /// A request to a client that is attached to a session.
+    Request { client: u64, id: u64, payload: Box<[u8]> },
 }
 
 impl PendingNotifications {
@@ -92,6 +94,11 @@ impl PendingNotifications {
     /// Adds an invalidation of a key for the clients that have read it.
     pub(crate) fn stale(&self, name: &[u8], readers: Readers, reason: Reason) {
         self.add(What::Stale { readers, reason }, name);
+    }
+
+    /// Adds a request of a session for the client that is attached to it.
+    pub(crate) fn request(&self, client: u64, session: &[u8], id: u64, payload: &[u8]) {
+        self.add(What::Request { client, id, payload: payload.into() }, session);
     }
 
     /// Adds an invalidation of everything.
@@ -197,6 +204,10 @@ impl Engine {
                 What::Event { event, db } => (event, db),
                 What::AllStale => {
                     self.invalidate_all();
+                    continue;
+                }
+                What::Request { client, id, payload } => {
+                    self.deliver_request(*client, name, *id, payload, sequence);
                     continue;
                 }
                 What::Stale { readers, reason } => {

@@ -17,10 +17,11 @@ use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
 use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
+use keyspace::types::session::{self, Session};
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
-    Applied, BadEffect, Cause, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch, Touches,
-    ValueType,
+    Applied, BadEffect, Cause, Change, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch,
+    Touches, ValueType,
 };
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -116,6 +117,9 @@ impl<'a> Recorder<'a> {
             && let Some(pending) = self.view.notifications
         {
             note_records(pending, &self.view.locked, db, effect);
+        }
+        if self.engine.sessions.any_attached() {
+            self.note_pushed(db, effect);
         }
         if let Some(batch) = &mut self.effects {
             match self.engine.is_walked() {
@@ -428,6 +432,33 @@ impl<'a> Recorder<'a> {
     pub fn register_to_change(&mut self, key: Key<'_>) -> Result<Option<RegisterRef<'_>>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.register(key)
+    }
+
+    /// The session at a key. An expired one is absent, and left to the expiry cycle.
+    pub fn session_to_change(&self, key: Key<'_>) -> Result<Option<&Session>, CommandError> {
+        self.view.session(key)
+    }
+
+    /// Sends a client a request that is pending, when this command commits.
+    pub(crate) fn deliver(&self, client: u64, key: Key<'_>, request: session::Request<'_>) {
+        if let Some(pending) = self.view.notifications {
+            pending.request(client, key.name, request.id, request.payload);
+        }
+    }
+
+    /// Notes a request for the client that is attached to its session.
+    #[inline(never)]
+    fn note_pushed(&mut self, db: usize, effect: &Effect<'_>) {
+        let Effect::Change { key, change: Change::Session(session::Change::Push { id, payload, .. }) } = *effect else {
+            return;
+        };
+        let entry = self.view.locked.db(db, key).entry(key);
+        if let Some(Object::Session(session)) = entry.and_then(Entry::object)
+            && session.attached() != 0
+            && let Some(pending) = self.view.notifications
+        {
+            pending.request(session.attached(), key.name, id, payload);
+        }
     }
 
     /// When a small value becomes a large one.

@@ -139,6 +139,7 @@ enum Need {
 impl Engine {
     /// Removes all watches, subscriptions and tracking of a client at once (RESET).
     pub fn forget(&self, client: &mut Client) {
+        self.detach_all(client);
         let mut departed = self.depart(client);
         while self.forget_some(&mut departed) {}
     }

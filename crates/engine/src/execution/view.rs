@@ -17,6 +17,7 @@ use keyspace::types::Object;
 use keyspace::types::cell::CellRef;
 use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
+use keyspace::types::session::Session;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
 };
@@ -194,7 +195,8 @@ impl<'a> View<'a> {
     /// Notes an expired key, to be removed.
     #[cold]
     pub(super) fn note_expired(&self, key: Key<'_>, entry: &Entry) {
-        if !self.has_met(key) {
+        // Something may have to be called before a session goes: the expiry cycle does both.
+        if !self.has_met(key) && !matches!(entry.object(), Some(Object::Session(_))) {
             self.notify_expired(self.db, key, entry);
             self.overdue.borrow_mut().get_or_insert_default().insert(key.name.to_vec());
         }
@@ -370,6 +372,16 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The session at a key.
+    #[inline]
+    pub fn session(&self, key: Key<'_>) -> Result<Option<&Session>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Session(session)) => Ok(Some(session)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
     /// The sorted set at a key.
     #[inline]
     pub fn sorted_set(&self, key: Key<'_>) -> Result<Option<SortedSetRef<'_>>, CommandError> {
@@ -388,7 +400,11 @@ impl<'a> View<'a> {
             // An index lasts until it is dropped.
             return Some(None);
         }
-        self.entry(key).map(Entry::deadline)
+        let entry = self.entry(key)?;
+        Some(match entry.object() {
+            Some(Object::Session(session)) => Some(session.expires_ms(self.now_ms)),
+            _ => entry.deadline(),
+        })
     }
 
     /// Counts a look-up of a read command for INFO, and notifies of a miss.

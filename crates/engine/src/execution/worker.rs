@@ -36,6 +36,8 @@ pub struct Worker {
     pub(crate) script_request: OwnedRequest,
     /// A script runs: commands are executed on its behalf.
     pub(crate) in_script: bool,
+    /// A function is called because of what becomes of a session.
+    pub(crate) in_hook: bool,
     /// When the last command ended: where the next one's time begins.
     pub(crate) last_ns: u64,
     /// How far unix time is ahead of the monotonic clock, in nanoseconds.

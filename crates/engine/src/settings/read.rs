@@ -217,6 +217,16 @@ impl Settings {
         self.size(row::REG_BUFFER_MAX)
     }
 
+    /// Bytes of replies that a session may keep before it takes no more requests.
+    pub fn session_cache_max_bytes(&self) -> u64 {
+        self.size(row::SESSION_CACHE_MAX_BYTES)
+    }
+
+    /// Requests to its client that a session may have pending.
+    pub fn session_pending_max(&self) -> u64 {
+        self.size(row::SESSION_PENDING_MAX)
+    }
+
     /// Milliseconds after which a running script makes other clients see BUSY.
     pub fn busy_reply_threshold(&self) -> u64 {
         self.size(row::BUSY_REPLY_THRESHOLD)

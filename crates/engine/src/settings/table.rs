@@ -9,6 +9,8 @@ use super::value::{INT_MAX, Kind};
 const UINT_MAX: i64 = u32::MAX as i64;
 const PORT_MAX: i64 = u16::MAX as i64;
 const LONG_MAX: i64 = i64::MAX;
+/// What a session can number.
+const SESSION_PENDING_MAX: i64 = 1 << 31;
 const SIZE_MAX: u64 = i64::MAX as u64;
 const MIB: u64 = 1 << 20;
 /// Strings and the places of arguments are counted in 32 bits.
@@ -161,6 +163,9 @@ pub const TABLE: &[Row] = &[
     integer("cell-max-versions", 0, LONG_MAX, "128"),
     // Registers.
     integer("reg-buffer-max", 0, LONG_MAX, "1024"),
+    // Sessions.
+    memory("session-cache-max-bytes", 0, SIZE_MAX, "1048576"),
+    integer("session-pending-max", 0, SESSION_PENDING_MAX, "10000"),
     // Snapshots.
     checked("save", check::save_points, "3600 1"),
     checked("dbfilename", check::dump_file_name, "dump.rdb").protected().without_effect(),
@@ -352,6 +357,8 @@ pub mod row {
     pub const ZSET_MAX_LISTPACK_VALUE: usize = index_of("zset-max-listpack-value");
     pub const CELL_MAX_VERSIONS: usize = index_of("cell-max-versions");
     pub const REG_BUFFER_MAX: usize = index_of("reg-buffer-max");
+    pub const SESSION_CACHE_MAX_BYTES: usize = index_of("session-cache-max-bytes");
+    pub const SESSION_PENDING_MAX: usize = index_of("session-pending-max");
     pub const HLL_SPARSE_MAX_BYTES: usize = index_of("hll-sparse-max-bytes");
     pub const STREAM_NODE_MAX_BYTES: usize = index_of("stream-node-max-bytes");
     pub const STREAM_NODE_MAX_ENTRIES: usize = index_of("stream-node-max-entries");

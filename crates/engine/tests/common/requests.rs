@@ -81,6 +81,7 @@ impl Source {
             3 if self.random.u8(..8) == 0 => {
                 return words(&format!("config set cell-max-versions {}", self.pick(&[0, 1, 2, 5, 128])));
             }
+            7 => return self.call(),
             3..=6 => registry().find(self.pick(READS).as_bytes()).expect("these are commands"),
             _ => self.pick(&writes),
         };
@@ -96,6 +97,9 @@ impl Source {
                 return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
             }
             _ => {}
+        }
+        if row.full_name.starts_with("session.") {
+            return self.about_sessions(&row.full_name);
         }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {
             return self.about_functions(subcommand);
@@ -127,6 +131,43 @@ impl Source {
             b"function" if request[1] == b"dump" => self.libraries = payload,
             _ => {}
         }
+    }
+
+    /// Few sessions, which live longer than the history: a follower does not know when they were renewed.
+    fn about_sessions(&mut self, command: &str) -> Vec<Vec<u8>> {
+        let sid = self.sid();
+        let number = self.random.u8(..12);
+        let arguments = match command {
+            "session.open" => {
+                let capabilities = self.pick(&["", "", " cap 1 n v", " cap 2 n v lang rust"]);
+                format!("id {sid} ttl {}{capabilities}", self.pick(&[100_000_000, 200_000_000]))
+            }
+            "session.push" => {
+                let mut request = words(&format!("session.push {sid}"));
+                request.push(self.value());
+                return request;
+            }
+            "session.ack" => format!("{sid} {number}"),
+            "session.retry" => format!("{} limit {number}", self.pick(&[0, self.now_ms, 1 << 50])),
+            "session.hook" => self.pick(&["created none", "expired none"]).to_owned(),
+            // Only RESP3 has frames for requests.
+            "session.attach" if self.random.bool() => return words("hello 3"),
+            "session.close" if self.random.u8(..4) > 0 => return self.about_sessions("session.open"),
+            _ => sid,
+        };
+        words(&format!("{command} {arguments}"))
+    }
+
+    /// A request of a session, which may have been sent before.
+    fn call(&mut self) -> Vec<Vec<u8>> {
+        let (sid, id) = (self.sid(), self.random.u8(1..30));
+        let mut request = words(&format!("session.call {sid} {id} low {}", self.random.u8(..=id)));
+        request.extend(self.request());
+        request
+    }
+
+    fn sid(&mut self) -> String {
+        self.pick(&["sid:1", "sid:1", "sid:2", "sid:3", "a"]).to_owned()
     }
 
     /// Few indexes, of the fields that most requests are about.

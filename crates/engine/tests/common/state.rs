@@ -9,6 +9,7 @@ use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
 use keyspace::types::register::{Operation, RegisterRef};
 use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
+use keyspace::types::session::Session;
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
 use keyspace::types::{hash, string};
@@ -47,6 +48,8 @@ pub(crate) enum Content {
     Run(Vec<(u64, u64, Vec<u8>)>),
     /// Version, value and what was added; what is sealed; what is buffered.
     Register { current: Option<(String, Vec<u8>, Option<i64>)>, sealed: Option<u64>, buffer: Vec<(u64, String)> },
+    /// All that is journalled of it.
+    Session { head: [u64; 4], capabilities: Vec<(Vec<u8>, Vec<u8>)>, answers: Vec<String>, pending: Vec<String> },
 }
 
 /// Compares the list of runs that are not over with what a look at every key finds.
@@ -277,6 +280,21 @@ fn snapshot(snapshot: SnapshotRef<'_>) -> PlainSnapshot<'_> {
 /// Longer strings are `raw` to OBJECT ENCODING whatever was done to them.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
+/// A session, with its pending requests by when they were sent.
+fn session(session: &Session) -> Content {
+    let pending: Vec<String> = session.sent_before(u64::MAX).map(|request| format!("{request:?}")).collect();
+    assert_eq!(pending.len(), session.pending_len());
+    let capabilities = session.capabilities().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+    let answers: Vec<String> = session.all_answers().map(|answer| format!("{answer:?}")).collect();
+    assert_eq!(answers.len(), session.answers());
+    Content::Session {
+        head: [session.created_ms(), session.ttl_ms(), session.low(), session.last_id()],
+        capabilities,
+        answers,
+        pending,
+    }
+}
+
 fn content(value: Value<'_>, marked: bool) -> Content {
     let hash = match value {
         Value::String(string) => {
@@ -290,6 +308,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::Cell(versions) => return cell(versions),
         Value::Run(events) => return run(events),
         Value::Register(found) => return register(found),
+        Value::Session(found) => return session(found),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -172,6 +172,18 @@ impl World {
                             let value = current.map_or(Vec::new(), |current| current.value.to_vec());
                             Content::Register(value, format!("{current:?} {next:?} {buffer:?}"))
                         }
+                        Value::Session(session) => {
+                            let pending: Vec<_> = session.pending_after(0).collect();
+                            assert_eq!(pending.len(), session.pending_len());
+                            let ids = pending.iter().rev().map(|request| request.id);
+                            assert!(ids.eq((0..=session.last_id()).rev().take(pending.len())), "ids with a gap");
+                            let answers: Vec<_> = session.all_answers().collect();
+                            assert!(answers.iter().all(|answer| answer.id >= session.low()), "an answer was dropped");
+                            let bytes = answers.iter().map(|answer| answer.bytes().len()).sum::<usize>();
+                            assert_eq!(bytes, session.answer_bytes());
+                            let payloads = pending.iter().map(|request| request.payload.len()).sum::<usize>();
+                            Content::Session(bytes + payloads, format!("{} {answers:?} {pending:?}", session.ttl_ms()))
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -187,7 +199,7 @@ impl World {
                         }
                         Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
                         Content::Run(events) => assert!(!events.is_empty(), "a run without an event"),
-                        Content::String(_) | Content::Register(..) => {}
+                        Content::String(_) | Content::Register(..) | Content::Session(..) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
                     assert!(before.is_none(), "a key is there twice");
@@ -232,6 +244,8 @@ pub(crate) enum Content {
     Run(Vec<(u64, u64, Vec<u8>)>),
     /// Its value, and all there is to it.
     Register(Vec<u8>, String),
+    /// How many bytes it holds, and all there is to it.
+    Session(usize, String),
 }
 
 fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {

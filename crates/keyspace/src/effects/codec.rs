@@ -26,7 +26,8 @@ pub mod tag {
 }
 
 /// The byte for each kind of definition.
-const DEFINABLES: [(Definable, u8); 3] = [(Definable::Library, 1), (Definable::Index, 2), (Definable::Fork, 3)];
+const DEFINABLES: [(Definable, u8); 4] =
+    [(Definable::Library, 1), (Definable::Index, 2), (Definable::Fork, 3), (Definable::Hook, 4)];
 
 /// Appends an effect in database `db`.
 pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {

@@ -62,6 +62,8 @@ pub enum Definable {
     /// A fork of cells that is not complete. The name is the number of the database, a byte, and the prefix that it makes;
     /// the definition is empty. What is under the prefix after a start is removed.
     Fork,
+    /// What is called when something becomes of a session; the definition is the name of a function.
+    Hook,
 }
 
 /// What an effect touches.

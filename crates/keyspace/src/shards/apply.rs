@@ -81,7 +81,9 @@ impl Locked<'_> {
                 let holds_its_type = |entry: &Entry| ValueType::of(entry).is(change.value_type());
                 change.replaces_other_types() || self.db(db, *key).entry(*key).is_none_or(holds_its_type)
             }
-            Effect::Define { what: Definable::Library | Definable::Index | Definable::Fork, .. }
+            Effect::Define {
+                what: Definable::Library | Definable::Index | Definable::Fork | Definable::Hook, ..
+            }
             | Effect::Undefine { .. }
             | Effect::Delete { .. }
             | Effect::Deadline { .. }

@@ -27,8 +27,19 @@ pub struct Db {
     field_deadlines: BTreeSet<(u64, NameId)>,
     /// The position and the id of each run that is not over.
     open_runs: BTreeSet<(u64, NameId)>,
+    /// Where sessions are listed. Most databases have none.
+    sessions: Option<Box<SessionLists>>,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
+}
+
+/// Where the sessions of a database are listed.
+#[derive(Default)]
+struct SessionLists {
+    /// When each session is to be looked at, and its id: no later than it expires.
+    lives: BTreeSet<(u64, NameId)>,
+    /// When the pending request of each session that was not sent for longest was sent, and the id of the session.
+    unacknowledged: BTreeSet<(u64, NameId)>,
 }
 
 impl Db {
@@ -89,7 +100,12 @@ impl Db {
         self.table.visit_object(hash, |object| match object {
             Object::Cell(history) => history.prefetch_end(),
             Object::Run(run) => run.prefetch_append(),
-            Object::Bytes(_) | Object::Hash(_) | Object::SortedSet(_) | Object::Set(_) | Object::Register(_) => {}
+            Object::Bytes(_)
+            | Object::Hash(_)
+            | Object::SortedSet(_)
+            | Object::Set(_)
+            | Object::Register(_)
+            | Object::Session(_) => {}
         });
     }
 
@@ -132,6 +148,7 @@ impl Db {
         }
         match entry.object() {
             Some(Object::Hash(table)) => table.all_expired(now_ms),
+            Some(Object::Session(session)) => session.is_expired(now_ms),
             _ => false,
         }
     }
@@ -203,11 +220,43 @@ impl Db {
         open.filter_map(|(position, id)| Some((*position as u32, self.table.by_id(*id)?)))
     }
 
+    /// Sessions that are to be looked at by then: those that have expired, and those that were renewed since they were last looked
+    /// at. At most `count`.
+    pub fn sessions_due(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
+        let lists = self.sessions.iter();
+        let due = lists.flat_map(|lists| lists.lives.range(..=(now_ms, NameId::MAX))).take(count);
+        due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
+    }
+
+    /// True when a session is to be looked at by then.
+    #[inline]
+    pub fn has_sessions_due(&self, now_ms: u64) -> bool {
+        let lists = self.sessions.as_ref();
+        lists.and_then(|lists| lists.lives.first()).is_some_and(|(queued_ms, _)| *queued_ms <= now_ms)
+    }
+
+    /// Queues a session that has not expired to be looked at when it will have, if it is not renewed.
+    pub(super) fn queue_session(&mut self, key: Key<'_>, now_ms: u64) {
+        self.change_entry(key, |entry, _| {
+            if let Some(Object::Session(session)) = entry.object_mut() {
+                session.queue(now_ms);
+            }
+        });
+    }
+
+    /// Sessions with a request that was last sent before then, the one with the oldest first, each with that time.
+    pub fn unacknowledged(&self, before_ms: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let lists = self.sessions.iter();
+        let old = lists.flat_map(move |lists| lists.unacknowledged.range(..(before_ms, NameId::MIN)));
+        old.filter_map(|(sent_ms, id)| Some((*sent_ms, self.table.by_id(*id)?)))
+    }
+
     /// Heap bytes of the table and indexes, without the entries.
     pub fn overhead_bytes(&self) -> usize {
         self.table.heap_bytes()
             + self.shapes.heap_bytes()
             + (self.deadlines.len() + self.field_deadlines.len() + self.open_runs.len()) * DEADLINE_BYTES
+            + self.sessions.as_ref().map_or(0, |lists| lists.lives.len() + lists.unacknowledged.len()) * DEADLINE_BYTES
             + self.parts.heap_bytes()
     }
 
@@ -327,6 +376,8 @@ impl Db {
         table.clear();
         self.deadlines.clear();
         self.field_deadlines.clear();
+        self.open_runs.clear();
+        self.sessions = None;
         self.deadline_sum = 0;
     }
 
@@ -431,12 +482,30 @@ impl Db {
     /// Moves a key in the lists that it is in, or was.
     #[inline]
     fn relist(&mut self, id: NameId, before: Listed, after: Listed) {
+        let kind = if after.kind == ListKind::Other { before.kind } else { after.kind };
+        if kind == ListKind::Session {
+            return self.relist_session(id, before, after);
+        }
         self.deadline_sum += u128::from(after.deadline.unwrap_or(0));
         self.deadline_sum -= u128::from(before.deadline.unwrap_or(0));
         reindex(&mut self.deadlines, id, before.deadline, after.deadline);
-        reindex(&mut self.field_deadlines, id, before.field_deadline, after.field_deadline);
-        let position = |is_open: bool| is_open.then(|| NameHash::from_raw(id).position().into());
-        reindex(&mut self.open_runs, id, position(before.is_open_run), position(after.is_open_run));
+        match kind {
+            ListKind::Hash => reindex(&mut self.field_deadlines, id, before.also, after.also),
+            ListKind::Run => {
+                let position = |listed: Listed| listed.also.map(|_| NameHash::from_raw(id).position().into());
+                reindex(&mut self.open_runs, id, position(before), position(after));
+            }
+            ListKind::Other | ListKind::Session => {}
+        }
+    }
+
+    fn relist_session(&mut self, id: NameId, before: Listed, after: Listed) {
+        let lists = self.sessions.get_or_insert_default();
+        reindex(&mut lists.lives, id, before.deadline, after.deadline);
+        reindex(&mut lists.unacknowledged, id, before.also, after.also);
+        if lists.lives.is_empty() {
+            self.sessions = None;
+        }
     }
 
     /// Adds an entry; the caller has removed the old one.
@@ -502,21 +571,34 @@ fn is_replaced_in_place(entry: &Entry, change: &Change<'_>) -> bool {
 /// What lists a key is in, and where.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Listed {
+    /// When the key expires; when a session is to be looked at.
     deadline: Option<u64>,
-    /// The soonest of a hash.
-    field_deadline: Option<u64>,
-    is_open_run: bool,
+    /// The soonest deadline of a field of a hash; that a run is open; when the oldest request of a session was sent.
+    also: Option<u64>,
+    kind: ListKind,
+}
+
+/// Which lists a key is in, beside that of the deadlines.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum ListKind {
+    #[default]
+    Other,
+    Hash,
+    Run,
+    /// In none of those that other keys are in.
+    Session,
 }
 
 impl Listed {
     #[inline]
     fn of(entry: &Entry) -> Listed {
-        let (field_deadline, is_open_run) = match entry.object() {
-            Some(Object::Hash(table)) => (table.soonest(), false),
-            Some(Object::Run(run)) => (None, !run.status().is_final()),
-            _ => (None, false),
+        let (deadline, also, kind) = match entry.object() {
+            Some(Object::Hash(table)) => (entry.deadline(), table.soonest(), ListKind::Hash),
+            Some(Object::Run(run)) => (entry.deadline(), (!run.status().is_final()).then_some(0), ListKind::Run),
+            Some(Object::Session(session)) => (Some(session.queued_ms()), session.oldest_sent_ms(), ListKind::Session),
+            _ => (entry.deadline(), None, ListKind::Other),
         };
-        Listed { deadline: entry.deadline(), field_deadline, is_open_run }
+        Listed { deadline, also, kind }
     }
 }
 

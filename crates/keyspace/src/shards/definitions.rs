@@ -1,4 +1,4 @@
-//! Definitions: libraries of functions, indexes, and forks that are not complete. Knows names and their bytes; refuses to know what they mean.
+//! Definitions: libraries of functions, indexes, forks that are not complete, and hooks of sessions. Knows names and their bytes; refuses to know what they mean.
 //!
 //! Definitions are in the first shard and change only while every shard is locked, so that they are ordered with all
 //! batches, and a walk finds them in its first part.
@@ -16,6 +16,8 @@ pub struct Definitions {
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Database and prefix of each fork that is not complete.
     forks: BTreeSet<Vec<u8>>,
+    /// The function of each hook, by the name of what it is called for.
+    hooks: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Definitions {
@@ -42,11 +44,17 @@ impl Definitions {
         self.forks.iter().map(Vec::as_slice)
     }
 
+    /// The function that is called for that.
+    pub fn hook(&self, name: &[u8]) -> Option<&[u8]> {
+        self.hooks.get(name).map(Vec::as_slice)
+    }
+
     pub(super) fn define(&mut self, what: Definable, name: &[u8], definition: &[u8]) {
         match what {
             Definable::Library => drop(self.libraries.insert(name.to_vec(), definition.into())),
             Definable::Index => drop(self.indexes.insert(name.to_vec(), definition.to_vec())),
             Definable::Fork => drop(self.forks.insert(name.to_vec())),
+            Definable::Hook => drop(self.hooks.insert(name.to_vec(), definition.to_vec())),
         }
     }
 
@@ -55,6 +63,7 @@ impl Definitions {
             Definable::Library => self.libraries.remove(name).is_some(),
             Definable::Index => self.indexes.remove(name).is_some(),
             Definable::Fork => self.forks.remove(name),
+            Definable::Hook => self.hooks.remove(name).is_some(),
         }
     }
 
@@ -68,6 +77,9 @@ impl Definitions {
         }
         for name in self.forks() {
             codec::encode(0, &Effect::Define { what: Definable::Fork, name, definition: b"" }, out);
+        }
+        for (name, definition) in &self.hooks {
+            codec::encode(0, &Effect::Define { what: Definable::Hook, name, definition }, out);
         }
     }
 }

@@ -429,6 +429,12 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.watched
     }
 
+    /// Queues a session that has not expired to be looked at when it will have, if it is not renewed. Nothing is recorded: how long
+    /// a session lives is of this process alone.
+    pub fn queue_session(&mut self, db: usize, key: Key<'_>, now_ms: u64) {
+        self.db_mut(db, key).queue_session(key, now_ms);
+    }
+
     /// The waiters of the key's shard.
     pub fn awaited_mut(&mut self, key: Key<'_>) -> &mut Awaited {
         let index = self.index_of(key.shard(self.shard_count));

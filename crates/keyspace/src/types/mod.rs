@@ -9,6 +9,7 @@ pub mod cell;
 pub mod hash;
 pub mod register;
 pub mod run;
+pub mod session;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
@@ -20,6 +21,7 @@ use cell::History;
 use hash::FieldTable;
 use register::Register;
 use run::Run;
+use session::Session;
 use set::MemberTable;
 use sorted_set::SortedSet;
 
@@ -47,11 +49,21 @@ pub enum Object {
     Run(Run),
     /// A register with a buffer, or a long one.
     Register(Register),
+    /// A session.
+    Session(Session),
 }
 
 /// Every type, in the order of the tags.
-pub static TYPES: &[&ValueType] =
-    &[&string::TYPE, &hash::TYPE, &sorted_set::TYPE, &set::TYPE, &cell::TYPE, &run::TYPE, &register::TYPE];
+pub static TYPES: &[&ValueType] = &[
+    &string::TYPE,
+    &hash::TYPE,
+    &sorted_set::TYPE,
+    &set::TYPE,
+    &cell::TYPE,
+    &run::TYPE,
+    &register::TYPE,
+    &session::TYPE,
+];
 
 /// What the rest of the server needs to know of a type.
 pub struct ValueType {
@@ -65,6 +77,9 @@ pub struct ValueType {
     pub event_letter: char,
     /// True for a type that Redis has not.
     pub is_own: bool,
+    /// True for a type whose values stay under their names and have a life of their own: none is renamed, copied, moved, dumped,
+    /// restored or given a deadline.
+    pub is_bound: bool,
     /// Why no key of this name can hold such a value, if none can.
     pub name_error: fn(&[u8]) -> Option<&'static str>,
     /// What OBJECT ENCODING says: Redis's name for the form that it would keep such a value in.
@@ -109,6 +124,7 @@ impl ValueType {
                 Object::Cell(_) => &cell::TYPE,
                 Object::Run(_) => &run::TYPE,
                 Object::Register(_) => &register::TYPE,
+                Object::Session(_) => &session::TYPE,
             },
         }
     }
@@ -179,6 +195,7 @@ pub enum Change<'a> {
     Cell(cell::Change<'a>),
     Run(run::Change<'a>),
     Register(register::Change<'a>),
+    Session(session::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -227,6 +244,13 @@ impl<'a> From<register::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: register::Change<'a>) -> Change<'a> {
         Change::Register(change)
+    }
+}
+
+impl<'a> From<session::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: session::Change<'a>) -> Change<'a> {
+        Change::Session(change)
     }
 }
 
@@ -322,6 +346,7 @@ impl<'a> Change<'a> {
             Change::Cell(_) => &cell::TYPE,
             Change::Run(_) => &run::TYPE,
             Change::Register(_) => &register::TYPE,
+            Change::Session(_) => &session::TYPE,
         }
     }
 
@@ -338,6 +363,7 @@ impl<'a> Change<'a> {
             Change::Cell(change) => change.fate(),
             Change::Run(change) => change.fate(),
             Change::Register(change) => change.fate(),
+            Change::Session(change) => change.fate(),
         }
     }
 
@@ -351,6 +377,7 @@ impl<'a> Change<'a> {
             Change::Cell(change) => change.event(),
             Change::Run(change) => change.event(),
             Change::Register(change) => change.event(),
+            Change::Session(change) => change.event(),
         }
     }
 
@@ -370,7 +397,8 @@ impl<'a> Change<'a> {
             | Change::Set(_)
             | Change::Cell(_)
             | Change::Run(_)
-            | Change::Register(_) => RecordFields::None,
+            | Change::Register(_)
+            | Change::Session(_) => RecordFields::None,
         }
     }
 
@@ -385,6 +413,7 @@ impl<'a> Change<'a> {
             Change::Cell(change) => change.apply(entry),
             Change::Run(change) => change.apply(entry),
             Change::Register(change) => change.apply(entry),
+            Change::Session(change) => change.apply(entry),
         }
     }
 
@@ -399,6 +428,7 @@ impl<'a> Change<'a> {
             Change::Cell(change) => Some(change.create(name)),
             Change::Run(change) => change.create(name),
             Change::Register(change) => change.create(name),
+            Change::Session(change) => change.create(name),
         }
     }
 
@@ -414,6 +444,7 @@ impl<'a> Change<'a> {
             Change::Cell(change) => change.encode(out),
             Change::Run(change) => change.encode(out),
             Change::Register(change) => change.encode(out),
+            Change::Session(change) => change.encode(out),
         }
     }
 
@@ -430,6 +461,7 @@ impl<'a> Change<'a> {
             tag if tag == cell::TYPE.tag => cell::Change::decode(reader).map(Change::Cell),
             tag if tag == run::TYPE.tag => run::Change::decode(reader).map(Change::Run),
             tag if tag == register::TYPE.tag => register::Change::decode(reader).map(Change::Register),
+            tag if tag == session::TYPE.tag => session::Change::decode(reader).map(Change::Session),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }

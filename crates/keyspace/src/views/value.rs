@@ -7,6 +7,7 @@ use crate::types::cell::{self, CellRef};
 use crate::types::hash::{self, HashRef};
 use crate::types::register::{self, RegisterRef};
 use crate::types::run::{self, Run};
+use crate::types::session::{self, Session};
 use crate::types::set::{self, SetRef};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
 
@@ -20,6 +21,7 @@ pub enum Value<'a> {
     Cell(CellRef<'a>),
     Run(&'a Run),
     Register(RegisterRef<'a>),
+    Session(&'a Session),
 }
 
 impl Value<'_> {
@@ -33,6 +35,7 @@ impl Value<'_> {
             Value::Cell(_) => &cell::TYPE,
             Value::Run(_) => &run::TYPE,
             Value::Register(_) => &register::TYPE,
+            Value::Session(_) => &session::TYPE,
         }
     }
 }
@@ -56,6 +59,7 @@ impl Db {
                 Object::Cell(history) => Value::Cell(CellRef::History(history)),
                 Object::Run(run) => Value::Run(run),
                 Object::Register(register) => Value::Register(RegisterRef::Whole(register)),
+                Object::Session(session) => Value::Session(session),
             },
         }
     }

@@ -120,6 +120,11 @@ pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
             return Err(CommandError::said(format!("ERR Syntax error in HELLO option '{option}'")));
         }
     }
+    if version == Some(Protocol::Resp2) && cx.client.attached.is_some() {
+        return Err(CommandError::fixed(
+            "ERR the client is attached to a session, whose requests need RESP3: DETACH first",
+        ));
+    }
     let settings = &cx.engine.settings;
     match credentials {
         Some((user, password)) => check_credentials(settings, user, password)?,

@@ -17,6 +17,7 @@ use numbers::parse_i64;
 
 pub(super) fn dump(cx: &mut ReadCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
+    pass_free_key(&cx.keys, key)?;
     let found = payload(&cx.keys, key);
     cx.keys.looked_up(key, found.is_some());
     match found {
@@ -92,7 +93,10 @@ fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, CommandError> {
         BadPayload::Format | BadPayload::TooLarge => BAD_FORMAT,
     })?;
     match &value {
-        Value::Own(own) if own_type(own).is_none() => Err(BAD_FORMAT),
+        Value::Own(own) => match own_type(own) {
+            Some(value_type) => pass_free(value_type).map(|()| value),
+            None => Err(BAD_FORMAT),
+        },
         _ => Ok(value),
     }
 }
@@ -105,6 +109,23 @@ pub(super) fn pass_name(value_type: &ValueType, key: Key<'_>) -> CommandResult {
         Some(why) => Err(CommandError::said(format!("ERR {why}"))),
         None => Ok(()),
     }
+}
+
+/// Refuses a type whose values stay where they are and have a life of their own.
+pub(super) fn pass_free(value_type: &ValueType) -> CommandResult {
+    match value_type.is_bound {
+        true => Err(CommandError::said(format!(
+            "ERR a {} stays under its name and has a life of its own: it cannot be renamed, copied, moved, dumped, restored or \
+             given another deadline",
+            value_type.name
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// The same, of what is under a key.
+pub(super) fn pass_free_key(keys: &View<'_>, key: Key<'_>) -> CommandResult {
+    keys.entry(key).map_or(Ok(()), |entry| pass_free(ValueType::of(entry)))
 }
 
 /// What may follow the payload of RESTORE.

@@ -1,5 +1,6 @@
 //! Deadlines of keys: sets, reads and removes them. Deadlines of hash fields are in `hashes::deadlines`.
 
+use super::dump::pass_free_key;
 use crate::args::{Args, is_word};
 use crate::commands::shared::deadline::TimeForm;
 use crate::error::{CommandError, CommandResult};
@@ -31,6 +32,7 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     let instant = form.instant(time, cx.keys.now_ms).ok_or_else(|| CommandError::invalid_expire(command))?;
     let may_set = cx.keys.deadline(key).is_some_and(|current| conditions.hold(current, instant));
     if may_set {
+        pass_free_key(&cx.keys, key)?;
         let (effect, event) = match u64::try_from(instant) {
             Ok(deadline) if deadline > cx.keys.now_ms => (Effect::Deadline { key, deadline: Some(deadline) }, "expire"),
             // The deadline has passed.
@@ -134,6 +136,7 @@ pub(super) fn persist(cx: &mut WriteCx<'_>) -> CommandResult {
     let key = cx.args.key()?;
     let had_one = cx.keys.deadline(key).flatten().is_some();
     if had_one {
+        pass_free_key(&cx.keys, key)?;
         cx.keys.record(&Effect::Deadline { key, deadline: None });
         cx.keys.notify(Events::GENERIC, "persist", key);
     }

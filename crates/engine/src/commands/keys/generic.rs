@@ -1,7 +1,7 @@
 //! Commands for keys of any type, one by one or a whole database at a time. Their names are walked over in `scan`,
 //! their deadlines are in `expire`.
 
-use super::dump::pass_name;
+use super::dump::{pass_free, pass_free_key, pass_name};
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, WholeServer, WriteCx};
@@ -105,7 +105,10 @@ pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
 /// Refuses a name that no value of the type of `from` can have.
 fn pass_target(cx: &WriteCx<'_>, from: Key<'_>, to: Key<'_>) -> CommandResult {
     match cx.keys.entry(from) {
-        Some(entry) => pass_name(ValueType::of(entry), to),
+        Some(entry) => {
+            pass_free(ValueType::of(entry))?;
+            pass_name(ValueType::of(entry), to)
+        }
         None => Ok(()),
     }
 }
@@ -188,6 +191,7 @@ pub(super) fn move_to(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     let moved = cx.keys.exists(key) && cx.keys.entry_in(to_db, key).is_none();
     if moved {
+        pass_free_key(&cx.keys, key)?;
         cx.server().forks.pass_name(to_db, key.name)?;
         cx.keys.record(&Effect::Move { key, to_db });
         cx.keys.notify(Events::GENERIC, "move_from", key);

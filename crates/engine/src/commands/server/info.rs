@@ -316,6 +316,7 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("tracking_total_keys", tracked_keys);
     lines.add("tracking_total_items", readers);
     lines.add("tracking_total_prefixes", prefixes);
+    lines.add("session_hook_failures", cx.server().sessions.hook_failures());
     lines.add("unexpected_error_replies", crate::panics::caught());
     lines.add("total_error_replies", totals.error_replies);
     lines.add("dump_payload_sanitizations", 0);

@@ -383,6 +383,12 @@ impl Keys {
         self.access(KeyFlags::NOT_KEY)
     }
 
+    /// They are what the command is about; it may touch any other key too.
+    pub(super) const fn beside_everything(mut self) -> Keys {
+        self.locks = Locks::Everything;
+        self
+    }
+
     /// They are the keys that a script declares.
     pub(super) const fn declared(mut self) -> Keys {
         self.locks = Locks::Declared;

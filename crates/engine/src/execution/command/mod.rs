@@ -12,6 +12,6 @@ pub use key_spec::{Begin, Find, FoundKeys, KeyFlags, KeyRange, KeySpec, Keys, Lo
 pub(crate) use registry::list;
 pub use registry::{ACL_CATEGORIES, CommandRow, Registry, registry};
 pub use row::{
-    Arity, Command, Declared, Handler, Table, at_least, container, definition, exactly, overview, read, script, server,
-    write,
+    Arity, Command, Declared, Handler, Table, at_least, container, definition, definition_on, exactly, overview, read,
+    script, server, write,
 };

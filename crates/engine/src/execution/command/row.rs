@@ -149,6 +149,16 @@ pub const fn definition(
     row(name, arity, Keys::EVERYTHING, Flags::WRITE, Handler::Script(handler))
 }
 
+/// The same, about keys that are arguments.
+pub const fn definition_on(
+    name: &'static str,
+    arity: Arity,
+    keys: Keys,
+    handler: fn(&mut ScriptCx<'_, '_>) -> CommandResult,
+) -> Command {
+    row(name, arity, keys.beside_everything(), Flags::WRITE, Handler::Script(handler))
+}
+
 /// A command that reads across all shards. It takes its locks itself, once it has parsed its arguments.
 pub const fn overview(
     name: &'static str,

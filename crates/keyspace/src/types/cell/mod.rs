@@ -24,6 +24,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 105,
     event_letter: 'd',
     is_own: true,
+    is_bound: false,
     name_error,
     encoding: |_| "cell",
     elements: |entry, _| cell(entry).len(),

@@ -28,6 +28,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 4,
     event_letter: 'h',
     is_own: false,
+    is_bound: false,
     name_error: |_| None,
     encoding: |entry| match entry.object() {
         Some(Object::Hash(table)) => table.form.encoding(),

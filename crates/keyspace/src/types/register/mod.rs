@@ -31,6 +31,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 107,
     event_letter: 'd',
     is_own: true,
+    is_bound: false,
     name_error: |_| None,
     encoding: |_| "register",
     elements: |entry, _| register(entry).elements(),

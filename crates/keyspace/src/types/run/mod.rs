@@ -29,6 +29,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 106,
     event_letter: 'd',
     is_own: true,
+    is_bound: false,
     name_error: |_| None,
     encoding: |_| "run",
     elements: |entry, _| run(entry).len() as usize,

@@ -31,6 +31,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 2,
     event_letter: 's',
     is_own: false,
+    is_bound: false,
     name_error: |_| None,
     encoding: |entry| if entry.kind() == INTSET { "intset" } else { "hashtable" },
     elements: |entry, _| set(entry).len(),

@@ -30,6 +30,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 3,
     event_letter: 'z',
     is_own: false,
+    is_bound: false,
     name_error: |_| None,
     encoding: |entry| match entry.object() {
         Some(Object::SortedSet(set)) => set.form.encoding(),

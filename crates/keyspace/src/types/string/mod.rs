@@ -17,6 +17,7 @@ pub static TYPE: ValueType = ValueType {
     redis_number: 0,
     event_letter: '$',
     is_own: false,
+    is_bound: false,
     name_error: |_| None,
     encoding,
     elements: |_, _| 1,

@@ -1,0 +1,198 @@
+//! SESSION.CALL: runs a request once for its session and id, and keeps its reply for as long as the client may ask again.
+
+use super::{Found, NO_SESSION, find, is_still};
+use crate::commands::shared::options::{error, number, shown};
+use crate::error::{CommandError, CommandResult};
+use crate::execution::command::{CommandRow, Flags, FoundKeys, KeyFlags, KeyRange, Locks, registry};
+use crate::execution::context::{After, ScriptCx};
+use crate::execution::engine::Engine;
+use crate::settings::events::Events;
+use keyspace::types::session::{self, RequestDigest};
+use keyspace::{Effect, Key, Locked};
+use resp::{Protocol, Request};
+use smallvec::SmallVec;
+
+/// The arguments before the request: the command's name, the session, the id, LOW, and what follows it.
+const BEFORE_REQUEST: usize = 5;
+
+/// The keys of a call: the session, and those of its request.
+pub(super) fn keys(call: Request<'_>) -> FoundKeys {
+    let mut found = FoundKeys::one(1, KeyFlags::CHANGE);
+    if call.len() > BEFORE_REQUEST
+        && let request = call.skip(BEFORE_REQUEST)
+        && let Ok(row) = find_row(request)
+    {
+        let inner = row.found_keys(request);
+        let shift = BEFORE_REQUEST as u32;
+        let moved = |range: KeyRange| KeyRange { first: range.first + shift, last: range.last + shift, ..range };
+        found.ranges.extend(inner.ranges.into_iter().map(moved));
+        found.is_invalid = inner.is_invalid;
+    }
+    found
+}
+
+pub(super) fn call(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
+    let key = cx.args.key()?;
+    let id = number(&mut cx.args, "the id of the request", 1, i64::MAX)? as u64;
+    if !cx.args.take_word("LOW") {
+        return Err(error("LOW and the lowest id whose reply the client does not have must follow the id".into()));
+    }
+    let low = number(&mut cx.args, "the id behind LOW", 0, i64::MAX)? as u64;
+    if low > id {
+        return Err(error(format!("the id behind LOW is above that of the request: {low} is more than {id}")));
+    }
+    let request = cx.args.request().skip(BEFORE_REQUEST);
+    let row = find_row(request)?;
+    pass_allowed(cx.engine, row)?;
+    let engine = cx.engine;
+    let reads_index = row.names_index() || engine.any_is_index(row.key_positions(request).map(|at| request.arg(at)));
+    if reads_index && !engine.is_ready_for_index(cx.worker, cx.client.db)? {
+        cx.after = After::Again;
+        return Ok(());
+    }
+    let mut locked = lock(engine, key, row, request, reads_index).ok_or_else(|| engine.busy())?;
+    let outcome = call_under(cx, &mut locked, key, Call { id, low, row, request });
+    cx.worker.batch.is_atomic = false;
+    engine.commit(cx.worker, Some(cx.client), &mut locked);
+    outcome
+}
+
+/// The row of a request, which has the right number of arguments.
+fn find_row(request: Request<'_>) -> Result<&'static CommandRow, CommandError> {
+    let name = request.arg(0);
+    let row = registry().find(name).ok_or_else(|| error(format!("unknown command {}", shown(name))))?;
+    let row = match row.subcommands.is_empty() || request.len() < 2 {
+        true => row,
+        false => row
+            .subcommand(request.arg(1))
+            .ok_or_else(|| CommandError::unknown_subcommand(row.command.name, request.arg(1)))?,
+    };
+    match row.accepts(request.len()) {
+        true => Ok(row),
+        false => Err(CommandError::WrongArity(row.full_name.as_str().into())),
+    }
+}
+
+/// Refuses commands that scripts may not call, but those that run scripts.
+fn pass_allowed(engine: &Engine, row: &'static CommandRow) -> CommandResult {
+    let command = row.command;
+    let runs_script = command.keys.locks == Locks::Declared && !command.flags.has(Flags::NO_MULTI);
+    let _ = engine;
+    match command.flags.has(Flags::NOSCRIPT) && !runs_script {
+        true => Err(error(format!("{} cannot be called in a session", row.full_name.replace('|', " ").to_uppercase()))),
+        false => Ok(()),
+    }
+}
+
+/// The locks of a session and of all that a request may touch. `None` when a script runs for long.
+#[inline]
+fn lock<'e>(
+    engine: &'e Engine,
+    key: Key<'_>,
+    row: &'static CommandRow,
+    request: Request<'_>,
+    reads_index: bool,
+) -> Option<Locked<'e>> {
+    let keyspace = &engine.keyspace;
+    match row.command.keys.locks {
+        _ if reads_index => keyspace.lock_all_unless_busy(),
+        Locks::None => keyspace.lock_key_unless_busy(key),
+        Locks::Key(_) | Locks::Keys => {
+            let mut shards: SmallVec<[usize; 16]> = SmallVec::new();
+            shards.push(keyspace.shard_of_key(key));
+            shards.extend(row.keys(request).map(|key| keyspace.shard_of_key(key)));
+            keyspace.lock_shards_unless_busy(shards)
+        }
+        Locks::Everything | Locks::Walk | Locks::Declared => keyspace.lock_all_unless_busy(),
+    }
+}
+
+struct Call<'a> {
+    id: u64,
+    low: u64,
+    row: &'static CommandRow,
+    request: Request<'a>,
+}
+
+/// Answers a call again, or runs it. What it records is one batch, which the caller commits.
+fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, call: Call<'_>) -> CommandResult {
+    let (engine, db, now_ms) = (cx.engine, cx.client.db, cx.worker.now_ms);
+    let Call { id, low, row, request } = call;
+    cx.worker.batch.is_atomic = true;
+    // Its reply tells of what has changed these shards before.
+    cx.client.depends_on = cx.client.depends_on.max(locked.changed_by());
+    let Found::Alive(session) = find(locked, db, key, now_ms)? else { return Err(NO_SESSION) };
+    let digest = RequestDigest::of(request.iter());
+    let is_resp3 = cx.client.protocol == Protocol::Resp3;
+    if let Some(answer) = session.answer(id) {
+        if answer.request != digest {
+            return Err(mismatch(id));
+        }
+        if answer.is_resp3 != is_resp3 {
+            return Err(CommandError::fixed(
+                "ERR the request was answered in the other version of RESP: ask in that one",
+            ));
+        }
+        super::open::renew_here(engine, session, now_ms);
+        cx.reply.raw(answer.bytes());
+        if low > session.low() && engine.pass_write_restrictions().is_ok() {
+            record(cx, locked, key, session::Change::Low { low });
+        }
+        return Ok(());
+    }
+    if id < session.low() {
+        return Err(evicted(id, session.low()));
+    }
+    engine.gates(cx.client, row, request)?;
+    engine.pass_write_restrictions()?;
+    let limit = engine.settings.session_cache_max_bytes();
+    let kept = session.answer_bytes();
+    if kept as u64 >= limit && (kept - session.answer_bytes_below(low)) as u64 >= limit {
+        return Err(error(format!(
+            "the session keeps {kept} bytes of replies and takes no more requests (session-cache-max-bytes): raise LOW"
+        )));
+    }
+    session.renew(now_ms);
+    let birth = session.birth();
+    let low = low.max(session.low());
+    let reply_at = cx.reply.position();
+    let only_key = row.only_key(request);
+    let after = engine.execute_on(cx.worker, cx.client, row, request, &mut cx.reply, locked, only_key);
+    // What a request does to its connection ends with it.
+    cx.client.db = db;
+    if matches!(after, After::Close) {
+        cx.after = after;
+    }
+    if !is_still(locked, db, key, birth) {
+        // The request has removed its own session.
+        return Ok(());
+    }
+    let too_long = cx.reply.position() > cx.client.output_bytes_max
+        || engine.pass_batch_bytes(cx.worker.batch.effects.len() + cx.reply.position() - reply_at).is_err();
+    let kept: SmallVec<[u8; 64]> = match too_long {
+        // It cannot be sent, or not be kept; what is kept says so.
+        true => TOO_LONG.into(),
+        false => cx.reply.written_since(reply_at).into(),
+    };
+    record(cx, locked, key, session::Change::Answer { id, request: digest, is_resp3, low, reply: &kept });
+    Ok(())
+}
+
+const TOO_LONG: &[u8] = b"-ERR the request has run, and its reply was too long to be kept\r\n";
+
+fn record(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, change: session::Change<'_>) {
+    let mut keys = cx.engine.own_changes(cx.worker, locked.lend_key(key), cx.client.db);
+    keys.record(&Effect::change(key, change));
+    keys.notify(Events::MODULE, "session.call", key);
+    keys.finish();
+}
+
+#[cold]
+fn mismatch(id: u64) -> CommandError {
+    CommandError::said(format!("MISMATCH the request {id} of the session was another one: nothing was run"))
+}
+
+#[cold]
+fn evicted(id: u64, low: u64) -> CommandError {
+    CommandError::said(format!("EVICTED the client has said that it has the replies below {low}: {id} is not run"))
+}
