@@ -146,7 +146,7 @@ async def test_a_lost_answer_is_asked_for_again(sessions: Any, connect: Any, pro
     through = (await connect(url=proxy.url)).sessions
     session = await through.open()
     for n in range(1, 21):
-        proxy.cut_after(replies=0)  # the server has run it, and its reply does not come
+        proxy.cut_after(replies=n % 4)  # the server has run it, and its reply does not come, or a part of it
         assert await session.call("INCR", "n") == n
     for n in range(21, 31):
         proxy.cut_after(requests=n)  # a part of the request comes
@@ -333,20 +333,20 @@ async def test_requests_that_were_not_acknowledged_are_found(sessions: Any) -> N
     assert await sessions.has_retry(int(later)) is True
     first = await sessions.retry(int(later), limit=1)
     assert [(each.session_id, each.id, each.payload) for each in first] in ([(one.id, 1, b"a")], [(other.id, 1, b"b")])
-    assert {each.session_id for each in await sessions.retry(int(later))} == {one.id, other.id}
+    assert {each.session_id for each in [*first, *await sessions.retry(int(later))]} == {one.id, other.id}
 
 
 async def test_hooks(sessions: Any, store: Any, face: Face) -> None:
     library = """#!lua name=hooks
 redis.register_function('expired', function(keys, args) redis.call('SET', 'expired', keys[1]) end)"""
     await face.command(store.client, "FUNCTION LOAD", "REPLACE", library)
-    assert await sessions.hooks() == {"created": None, "expired": None}
+    assert [await sessions.hook("created"), await sessions.hook("expired")] == [None, None]
     await sessions.set_hook("expired", "expired")
     try:
-        assert await sessions.hooks() == {"created": None, "expired": "expired"}
+        assert [await sessions.hook("created"), await sessions.hook("expired")] == [None, "expired"]
         session = await sessions.open()
         await session.close()
         assert await face.command(store.client, "GET", "expired") == session.id.encode()
     finally:
         await sessions.set_hook("expired", None)
-    assert (await sessions.hooks())["expired"] is None
+    assert await sessions.hook("expired") is None

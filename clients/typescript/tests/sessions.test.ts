@@ -111,7 +111,7 @@ for (const RESP of [2, 3] as const) {
     test('a lost answer is asked for again', async () => {
       const session = await (await throughProxy()).open();
       for (const n of range(20, (i) => i + 1)) {
-        proxy.cutAfter({ reply: 0 }); // the server has run it, and its reply does not come
+        proxy.cutAfter({ reply: n % 4 }); // the server has run it, and its reply does not come, or a part of it
         assert.equal(await session.call(['INCR', 'n']), `${n}`);
       }
       for (const n of range(10, (i) => i + 21)) {
@@ -282,25 +282,25 @@ for (const RESP of [2, 3] as const) {
       assert.equal(await sessions.hasRetry(later), true);
       const [first] = await sessions.retry(later, 1);
       assert.deepEqual([first?.id, `${first?.payload}`], [1, first?.sessionId === one.id ? 'a' : 'b']);
-      const all = await sessions.retry(later);
-      assert.deepEqual(new Set(all.map(({ sessionId }) => sessionId)), new Set([one.id, other.id]));
+      const all = [first, ...await sessions.retry(later)];
+      assert.deepEqual(new Set(all.map((each) => each?.sessionId)), new Set([one.id, other.id]));
     });
 
     test('hooks', async () => {
       const library = `#!lua name=hooks
 redis.register_function('expired', function(keys, args) redis.call('SET', 'expired', keys[1]) end)`;
       await connection.ask(['FUNCTION', 'LOAD', 'REPLACE', library]);
-      assert.deepEqual(await sessions.hooks(), { created: null, expired: null });
+      assert.deepEqual([await sessions.hook('created'), await sessions.hook('expired')], [null, null]);
       await sessions.setHook('expired', 'expired');
       try {
-        assert.deepEqual(await sessions.hooks(), { created: null, expired: 'expired' });
+        assert.deepEqual([await sessions.hook('created'), await sessions.hook('expired')], [null, 'expired']);
         const session = await sessions.open();
         await session.close();
         assert.equal(await connection.client.get('expired'), session.id);
       } finally {
         await sessions.setHook('expired', null);
       }
-      assert.equal((await sessions.hooks()).expired, null);
+      assert.equal(await sessions.hook('expired'), null);
     });
   });
 }

@@ -2,7 +2,7 @@
 a request is sent again. Knows no connection, and refuses to know what a request does."""
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
@@ -245,10 +245,5 @@ def _read_retried(reply: Reply) -> RetriedRequest:
 
 
 def _read_hooks(reply: Reply) -> dict[Hook, str | None]:
-    if isinstance(reply, list) and len(reply) == 2:
-        created, expired = reply
-    else:
-        parts = named(reply)
-        created, expired = parts.get("created"), parts.get("expired")
-    read: Callable[[Reply], str] = text
-    return {"created": optional(created, read), "expired": optional(expired, read)}
+    functions = named(reply)
+    return {"created": optional(functions.get("created"), text), "expired": optional(functions.get("expired"), text)}

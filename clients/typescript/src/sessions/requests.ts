@@ -90,6 +90,7 @@ export function readInfo(reply: Reply): SessionInfo | null {
 }
 
 export function readHooks(reply: Reply): Record<Hook, string | null> {
-  const [created, expired] = list(reply);
-  return { created: optional(created, text) ?? null, expired: optional(expired, text) ?? null };
+  const functions = map(reply);
+  const read = (hook: Hook): string | null => optional(functions.get(hook), text) ?? null;
+  return { created: read('created'), expired: read('expired') };
 }

@@ -111,9 +111,9 @@ export class Sessions {
     return flag(await this.#connection.ask(['SESSION.HASRETRY', whole(beforeMs, 'beforeMs')]));
   }
 
-  /** The functions that are called when a session is created, and when one expires or is closed. */
-  async hooks(): Promise<Record<Hook, string | null>> {
-    return readHooks(await this.#connection.ask(['SESSION.HOOK']));
+  /** The function that is called when a session is created, or when one expires or is closed; null if none is. */
+  async hook(hook: Hook): Promise<string | null> {
+    return readHooks(await this.#connection.ask(['SESSION.HOOK']))[hook];
   }
 
   /** Names the function, or none. */

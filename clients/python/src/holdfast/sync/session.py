@@ -364,9 +364,9 @@ class Sessions:
         """Whether `retry` would find any."""
         return self._connections.ask(sessions.has_retry(before_ms))
 
-    def hooks(self) -> dict[Hook, str | None]:
-        """The functions that are called when a session is created, and when one expires or is closed."""
-        return self._connections.ask(sessions.hooks())
+    def hook(self, hook: Hook) -> str | None:
+        """The function that is called when a session is created, or when one expires or is closed; None if none is."""
+        return self._connections.ask(sessions.hooks())[hook]
 
     def set_hook(self, hook: Hook, function: str | None) -> None:
         """Names the function, or none."""
