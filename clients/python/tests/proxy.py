@@ -38,6 +38,12 @@ class Proxy:
         with self._lock:
             self._next = {way: left for way, left in (("request", requests), ("reply", replies)) if left is not None}
 
+    def freeze(self) -> None:
+        """Lets nothing pass any more on the connections that are there, without an end that their clients could see."""
+        with self._lock:
+            for pair in self._pairs:
+                pair.is_frozen = True
+
     def refuse(self) -> None:
         """Ends every new connection at once."""
         self._refuses = True
@@ -96,6 +102,8 @@ class Proxy:
     def _copy(self, way: str, pair: "_Pair", source: socket.socket, target: socket.socket) -> None:
         try:
             while data := source.recv(_CHUNK):
+                if pair.is_frozen:
+                    continue
                 passed = self.allowed(way, pair, len(data))
                 target.sendall(data[:passed])
                 if passed < len(data):
@@ -111,6 +119,7 @@ class _Pair:
         #: The direction that is cut, and the bytes that pass before.
         self.way = ""
         self.left = 0
+        self.is_frozen = False
 
     def end(self) -> None:
         for each in self._sockets:

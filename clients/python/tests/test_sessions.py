@@ -177,6 +177,15 @@ async def test_a_request_without_an_answer_can_be_called_again(sessions: Any, co
     assert (await session.info()).low == 6
 
 
+async def test_a_request_goes_another_way_when_its_connection_has_silently_died(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()
+    assert await session.call("INCR", "n") == 1
+    proxy.freeze()
+    assert await session.call("INCR", "n") == 2
+    proxy.freeze()
+    assert await session.call("INCR", "n") == 3
+
+
 async def test_a_session_that_is_gone_is_an_error_that_says_so(sessions: Any, connect: Any, proxy: Proxy) -> None:
     session = await sessions.open()
     await sessions.close(session.id)

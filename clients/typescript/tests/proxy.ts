@@ -12,6 +12,8 @@ interface Pair {
   /** The direction that is cut, and the bytes that pass before. */
   readonly way: Way | null;
   left: number;
+  /** Nothing passes any more. */
+  isFrozen: boolean;
 }
 
 export class Proxy {
@@ -52,6 +54,11 @@ export class Proxy {
     this.#next = next;
   }
 
+  /** Lets nothing pass any more on the connections that are there, without an end that their clients could see. */
+  freeze(): void {
+    for (const pair of this.#pairs) pair.isFrozen = true;
+  }
+
   /** Ends every new connection at once. */
   refuse(): void {
     this.#refuses = true;
@@ -77,14 +84,14 @@ export class Proxy {
     server.setNoDelay();
     const random = this.#random;
     const pair: Pair = random === undefined
-      ? { client, server, way: null, left: 0 }
-      : { client, server, way: random() < 0.5 ? 'request' : 'reply', left: Math.floor(random() * BYTES_MAX) };
+      ? { client, server, way: null, left: 0, isFrozen: false }
+      : { client, server, way: random() < 0.5 ? 'request' : 'reply', left: Math.floor(random() * BYTES_MAX), isFrozen: false };
     this.#pairs.add(pair);
     const copy = (way: Way, source: Socket, target: Socket): void => {
       source.on('error', () => {});
       source.on('close', () => this.#cutPair(pair));
       source.on('data', (data) => {
-        if (!this.#pairs.has(pair)) return;
+        if (!this.#pairs.has(pair) || pair.isFrozen) return;
         const passed = this.#allowed(way, pair, data.length);
         // Node.js sends what was written before the end.
         target.write(data.subarray(0, passed));

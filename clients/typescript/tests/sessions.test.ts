@@ -155,6 +155,16 @@ for (const RESP of [2, 3] as const) {
       }
     }
 
+    test('a request goes another way when its connection has silently died', async () => {
+      const session = await (await throughProxy({ responseTimeoutMs: 500 })).open();
+      assert.equal(await session.call(['INCR', 'n']), '1');
+      proxy.freeze();
+      assert.equal(await session.call(['INCR', 'n']), '2');
+      proxy.freeze();
+      assert.equal(await session.call(['INCR', 'n']), '3');
+      proxy.cut(); // node-redis would wait for the answers when it is closed
+    });
+
     test('a session that is gone is an error that says so', async () => {
       const session = await sessions.open();
       await sessions.close(session.id);

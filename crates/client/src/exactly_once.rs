@@ -184,15 +184,15 @@ impl<T> ExactlyOnceState<T> {
     /// Makes the state what it was at a checkpoint, and returns the position that it has. Without a checkpoint it is `None`, and
     /// nothing is changed.
     pub async fn restore_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
-        self.from_checkpoint(key.as_ref(), "REPLACE").await
+        self.restored_from(key.as_ref(), "REPLACE").await
     }
 
     /// Takes from a checkpoint what is newer than what there is.
     pub async fn merge_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
-        self.from_checkpoint(key.as_ref(), "MERGE").await
+        self.restored_from(key.as_ref(), "MERGE").await
     }
 
-    async fn from_checkpoint(&self, key: &[u8], policy: &str) -> Result<Option<Vec<u8>>, Error> {
+    async fn restored_from(&self, key: &[u8], policy: &str) -> Result<Option<Vec<u8>>, Error> {
         self.store.needs(NEEDED)?;
         if !self.store.ask::<bool>(cmd("EXISTS").arg(key)).await? {
             return Ok(None);

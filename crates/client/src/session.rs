@@ -276,7 +276,7 @@ impl Inner {
         let mut insistence = Insistence::new(self.retry_for);
         loop {
             self.check(request_id, insistence.maybe_applied)?;
-            let error = match self.store.ask(&make()).await {
+            let error = match self.send(&make(), insistence.maybe_applied).await {
                 Ok(reply) => {
                     if request_id.is_some() {
                         *self.renewed_at() = Instant::now();
@@ -295,6 +295,15 @@ impl Inner {
                     });
                 }
             }
+        }
+    }
+
+    /// Sends a request again on a connection of its own: the one that all requests share may have silently died.
+    async fn send<T: FromRedisValue>(&self, command: &Cmd, is_again: bool) -> Result<T, Error> {
+        let shared = self.store.connection()?; // unless the store is closed
+        match is_again {
+            false => send(command, &mut { shared }).await,
+            true => self.store.own_connections.ask(command, Duration::ZERO).await,
         }
     }
 

@@ -201,7 +201,9 @@ export class Session implements Asker {
     for (;;) {
       this.#check(requestId, insistence.maybeApplied);
       try {
-        const reply = await this.#connection.ask(make());
+        // Again on another connection: the one that all requests share may have silently died.
+        const words = make();
+        const reply = insistence.maybeApplied ? await this.#connection.askAndWait(words, 1) : await this.#connection.ask(words);
         if (requestId !== null) this.#renewedAt = performance.now();
         return reply;
       } catch (error) {

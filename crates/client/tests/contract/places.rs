@@ -63,8 +63,13 @@ impl Place {
 
     /// A store that takes another way to the server.
     pub(crate) async fn store_at(&self, address: SocketAddr) -> Store {
+        self.hasty_store_at(address, self.config.response_timeout).await
+    }
+
+    /// The same, which waits so long for an answer.
+    pub(crate) async fn hasty_store_at(&self, address: SocketAddr, response_timeout: Duration) -> Store {
         let url = self.config.url.replace(&self.address().to_string(), &address.to_string());
-        Store::connect_with(&Config { url, ..self.config.clone() }).await.unwrap()
+        Store::connect_with(&Config { url, response_timeout, ..self.config.clone() }).await.unwrap()
     }
 
     /// A store with a connection of its own.

@@ -34,6 +34,9 @@ struct Shared {
     /// With it every connection is cut after a random number of bytes, in one of the two directions.
     random: Option<Mutex<Random>>,
     cut_all: broadcast::Sender<()>,
+    /// Connections up to this number are frozen.
+    frozen: AtomicUsize,
+    accepted: AtomicUsize,
 }
 
 const BYTES_MAX: usize = 4000;
@@ -49,6 +52,8 @@ impl Proxy {
             next: Mutex::new(None),
             random: random.map(Mutex::new),
             cut_all: broadcast::channel(1).0,
+            frozen: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Proxy { address, shared, accepting }
@@ -67,6 +72,11 @@ impl Proxy {
     /// Cuts a connection when so many more bytes have passed in all.
     pub(crate) fn cut_after(&self, way: Way, bytes: usize) {
         *self.shared.next.lock().unwrap() = Some((way, bytes));
+    }
+
+    /// Lets nothing pass any more on the connections that are there, without an end that their clients could see.
+    pub(crate) fn freeze(&self) {
+        self.shared.frozen.store(self.shared.accepted.load(SeqCst), SeqCst);
     }
 
     /// Ends every new connection at once, or does not.
@@ -93,6 +103,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn relay(client: TcpStream, shared: Arc<Shared>) {
     let mut cut_all = shared.cut_all.subscribe();
+    let number = shared.accepted.fetch_add(1, SeqCst) + 1;
     let Ok(server) = TcpStream::connect(shared.server).await else { return };
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
@@ -104,16 +115,26 @@ async fn relay(client: TcpStream, shared: Arc<Shared>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        () = copy(Way::Request, from_client, to_server, limit_of(Way::Request), &shared) => {}
-        () = copy(Way::Reply, from_server, to_client, limit_of(Way::Reply), &shared) => {}
+        () = copy(number, Way::Request, from_client, to_server, limit_of(Way::Request), &shared) => {}
+        () = copy(number, Way::Reply, from_server, to_client, limit_of(Way::Reply), &shared) => {}
         _ = cut_all.recv() => {}
     }
     shared.cuts.fetch_add(1, SeqCst);
 }
 
-async fn copy(way: Way, mut source: OwnedReadHalf, mut target: OwnedWriteHalf, mut left: usize, shared: &Shared) {
+async fn copy(
+    number: usize,
+    way: Way,
+    mut source: OwnedReadHalf,
+    mut target: OwnedWriteHalf,
+    mut left: usize,
+    shared: &Shared,
+) {
     let mut buffer = vec![0; 65_536];
     while let Ok(read @ 1..) = source.read(&mut buffer).await {
+        if number <= shared.frozen.load(SeqCst) {
+            continue;
+        }
         let passed = shared.allowed(way, read.min(left));
         left -= passed;
         if target.write_all(&buffer[..passed]).await.is_err() || passed < read {

@@ -87,7 +87,7 @@ async fn count(client: usize, url: &str, mut random: Random, done: &AtomicUsize)
     for n in 1..=INCREMENTS {
         // Half of the clients have several requests under way.
         let mut others = JoinSet::new();
-        for _ in 0..if client % 2 == 0 { 1 } else { 3 } {
+        for _ in 0..if client.is_multiple_of(2) { 1 } else { 3 } {
             let (session, kind) = (session.clone(), random.below(4));
             others.spawn(async move { increment(&session, kind).await.unwrap() });
         }

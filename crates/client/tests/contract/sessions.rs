@@ -150,6 +150,21 @@ fn a_request_without_an_answer_can_be_called_again() {
 }
 
 #[test]
+fn a_request_goes_another_way_when_its_connection_has_silently_died() {
+    everywhere(async |place| {
+        let Some(_) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let store = place.hasty_store_at(proxy.address, Duration::from_millis(500)).await;
+        let session = opened(&store.sessions()).await;
+        assert_eq!(incr(&session, "n").await.unwrap(), 1);
+        proxy.freeze();
+        assert_eq!(incr(&session, "n").await.unwrap(), 2);
+        proxy.freeze();
+        assert_eq!(incr(&session, "n").await.unwrap(), 3);
+    });
+}
+
+#[test]
 fn a_call_that_is_dropped_holds_no_replies_back() {
     everywhere(async |place| {
         let Some(sessions) = sessions_of(place).await else { return };
