@@ -99,13 +99,16 @@ fn a_lost_answer_is_asked_for_again() {
     everywhere(async |place| {
         let Some(_) = sessions_of(place).await else { return };
         let proxy = Proxy::start(place.address(), None).await;
-        let session = opened(&through(place, &proxy).await).await;
+        let store = place.store_at(proxy.address).await;
+        let session = opened(&store.sessions()).await;
         for n in 1..=20 {
+            eventually(async || store.ping().await).await; // it has connected again, so that the call is what is cut
             // The server has run it, and its reply does not come, or a part of it.
             proxy.cut_after(Way::Reply, n as usize % 4);
             assert_eq!(incr(&session, "n").await.unwrap(), n);
         }
         for n in 21..=30 {
+            eventually(async || store.ping().await).await;
             proxy.cut_after(Way::Request, n as usize); // a part of the request comes
             assert_eq!(incr(&session, "n").await.unwrap(), n);
         }
