@@ -182,7 +182,7 @@ const SECTIONS: &[Section] = &[
     Section {
         name: "stalls",
         settings: Settings::OfWorkloadBesideRedis,
-        workloads: &["stalls", "stalls-cells"],
+        workloads: &["stalls", "stalls-cells", "stalls-registers"],
         pipelines: &[],
         rounds_max: 1,
         judged: false,

@@ -141,6 +141,50 @@ fn a_follower_that_takes_the_leaders_place_undoes_an_unfinished_fork() {
     assert!(undone > 0, "some cells were copied before the last batch");
 }
 
+/// As after a start, whichever batch of the restore was the last that arrived: all of it is there, or nothing.
+#[test]
+fn a_follower_that_takes_the_leaders_place_finishes_a_restore_that_has_begun() {
+    const MANY: usize = 10_500;
+    let leader = Place::new(4, 1, &[]);
+    let mut writer = leader.asker(0);
+    for number in 0..MANY {
+        writer.say(&format!("REG.PUT r{number} 5 saved"));
+    }
+    writer.say("REG.SNAPSHOT POSITION here STORE check");
+    writer.say("REG.PUT r7 9 newer");
+    writer.say("REG.PUT other 1 dropped");
+    writer.say("DEL r8");
+    let before = leader.kept.tail();
+    assert_eq!(writer.say("REG.RESTORE FROM check"), format!("*2\r\n:{MANY}\r\n$4\r\nhere\r\n").into_bytes());
+    let batches = leader.kept.batches();
+    let last = leader.kept.tail();
+    assert!(last - before >= 7, "pieces, the beginning, and pieces that are done");
+    let (mut has_begun, mut finished) = (false, 0);
+    for cut in before..=last {
+        let place = Place::new(4, 2, &[]);
+        let mut replay = place.replay(None).go_live(place.engine.worker(APPLIES));
+        let mut unrestored = None;
+        for (sequence, batch) in batches.iter().filter(|(sequence, _)| *sequence <= cut) {
+            replay.batch(*sequence, batch).expect("what was recorded can be applied");
+            if *sequence == before {
+                unrestored = Some(State::of(&place.engine));
+            }
+        }
+        drop(replay);
+        let set = place.engine.end_following(&mut place.engine.worker(APPLIES));
+        let mut client = place.asker(1);
+        let is_there = client.say("EXISTS r8") == b":1\r\n";
+        assert!(is_there || !has_begun, "what has begun stays so: batch {cut}");
+        has_begun = is_there;
+        let expected = if is_there { State::of(&leader.engine) } else { unrestored.expect("it was applied") };
+        State::of(&place.engine).assert_is(&expected, &format!("after batch {cut}"));
+        assert_eq!(place.kept.tail() > 0, cut > before && cut < last, "what was done or forgotten is in the journal");
+        assert_eq!(place.engine.finish_restores(&mut place.engine.worker(APPLIES)), 0, "nothing is left");
+        finished += set;
+    }
+    assert!(has_begun && finished > 0);
+}
+
 /// Its commands have passed when the server still led.
 #[test]
 fn a_transaction_cannot_be_committed_on_a_follower() {

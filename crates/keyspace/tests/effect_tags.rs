@@ -157,7 +157,7 @@ fn changes_of_registers() -> Vec<Row> {
 fn changes_of_sessions() -> Vec<Row> {
     use session::Change::{Acknowledge, Answer, Low, Open, Push, Sent, Ttl};
     let change = |change: session::Change<'static>| Effect::change(Key::new(b"s"), change);
-    let request = RequestDigest { crc: 0x0102_0304, len: 300 };
+    let request = RequestDigest { crc: 0x0102_0304, lengths: 0x0506_0708 };
     vec![
         (
             0,
@@ -169,12 +169,12 @@ fn changes_of_sessions() -> Vec<Row> {
         (
             0,
             change(Answer { id: 300, request, is_resp3: false, low: 299, reply: b"+OK\r\n" }),
-            "0100 0173 0803 ac02 01 04030201 ac02 00 05 2b4f4b0d0a",
+            "0100 0173 0803 ac02 01 04030201 08070605 00 05 2b4f4b0d0a",
         ),
         (
             0,
             change(Answer { id: 1, request, is_resp3: true, low: 0, reply: b"" }),
-            "0100 0173 0803 01 01 04030201 ac02 01 00",
+            "0100 0173 0803 01 01 04030201 08070605 01 00",
         ),
         (0, change(Low { low: 300 }), "0100 0173 0804 ac02"),
         (0, change(Push { id: 1, at_ms: 300, payload: b"p" }), "0100 0173 0805 01 ac02 0170"),
@@ -258,16 +258,16 @@ fn images() -> Vec<Row> {
         ),
         (
             0,
-            put(b"s", None, &session::TYPE, b"\x00\x05\x09\x04\x01n\x01v\x02\x01\x03\x04\x03\x02\x01\x07\x00\x01x\x04\x02\x04\x08\x01q\x03\x09\x01p"),
-            "0200 0173 00 08 00 05 09 04 016e0176 02 01 03 04030201 07 00 0178 04 02 04 08 0171 03 09 0170",
+            put(b"s", None, &session::TYPE, b"\x00\x05\x09\x04\x01n\x01v\x02\x01\x03\x04\x03\x02\x01\x08\x07\x06\x05\x00\x01x\x04\x02\x04\x08\x01q\x03\x09\x01p"),
+            "0200 0173 00 08 00 05 09 04 016e0176 02 01 03 04030201 08070605 00 0178 04 02 04 08 0171 03 09 0170",
         ),
     ]
 }
 
 fn effects_on_keys() -> Vec<Row> {
     let key = Key::new;
-    let (library, index) = (Definable::Library, Definable::Index);
-    let (fork, hook) = (Definable::Fork, Definable::Hook);
+    let (library, index, fork) = (Definable::Library, Definable::Index, Definable::Fork);
+    let (restore, hook) = (Definable::Restore, Definable::Hook);
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
@@ -285,8 +285,19 @@ fn effects_on_keys() -> Vec<Row> {
         (0, Effect::Undefine { what: index, name: b"i" }, "0d00 02 0169"),
         (0, Effect::Define { what: fork, name: b"\x02to/", definition: b"" }, "0c00 03 04 02746f2f 00"),
         (0, Effect::Undefine { what: fork, name: b"\x02to/" }, "0d00 03 04 02746f2f"),
-        (0, Effect::Define { what: hook, name: b"expired", definition: b"f" }, "0c00 04 07 65787069726564 0166"),
-        (0, Effect::Undefine { what: hook, name: b"expired" }, "0d00 04 07 65787069726564"),
+        (0, Effect::Define { what: restore, name: b"\x02", definition: b"" }, "0c00 04 01 02 00"),
+        (
+            0,
+            Effect::Define {
+                what: restore,
+                name: b"\x02\x00\x00\x01\x07",
+                definition: b"\x01\x01a\x00\x06\x00\x01\x00\x05\x01v\x02\x01b\x09\x03\x00\x02\x09\x03\x01c",
+            },
+            "0c00 04 05 0200000107 16 010161 00 06 000100050176 020162 09 03 000209 030163",
+        ),
+        (0, Effect::Undefine { what: restore, name: b"\x02" }, "0d00 04 01 02"),
+        (0, Effect::Define { what: hook, name: b"expired", definition: b"f" }, "0c00 05 07 65787069726564 0166"),
+        (0, Effect::Undefine { what: hook, name: b"expired" }, "0d00 05 07 65787069726564"),
     ]
 }
 
@@ -450,7 +461,7 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 04 00 00", BadEffect::OutOfRange),
         ("0200 0173 00 04 03 01 0161", BadEffect::OutOfRange), // an unknown form
         ("0200 0173 00 04 01 02 0161", BadEffect::CutShort),
-        ("0c00 04 0161 0162", BadEffect::OutOfRange), // something unknown is defined
+        ("0c00 06 0161 0162", BadEffect::OutOfRange), // something unknown is defined
         ("0100 0163 0501 ffffffffffffffff7f 00 05 00", BadEffect::OutOfRange), // a version of more than 63 bits
         ("0100 0163 0501 01 02 05 00", BadEffect::OutOfRange), // more older versions than there were
         ("0100 0163 0501 00 00 80808080808080808001 00", BadEffect::OutOfRange), // a time of more than 63 bits
@@ -482,11 +493,11 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0167 00 07 00 01 00 05 02 76", BadEffect::CutShort),
         ("0100 0173 0801 80808080808080808001 09 00", BadEffect::OutOfRange), // a time of more than 63 bits
         ("0100 0173 0801 05 09 02 0161", BadEffect::CutShort),                // a capability without a value
-        ("0100 0173 0803 05 06 04030201 00 00 00", BadEffect::OutOfRange),    // a lowest id below nothing
-        ("0100 0173 0803 05 00 04030201 00 02 00", BadEffect::OutOfRange),    // an unknown protocol
+        ("0100 0173 0803 05 06 04030201 08070605 00 00", BadEffect::OutOfRange), // a lowest id below nothing
+        ("0100 0173 0803 05 00 04030201 08070605 02 00", BadEffect::OutOfRange), // an unknown protocol
         ("0100 0173 0807 02 ffffffffffffffff7f 05", BadEffect::OutOfRange),   // ids beyond 63 bits
         ("0200 0173 00 08 01", BadEffect::OutOfRange),                        // an unknown form
-        ("0200 0173 00 08 00 05 09 00 02 01 01 04030201 07 00 00 00 00", BadEffect::OutOfRange), // below the lowest id
+        ("0200 0173 00 08 00 05 09 00 02 01 01 04030201 08070605 00 00 00 00", BadEffect::OutOfRange), // below the lowest id
         ("0200 0173 00 08 00 05 09 00 00 00 01 02 01 05 00 01 05 00", BadEffect::OutOfRange), // more pending than there were
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 01 06 00 02 05 00", BadEffect::OutOfRange), // sent before the one before
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 02 05 00 02 05 00", BadEffect::OutOfRange), // one id twice

@@ -351,6 +351,7 @@ const FILLING: &[&str] = &[
     "REG.PUT reg:1 1 one",
     "REG.PUT reg:1 4 four ORDERED",
     "REG.INCRBY reg:2 1.7 12",
+    "REG.SNAPSHOT PREFIX reg: POSITION here STORE reg:check",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -442,13 +443,18 @@ impl Vocabulary {
             "index" | "name" => random
                 .pick(&["idx:updated_at", "idx:empty", "idx:filled", "idx:made", "idx:stamp", "idx:none", "num:1", ""])
                 .into(),
-            "prefix" => random.pick(&["rec:", "job:", "", "nothing:", "r", "{tag}", "hash:", "soon:"]).into(),
+            "prefix" => random.pick(&["rec:", "job:", "", "nothing:", "r", "{tag}", "hash:", "soon:", "reg:"]).into(),
             "script" => random.pick(SCRIPTS).into(),
             "function-code" => random.pick(LIBRARIES).into(),
             "library-name" => random.pick(&["lib1", "lib2", "lib4", "none", "holdfast"]).into(),
             "function" => random.pick(&["f1", "f2", "f3", "f4", "attack_ro", "compare_and_swap", "none", ""]).into(),
             "sha1" if !self.digests.is_empty() => self.digests[random.below(self.digests.len())].clone().into_bytes(),
             "serialized-value" if !self.payloads.is_empty() => self.payload(random),
+            // What REG.RESTORE takes and REG.SNAPSHOT makes; blobs that are whole come from the keys.
+            "source-key" | "destination" if !random.one_in(3) => "reg:check".into(),
+            "version" => random
+                .pick(&["1", "2", "3", "4", "5", "0", "1.7", "1.8", "0.9", "18446744073709551615", "7.", "-1", "01"])
+                .into(),
             "encoding" => random.pick(ENCODINGS).into(),
             "parameter" => random.pick(PATTERNS).into(),
             "command" | "command-name" => {

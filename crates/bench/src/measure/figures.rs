@@ -96,6 +96,15 @@ pub(crate) enum Metric {
     /// The throughput over that of our own HSET.
     #[serde(rename = "of_hset_throughput")]
     OfHset,
+    /// As `Throughput`, of our own SET.
+    #[serde(rename = "set_throughput_per_s")]
+    SetThroughput,
+    /// As `ServerCpu`, of our own SET.
+    #[serde(rename = "set_server_cpu_us_per_op")]
+    SetCpu,
+    /// The throughput over that of our own SET.
+    #[serde(rename = "of_set_throughput")]
+    OfSet,
     /// The memory over that of our own strings.
     #[serde(rename = "of_string_memory")]
     OfString,
@@ -328,6 +337,9 @@ impl Metric {
             Metric::HsetThroughput => "HSET",
             Metric::HsetCpu => "HSET CPU/op",
             Metric::OfHset => "of HSET",
+            Metric::SetThroughput => "SET",
+            Metric::SetCpu => "SET CPU/op",
+            Metric::OfSet => "of SET",
             Metric::OfString => "of a string",
             Metric::OfFew => "of a short run",
             Metric::ReplayTime => "replay",
@@ -349,7 +361,11 @@ impl Metric {
     pub(crate) fn with_unit(self, value: f64) -> String {
         match self {
             Metric::Throughput if value < 100.0 => format!("{value:.2}/s"),
-            Metric::Throughput | Metric::UnindexedThroughput | Metric::HsetThroughput | Metric::EtcdThroughput => {
+            Metric::Throughput
+            | Metric::UnindexedThroughput
+            | Metric::HsetThroughput
+            | Metric::SetThroughput
+            | Metric::EtcdThroughput => {
                 format!("{}/s", thousands(value))
             }
             Metric::LatencyP50
@@ -361,7 +377,9 @@ impl Metric {
             | Metric::EtcdP99
             | Metric::ReplayTime
             | Metric::CommandTime => format!("{value:.3} ms"),
-            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu | Metric::EtcdCpu => format!("{value:.2} us"),
+            Metric::ServerCpu | Metric::UnindexedCpu | Metric::HsetCpu | Metric::SetCpu | Metric::EtcdCpu => {
+                format!("{value:.2} us")
+            }
             Metric::LoadBusy | Metric::EtcdLoadBusy => format!("{:.0}%", value * 100.0),
             Metric::RssPerItem
             | Metric::UsedMemoryPerItem
@@ -374,7 +392,7 @@ impl Metric {
             Metric::RssGrowth | Metric::ChildShare | Metric::IndexLoss | Metric::IndexCpu => {
                 format!("{:.1}%", value * 100.0)
             }
-            Metric::IndexP99 | Metric::OfHset | Metric::OfString | Metric::OfFew | Metric::OfEtcd => {
+            Metric::IndexP99 | Metric::OfHset | Metric::OfSet | Metric::OfString | Metric::OfFew | Metric::OfEtcd => {
                 format!("{value:.2}x")
             }
         }
@@ -393,6 +411,9 @@ impl Metric {
                 | Metric::HsetThroughput
                 | Metric::HsetCpu
                 | Metric::OfHset
+                | Metric::SetThroughput
+                | Metric::SetCpu
+                | Metric::OfSet
                 | Metric::OfString
                 | Metric::OfFew
                 | Metric::ReplayTime

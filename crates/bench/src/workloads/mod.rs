@@ -12,6 +12,7 @@ pub(crate) mod durability;
 mod job_records;
 mod memory;
 mod records;
+mod registers;
 mod runs;
 mod sets;
 mod sorted_sets;
@@ -32,6 +33,7 @@ const FAMILIES: &[&[Workload]] = &[
     sets::WORKLOADS,
     cells::WORKLOADS,
     runs::WORKLOADS,
+    registers::WORKLOADS,
     memory::WORKLOADS,
     stalls::WORKLOADS,
     durability::WORKLOADS,
@@ -118,7 +120,15 @@ mod tests {
     fn the_workloads_that_keep_a_journal_are_the_durability_group_the_stalls_indexed_writes_and_etcd() {
         let journaled: Vec<_> = all().filter(|workload| workload.persistence != Persistence::Off).collect();
         assert_eq!(
-            selected(&["hset-indexed", "coordination-etcd", "durability", "stalls", "stalls-cells", "records-index"]),
+            selected(&[
+                "hset-indexed",
+                "coordination-etcd",
+                "durability",
+                "stalls",
+                "stalls-cells",
+                "stalls-registers",
+                "records-index"
+            ]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()
         );
     }

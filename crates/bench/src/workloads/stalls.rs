@@ -127,16 +127,32 @@ const CELL_ROWS: &[Row] = &[
     row("CELL.LIST, no match, one page", ready, |bench| bench.call(&["CELL.LIST", "PREFIX", "none"])),
     row("CELL.FORK", ready, Bench::fork_cells),
     row("CELL.DROP", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
-    row("CELL.FORK while cells are written", Bench::start_writers, Bench::fork_cells),
+    row("CELL.FORK while cells are written", Bench::start_cell_writers, Bench::fork_cells),
     row("CELL.DROP while cells are written", ready, |bench| bench.call(&["CELL.DROP", "fork:"])),
-    row("cells are written, as long as in CELL.FORK", ready, |bench| {
-        if bench.writers.is_empty() {
+    row("cells are written, as long as in CELL.FORK", ready, Bench::write_as_long),
+];
+
+/// The rows about registers, of which the server has nothing else but a snapshot of them. The controls last as long as the restore
+/// did.
+const REGISTER_ROWS: &[Row] = &[
+    row("REG.SNAPSHOT", ready, |bench| bench.call(&["REG.SNAPSHOT"])),
+    row("REG.SNAPSHOT, stored", ready, |bench| bench.call(&["REG.SNAPSHOT", "STORE", SNAPSHOT])),
+    row("REG.RESTORE", ready, Bench::restore_registers),
+    row("nothing, as long as in REG.RESTORE", ready, |bench| {
+        if !bench.server.knows("REG.RESTORE")? {
             return Ok(Outcome::Unknown);
         }
-        thread::sleep(bench.fork_took);
-        bench.stop_writers()
+        thread::sleep(bench.command_took);
+        Ok(Outcome::Done)
     }),
+    row("REG.SNAPSHOT while registers are written", Bench::start_register_writers, |bench| {
+        bench.call(&["REG.SNAPSHOT"])
+    }),
+    row("REG.RESTORE while registers are written", ready, Bench::restore_registers),
+    row("registers are written, as long as in REG.RESTORE", ready, Bench::write_as_long),
 ];
+
+const SNAPSHOT: &str = "snapshot";
 
 const fn row(
     about: &'static str,
@@ -175,6 +191,11 @@ fn cell_stalls(spec: &ServerSpec, cells: u64) -> Result<Vec<RowFigures>> {
     measured(spec, cells, CELL_ROWS, Bench::fill_cells)
 }
 
+/// Runs the rows about registers on a server with registers alone.
+fn register_stalls(spec: &ServerSpec, registers: u64) -> Result<Vec<RowFigures>> {
+    measured(spec, registers, REGISTER_ROWS, Bench::fill_registers)
+}
+
 /// Runs rows on a server of their own, and tells the figures of those that it knows.
 fn measured(spec: &ServerSpec, keys: u64, rows: &[Row], fill: fn(&mut Bench) -> Result<()>) -> Result<Vec<RowFigures>> {
     // Redis and Holdfast alike refuse DEBUG unless they are configured to allow it.
@@ -188,7 +209,7 @@ fn measured(spec: &ServerSpec, keys: u64, rows: &[Row], fill: fn(&mut Bench) -> 
         expiry_ms: 0,
         left_after: 0,
         writers: Vec::new(),
-        fork_took: Duration::ZERO,
+        command_took: Duration::ZERO,
     };
     fill(&mut bench)?;
     let mut figures = Vec::new();
@@ -210,9 +231,10 @@ struct Bench {
     expiry_ms: u64,
     /// How many keys are there then.
     left_after: i64,
-    /// Clients that write cells.
+    /// Clients that write.
     writers: Vec<Writer>,
-    fork_took: Duration,
+    /// How long the command took for which the next control is.
+    command_took: Duration,
 }
 
 impl Bench {
@@ -266,23 +288,62 @@ impl Bench {
         self.exchange(self.keys % BATCH)
     }
 
+    /// As many registers as there are keys, where the server has registers.
+    fn fill_registers(&mut self) -> Result<()> {
+        if !self.server.knows("REG.PUT")? {
+            return Ok(());
+        }
+        for number in 0..self.keys {
+            self.connection.push(&["REG.PUT", &format!("reg:{number}"), "1", &format!("value {number}")]);
+            self.exchange_if_full(number + 1)?;
+        }
+        self.exchange(self.keys % BATCH)
+    }
+
     fn fork_cells(&mut self) -> Result<Outcome> {
+        self.call_timed(&["CELL.FORK", "cell:", "fork:"])
+    }
+
+    fn restore_registers(&mut self) -> Result<Outcome> {
+        self.call_timed(&["REG.RESTORE", "FROM", SNAPSHOT])
+    }
+
+    fn call_timed(&mut self, request: &[&str]) -> Result<Outcome> {
         let started = Instant::now();
-        let outcome = self.call(&["CELL.FORK", "cell:", "fork:"]);
-        self.fork_took = started.elapsed();
+        let outcome = self.call(request);
+        self.command_took = started.elapsed();
         outcome
     }
 
-    /// Where the server has cells.
-    fn start_writers(&mut self) -> Result<()> {
-        if self.server.knows("CELL.SET")? {
-            let writer = |number| Writer::start(self.server.port, number, self.keys);
+    fn start_cell_writers(&mut self) -> Result<()> {
+        self.start_writers("CELL.SET", |random, cells, connection| {
+            connection.push(&["CELL.SET", &format!("cell:{}", random.below(cells)), "another value"]);
+        })
+    }
+
+    /// A random version is newer or older than what is there.
+    fn start_register_writers(&mut self) -> Result<()> {
+        self.start_writers("REG.PUT", |random, registers, connection| {
+            let (name, version) = (format!("reg:{}", random.below(registers)), random.below(1 << 40).to_string());
+            connection.push(&["REG.PUT", &name, &version, "another value"]);
+        })
+    }
+
+    /// Where the server has the command.
+    fn start_writers(&mut self, command: &str, write: Write) -> Result<()> {
+        if self.server.knows(command)? {
+            let writer = |number| Writer::start(self.server.port, number, self.keys, write);
             self.writers = (0..WRITERS).map(writer).collect::<Result<_>>()?;
         }
         Ok(())
     }
 
-    fn stop_writers(&mut self) -> Result<Outcome> {
+    /// The control of a row with writers.
+    fn write_as_long(&mut self) -> Result<Outcome> {
+        if self.writers.is_empty() {
+            return Ok(Outcome::Unknown);
+        }
+        thread::sleep(self.command_took);
         self.writers.drain(..).try_for_each(Writer::stop)?;
         Ok(Outcome::Done)
     }
@@ -483,14 +544,17 @@ fn ping(connection: &mut Connection, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Writes random cells, a pipeline after the other.
+/// Sends one write to a random one of so many keys.
+type Write = fn(&mut Random, u64, &mut Connection);
+
+/// Writes to random keys, a pipeline after the other.
 struct Writer {
     stopped: Arc<AtomicBool>,
     thread: JoinHandle<Result<()>>,
 }
 
 impl Writer {
-    fn start(port: u16, number: u64, cells: u64) -> Result<Writer> {
+    fn start(port: u16, number: u64, keys: u64, write: Write) -> Result<Writer> {
         let mut connection = Connection::open(port).context("cannot connect a writer")?;
         let stopped = Arc::new(AtomicBool::new(false));
         let of_thread = Arc::clone(&stopped);
@@ -498,8 +562,7 @@ impl Writer {
         let thread = thread::spawn(move || {
             while !of_thread.load(Ordering::Relaxed) {
                 for _ in 0..WRITES_IN_FLIGHT {
-                    let cell = format!("cell:{}", random.below(cells));
-                    connection.push(&["CELL.SET", &cell, "another value"]);
+                    write(&mut random, keys, &mut connection);
                 }
                 connection.flush()?;
                 for _ in 0..WRITES_IN_FLIGHT {
@@ -539,6 +602,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         driver: Driver::Rows { run: cell_stalls, amount: 1_000_000, amount_quick: 100_000 },
         targets: &[],
     },
+    Workload {
+        name: "stalls-registers",
+        about: "Snapshots of registers",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Rows { run: register_stalls, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[],
+    },
 ];
 
 #[cfg(test)]
@@ -547,7 +618,7 @@ mod tests {
 
     #[test]
     fn each_row_has_a_name_of_its_own() {
-        let rows: Vec<_> = ROWS.iter().chain(CELL_ROWS).collect();
+        let rows: Vec<_> = ROWS.iter().chain(CELL_ROWS).chain(REGISTER_ROWS).collect();
         for (i, row) in rows.iter().enumerate() {
             assert!(rows[..i].iter().all(|other| other.about != row.about), "{}", row.about);
         }

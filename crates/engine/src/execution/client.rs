@@ -25,6 +25,9 @@ pub enum ReplyMode {
     Skipping,
 }
 
+/// Databases and names of sessions.
+pub(crate) type AttachedSessions = BTreeSet<(usize, Box<[u8]>)>;
+
 /// State of a connection that only its own commands change. What others may see or do is in its handle.
 pub struct Client {
     pub handle: Arc<ClientHandle>,
@@ -48,7 +51,7 @@ pub struct Client {
     /// Keys that must not change before EXEC.
     pub watches: Watches,
     /// Sessions whose requests it is sent, by database and name; another client may have taken its place. Most have none.
-    pub(crate) attached: Option<Box<BTreeSet<(usize, Box<[u8]>)>>>,
+    pub(crate) attached: Option<Box<AttachedSessions>>,
     /// CLIENT TRACKING: how it tracks what it reads, if it does.
     pub tracker: Option<Arc<Tracker>>,
     /// CLIENT CACHING was called right before.
@@ -67,6 +70,8 @@ pub struct Client {
     pub(crate) slices_ns: u64,
     /// The row of the last command: pipelines often repeat a command.
     pub(crate) last_command: Option<&'static CommandRow>,
+    /// That of the last command in a session.
+    pub(crate) last_called: Option<&'static CommandRow>,
 }
 
 impl Client {
@@ -96,6 +101,7 @@ impl Client {
             unfinished: None,
             slices_ns: 0,
             last_command: None,
+            last_called: None,
         }
     }
 

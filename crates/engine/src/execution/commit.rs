@@ -100,7 +100,7 @@ impl Engine {
         match what {
             Definable::Index => self.define_index(locked, name, definition),
             // It matters at the next start.
-            Definable::Fork => {}
+            Definable::Fork | Definable::Restore => {}
             Definable::Hook => self.sessions.set_hook(name, definition),
             Definable::Library => {
                 if let Err(why) = self.functions.define(name, definition) {

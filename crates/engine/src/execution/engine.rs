@@ -11,6 +11,7 @@ use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
 use crate::execution::forks::Forks;
 use crate::execution::interactive::EndedTransactions;
+use crate::execution::register_restores::Restores;
 use crate::execution::scripts::{Functions, ScriptThread, Scripts};
 use crate::execution::sessions::Sessions;
 use crate::execution::transaction::WatchList;
@@ -79,6 +80,8 @@ pub struct Engine {
     pub transactions: EndedTransactions,
     /// Forks of cells that are under way.
     pub(crate) forks: Forks,
+    /// Restores of registers in slices that are under way.
+    pub(crate) restores: Restores,
     /// What all sessions have in common.
     pub sessions: Sessions,
     /// Clients that wait for keys.
@@ -171,6 +174,7 @@ impl Engine {
             watches: Apart::default(),
             transactions: EndedTransactions::default(),
             forks: Forks::default(),
+            restores: Restores::default(),
             sessions: Sessions::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),

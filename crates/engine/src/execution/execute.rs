@@ -80,6 +80,10 @@ impl Engine {
                     [KeyRange { first, last, .. }] if first == last => {
                         keys.push(Key::new(request.arg(first as usize)));
                     }
+                    // A session, which has just been used, and the key of what is called in it.
+                    [_, KeyRange { first, last, .. }] if first == last => {
+                        keys.push(Key::new(request.arg(first as usize)));
+                    }
                     _ => break,
                 },
                 Locks::None if row.command.flags.has(Flags::BEGINS_TXN) => is_interactive = true,

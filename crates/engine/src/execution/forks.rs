@@ -220,6 +220,11 @@ impl Forks {
         if is_reserved { Err(busy()) } else { Ok(()) }
     }
 
+    /// Refuses what cannot be done in a database while there is a fork in it.
+    pub(crate) fn pass_database(&self, db: usize) -> CommandResult {
+        if self.under_way.lock().iter().any(|fork| fork.db == db) { Err(busy()) } else { Ok(()) }
+    }
+
     /// Refuses to exchange databases while there is a fork in one of them: the journal names the database of a fork.
     pub(crate) fn pass_swap(&self, a: usize, b: usize) -> CommandResult {
         let concerns = |fork: &Fork| [a, b].contains(&fork.db);

@@ -54,14 +54,14 @@ impl Engine {
     }
 
     /// Stops following: this server takes the other's place. No batch of the other is applied any more. What its forks have
-    /// made that were not complete is removed, as after a start, and takers that were already waiting are served.
-    /// `worker` serves nothing else meanwhile. Returns how many keys were removed.
+    /// made that were not complete is removed, and what its restores have left is done, as after a start; takers that were
+    /// already waiting are served. `worker` serves nothing else meanwhile. Returns how many keys were removed and set so.
     pub fn end_following(&self, worker: &mut Worker) -> u64 {
         // IMPORTANT: while writes are still refused; otherwise a client could write names that are about to be removed.
-        let removed = if self.is_following() { self.undo_forks(worker) } else { 0 };
+        let changed = if self.is_following() { self.undo_forks(worker) + self.finish_restores(worker) } else { 0 };
         self.restrict(Restrictions::FOLLOWING, false);
         self.defer_all_waiters();
-        removed
+        changed
     }
 
     /// True while it follows another server.

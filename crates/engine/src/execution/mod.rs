@@ -22,6 +22,7 @@ pub mod indexes;
 pub mod interactive;
 pub(crate) mod notifications;
 pub mod recorder;
+pub(crate) mod register_restores;
 pub mod replay;
 pub mod restore;
 pub mod scripts;

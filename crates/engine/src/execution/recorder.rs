@@ -15,13 +15,13 @@ use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
-use keyspace::types::register::RegisterRef;
+use keyspace::types::register::{self, RegisterRef};
 use keyspace::types::run::Run;
 use keyspace::types::session::{self, Session};
 use keyspace::types::{Object, RecordFields, cell, hash};
 use keyspace::{
-    Applied, BadEffect, Cause, Change, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds, Touch,
-    Touches, ValueType,
+    Applied, BadEffect, Cause, Change, Definable, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds,
+    Touch, Touches, ValueType,
 };
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
@@ -128,7 +128,18 @@ impl<'a> Recorder<'a> {
             }
         }
         self.notify_expired_fields(db, effect, &applied);
+        if self.engine.restores.any() {
+            self.end_restores(db, effect);
+        }
         applied
+    }
+
+    /// What a restore has still to do in a database that is emptied goes with its keys: it comes before, as a whole.
+    #[cold]
+    fn end_restores(&mut self, db: usize, effect: &Effect<'_>) {
+        for ended in self.engine.restores.ended_by(db, effect) {
+            self.record_alone(0, &Effect::Undefine { what: Definable::Restore, name: &[ended] });
+        }
     }
 
     /// Makes an effect true on the keys of an interactive transaction. A panic afterwards costs no more than that
@@ -425,6 +436,31 @@ impl<'a> Recorder<'a> {
     pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.run(key)
+    }
+
+    /// Looks at the register at a key, once, to change it. An error when the key holds another type.
+    #[inline]
+    pub fn look_at_register<T>(
+        &mut self,
+        key: Key<'_>,
+        look: impl Fn(Option<RegisterRef<'_>>) -> T,
+    ) -> Result<T, CommandError> {
+        if !self.view.is_offered(key) {
+            return Ok(look(None));
+        }
+        match self.view.locked.db(self.view.db, key).entry(key) {
+            None => return Ok(look(None)),
+            Some(entry) if Db::is_expired(entry, self.view.now_ms) => {}
+            Some(entry) if !ValueType::of(entry).is(&register::TYPE) => return Err(CommandError::WrongType),
+            Some(entry) => {
+                if self.view.touch {
+                    self.view.use_entry(entry);
+                }
+                return Ok(look(Some(register::register(entry))));
+            }
+        }
+        self.remove_if_expired(self.view.db, key);
+        Ok(look(None))
     }
 
     /// The register at a key, made ready to be changed.

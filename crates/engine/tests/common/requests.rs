@@ -167,7 +167,7 @@ impl Source {
     }
 
     fn sid(&mut self) -> String {
-        self.pick(&["sid:1", "sid:1", "sid:2", "sid:3", "a"]).to_owned()
+        self.pick(&["sid:1", "sid:1", "sid:2", "sid:3"]).to_owned()
     }
 
     /// Few indexes, of the fields that most requests are about.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 const HISTORIES: usize = 4;
-const HISTORIES_MAX: usize = 300;
+const HISTORIES_MAX: usize = 200;
 const LEADERS: usize = 2;
 const READERS: usize = 1;
 /// Requests of each leader.

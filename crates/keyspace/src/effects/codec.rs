@@ -6,6 +6,7 @@
 use super::effect::{DATABASES, Definable, Effect, Image};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline};
 use crate::storage::Key;
+use crate::types::register::plan;
 use crate::types::{Cause, Change, Entry, Lists, Shapes, ValueType};
 
 /// The first byte of an encoded effect. IMPORTANT: append only; journals on disk hold these numbers.
@@ -26,8 +27,13 @@ pub mod tag {
 }
 
 /// The byte for each kind of definition.
-const DEFINABLES: [(Definable, u8); 4] =
-    [(Definable::Library, 1), (Definable::Index, 2), (Definable::Fork, 3), (Definable::Hook, 4)];
+const DEFINABLES: [(Definable, u8); 5] = [
+    (Definable::Library, 1),
+    (Definable::Index, 2),
+    (Definable::Fork, 3),
+    (Definable::Restore, 4),
+    (Definable::Hook, 5),
+];
 
 /// Appends an effect in database `db`.
 pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
@@ -148,7 +154,11 @@ impl<'a> Decoder<'a> {
             tag::FLUSH_ALL => Effect::FlushAll,
             tag::SWAP_DB => Effect::SwapDb { a: database(reader)?, b: database(reader)? },
             tag::DEFINE => {
-                Effect::Define { what: definable(reader)?, name: reader.bytes()?, definition: reader.bytes()? }
+                let (what, name, definition) = (definable(reader)?, reader.bytes()?, reader.bytes()?);
+                if what == Definable::Restore {
+                    plan::check(definition)?;
+                }
+                Effect::Define { what, name, definition }
             }
             tag::UNDEFINE => Effect::Undefine { what: definable(reader)?, name: reader.bytes()? },
             unknown => return Err(BadEffect::UnknownTag(unknown)),

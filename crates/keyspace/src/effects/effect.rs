@@ -62,6 +62,10 @@ pub enum Definable {
     /// A fork of cells that is not complete. The name is the number of the database, a byte, and the prefix that it makes;
     /// the definition is empty. What is under the prefix after a start is removed.
     Fork,
+    /// What a restore of registers has still to do. Under the number of the database, a byte, and a number of four bytes, the
+    /// highest first, the definition is [`Step`](crate::types::register::plan::Step)s; under the number of the database alone it
+    /// is empty and says that all steps are there: they are taken after a start. Undefined is whatever has a name that begins so.
+    Restore,
     /// What is called when something becomes of a session; the definition is the name of a function.
     Hook,
 }

@@ -82,7 +82,8 @@ impl Locked<'_> {
                 change.replaces_other_types() || self.db(db, *key).entry(*key).is_none_or(holds_its_type)
             }
             Effect::Define {
-                what: Definable::Library | Definable::Index | Definable::Fork | Definable::Hook, ..
+                what: Definable::Library | Definable::Index | Definable::Fork | Definable::Restore | Definable::Hook,
+                ..
             }
             | Effect::Undefine { .. }
             | Effect::Delete { .. }

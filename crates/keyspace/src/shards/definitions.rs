@@ -1,10 +1,12 @@
-//! Definitions: libraries of functions, indexes, forks that are not complete, and hooks of sessions. Knows names and their bytes; refuses to know what they mean.
+//! Definitions: libraries of functions, indexes, forks and restores that are not complete, and hooks of sessions. Knows names and their
+//! bytes; refuses to know what they mean.
 //!
 //! Definitions are in the first shard and change only while every shard is locked, so that they are ordered with all
 //! batches, and a walk finds them in its first part.
 
 use crate::effects::{Definable, Effect, codec};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 /// Everything that is defined.
@@ -16,6 +18,8 @@ pub struct Definitions {
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Database and prefix of each fork that is not complete.
     forks: BTreeSet<Vec<u8>>,
+    /// What restores of registers have still to do, and which of them have begun.
+    restores: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// The function of each hook, by the name of what it is called for.
     hooks: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -49,11 +53,22 @@ impl Definitions {
         self.hooks.get(name).map(Vec::as_slice)
     }
 
+    /// The names of what restores have still to do: the number of a database alone, or with that of a piece of work.
+    pub fn restores(&self) -> impl Iterator<Item = &[u8]> {
+        self.restores.keys().map(Vec::as_slice)
+    }
+
+    /// The steps under a name.
+    pub fn restore(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
+        self.restores.get(name)
+    }
+
     pub(super) fn define(&mut self, what: Definable, name: &[u8], definition: &[u8]) {
         match what {
             Definable::Library => drop(self.libraries.insert(name.to_vec(), definition.into())),
             Definable::Index => drop(self.indexes.insert(name.to_vec(), definition.to_vec())),
             Definable::Fork => drop(self.forks.insert(name.to_vec())),
+            Definable::Restore => drop(self.restores.insert(name.to_vec(), definition.into())),
             Definable::Hook => drop(self.hooks.insert(name.to_vec(), definition.to_vec())),
         }
     }
@@ -63,6 +78,17 @@ impl Definitions {
             Definable::Library => self.libraries.remove(name).is_some(),
             Definable::Index => self.indexes.remove(name).is_some(),
             Definable::Fork => self.forks.remove(name),
+            Definable::Restore => {
+                let before = self.restores.len();
+                while let Some((first, _)) = self.restores.range::<[u8], _>((Included(name), Unbounded)).next() {
+                    if !first.starts_with(name) {
+                        break;
+                    }
+                    let first = first.clone();
+                    self.restores.remove(&first);
+                }
+                self.restores.len() < before
+            }
             Definable::Hook => self.hooks.remove(name).is_some(),
         }
     }
@@ -77,6 +103,9 @@ impl Definitions {
         }
         for name in self.forks() {
             codec::encode(0, &Effect::Define { what: Definable::Fork, name, definition: b"" }, out);
+        }
+        for (name, definition) in &self.restores {
+            codec::encode(0, &Effect::Define { what: Definable::Restore, name, definition }, out);
         }
         for (name, definition) in &self.hooks {
             codec::encode(0, &Effect::Define { what: Definable::Hook, name, definition }, out);

@@ -236,6 +236,20 @@ impl Keyspace {
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 
+    /// Locks two shards, or one if they are the same; `None` when that would take long.
+    #[inline]
+    pub fn lock_two_unless_busy(&self, one: usize, other: usize) -> Option<Locked<'_>> {
+        Held::assert_none();
+        // IMPORTANT: ascending, as everywhere.
+        let (first, second) = (one.min(other), one.max(other));
+        let mut guards = SmallVec::new();
+        guards.push((first, self.acquire(first)?));
+        if first != second {
+            guards.push((second, self.acquire(second)?));
+        }
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+    }
+
     /// Locks everything; `None` when that would take long.
     pub fn lock_all_unless_busy(&self) -> Option<Locked<'_>> {
         Held::assert_none();

@@ -187,11 +187,17 @@ impl<O> Entry<O> {
 
     /// Replaces the value by an inline one; name, deadline and mark stay.
     pub fn set_body(&mut self, kind: Kind, body: &[u8]) {
+        self.body_to_fill(kind, body.len()).copy_from_slice(body);
+    }
+
+    /// Replaces the value by an inline one of that length, and returns it to be filled.
+    #[inline]
+    pub fn body_to_fill(&mut self, kind: Kind, len: usize) -> &mut [u8] {
         debug_assert!(kind != Kind::OBJECT);
         self.drop_object();
-        self.resize_body(body.len());
+        self.resize_body(len);
         self.set_kind(kind);
-        self.body_mut().copy_from_slice(body);
+        self.body_mut()
     }
 
     /// Replaces the value by an object; name, deadline and mark stay.

@@ -60,6 +60,7 @@ pub(crate) fn load(
     keeper.open(Arc::downgrade(engine), opened);
     snapshot_thread::start(keeper.clone(), engine.clone());
     undo_forks(engine);
+    finish_restores(engine);
     Ok(())
 }
 
@@ -68,6 +69,14 @@ pub(crate) fn undo_forks(engine: &Engine) {
     match engine.undo_forks(&mut engine.worker(0)) {
         0 => {}
         keys => tracing::warn!(keys, "a CELL.FORK had not ended: what it had copied is removed"),
+    }
+}
+
+/// Does what a restore of registers had left to be done when the server ended.
+pub(crate) fn finish_restores(engine: &Engine) {
+    match engine.finish_restores(&mut engine.worker(0)) {
+        0 => {}
+        registers => tracing::warn!(registers, "a REG.RESTORE had not ended: the rest of its registers is set"),
     }
 }
 

@@ -11,5 +11,5 @@ pub(crate) use data_directory::DataDirectory;
 pub(crate) use keeper::Keeper;
 #[cfg(test)]
 pub(crate) use keeper::OpenedLog;
-pub(crate) use load::{load, replay, undo_forks};
+pub(crate) use load::{finish_restores, load, replay, undo_forks};
 pub(crate) use progress::ReplyGate;

@@ -41,6 +41,7 @@ fn open(dir: &Path, log_level: LogLevelHandle) -> Result<Opened> {
     let mut history = Box::new(directory.read()?);
     durability::replay(&mut *history, &engine, |_| {})?;
     durability::undo_forks(&engine);
+    durability::finish_restores(&engine);
     Ok(Opened { engine, history, _directory: directory })
 }
 

@@ -2,6 +2,7 @@
 
 mod commands;
 mod keyspace;
+mod large_restores;
 mod model;
 mod snapshots;
 mod survival;

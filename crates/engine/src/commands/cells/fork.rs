@@ -37,14 +37,14 @@ pub(super) fn fork(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         return fork_at_once(cx, from, to);
     }
     let (engine, db) = (cx.engine, cx.client.db);
-    let job = ForkJob {
-        id: engine.forks.reserve(db, from, to)?,
-        db,
-        from: from.to_vec(),
-        to: to.to_vec(),
-        stage: Stage::Check(WalkPlace::default()),
-        copied: 0,
-    };
+    let id = engine.forks.reserve(db, from, to)?;
+    // IMPORTANT: after the reservation: a restore looks for forks when it begins, and one of the two finds the other.
+    if let Err(error) = engine.restores.pass_database(db) {
+        drop(engine.forks.release(id));
+        return Err(error);
+    }
+    let job =
+        ForkJob { id, db, from: from.to_vec(), to: to.to_vec(), stage: Stage::Check(WalkPlace::default()), copied: 0 };
     run(cx, job, ForkJob::step, reply_integer)
 }
 

@@ -234,6 +234,8 @@ pub(super) fn swapdb(cx: &mut WriteCx<'_>) -> CommandResult {
     let (a, b) = (index("ERR invalid first DB index")?, index("ERR invalid second DB index")?);
     let (a, b) = (known_database(a)?, known_database(b)?);
     cx.server().forks.pass_swap(a, b)?;
+    // The journal names the database of a restore.
+    [a, b].into_iter().try_for_each(|db| cx.server().restores.pass_database(db))?;
     if a != b {
         cx.keys.record(&Effect::SwapDb { a, b });
     }

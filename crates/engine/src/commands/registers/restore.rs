@@ -1,7 +1,6 @@
-//! REG.RESTORE: sets registers from a snapshot. The blob is checked whole before anything is changed, and what it says becomes true in one
-//! batch.
+//! REG.RESTORE: sets registers from a snapshot. The blob is checked whole before anything is changed. What it says becomes true in
+//! one batch, or, for many registers, in slices that the next start finishes (`execution::register_restores`).
 
-use super::snapshot::is_register;
 use crate::args::is_word;
 use crate::commands::shared::options::{argument, error, once, unknown_option};
 use crate::commands::shared::slices::run;
@@ -10,13 +9,21 @@ use crate::execution::context::ScriptCx;
 use crate::execution::engine::Engine;
 use crate::execution::forks::WalkPlace;
 use crate::execution::indexes::{Slice, is_index};
+use crate::execution::register_restores::{Piece, emptied, is_register, take_step};
 use crate::execution::worker::Worker;
-use crate::settings::events::Events;
-use keyspace::types::register::checkpoint::{Checkpoint, Saved, Scope, version};
-use keyspace::types::{register, string};
-use keyspace::{Cause, Effect, Image, Key, Locked, ValueType};
+use keyspace::types::register::checkpoint::{Checkpoint, Scope};
+use keyspace::types::register::plan::{Step, Steps};
+use keyspace::types::string;
+use keyspace::{Key, Locked, ValueType};
 use resp::Reply;
 use std::collections::HashSet;
+
+/// So many registers are set and dropped in one batch, under all locks; more are in slices.
+const AT_ONCE_MAX: usize = 10_000;
+/// About how long a piece of a restore in slices is: a few hundred small registers.
+const PIECE_BYTES: usize = 16 * 1024;
+/// So many steps are checked between two looks at the clock.
+const STEPS_PER_LOOK: usize = 64;
 
 pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
     let (db, first) = (cx.client.db, argument(&mut cx.args, "the snapshot")?);
@@ -39,10 +46,10 @@ pub(super) fn restore(cx: &mut ScriptCx<'_, '_>) -> CommandResult {
         Some(from) => stored(cx, db, from)?,
     };
     let merges = merges.unwrap_or(false);
-    let job = RestoreJob { db, merges, blob, scope: None, place: WalkPlace::default(), covered: Vec::new() };
     if cx.held.is_some() {
-        return restore_at_once(cx, job);
+        return restore_at_once(cx, db, merges, &blob);
     }
+    let job = RestoreJob { db, merges, blob, plan: Plan::default(), set: 0, stage: Stage::Read };
     run(cx, job, RestoreJob::step, reply_restored)
 }
 
@@ -75,146 +82,360 @@ fn reply_restored((count, position): Restored, reply: &mut Reply<'_>) {
     }
 }
 
+/// What a restore is to do.
+#[derive(Default)]
+struct Plan {
+    position: Option<Vec<u8>>,
+    /// Which registers are dropped that are not in the blob; `None` when none are.
+    scope: Option<Scope>,
+    /// The steps for the keys of each shard: see [`Steps`].
+    shards: Vec<Vec<u8>>,
+    /// How many steps there are.
+    steps: usize,
+}
+
+impl Plan {
+    /// Sets what a blob has. An error for a blob that is damaged.
+    fn of(engine: &Engine, blob: &[u8], merges: bool) -> Result<Plan, CommandError> {
+        let checkpoint = Checkpoint::check(blob).map_err(|bad| error(bad.to_string()))?;
+        let mut plan = Plan {
+            position: checkpoint.position.map(<[u8]>::to_vec),
+            scope: None,
+            shards: vec![Vec::new(); engine.keyspace.shard_count()],
+            steps: 0,
+        };
+        for saved in checkpoint.registers() {
+            plan.add(engine, if merges { Step::Merge(saved) } else { Step::Set(saved) });
+        }
+        plan.scope = Some(checkpoint.scope).filter(|_| !merges);
+        Ok(plan)
+    }
+
+    fn add(&mut self, engine: &Engine, step: Step<'_>) {
+        step.encode(&mut self.shards[engine.keyspace.shard_of(step.name())]);
+        self.steps += 1;
+    }
+
+    fn bytes(&self) -> usize {
+        self.shards.iter().map(Vec::len).sum()
+    }
+
+    /// The names of a shard that are in the blob.
+    fn names(&self, shard: usize) -> HashSet<Vec<u8>> {
+        Steps::of(&self.shards[shard]).map(|step| step.name().to_vec()).collect()
+    }
+
+    /// Drops the registers of these names that are not in the blob.
+    fn drop_names(&mut self, engine: &Engine, names: &[Vec<u8>]) {
+        let in_blob: Vec<HashSet<Vec<u8>>> = (0..self.shards.len()).map(|shard| self.names(shard)).collect();
+        for name in names.iter().filter(|name| !in_blob[engine.keyspace.shard_of(name)].contains(*name)) {
+            self.add(engine, Step::Drop(name));
+        }
+    }
+}
+
+/// Refuses a restore because of what is at one of its names. The key is locked.
+fn pass_step(engine: &Engine, locked: &Locked<'_>, db: usize, now_ms: u64, step: Step<'_>) -> CommandResult {
+    let key = Key::new(step.name());
+    engine.forks.pass_name(db, key.name)?;
+    let saved = match step {
+        // Another type than a register stays.
+        Step::Drop(_) => return Ok(()),
+        Step::Set(saved) | Step::Merge(saved) => saved,
+    };
+    if saved.deadline.is_some_and(|deadline| deadline <= now_ms) {
+        return Ok(());
+    }
+    if engine.any_is_index(std::iter::once(key.name)) {
+        return Err(is_index(key.name));
+    }
+    let entry = locked.db(db, key).entry(key).filter(|entry| !keyspace::db::Db::is_expired(entry, now_ms));
+    if entry.is_some_and(|entry| !is_register(entry, now_ms)) { Err(CommandError::WrongType) } else { Ok(()) }
+}
+
+/// Does all that is planned. An error changes nothing. Everything is locked; the caller commits.
+fn do_at_once(
+    engine: &Engine,
+    worker: &mut Worker,
+    locked: &mut Locked<'_>,
+    db: usize,
+    plan: &Plan,
+) -> Result<u64, CommandError> {
+    let steps = || plan.shards.iter().flat_map(|shard| Steps::of(shard));
+    steps().try_for_each(|step| pass_step(engine, locked, db, worker.now_ms, step))?;
+    engine.pass_batch_bytes(plan.bytes() + plan.steps * 32)?;
+    let mut keys = engine.own_changes(worker, locked.lend(), db);
+    let (dropped, others): (Vec<_>, Vec<_>) = steps().partition(|step| matches!(step, Step::Drop(_)));
+    let set = dropped.into_iter().chain(others).filter(|step| take_step(&mut keys, *step)).count();
+    let garbage = keys.finish().take_garbage();
+    engine.free(garbage);
+    Ok(set as u64)
+}
+
+/// In a transaction or script, which holds all locks: everything in one step.
+fn restore_at_once(cx: &mut ScriptCx<'_, '_>, db: usize, merges: bool, blob: &[u8]) -> CommandResult {
+    let (engine, now_ms) = (cx.engine, cx.worker.now_ms);
+    let mut plan = Plan::of(engine, blob, merges)?;
+    let held = cx.held.as_mut().expect("the caller has looked");
+    if let Some(scope) = plan.scope.take() {
+        let entries = held.shards().flat_map(|(_, shard)| shard.db(db).iter(now_ms));
+        let covered = entries.filter(|entry| scope.covers(entry.name()) && is_register(entry, now_ms));
+        let covered: Vec<Vec<u8>> = covered.map(|entry| entry.name().to_vec()).collect();
+        plan.drop_names(engine, &covered);
+    }
+    let set = do_at_once(engine, cx.worker, held, db, &plan)?;
+    reply_restored((set, plan.position), &mut cx.reply);
+    Ok(())
+}
+
 /// A restore under way.
 struct RestoreJob {
     db: usize,
     merges: bool,
     blob: Vec<u8>,
-    /// The scope of the blob, once that was checked.
-    scope: Option<Scope>,
-    /// Where the search for registers that the scope covers goes on.
-    place: WalkPlace,
-    /// The names of those that were found.
-    covered: Vec<Vec<u8>>,
+    plan: Plan,
+    /// How many registers were set so far.
+    set: u64,
+    stage: Stage,
 }
+
+/// What is done next.
+enum Stage {
+    /// Reads the blob.
+    Read,
+    /// Looks for registers that the scope covers and the blob has not, from that place on.
+    Cover(WalkPlace, HashSet<Vec<u8>>),
+    /// Does all in one batch.
+    AtOnce,
+    /// Looks whether something is in the way, from that shard and byte on.
+    Check(usize, usize),
+    /// Gives the journal the rest of what is to be done: so many pieces were noted.
+    Note {
+        shard: usize,
+        at: usize,
+        pieces: u32,
+    },
+    Begin {
+        pieces: u32,
+    },
+    /// Does that piece.
+    Do {
+        piece: u32,
+        pieces: u32,
+    },
+    /// It cannot be begun: the journal forgets it.
+    Forget(CommandError),
+}
+
+type Outcome = Option<Result<Restored, CommandError>>;
 
 impl RestoreJob {
     /// Does a slice of the work; the reply, when all is done.
-    fn step(&mut self, engine: &Engine, worker: &mut Worker) -> Option<Result<Restored, CommandError>> {
+    fn step(&mut self, engine: &Engine, worker: &mut Worker) -> Outcome {
         let slice = Slice::begin(engine);
-        let scope = match self.scope.take() {
-            Some(scope) => scope,
-            None => match Checkpoint::check(&self.blob) {
-                Ok(checkpoint) => checkpoint.scope,
-                Err(bad) => return Some(Err(error(bad.to_string()))),
+        loop {
+            let outcome = self.advance(engine, worker, &slice);
+            if outcome.is_some() || slice.is_over() {
+                return outcome;
+            }
+        }
+    }
+
+    /// Does some of the work, under one set of locks.
+    fn advance(&mut self, engine: &Engine, worker: &mut Worker, slice: &Slice<'_>) -> Outcome {
+        let stage = std::mem::replace(&mut self.stage, Stage::Read);
+        let next = match stage {
+            Stage::Read => self.read(engine),
+            Stage::Cover(place, names) => self.cover(engine, worker, slice, place, names),
+            Stage::AtOnce => match self.at_once(engine, worker) {
+                Some(outcome) => return Some(outcome),
+                None => Ok(Stage::AtOnce),
             },
+            Stage::Check(shard, at) => {
+                let checked = self.check(engine, worker, slice, shard, at);
+                checked.inspect_err(|_| engine.restores.end(self.db))
+            }
+            Stage::Note { shard, at, pieces } => {
+                Ok(self.note(engine, worker, shard, at, pieces).unwrap_or_else(Stage::Forget))
+            }
+            Stage::Begin { pieces } => match engine.note_restore_begun(worker, self.db) {
+                Ok(true) => Ok(Stage::Do { piece: 0, pieces }),
+                Ok(false) => Ok(Stage::Begin { pieces }),
+                Err(error) => Ok(Stage::Forget(error)),
+            },
+            Stage::Do { piece, pieces } => match self.do_piece(engine, worker, piece, pieces) {
+                Ok(stage) => Ok(stage),
+                Err(outcome) => return Some(outcome),
+            },
+            Stage::Forget(error) => {
+                if engine.pass_write_restrictions().is_ok() && engine.forget_restore(worker, self.db) {
+                    engine.restores.end(self.db);
+                    return Some(Err(error));
+                }
+                Ok(Stage::Forget(error))
+            }
         };
-        let is_found = self.merges || self.find_covered(engine, worker, &slice, &scope);
-        self.scope = Some(scope);
-        if is_found { self.apply(engine, worker) } else { None }
+        match next {
+            Ok(stage) => {
+                self.stage = stage;
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
     }
 
-    /// Makes it true, in one batch. `None` when the locks cannot be had now.
-    fn apply(&mut self, engine: &Engine, worker: &mut Worker) -> Option<Result<Restored, CommandError>> {
-        let checkpoint = Checkpoint::check(&self.blob).expect("it was checked");
-        let mut locked = engine.keyspace.lock_all_unless_busy()?;
-        let passed = engine.pass_write_restrictions().and_then(|()| engine.pass_memory_limit());
-        if let Err(error) = passed {
-            return Some(Err(error));
+    fn read(&mut self, engine: &Engine) -> Result<Stage, CommandError> {
+        let blob = std::mem::take(&mut self.blob);
+        self.plan = Plan::of(engine, &blob, self.merges)?;
+        match self.plan.scope.take() {
+            None => self.planned(engine),
+            Some(Scope::Keys(names)) => {
+                self.plan.drop_names(engine, &names);
+                self.planned(engine)
+            }
+            Some(scope) => {
+                self.plan.scope = Some(scope);
+                Ok(Stage::Cover(WalkPlace::default(), self.plan.names(0)))
+            }
         }
-        let set = set_registers(engine, worker, &mut locked, self.db, self.merges, &checkpoint, &self.covered);
-        let set = match set {
-            Ok(set) => set,
-            Err(error) => return Some(Err(error)),
-        };
-        let garbage = locked.take_garbage();
-        engine.commit(worker, None, &mut locked);
-        locked.release_fairly();
-        engine.free(garbage);
-        Some(Ok((set, checkpoint.position.map(<[u8]>::to_vec))))
     }
 
-    /// Looks for registers that the scope of the blob covers. True when all are found.
-    fn find_covered(&mut self, engine: &Engine, worker: &Worker, slice: &Slice<'_>, scope: &Scope) -> bool {
-        if let Scope::Keys(names) = scope {
-            self.covered = names.clone();
-            return true;
-        }
-        while self.place.shard < engine.keyspace.shard_count() {
-            let Some(locked) = engine.keyspace.lock_shard_unless_busy(self.place.shard) else { return false };
-            let (_, shard) = locked.shards().next().expect("it was just locked");
-            let db = shard.db(self.db);
-            let end = db.range_end(self.place.position);
-            db.visit_range(self.place.position, end, |entry| {
-                if scope.covers(entry.name()) && is_register(entry, worker.now_ms) {
-                    self.covered.push(entry.name().to_vec());
+    /// Looks for registers that are to be dropped. `names` are those of the blob in the shard.
+    fn cover(
+        &mut self,
+        engine: &Engine,
+        worker: &Worker,
+        slice: &Slice<'_>,
+        mut place: WalkPlace,
+        names: HashSet<Vec<u8>>,
+    ) -> Result<Stage, CommandError> {
+        let Plan { scope, shards, steps, .. } = &mut self.plan;
+        let scope = scope.as_ref().expect("without a scope nothing is looked for");
+        let Some(locked) = engine.keyspace.lock_shard_unless_busy(place.shard) else {
+            return Ok(Stage::Cover(place, names));
+        };
+        let (_, shard) = locked.shards().next().expect("it was just locked");
+        let (shard, db, number) = (&mut shards[place.shard], shard.db(self.db), place.shard);
+        while place.shard == number && !slice.is_over() {
+            let end = db.range_end(place.position);
+            db.visit_range(place.position, end, |entry| {
+                let is_covered = scope.covers(entry.name()) && is_register(entry, worker.now_ms);
+                if is_covered && !names.contains(entry.name()) {
+                    Step::Drop(entry.name()).encode(shard);
+                    *steps += 1;
                 }
             });
-            self.place = self.place.behind(end);
-            if slice.is_over() && self.place.shard < engine.keyspace.shard_count() {
-                return false;
+            place = place.behind(end);
+        }
+        drop(locked);
+        if place.shard == number {
+            return Ok(Stage::Cover(place, names));
+        }
+        if place.shard < engine.keyspace.shard_count() {
+            return Ok(Stage::Cover(place, self.plan.names(place.shard)));
+        }
+        self.planned(engine)
+    }
+
+    /// All that is to be done is known.
+    fn planned(&self, engine: &Engine) -> Result<Stage, CommandError> {
+        if self.plan.steps <= AT_ONCE_MAX {
+            return Ok(Stage::AtOnce);
+        }
+        // A snapshot has all pieces that are noted in one part.
+        engine.pass_batch_bytes(self.plan.bytes())?;
+        engine.restores.begin(self.db)?;
+        Ok(Stage::Check(0, 0))
+    }
+
+    /// Does everything in one batch. `None` when the locks cannot be had now.
+    fn at_once(&mut self, engine: &Engine, worker: &mut Worker) -> Outcome {
+        let mut locked = engine.keyspace.lock_all_unless_busy()?;
+        let passed = engine.pass_write_restrictions().and_then(|()| engine.pass_memory_limit());
+        let set = passed.and_then(|()| do_at_once(engine, worker, &mut locked, self.db, &self.plan));
+        if set.is_ok() {
+            engine.commit(worker, None, &mut locked);
+        }
+        locked.release_fairly();
+        Some(set.map(|set| (set, self.plan.position.take())))
+    }
+
+    fn check(
+        &self,
+        engine: &Engine,
+        worker: &Worker,
+        slice: &Slice<'_>,
+        shard: usize,
+        mut at: usize,
+    ) -> Result<Stage, CommandError> {
+        let Some(bytes) = self.plan.shards.get(shard) else { return Ok(Stage::Note { shard: 0, at: 0, pieces: 0 }) };
+        let Some(locked) = engine.keyspace.lock_shard_unless_busy(shard) else { return Ok(Stage::Check(shard, at)) };
+        let mut steps = Steps::of(&bytes[at..]);
+        for (count, step) in (1..).zip(steps.by_ref()) {
+            pass_step(engine, &locked, self.db, worker.now_ms, step)?;
+            if count % STEPS_PER_LOOK == 0 && slice.is_over() {
+                break;
             }
         }
-        true
+        at = bytes.len() - steps.bytes_left();
+        if at < bytes.len() { Ok(Stage::Check(shard, at)) } else { Ok(Stage::Check(shard + 1, 0)) }
     }
-}
 
-/// Sets the registers of a blob, and drops those of `covered` that are not in it. An error changes nothing. Everything is locked.
-fn set_registers(
-    engine: &Engine,
-    worker: &mut Worker,
-    locked: &mut Locked<'_>,
-    db: usize,
-    merges: bool,
-    checkpoint: &Checkpoint<'_>,
-    covered: &[Vec<u8>],
-) -> Result<u64, CommandError> {
-    let now_ms = worker.now_ms;
-    let is_there = |saved: &&Saved<'_>| saved.deadline.is_none_or(|deadline| deadline > now_ms);
-    let mut to_set: Vec<&Saved<'_>> = Vec::new();
-    for saved in checkpoint.registers.iter().filter(is_there) {
-        let key = Key::new(saved.name);
-        engine.forks.pass_name(db, saved.name)?;
-        if engine.any_is_index(std::iter::once(saved.name)) {
-            return Err(is_index(saved.name));
+    /// Gives the journal the next piece.
+    fn note(
+        &mut self,
+        engine: &Engine,
+        worker: &mut Worker,
+        shard: usize,
+        at: usize,
+        pieces: u32,
+    ) -> Result<Stage, CommandError> {
+        let Some(bytes) = self.plan.shards.get_mut(shard) else { return Ok(Stage::Begin { pieces }) };
+        if at == bytes.len() {
+            // The journal's definitions have them now.
+            *bytes = Vec::new();
+            return Ok(Stage::Note { shard: shard + 1, at: 0, pieces });
         }
-        let entry = locked.db(db, key).entry(key).filter(|entry| !keyspace::db::Db::is_expired(entry, now_ms));
-        match entry {
-            Some(entry) if !is_register(entry, now_ms) => return Err(CommandError::WrongType),
-            // Of two of one version, the one that is there stays: it may have been put to use.
-            Some(entry) if merges && saved.version <= version(entry) => {}
-            Some(_) | None => to_set.push(saved),
+        engine.pass_write_restrictions()?;
+        engine.pass_memory_limit()?;
+        let (mut steps, mut end) = (Steps::of(&bytes[at..]), at);
+        while end - at < PIECE_BYTES && steps.by_ref().take(1).count() > 0 {
+            end = bytes.len() - steps.bytes_left();
         }
+        Ok(match engine.note_restore_piece(worker, self.db, pieces, &bytes[at..end]) {
+            true => Stage::Note { shard, at: end, pieces: pieces + 1 },
+            false => Stage::Note { shard, at, pieces },
+        })
     }
-    let kept: HashSet<&[u8]> = to_set.iter().map(|saved| saved.name).collect();
-    let dropped: Vec<Key<'_>> = match merges {
-        true => Vec::new(),
-        false => covered.iter().map(|name| Key::new(name)).filter(|key| !kept.contains(key.name)).collect(),
-    };
-    for key in &dropped {
-        engine.forks.pass_name(db, key.name)?;
-    }
-    engine.pass_batch_bytes(to_set.iter().map(|saved| saved.name.len() + saved.image.len() + 32).sum())?;
-    let mut keys = engine.own_changes(worker, locked.lend(), db);
-    for key in dropped {
-        if keys.entry(key).is_some_and(|entry| is_register(entry, now_ms)) {
-            keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-            keys.notify(Events::MODULE, "reg.restore", key);
-        }
-    }
-    for saved in &to_set {
-        let (key, value) = (Key::new(saved.name), Image { value_type: &register::TYPE, bytes: saved.image });
-        keys.record(&Effect::Put { key, value, deadline: saved.deadline });
-        keys.notify(Events::MODULE, "reg.restore", key);
-    }
-    keys.finish();
-    Ok(to_set.len() as u64)
-}
 
-/// In a transaction or script, which holds all locks: everything in one step.
-fn restore_at_once(cx: &mut ScriptCx<'_, '_>, job: RestoreJob) -> CommandResult {
-    let (engine, now_ms) = (cx.engine, cx.worker.now_ms);
-    let checkpoint = Checkpoint::check(&job.blob).map_err(|bad| error(bad.to_string()))?;
-    let held = cx.held.as_mut().expect("the caller has looked");
-    let mut covered = Vec::new();
-    if !job.merges {
-        for entry in held.shards().flat_map(|(_, shard)| shard.db(job.db).iter(now_ms)) {
-            if checkpoint.scope.covers(entry.name()) && is_register(entry, now_ms) {
-                covered.push(entry.name().to_vec());
+    /// Does a piece. An error is what to reply, when there is nothing more to be done.
+    fn do_piece(
+        &mut self,
+        engine: &Engine,
+        worker: &mut Worker,
+        piece: u32,
+        pieces: u32,
+    ) -> Result<Stage, Result<Restored, CommandError>> {
+        let stage = Stage::Do { piece, pieces };
+        if engine.pass_write_restrictions().is_err() {
+            // It goes on when writes are taken again.
+            return Ok(stage);
+        }
+        let is_last = piece + 1 == pieces;
+        match engine.do_restore_piece(worker, self.db, piece, is_last) {
+            Piece::Busy => Ok(stage),
+            Piece::Done(set) => {
+                self.set += set;
+                if !is_last {
+                    return Ok(Stage::Do { piece: piece + 1, pieces });
+                }
+                engine.restores.end(self.db);
+                Err(Ok((self.set, self.plan.position.take())))
+            }
+            Piece::Gone => {
+                engine.restores.end(self.db);
+                Err(Err(emptied()))
             }
         }
     }
-    let set = set_registers(engine, cx.worker, held, job.db, job.merges, &checkpoint, &covered)?;
-    reply_restored((set, checkpoint.position.map(<[u8]>::to_vec)), &mut cx.reply);
-    Ok(())
 }

@@ -10,12 +10,13 @@ use crate::execution::engine::Engine;
 use crate::execution::forks::WalkPlace;
 use crate::execution::indexes::{Slice, is_index};
 use crate::execution::recorder::Recorder;
+use crate::execution::register_restores::is_register;
 use crate::execution::worker::Worker;
 use crate::settings::events::Events;
 use keyspace::db::Db;
 use keyspace::types::register::checkpoint::{BESIDE_BYTES_MAX, Registers, Scope, written};
-use keyspace::types::{register, string};
-use keyspace::{Effect, Entry, Key, Scalar, ValueType};
+use keyspace::types::string;
+use keyspace::{Effect, Entry, Key, Scalar};
 use resp::Reply;
 
 /// About how many bytes are gathered under one lock.
@@ -78,11 +79,6 @@ fn pass_store(engine: &Engine, db: usize, store: &[u8]) -> CommandResult {
         return Err(is_index(store));
     }
     engine.forks.pass_name(db, store)
-}
-
-/// True for a register that has not expired.
-pub(super) fn is_register(entry: &Entry, now_ms: u64) -> bool {
-    ValueType::of(entry).is(&register::TYPE) && !Db::is_expired(entry, now_ms)
 }
 
 /// What there is to reply.

@@ -110,6 +110,26 @@ impl Verdict {
     }
 }
 
+/// What there is to know of a register before an operation.
+struct Found {
+    verdict: Verdict,
+    /// The operation waits for its turn already.
+    is_buffered: bool,
+    /// How many wait.
+    buffered: usize,
+}
+
+impl Found {
+    #[inline]
+    fn of(register: Option<RegisterRef<'_>>, turn: Turn, operation: Operation<'_>) -> Found {
+        Found {
+            verdict: Verdict::of(register, turn, operation),
+            is_buffered: register.is_some_and(|register| register.buffered(turn.version).is_some()),
+            buffered: register.map_or(0, |register| register.buffered_len()),
+        }
+    }
+}
+
 #[inline]
 fn change(
     cx: &mut WriteCx<'_>,
@@ -118,26 +138,24 @@ fn change(
     operation: Operation<'_>,
     event: &'static str,
 ) -> CommandResult {
-    let register = cx.keys.register_to_change(key)?;
-    let verdict = Verdict::of(register, turn, operation);
-    match verdict {
+    let found = cx.keys.look_at_register(key, |register| Found::of(register, turn, operation))?;
+    match found.verdict {
         Verdict::Duplicate | Verdict::Mismatch | Verdict::Stale => {}
         Verdict::Buffered => {
-            let is_known = register.is_some_and(|register| register.buffered(turn.version).is_some());
-            let buffered = register.map_or(0, |register| register.buffered_len());
-            if !is_known {
-                buffer(cx, key, turn.version.round, operation, buffered)?;
+            if !found.is_buffered {
+                buffer(cx, key, turn.version.round, operation, found.buffered)?;
                 cx.keys.notify(Events::MODULE, event, key);
             }
         }
         Verdict::Applied => {
             match operation {
                 // What most of them are: nothing is added, and nothing waits.
-                Operation::Put(value) if register.is_none_or(|register| register.buffered_len() == 0) => {
+                Operation::Put(value) if found.buffered == 0 => {
                     let current = Current { version: turn.version, added: None, value };
                     cx.keys.record(&Effect::change(key, register::Change::Set(current)));
                 }
                 _ => {
+                    let register = cx.keys.register(key)?;
                     let progress = applied(register, turn.version, operation).map_err(unfit)?.into_owned();
                     let current = progress.current().expect("an operation was applied");
                     cx.keys.record(&Effect::change(key, register::Change::Set(current)));
@@ -146,7 +164,7 @@ fn change(
             cx.keys.notify(Events::MODULE, event, key);
         }
     }
-    cx.reply.simple(verdict.name());
+    cx.reply.simple(found.verdict.name());
     Ok(())
 }
 

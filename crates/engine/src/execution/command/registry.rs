@@ -140,6 +140,15 @@ impl CommandRow {
         self.subcommands.iter().copied().find(|row| name.eq_ignore_ascii_case(row.command.name.as_bytes()))
     }
 
+    /// True when a request names it, has the right number of arguments, and no subcommand matters.
+    #[inline]
+    pub fn is_plainly(&self, request: Request<'_>) -> bool {
+        self.name_args == 1
+            && self.subcommands.is_empty()
+            && request.arg(0).eq_ignore_ascii_case(self.command.name.as_bytes())
+            && self.accepts(request.len())
+    }
+
     /// True when a request only removes: see [`Command::only_removes`].
     #[cold]
     pub fn only_removes(&self, request: Request<'_>) -> bool {

@@ -117,11 +117,14 @@ pub fn written(scope: &Scope, position: Option<&[u8]>, parts: &[Registers]) -> V
 pub struct Checkpoint<'a> {
     pub scope: Scope,
     pub position: Option<&'a [u8]>,
-    pub registers: Vec<Saved<'a>>,
+    /// How many registers it has.
+    pub count: u64,
+    /// From the first of them on.
+    registers: &'a [u8],
 }
 
 /// One of its registers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved<'a> {
     pub name: &'a [u8],
     pub deadline: Option<u64>,
@@ -193,29 +196,45 @@ impl<'a> Checkpoint<'a> {
             1 => Some(reader.bytes()?),
             _ => return Err(BadCheckpoint::Damaged),
         };
-        let mut registers = Vec::new();
+        let (registers, mut count) = (reader.rest(), 0);
         loop {
             match reader.byte()? {
                 mark::END => break,
-                mark::REGISTER => registers.push(saved(&mut reader, &scope)?),
+                mark::REGISTER if scope.covers(Saved::check(&mut reader)?.name) => count += 1,
                 _ => return Err(BadCheckpoint::Damaged),
             }
         }
-        if reader.number()? != registers.len() as u64 || !reader.is_empty() {
+        if reader.number()? != count || !reader.is_empty() {
             return Err(BadCheckpoint::Damaged);
         }
-        Ok(Checkpoint { scope, position, registers })
+        Ok(Checkpoint { scope, position, count, registers })
+    }
+
+    /// Its registers, in no order. They are not collected: there may be millions.
+    pub fn registers(&self) -> impl Iterator<Item = Saved<'a>> + use<'a> {
+        let mut reader = Reader::new(self.registers);
+        (0..self.count).map(move |_| {
+            const CHECKED: &str = "the blob was checked";
+            reader.byte().expect(CHECKED);
+            Saved::read(&mut reader).expect(CHECKED)
+        })
     }
 }
 
-fn saved<'a>(reader: &mut Reader<'a>, scope: &Scope) -> Result<Saved<'a>, BadCheckpoint> {
-    let (name, deadline, image) = (reader.bytes()?, reader.deadline()?, reader.bytes()?);
-    let mut whole = Reader::new(image);
-    (TYPE.check_image)(&mut whole)?;
-    if !whole.is_empty() || !scope.covers(name) {
-        return Err(BadCheckpoint::Damaged);
+impl<'a> Saved<'a> {
+    /// Reads a register from bytes that are not trusted.
+    pub(super) fn check(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
+        let saved = Saved::read(reader)?;
+        let mut whole = Reader::new(saved.image);
+        (TYPE.check_image)(&mut whole)?;
+        if whole.is_empty() { Ok(saved) } else { Err(BadEffect::OutOfRange) }
     }
-    Ok(Saved { name, deadline, image, version: version_of(image)? })
+
+    /// Reads a register that was checked.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
+        let (name, deadline, image) = (reader.bytes()?, reader.deadline()?, reader.bytes()?);
+        Ok(Saved { name, deadline, image, version: version_of(image)? })
+    }
 }
 
 /// The newest version of a register that is written so.
@@ -237,6 +256,7 @@ pub fn version(entry: &Entry) -> Option<Version> {
 mod tests {
     use super::*;
     use crate::types::register::{Change, Current, Operation};
+    use test_random::Random;
 
     fn entry(name: &[u8], changes: &[Change<'_>], deadline: Option<u64>) -> Entry {
         let (mut entry, _) = changes[0].create(name).expect("it makes a register");
@@ -276,7 +296,8 @@ mod tests {
                 let blob = blob(&scope, position);
                 let checkpoint = Checkpoint::check(&blob).unwrap();
                 assert_eq!((&checkpoint.scope, checkpoint.position), (&scope, position));
-                let mut registers = checkpoint.registers;
+                let mut registers: Vec<Saved<'_>> = checkpoint.registers().collect();
+                assert_eq!(checkpoint.count, 5);
                 registers.sort_by_key(|saved| saved.name);
                 assert_eq!(registers.len(), 5);
                 for (saved, entry) in registers.iter().zip(some_registers()) {
@@ -333,5 +354,48 @@ mod tests {
             assert_eq!(Checkpoint::check(&with_checksum(inside)).unwrap_err(), BadCheckpoint::Damaged, "{inside:?}");
         }
         assert!(Checkpoint::check(&with_checksum(&[1, 1, b'a', 0, 1, 1, b'a', 0, 3, 0, 2, 9, 0, 1])).is_ok());
+    }
+
+    /// Bytes in the middle are changed, and the checksum is right again: a blob of somebody who means harm. It is refused, or its
+    /// registers can be read, and are written as they were.
+    #[test]
+    fn a_forged_blob_is_refused_or_read() {
+        let mut random = Random::new();
+        let keys = Scope::Keys(["a/1", "a/2", "a/3", "a/4", "a/5"].map(|name| name.as_bytes().to_vec()).to_vec());
+        let (mut refused, mut read) = (0, 0);
+        for round in 0..4_000 {
+            let scope = [Scope::Everything, Scope::Prefix(b"a/".to_vec()), keys.clone()][round % 3].clone();
+            let mut forged = blob(&scope, Some(b"p"));
+            forged.truncate(forged.len() - CHECKSUM_BYTES);
+            for _ in 0..random.below(3) + 1 {
+                // Most of the bytes are of long values: what is not lies in front and at the end.
+                let end = if random.below(2) == 0 { 100 } else { forged.len() };
+                let at = MAGIC.len() + random.below(end - MAGIC.len());
+                let byte = random.below(256) as u8;
+                match random.below(4) {
+                    0 => forged[at] ^= 1 << (byte % 8),
+                    1 => forged[at] = byte,
+                    2 => forged.insert(at, byte),
+                    _ => drop(forged.remove(at)),
+                }
+            }
+            let checksum = crc32c::crc32c(&forged).to_le_bytes();
+            forged.extend_from_slice(&checksum);
+            let Ok(checkpoint) = Checkpoint::check(&forged) else {
+                refused += 1;
+                continue;
+            };
+            read += 1;
+            assert_eq!(checkpoint.registers().count() as u64, checkpoint.count);
+            for saved in checkpoint.registers() {
+                let made =
+                    (TYPE.read_image)(saved.name, Reader::new(saved.image), &mut Shapes::default(), saved.deadline);
+                let mut again = Vec::new();
+                image::write(&made, &Shapes::default(), &mut again);
+                (TYPE.check_image)(&mut Reader::new(&again)).expect("what was read is whole");
+                assert_eq!((made.name(), made.deadline(), version(&made)), (saved.name, saved.deadline, saved.version));
+            }
+        }
+        assert!(refused > 100 && read > 100, "{refused} refused, {read} read");
     }
 }

@@ -9,6 +9,7 @@ mod change;
 pub mod checkpoint;
 mod image;
 mod packed;
+pub mod plan;
 mod progress;
 mod version;
 mod whole;

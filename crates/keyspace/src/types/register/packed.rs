@@ -24,30 +24,66 @@ const HAS_ADDED: u8 = 0x20;
 
 /// An entry of a register that has this version alone.
 pub(super) fn create(name: &[u8], current: Current<'_>, deadline: Option<u64>) -> Entry {
-    Entry::new(name, PACKED, &body(current), deadline)
+    let mut body = SmallVec::<[u8; 128]>::from_slice(head(current).bytes());
+    body.extend_from_slice(current.value);
+    Entry::new(name, PACKED, &body, deadline)
 }
 
 /// Gives an entry this version alone.
+#[inline]
 pub(super) fn set(entry: &mut Entry, current: Current<'_>) {
-    entry.set_body(PACKED, &body(current));
+    let head = head(current);
+    let head = head.bytes();
+    let (before, value) = entry.body_to_fill(PACKED, head.len() + current.value.len()).split_at_mut(head.len());
+    before.copy_from_slice(head);
+    value.copy_from_slice(current.value);
 }
 
-fn body(current: Current<'_>) -> SmallVec<[u8; 128]> {
-    let Current { version, added, value } = current;
-    let mut body = SmallVec::with_capacity(HEAD_BYTES_MAX + value.len());
+/// What is in front of a value.
+#[inline]
+fn head(current: Current<'_>) -> Head {
+    let Current { version, added, value: _ } = current;
+    let mut head = Head { bytes: [0; HEAD_BYTES_MAX + 8], len: 0 };
     let epoch = if version.epoch == 0 { 0 } else { HAS_EPOCH };
     let adds = if added.is_some() { HAS_ADDED } else { 0 };
-    let round_len = bytes_of(version.round);
-    body.push(round_len as u8 | epoch | adds);
-    body.extend_from_slice(&version.round.to_le_bytes()[..round_len]);
+    head.push(bytes_of(version.round) as u8 | epoch | adds);
+    head.push_number(version.round);
     if version.epoch != 0 {
-        put_counted(version.epoch, &mut body);
+        head.push(bytes_of(version.epoch) as u8);
+        head.push_number(version.epoch);
     }
     if let Some(added) = added {
-        put_counted((added << 1 ^ added >> 63) as u64, &mut body);
+        let zigzag = (added << 1 ^ added >> 63) as u64;
+        head.push(bytes_of(zigzag) as u8);
+        head.push_number(zigzag);
     }
-    body.extend_from_slice(value);
-    body
+    head
+}
+
+/// The most bytes in front of a value, and room to write a number of eight bytes behind any of them.
+struct Head {
+    bytes: [u8; HEAD_BYTES_MAX + 8],
+    len: usize,
+}
+
+impl Head {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.len] = byte;
+        self.len += 1;
+    }
+
+    /// In as few bytes as it needs.
+    #[inline]
+    fn push_number(&mut self, number: u64) {
+        self.bytes[self.len..self.len + 8].copy_from_slice(&number.to_le_bytes());
+        self.len += bytes_of(number);
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// The version in a body.
@@ -64,12 +100,6 @@ pub(super) fn read(body: &[u8]) -> Current<'_> {
         (added, rest) = (Some((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)), behind);
     }
     Current { version: Version { epoch, round: number(round) }, added, value: rest }
-}
-
-fn put_counted(number: u64, body: &mut SmallVec<[u8; 128]>) {
-    let len = bytes_of(number);
-    body.push(len as u8);
-    body.extend_from_slice(&number.to_le_bytes()[..len]);
 }
 
 fn take_counted(bytes: &[u8]) -> (u64, &[u8]) {

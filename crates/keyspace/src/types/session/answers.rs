@@ -8,26 +8,27 @@ use std::collections::VecDeque;
 /// Answers of so many bytes take no memory of their own: `+OK`, and most numbers.
 const INLINE_BYTES: usize = 16;
 
-/// Tells a request from others that a client may send under its id by mistake: the CRC-32C of its arguments and their lengths, and
-/// how long they are together.
+/// Tells a request from others that a client may send under its id by mistake: the CRC-32C of its arguments, one behind the other,
+/// and a number that their lengths make. IMPORTANT: journals on disk hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestDigest {
     pub crc: u32,
-    pub len: u32,
+    pub lengths: u32,
 }
+
+/// Odd, and with its bits spread: the multiplier of the lengths.
+const LENGTH_FACTOR: u32 = 0x9e37_79b1;
 
 impl RequestDigest {
     /// Of the arguments of a request.
     #[inline]
     pub fn of<'a>(args: impl Iterator<Item = &'a [u8]>) -> RequestDigest {
-        let (mut crc, mut len) = (0, 0u32);
+        let (mut crc, mut lengths) = (0, 0u32);
         for arg in args {
-            let arg_len = arg.len() as u32;
-            crc = crc32c::crc32c_append(crc, &arg_len.to_le_bytes());
             crc = crc32c::crc32c_append(crc, arg);
-            len = len.wrapping_add(arg_len);
+            lengths = lengths.wrapping_add(arg.len() as u32 + 1).wrapping_mul(LENGTH_FACTOR);
         }
-        RequestDigest { crc, len }
+        RequestDigest { crc, lengths }
     }
 }
 
@@ -137,7 +138,7 @@ impl Answers {
         let own = |answer: &Answer| if answer.bytes.spilled() { size_class(answer.bytes.len()) } else { 0 };
         let sampled = self.kept.len().min(samples);
         let spilled: usize = self.kept.iter().take(sampled).map(own).sum();
-        let spilled = if sampled == 0 { 0 } else { spilled / sampled * self.kept.len() };
+        let spilled = spilled / sampled.max(1) * self.kept.len();
         size_class(self.kept.capacity() * size_of::<Answer>()) + spilled
     }
 }

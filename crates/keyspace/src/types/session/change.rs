@@ -65,13 +65,12 @@ pub(super) fn shown_number(reader: &mut Reader<'_>) -> Result<u64, BadEffect> {
 
 pub(super) fn put_digest(digest: RequestDigest, out: &mut Vec<u8>) {
     out.extend_from_slice(&digest.crc.to_le_bytes());
-    put_number(digest.len.into(), out);
+    out.extend_from_slice(&digest.lengths.to_le_bytes());
 }
 
 pub(super) fn digest(reader: &mut Reader<'_>) -> Result<RequestDigest, BadEffect> {
     let crc = u32::from_le_bytes(reader.array()?);
-    let len = u32::try_from(reader.number()?).map_err(|_| BadEffect::OutOfRange)?;
-    Ok(RequestDigest { crc, len })
+    Ok(RequestDigest { crc, lengths: u32::from_le_bytes(reader.array()?) })
 }
 
 pub(super) fn flag(reader: &mut Reader<'_>) -> Result<bool, BadEffect> {

@@ -204,7 +204,7 @@ impl Pending {
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
         let sampled = self.requests.len().min(samples);
         let payloads: usize = self.requests.iter().take(sampled).map(|kept| size_class(kept.payload.len())).sum();
-        let payloads = if sampled == 0 { 0 } else { payloads / sampled * self.requests.len() };
+        let payloads = payloads / sampled.max(1) * self.requests.len();
         size_class(size_of::<Pending>()) + size_class(self.requests.capacity() * size_of::<Kept>()) + payloads
     }
 }

@@ -112,7 +112,7 @@ fn every_history_agrees_with_the_model_and_survives_a_snapshot() {
             now_ms = (now_ms + random.u64(..20)).saturating_sub(if random.u8(..) < 8 { 50 } else { 0 });
             let reply = vec![b'r'; [0, 4, 16, 17, 300][random.usize(..5)]];
             let id = model.low + random.u64(1..12);
-            let request = RequestDigest { crc: random.u32(..), len: random.u32(..) };
+            let request = RequestDigest { crc: random.u32(..), lengths: random.u32(..) };
             let change = match random.u8(..7) {
                 0 | 1 => {
                     let low = random.u64(..=id);
