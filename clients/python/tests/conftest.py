@@ -72,7 +72,7 @@ def connect(
 @pytest.fixture
 def store(loop: asyncio.AbstractEventLoop, connect: Callable[..., Coroutine[Any, Any, Any]], face: Face, server: Server) -> Any:
     """A store on an empty server."""
-    if missing := server.lacks("hcas", "claim", "cell.cas", "run.append", "txn.begin"):
+    if missing := server.lacks("hcas", "claim", "cell.cas", "run.append", "reg.put", "txn.begin"):
         pytest.skip(f"the server has no {missing[0]}")
 
     async def empty() -> Any:

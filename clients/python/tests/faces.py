@@ -2,15 +2,19 @@
 returns is awaited. Knows which objects talk to the server, refuses to know what is asked."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import holdfast
 import holdfast.asyncio
 
-_TALKERS = (holdfast.Store, holdfast.Cell, holdfast.Run, holdfast.Queue, holdfast.Job, holdfast.Transaction)
+_TALKERS = (
+    holdfast.Store, holdfast.Cell, holdfast.Run, holdfast.ExactlyOnceState, holdfast.Queue, holdfast.Job, holdfast.Transaction,
+    holdfast.Sessions, holdfast.Session,
+)  # fmt: skip
 #: Methods that ask nothing.
-_PLAIN = {"cell", "run", "request"}
+_PLAIN = {"cell", "run", "exactly_once_state", "request", "forget"}
 _END = object()
 
 
@@ -22,14 +26,18 @@ class Awaited:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._twin, name)
+        if isinstance(attribute, _TALKERS):
+            return Awaited(attribute)
         if name == "client" or not callable(attribute):
             return attribute
         if name in _PLAIN:
             return lambda *args, **options: awaited(attribute(*args, **options))
-        if name in {"find", "runs", "follow"}:
+        if name in {"find", "runs", "follow", "ids"}:
             return lambda *args, **options: _iterate(attribute(*args, **options))
         if name == "transaction":
             return lambda tries, body: _transaction(attribute, tries, body)
+        if name == "serve":
+            return lambda handler, **options: _serve(attribute, handler, options)
 
         async def ask(*args: Any, **options: Any) -> Any:
             return awaited(await asyncio.to_thread(attribute, *args, **options))
@@ -78,3 +86,16 @@ async def _transaction(transaction: Callable[..., Any], tries: int, body: Callab
         return asyncio.run_coroutine_threadsafe(body(Awaited(txn)), loop).result()
 
     return await asyncio.to_thread(transaction, tries, blocking)
+
+
+async def _serve(serve: Callable[..., Any], handler: Callable[[Any], Any], options: dict[str, Any]) -> None:
+    """Ends with its task, as its twin does."""
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+
+    def blocking(request: holdfast.PushedRequest) -> None:
+        asyncio.run_coroutine_threadsafe(handler(request), loop).result()
+
+    try:
+        await asyncio.to_thread(lambda: serve(blocking, stop=stop, **options))
+    finally:
+        stop.set()

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ErrorReply, createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions,
 } from 'redis';
+import type { Asker } from './asker.js';
 import { ClosedError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { OwnConnections, TIMER_MS_MAX } from './own-connections.js';
 import { TYPES, type Reply } from './replies.js';
@@ -36,7 +37,7 @@ export interface ConnectionOptions
  * A request that is made while the server is away waits for it, for up to `responseTimeoutMs`. One that was sent and whose
  * answer is lost is an UnavailableError; it is never sent twice.
  */
-export class Connection {
+export class Connection implements Asker {
   /** The shared connection. */
   readonly client: Client;
   readonly #own: OwnConnections;

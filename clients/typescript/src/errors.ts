@@ -28,7 +28,50 @@ export class UnavailableError extends HoldfastError {
   }
 }
 
-/** The connection was closed with `close`. */
+/**
+ * A request of a session got no answer for as long as it was tried. It may have run or not. `session.callAgain` with its number and
+ * the same command tells, and runs it at most once. Until then, or until `session.forget`, the server keeps the replies of all later
+ * requests of the session, too.
+ */
+export class UnansweredError extends UnavailableError {
+  static {
+    this.prototype.name = 'UnansweredError';
+  }
+
+  /** The number of the request in its session. */
+  readonly requestId: number;
+
+  constructor(requestId: number, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.requestId = requestId;
+  }
+}
+
+/**
+ * The session is gone: it has expired, was closed or was deleted. Open another one. Nothing is sent again in another session, because
+ * it might run twice: what became of the request has to be found out by looking at what it changes.
+ */
+export class SessionLostError extends HoldfastError {
+  static {
+    this.prototype.name = 'SessionLostError';
+  }
+
+  readonly sessionId: string;
+  /** The number of the request; null if it was none of those that a session numbers. */
+  readonly requestId: number | null;
+  /** Whether the request may have run. False: it was sent only to a session that was gone, and has not. */
+  readonly maybeApplied: boolean;
+
+  constructor(sessionId: string, requestId: number | null, maybeApplied: boolean, options?: ErrorOptions) {
+    const fate = requestId === null ? '' : `; its request ${requestId} ${maybeApplied ? 'may have run, or not' : 'has not run'}`;
+    super(`the session ${sessionId} is gone${fate}`, options);
+    this.sessionId = sessionId;
+    this.requestId = requestId;
+    this.maybeApplied = maybeApplied;
+  }
+}
+
+/** The connection, or the session, was closed with `close`. */
 export class ClosedError extends HoldfastError {
   static {
     this.prototype.name = 'ClosedError';
@@ -75,6 +118,27 @@ export class NeedsHoldfastError extends ServerError {
   }
 }
 
+/** There is no session of that name. */
+export class NoSessionError extends ServerError {
+  static {
+    this.prototype.name = 'NoSessionError';
+  }
+}
+
+/** A request's number was used for another request of the session before: two programs number requests in one session. */
+export class MismatchError extends ServerError {
+  static {
+    this.prototype.name = 'MismatchError';
+  }
+}
+
+/** The reply of a request was dropped, because the session has said that it has it. The request was not run again. */
+export class EvictedError extends ServerError {
+  static {
+    this.prototype.name = 'EvictedError';
+  }
+}
+
 /** What node-redis throws, as one of the errors above. */
 export function asHoldfastError(error: unknown): Error {
   if (error instanceof ErrorReply) return refusal(error);
@@ -87,7 +151,15 @@ export function asHoldfastError(error: unknown): Error {
 
 function refusal(cause: ErrorReply): ServerError {
   const [, code = 'ERR', message = cause.message] = /^([A-Z]+) (.*)$/s.exec(cause.message) ?? [];
-  if (code === 'WRONGTYPE') return new WrongTypeError(code, message, { cause });
+  const Kind = KINDS.get(code);
+  if (Kind !== undefined) return new Kind(code, message, { cause });
   if (code === 'ERR' && message.startsWith('unknown command')) return new NeedsHoldfastError(code, message, { cause });
   return new ServerError(code, message, { cause });
 }
+
+const KINDS: ReadonlyMap<string, typeof ServerError> = new Map([
+  ['WRONGTYPE', WrongTypeError],
+  ['NOSESSION', NoSessionError],
+  ['MISMATCH', MismatchError],
+  ['EVICTED', EvictedError],
+]);

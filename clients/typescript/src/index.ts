@@ -1,9 +1,14 @@
-// The package: runs, records and queues of jobs on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
+// The package: runs, records, queues of jobs, exactly-once state and sessions on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
 
+export type { Asker } from './asker.js';
+export * as codec from './codec.js';
+export type { Codec } from './codec.js';
 export { Connection, type Client, type ConnectionOptions } from './connection.js';
 export {
-  ClosedError, HoldfastError, NeedsHoldfastError, ReplyError, ServerError, UnavailableError, WrongTypeError,
+  ClosedError, EvictedError, HoldfastError, MismatchError, NeedsHoldfastError, NoSessionError, ReplyError, ServerError, SessionLostError,
+  UnansweredError, UnavailableError, WrongTypeError,
 } from './errors.js';
+export type { Reply } from './replies.js';
 export type { Value, Values } from './words.js';
 
 export { json, raw, type CanonicalEngineEvent, type DataCodec, type NewEvent } from './runs/event.js';
@@ -23,3 +28,9 @@ export { RecordStore, type Found, type Indexed, type Outcome, type Swept } from 
 export type {
   Claim, Exchange, Filter, FindOptions, IndexDefinition, Lifetime, PutOptions, RangeOptions, Score, Stamps, Sweep,
 } from './records/requests.js';
+
+export { ExactlyOnceState, type Applied, type Held, type StateVersion } from './registers/exactly-once-state.js';
+
+export type { CallWords, Hook, PendingRequest, PushedRequest, RetriedRequest, SessionInfo } from './sessions/requests.js';
+export { Session, type ServeOptions } from './sessions/session.js';
+export { Sessions, type OpenOptions } from './sessions/sessions.js';

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use thiserror::Error;
 
-use crate::lost::Lost;
+use crate::lost::{Lost, LostSession};
 
 /// Why a request to a store failed.
 #[derive(Debug, Error)]
@@ -28,9 +28,33 @@ pub enum Error {
     /// A transaction met another client's change each time it was tried. Nothing was changed.
     #[error("other clients changed what the transaction read, each of the {0} times it was tried")]
     Conflict(usize),
-    /// [`StateStore::close`](crate::StateStore::close) was called.
-    #[error("the store is closed")]
+    /// [`StateStore::close`](crate::StateStore::close) or [`Session::close`](crate::Session::close) was called.
+    #[error("the store or the session is closed")]
     Closed,
+    /// The session is gone: it has expired, was closed or was deleted. Nothing is sent again in another session, because it might run
+    /// twice: what became of the request has to be found out by looking at what it changes.
+    #[error("{0}")]
+    SessionLost(Box<LostSession>),
+    /// A request of a session got no answer for as long as it was tried. It may have run or not.
+    /// [`Session::call_again`](crate::Session::call_again) with its number and the same command tells, and runs it at most once. Until then, or
+    /// until [`Session::forget`](crate::Session::forget), the server keeps the replies of all later requests of the session, too.
+    #[error("request {request_id}: {cause}")]
+    Unanswered {
+        /// The number of the request in its session.
+        request_id: u64,
+        /// Why there is no answer.
+        #[source]
+        cause: RedisError,
+    },
+    /// There is no session of that name.
+    #[error("there is no such session: {0}")]
+    NoSession(RedisError),
+    /// A request's number was used for another request of the session before: two programs number requests in one session.
+    #[error("the number was used for another request: {0}")]
+    Mismatch(RedisError),
+    /// The reply of a request was dropped, because the session has said that it has it. The request was not run again.
+    #[error("the reply was dropped: {0}")]
+    Evicted(RedisError),
     /// No answer: the server is away, or too slow. A write may have been made or not; a compare-and-swap can be
     /// repeated safely, and then shows by its answer and the record's content what became of the first one.
     #[error("no answer from the server: {0}")]
@@ -46,7 +70,7 @@ pub enum Error {
 impl Error {
     /// Whether the same request may succeed a little later: the server is away, or still reads its data.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Error::Unavailable(_)) || self.is_loading()
+        matches!(self, Error::Unavailable(_) | Error::Unanswered { .. }) || self.is_loading()
     }
 
     /// Whether the server refused because it still reads its data.
@@ -57,14 +81,17 @@ impl Error {
 
 impl From<RedisError> for Error {
     fn from(error: RedisError) -> Error {
-        let wrong_type = |error: &RedisError| {
+        let has = |code: &str| {
             let errors = error.clone().into_server_errors();
-            errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == "WRONGTYPE"))
+            errors.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == code))
         };
         match error.kind() {
             ErrorKind::Io => Error::Unavailable(error),
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Error::Reply(error),
-            _ if wrong_type(&error) => Error::WrongType(error),
+            _ if has("WRONGTYPE") => Error::WrongType(error),
+            _ if has("NOSESSION") => Error::NoSession(error),
+            _ if has("MISMATCH") => Error::Mismatch(error),
+            _ if has("EVICTED") => Error::Evicted(error),
             _ => Error::Refused(error),
         }
     }

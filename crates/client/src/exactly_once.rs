@@ -17,16 +17,16 @@ use crate::store::Store;
 /// use holdfast_client::Applied;
 ///
 /// let totals = store.exactly_once_state::<i64>("totals/");
-/// let from = match totals.restore(&std::fs::read("checkpoint").unwrap()).await? {
+/// let from = match totals.restore_checkpoint("totals-checkpoint").await? {
 ///     Some(position) => String::from_utf8(position).unwrap(),
-///     None => "0".to_owned(),
+///     None => "0".to_owned(), // the first start
 /// };
 /// // … read the input from there on; `offset` is the version of what it says of this user …
 /// # let (offset, amount) = (7, 3);
 /// if totals.add("user-1", offset, amount).await? == Applied::Applied {
 ///     println!("counted");
 /// }
-/// std::fs::write("checkpoint", totals.snapshot(Some(b"offset 7")).await?).unwrap();
+/// totals.checkpoint("totals-checkpoint", Some(b"offset 7")).await?; // the state and its input position, in one step
 /// # let _ = from;
 /// # Ok(())
 /// # }
@@ -118,11 +118,22 @@ impl<T: FromRedisValue + ToSingleRedisArg> ExactlyOnceState<T> {
     /// What a key holds, and by which version.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<(T, StateVersion)>, Error> {
         let held: Option<(T, String)> = self.store.ask(&self.command("REG.GET", key.as_ref())?).await?;
-        let parsed = |(value, version): (T, String)| match StateVersion::parse(&version) {
-            Some(version) => Ok((value, version)),
-            None => Err(Error::Reply((redis::ErrorKind::UnexpectedReturnType, "not a version").into())),
-        };
         held.map(parsed).transpose()
+    }
+
+    /// The same of several keys, in their order.
+    pub async fn mget<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<(T, StateVersion)>>, Error> {
+        self.store.needs(NEEDED)?;
+        let mut mget = cmd("REG.MGET");
+        keys.into_iter().for_each(|key| _ = mget.arg([&self.prefix, key.as_ref()].concat()));
+        if mget.args_iter().len() == 1 {
+            return Ok(Vec::new());
+        }
+        let held: Vec<Option<(T, String)>> = self.store.ask(&mget).await?;
+        held.into_iter().map(|held| held.map(parsed).transpose()).collect()
     }
 }
 
@@ -152,11 +163,7 @@ impl<T> ExactlyOnceState<T> {
 
     /// All of the state as one blob, with the input position that it belongs to.
     pub async fn snapshot(&self, position: Option<&[u8]>) -> Result<Vec<u8>, Error> {
-        self.store.needs(NEEDED)?;
-        let mut snapshot = cmd("REG.SNAPSHOT");
-        snapshot.arg("PREFIX").arg(&self.prefix);
-        position.iter().for_each(|position| _ = snapshot.arg("POSITION").arg(position));
-        self.store.ask(&snapshot).await
+        self.store.ask(&self.snapshot_command(position)?).await
     }
 
     /// Makes the state what it was when the blob was made, and returns the position that it has.
@@ -167,6 +174,38 @@ impl<T> ExactlyOnceState<T> {
     /// Takes from the blob what is newer than what there is, and returns the position that it has.
     pub async fn merge(&self, snapshot: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.restored(cmd("REG.RESTORE").arg(snapshot).arg("MERGE")).await
+    }
+
+    /// Keeps a snapshot at the server, as a string under this key. Returns how many registers are in it.
+    pub async fn checkpoint(&self, key: impl AsRef<[u8]>, position: Option<&[u8]>) -> Result<u64, Error> {
+        self.store.ask(self.snapshot_command(position)?.arg("STORE").arg(key.as_ref())).await
+    }
+
+    /// Makes the state what it was at a checkpoint, and returns the position that it has. Without a checkpoint it is `None`, and
+    /// nothing is changed.
+    pub async fn restore_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        self.restored_from(key.as_ref(), "REPLACE").await
+    }
+
+    /// Takes from a checkpoint what is newer than what there is.
+    pub async fn merge_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        self.restored_from(key.as_ref(), "MERGE").await
+    }
+
+    async fn restored_from(&self, key: &[u8], policy: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.store.needs(NEEDED)?;
+        if !self.store.ask::<bool>(cmd("EXISTS").arg(key)).await? {
+            return Ok(None);
+        }
+        self.restored(cmd("REG.RESTORE").arg("FROM").arg(key).arg(policy)).await
+    }
+
+    fn snapshot_command(&self, position: Option<&[u8]>) -> Result<Cmd, Error> {
+        self.store.needs(NEEDED)?;
+        let mut snapshot = cmd("REG.SNAPSHOT");
+        snapshot.arg("PREFIX").arg(&self.prefix);
+        position.iter().for_each(|position| _ = snapshot.arg("POSITION").arg(position));
+        Ok(snapshot)
     }
 
     async fn restored(&self, restore: &Cmd) -> Result<Option<Vec<u8>>, Error> {
@@ -192,6 +231,13 @@ impl<T> ExactlyOnceState<T> {
             "BUFFERED" => Ok(Applied::Buffered),
             _ => Err(Error::Reply((redis::ErrorKind::UnexpectedReturnType, "not the answer to an update").into())),
         }
+    }
+}
+
+fn parsed<T>((value, version): (T, String)) -> Result<(T, StateVersion), Error> {
+    match StateVersion::parse(&version) {
+        Some(version) => Ok((value, version)),
+        None => Err(Error::Reply((redis::ErrorKind::UnexpectedReturnType, "not a version").into())),
     }
 }
 

@@ -6,12 +6,13 @@
 //! another one. [`Store`] is the implementation over a connection that reconnects by itself. It asks the server which
 //! of Holdfast's commands it knows, uses those, and does the rest with scripts and SCAN: results are the same on
 //! Holdfast and on a plain Redis, only slower there. What lives on an index that the server keeps needs Holdfast itself, and is
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs, exactly-once state and transactions.
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs, exactly-once state, sessions and transactions.
 //!
 //! [`Queue`] makes claims into work: it gives out [`Job`]s, which a worker renews, completes, retries or fails.
 //! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their own
 //! writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it is sent.
-//! [`ExactlyOnceState`] is keyed state that takes each update once, with checkpoints.
+//! [`ExactlyOnceState`] is keyed state that takes each update once, with checkpoints. What is asked through a [`Session`] runs once, however
+//! often connections are lost and the server is killed; and others push requests to it.
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -54,7 +55,11 @@ mod query;
 mod queue;
 mod queue_config;
 mod record;
+mod request_numbers;
 mod run;
+mod send;
+mod session;
+mod sessions;
 mod state_store;
 mod store;
 mod sweep;
@@ -67,13 +72,15 @@ pub use exactly_once::{Applied, ExactlyOnceState, StateVersion};
 pub use exchange::{Exchange, Outcome};
 pub use filter::Filter;
 pub use job::Job;
-pub use lost::Lost;
+pub use lost::{Lost, LostSession};
 pub use query::{Found, Page, Query};
 pub use queue::Queue;
 pub use queue_config::{JobFields, JobStates, QueueConfig};
 pub use record::{Fields, Record};
 pub use redis;
 pub use run::{Append, Event, NewEvent, Receipt, Run, RunInfo, Snapshot, Step};
+pub use session::{PushedRequest, Session};
+pub use sessions::{Hook, PendingRequest, RetriedRequest, SessionConfig, SessionInfo, Sessions};
 pub use state_store::{Answer, Scan, StateStore};
 pub use store::{Config, Indexed, Store};
 pub use sweep::{Fate, Sweep};

@@ -1,4 +1,4 @@
-//! A job that was lost, as an error tells it. Knows no store.
+//! A job or a session that was lost, as an error tells it. Knows no store.
 
 use std::fmt;
 
@@ -26,5 +26,27 @@ impl fmt::Display for Lost {
             write!(f, " {}={}", name.escape_ascii(), value.escape_ascii())?;
         }
         Ok(())
+    }
+}
+
+/// A session that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostSession {
+    /// Its name.
+    pub session_id: Vec<u8>,
+    /// The number of the request; `None` if it was none of those that a session numbers.
+    pub request_id: Option<u64>,
+    /// Whether the request may have run. False: it was sent only to a session that was gone, and has not.
+    pub maybe_applied: bool,
+}
+
+impl fmt::Display for LostSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the session {} is gone", self.session_id.escape_ascii())?;
+        match (self.request_id, self.maybe_applied) {
+            (None, _) => Ok(()),
+            (Some(id), true) => write!(f, "; its request {id} may have run, or not"),
+            (Some(id), false) => write!(f, "; its request {id} has not run"),
+        }
     }
 }

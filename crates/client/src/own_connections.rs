@@ -8,10 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, ProtocolVersion, PushInfo};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
+use crate::send::{send, without_reply};
 
 /// The connections of a store beside the one that all requests share.
 pub(crate) struct OwnConnections {
@@ -62,7 +64,17 @@ impl OwnConnections {
             return Ok(connection);
         }
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
-        Ok(self.client.get_multiplexed_async_connection_with_config(&config).await?)
+        self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(without_reply)
+    }
+
+    /// One that takes what the server sends by itself, which RESP2 has no way for.
+    pub(crate) async fn attach(&self, pushes: UnboundedSender<PushInfo>) -> Result<MultiplexedConnection, Error> {
+        let info = self.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let client = Client::open(info.set_redis_settings(settings))?;
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(self.response_timeout));
+        let config = config.set_push_sender(pushes);
+        client.get_multiplexed_async_connection_with_config(&config).await.map_err(without_reply)
     }
 
     /// Gives one back on which nothing is under way.
@@ -77,7 +89,7 @@ impl OwnConnections {
         wait: Duration,
     ) -> Result<T, Error> {
         connection.set_response_timeout(wait.saturating_add(self.response_timeout));
-        let reply = command.query_async(&mut connection).await.map_err(Error::from);
+        let reply = send(command, &mut connection).await;
         match &reply {
             // The others were open to the same server, which is gone.
             Err(Error::Unavailable(_)) => self.close(),

@@ -14,6 +14,7 @@ use crate::filter::Filter;
 use crate::own_connections::OwnConnections;
 use crate::query::{Page, Query};
 use crate::record::{Fields, Record};
+use crate::send::{send, without_reply};
 use crate::state_store::{Answer, Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
 
@@ -49,8 +50,19 @@ pub struct Store {
 pub type Indexed = (Vec<u8>, f64, Fields);
 
 /// Holdfast's commands that a store uses where it finds them.
-const OWN: [&str; 10] =
-    ["hcas", "hput", "hfind", "idx.range", "sweep", "claim", "cell.cas", "run.append", "reg.put", "txn.begin"];
+const OWN: [&str; 11] = [
+    "hcas",
+    "hput",
+    "hfind",
+    "idx.range",
+    "sweep",
+    "claim",
+    "cell.cas",
+    "run.append",
+    "reg.put",
+    "session.call",
+    "txn.begin",
+];
 
 /// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
 const PAGE: usize = 500;
@@ -65,12 +77,12 @@ impl Store {
     pub async fn connect_with(config: &Config) -> Result<Store, Error> {
         let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
         let client = Client::open(config.url.as_str())?;
-        let mut connection = client.get_connection_manager_with_config(settings).await?;
+        let mut connection = client.get_connection_manager_with_config(settings).await.map_err(without_reply)?;
         let mut knows = OWN.to_vec();
         if config.plain {
             knows.clear();
         } else {
-            let rows: Vec<Value> = cmd("COMMAND").arg("INFO").arg(&knows).query_async(&mut connection).await?;
+            let rows: Vec<Value> = send(cmd("COMMAND").arg("INFO").arg(&knows), &mut connection).await?;
             let mut known = rows.iter().map(|row| matches!(row, Value::Array(row) if !row.is_empty()));
             knows.retain(|_| known.next() == Some(true));
         }
@@ -157,7 +169,7 @@ impl Store {
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        Ok(command.query_async(&mut self.connection()?).await?)
+        send(command, &mut self.connection()?).await
     }
 
     async fn write(&self, key: &[u8], fields: &Fields, ttl: Option<Duration>) -> Result<(), Error> {

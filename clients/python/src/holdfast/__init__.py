@@ -1,6 +1,6 @@
-"""Records, queues of jobs, cells, transactions and runs on a Holdfast server, over redis-py. `Store.connect` is the way in.
+"""Records, queues of jobs, cells, transactions, runs, exactly-once state and sessions on a Holdfast server, over redis-py. `Store.connect` is the way in.
 
-`holdfast.asyncio` has the same store, cells, runs, transactions and queues for asyncio; everything else is shared.
+`holdfast.asyncio` has the same store, cells, runs, exactly-once state, sessions, transactions and queues for asyncio; everything else is shared.
 """
 
 from . import codec
@@ -9,10 +9,15 @@ from .codec import Codec
 from .errors import (
     ClosedError,
     ConflictError,
+    EvictedError,
     HoldfastError,
+    MismatchError,
     NeedsHoldfastError,
+    NoSessionError,
     ReplyError,
     ServerError,
+    SessionLostError,
+    UnansweredError,
     UnavailableError,
     WrongTypeError,
 )
@@ -36,6 +41,7 @@ from .records import (
     Swept,
     UpTo,
 )
+from .registers import Applied, StateVersion
 from .runs import (
     Appended,
     AppendResult,
@@ -50,18 +56,23 @@ from .runs import (
     StepStatus,
     snapshot_reducer,
 )
+from .sessions import PendingRequest, PushedRequest, RetriedRequest, SessionInfo
 from .sync.cell import Cell
+from .sync.exactly_once import ExactlyOnceState
 from .sync.queue import Job, Queue
 from .sync.run import Run
+from .sync.session import Session, Sessions
 from .sync.store import Store
 from .sync.transaction import Transaction
 from .words import Value, Values
 
 __all__ = [
-    "AppendResult", "Appended", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError", "Done", "Duplicate",
-    "Event", "Exchange", "Fate", "Fields", "Filter", "Found", "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames",
-    "Lifetime", "LostError", "NeedsHoldfastError", "NewEvent", "Outcome", "Queue", "QueueConfig", "Refused", "ReplyError", "Retries",
-    "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError", "Stamps", "StepSnapshot", "StepStatus", "Store", "Swap",
-    "Sweep", "Swept", "Transaction", "UnavailableError", "UpTo", "Value", "Values", "Version", "WrongTypeError", "codec",
-    "snapshot_reducer",
+    "AppendResult", "Appended", "Applied", "Behind", "Cell", "Claim", "ClosedError", "Codec", "Condition", "ConflictError",
+    "Done", "Duplicate", "Event", "EvictedError", "ExactlyOnceState", "Exchange", "Fate", "Fields", "Filter", "Found",
+    "HoldfastError", "IndexDefinition", "Indexed", "Job", "JobNames", "Lifetime", "LostError", "MismatchError",
+    "NeedsHoldfastError", "NewEvent", "NoSessionError", "Outcome", "PendingRequest", "PushedRequest", "Queue", "QueueConfig",
+    "Refused", "ReplyError", "RetriedRequest", "Retries", "Run", "RunInfo", "RunSnapshot", "RunStatus", "Score", "ServerError",
+    "Session", "SessionInfo", "SessionLostError", "Sessions", "Stamps", "StateVersion", "StepSnapshot", "StepStatus", "Store",
+    "Swap", "Sweep", "Swept", "Transaction", "UnansweredError", "UnavailableError", "UpTo", "Value", "Values", "Version",
+    "WrongTypeError", "codec", "snapshot_reducer",
 ]

@@ -29,8 +29,49 @@ class UnavailableError(HoldfastError):
         return True
 
 
+class UnansweredError(UnavailableError):
+    """A request of a session got no answer for as long as it was tried. It may have run or not.
+
+    `session.call_again` with its number and the same command tells, and runs it at most once. Until then, or until
+    `session.forget`, the server keeps the replies of all later requests of the session, too.
+    """
+
+    #: The number of the request in its session.
+    request_id: int
+
+    def __init__(self, request_id: int, message: str) -> None:
+        super().__init__(message)
+        self.request_id = request_id
+
+
+class SessionLostError(HoldfastError):
+    """The session is gone: it has expired, was closed or was deleted. Open another one.
+
+    Nothing is sent again in another session, because it might run twice: what became of the request has to be found out by
+    looking at what it changes.
+    """
+
+    session_id: str
+    #: The number of the request; None if it was none of those that a session numbers.
+    request_id: int | None
+    #: Whether the request may have run. False: it was sent only to a session that was gone, and has not.
+    maybe_applied: bool
+
+    def __init__(self, session_id: str, request_id: int | None, maybe_applied: bool) -> None:
+        super().__init__(f"the session {session_id} is gone" + _fate(request_id, maybe_applied))
+        self.session_id = session_id
+        self.request_id = request_id
+        self.maybe_applied = maybe_applied
+
+
+def _fate(request_id: int | None, maybe_applied: bool) -> str:
+    if request_id is None:
+        return ""
+    return f"; its request {request_id} " + ("may have run, or not" if maybe_applied else "has not run")
+
+
 class ClosedError(HoldfastError):
-    """The store was closed."""
+    """The store, or the session, was closed."""
 
 
 class ReplyError(HoldfastError):
@@ -64,6 +105,18 @@ class ConflictError(ServerError):
     """Another client has changed what a transaction has read or written. Nothing was changed."""
 
 
+class NoSessionError(ServerError):
+    """There is no session of that name."""
+
+
+class MismatchError(ServerError):
+    """A request's number was used for another request of the session before: two programs number requests in one session."""
+
+
+class EvictedError(ServerError):
+    """The reply of a request was dropped, because the session has said that it has it. The request was not run again."""
+
+
 def as_holdfast_error(error: Exception) -> Exception:
     """What redis-py raises, as one of the errors above. A wrong argument, or a bug, stays what it is."""
     if isinstance(error, RedisError):
@@ -79,10 +132,17 @@ def as_holdfast_error(error: Exception) -> Exception:
 
 
 def _refusal(code: str, message: str) -> ServerError:
-    if code == "WRONGTYPE":
-        return WrongTypeError(code, message)
-    if code == "CONFLICT":
-        return ConflictError(code, message)
+    if code in _KINDS:
+        return _KINDS[code](code, message)
     if code == "ERR" and message.startswith("unknown command"):
         return NeedsHoldfastError(code, message)
     return ServerError(code, message)
+
+
+_KINDS: dict[str, type[ServerError]] = {
+    "WRONGTYPE": WrongTypeError,
+    "CONFLICT": ConflictError,
+    "NOSESSION": NoSessionError,
+    "MISMATCH": MismatchError,
+    "EVICTED": EvictedError,
+}

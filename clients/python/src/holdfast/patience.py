@@ -1,4 +1,5 @@
-"""How long is waited for what: for a server that is away, and between two tries of a transaction. Knows no connection."""
+"""How long is waited for what: for a server that is away, between two tries of a transaction, and between two of a session's request.
+Knows no connection."""
 
 import random
 import time
@@ -21,4 +22,10 @@ class Deadline:
 def pause_after_conflict_s(tried: int) -> float:
     """Grows with the tries, and differs between clients that met the same conflict."""
     longest = _FIRST_PAUSE_S * 2.0 ** min(tried - 1, _DOUBLINGS_MAX)
+    return longest * (0.5 + random.random() / 2)
+
+
+def pause_after_loss_s(tried: int) -> float:
+    """The same between two tries of a request whose answer was lost: from 10 ms to about a second."""
+    longest = _FIRST_PAUSE_S * 10 * 2.0 ** min(tried - 1, _DOUBLINGS_MAX)
     return longest * (0.5 + random.random() / 2)

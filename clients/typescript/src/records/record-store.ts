@@ -1,7 +1,7 @@
 // Records: hashes with conditional writes, filtered scans, and indexes that the server keeps. Knows the replies of their
 // commands; decides nothing about what a record means.
 
-import type { Connection } from '../connection.js';
+import type { Asker } from '../asker.js';
 import { ReplyError } from '../errors.js';
 import { double, flag, integer, list, text, type Reply } from '../replies.js';
 import { entries, word, type Value, type Values } from '../words.js';
@@ -39,36 +39,36 @@ export interface Swept {
 const PAGE = 500;
 
 export class RecordStore {
-  readonly #connection: Connection;
+  readonly #asker: Asker;
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor(asker: Asker) {
+    this.#asker = asker;
   }
 
   /** The fields of a record, or null if there is none. */
   async get(key: string): Promise<Fields | null> {
-    const found = fields(await this.#connection.ask(['HGETALL', key]));
+    const found = fields(await this.#asker.ask(['HGETALL', key]));
     return found.size === 0 ? null : found;
   }
 
   /** Writes fields, and the record's lifetime if one is given, in one step. Returns how many fields are new. */
   async put(key: string, values: Values, options: PutOptions = {}): Promise<number> {
-    return integer(await this.#connection.ask(putWords(key, values, options)));
+    return integer(await this.#asker.ask(putWords(key, values, options)));
   }
 
   /** Removes a record; whether there was one. */
   async delete(key: string): Promise<boolean> {
-    return flag(await this.#connection.ask(['DEL', key]));
+    return flag(await this.#asker.ask(['DEL', key]));
   }
 
   /** Writes a field if it holds `expected`; whether it did. Of several that expect the same value, one is told true. */
   async compareAndSwap(key: string, field: string, expected: Value, value: Value): Promise<boolean> {
-    return flag(await this.#connection.ask(['HCAS', key, field, word(expected), word(value)]));
+    return flag(await this.#asker.ask(['HCAS', key, field, word(expected), word(value)]));
   }
 
   /** Changes a record if it holds what is expected, in one step. */
   async exchange(key: string, exchange: Exchange): Promise<Outcome> {
-    const [applied, values] = list(await this.#connection.ask(exchangeWords(key, exchange)));
+    const [applied, values] = list(await this.#asker.ask(exchangeWords(key, exchange)));
     const current = list(values);
     const there = entries(exchange.if ?? {}).flatMap(([name], i): [string, Buffer][] => {
       const value = current[i];
@@ -85,7 +85,7 @@ export class RecordStore {
     let left = options.limit ?? Infinity;
     let cursor = '0';
     do {
-      const [next, page] = list(await this.#connection.ask(findWords(prefix, cursor, Math.min(left, PAGE), options)));
+      const [next, page] = list(await this.#asker.ask(findWords(prefix, cursor, Math.min(left, PAGE), options)));
       for (const row of list(page)) {
         const [key, values] = list(row);
         yield { key: text(key), fields: fields(values) };
@@ -100,7 +100,7 @@ export class RecordStore {
   /** Makes an index, once existing records are in it. If there is one of that name, it is left as it is: false. */
   async createIndex(name: string, index: IndexDefinition): Promise<boolean> {
     try {
-      await this.#connection.ask(indexWords(name, index));
+      await this.#asker.ask(indexWords(name, index));
       return true;
     } catch (error) {
       // Asked only now, so that of two programs that start at once both succeed.
@@ -111,17 +111,17 @@ export class RecordStore {
 
   /** Removes an index, not its records; whether there was one. */
   async dropIndex(name: string): Promise<boolean> {
-    return flag(await this.#connection.ask(['IDX.DROP', name]));
+    return flag(await this.#asker.ask(['IDX.DROP', name]));
   }
 
   /** The names of all indexes. */
   async indexes(): Promise<string[]> {
-    return list(await this.#connection.ask(['IDX.LIST'])).map(text);
+    return list(await this.#asker.ask(['IDX.LIST'])).map(text);
   }
 
   /** Records of an index with a score from `min` to `max`, lowest first. The limit counts those that pass the filters. */
   async range(index: string, min: Score, max: Score, options: RangeOptions = {}): Promise<Indexed[]> {
-    return list(await this.#connection.ask(rangeWords(index, min, max, options))).map(indexed);
+    return list(await this.#asker.ask(rangeWords(index, min, max, options))).map(indexed);
   }
 
   /**
@@ -135,13 +135,13 @@ export class RecordStore {
     const { block = 0, signal } = claim;
     signal?.throwIfAborted();
     const words = claimWords(claim);
-    const reply = block > 0 ? await this.#connection.askAndWait(words, block, signal) : await this.#connection.ask(words);
+    const reply = block > 0 ? await this.#asker.askAndWait(words, block, signal) : await this.#asker.ask(words);
     return list(reply).map(indexed);
   }
 
   /** Gives overdue records back; which ones, and what became of each. */
   async sweep(sweep: Sweep): Promise<Swept[]> {
-    return list(await this.#connection.ask(sweepWords(sweep))).map((row) => {
+    return list(await this.#asker.ask(sweepWords(sweep))).map((row) => {
       const [key, fate] = list(row).map(text);
       if (key === undefined || (fate !== 'requeued' && fate !== 'exhausted')) {
         throw new ReplyError(`a record was neither requeued nor exhausted but ${fate}`);

@@ -2,7 +2,7 @@
 // replies of their commands; decides nothing about what an event means.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Connection } from '../connection.js';
+import type { Asker } from '../asker.js';
 import { HoldfastError, ReplyError } from '../errors.js';
 import { flag, integer, list, map, optional, text, time } from '../replies.js';
 import { countedList, whole, type Word } from '../words.js';
@@ -104,11 +104,11 @@ const FOLLOW_WAIT_MS = 10_000;
 const RETRY_PAUSE_MS = 50;
 
 export class RunStore implements IRunStateStore {
-  readonly #connection: Connection;
+  readonly #asker: Asker;
   readonly #codec: DataCodec;
 
-  constructor(connection: Connection, options: { codec?: DataCodec } = {}) {
-    this.#connection = connection;
+  constructor(asker: Asker, options: { codec?: DataCodec } = {}) {
+    this.#asker = asker;
     this.#codec = options.codec ?? json;
   }
 
@@ -123,7 +123,7 @@ export class RunStore implements IRunStateStore {
   async appendEvent(event: NewEvent, options?: { ifLast: number }): Promise<AppendResult | Behind> {
     const words = appendWords(event, this.#codec);
     if (options !== undefined) words.push('IFLAST', whole(options.ifLast, 'ifLast'));
-    const reply = map(await this.#connection.ask(words));
+    const reply = map(await this.#asker.ask(words));
     const runSeq = integer(reply.get('runSeq'));
     const [persisted, idempotent] = [flag(reply.get('persisted')), flag(reply.get('idempotent'))];
     if (!persisted && !idempotent) return { outcome: 'behind', runSeq, idempotent, persisted };
@@ -141,7 +141,7 @@ export class RunStore implements IRunStateStore {
     if (afterSeq !== undefined) words.push('AFTER', whole(afterSeq, 'afterSeq'));
     if (limit !== undefined) words.push('LIMIT', whole(limit, 'limit'));
     if (block !== 0) words.push('BLOCK', whole(block, 'block'));
-    const reply = block > 0 ? await this.#connection.askAndWait(words, block, signal) : await this.#connection.ask(words);
+    const reply = block > 0 ? await this.#asker.askAndWait(words, block, signal) : await this.#asker.ask(words);
     return list(reply).map((event) => readEvent(event, this.#codec));
   }
 
@@ -175,7 +175,7 @@ export class RunStore implements IRunStateStore {
 
   /** The snapshot that the server keeps, which is never behind; null if there is no such run. */
   async getSnapshot(runId: string): Promise<RunSnapshot | null> {
-    return optional(await this.#connection.ask(['RUN.SNAPSHOT', runId]), (reply) => readSnapshot(reply, this.#codec)) ?? null;
+    return optional(await this.#asker.ask(['RUN.SNAPSHOT', runId]), (reply) => readSnapshot(reply, this.#codec)) ?? null;
   }
 
   /**
@@ -190,7 +190,7 @@ export class RunStore implements IRunStateStore {
     const { upTo } = options;
     if (reducer === undefined) {
       const words = ['RUN.PROJECT', runId, ...(upTo === undefined ? [] : ['UPTO', whole(upTo, 'upTo')])];
-      const snapshot = optional(await this.#connection.ask(words), (reply) => readSnapshot(reply, this.#codec));
+      const snapshot = optional(await this.#asker.ask(words), (reply) => readSnapshot(reply, this.#codec));
       return snapshot ?? snapshotReducer.initial(runId);
     }
     let state = reducer.initial(runId);
@@ -208,7 +208,7 @@ export class RunStore implements IRunStateStore {
 
   /** Facts about a run; null if there is none. */
   async info(runId: string): Promise<RunInfo | null> {
-    const reply = await this.#connection.ask(['RUN.INFO', runId]);
+    const reply = await this.#asker.ask(['RUN.INFO', runId]);
     if (reply === null) return null;
     const parts = map(reply);
     const [firstAt, lastAt] = [optional(parts.get('firstAt'), time), optional(parts.get('lastAt'), time)];
@@ -230,7 +230,7 @@ export class RunStore implements IRunStateStore {
     if (options.status !== undefined) words.push('STATUS', ...countedList(options.status));
     let cursor = '0';
     do {
-      const [next, names] = list(await this.#connection.ask([...words, 'CURSOR', cursor]));
+      const [next, names] = list(await this.#asker.ask([...words, 'CURSOR', cursor]));
       for (const name of list(names)) yield text(name);
       cursor = text(next);
     } while (cursor !== '0');

@@ -30,6 +30,8 @@ fn an_update_is_applied_once_and_never_goes_back() {
         assert_eq!(state.get("k").await.unwrap(), Some(("three".into(), StateVersion::from(3))));
         assert_eq!(state.put("k", "epoch".into(), (1, 0)).await.unwrap(), Applied::Applied);
         assert_eq!(state.get("k").await.unwrap(), Some(("epoch".into(), StateVersion { epoch: 1, round: 0 })));
+        assert_eq!(state.mget(["none", "k"]).await.unwrap(), [None, Some(("epoch".into(), (1, 0).into()))]);
+        assert_eq!(state.mget([""; 0]).await.unwrap(), []);
     });
 }
 
@@ -71,5 +73,23 @@ fn a_checkpoint_brings_the_state_back_with_its_position() {
         let damaged = &checkpoint[..checkpoint.len() - 1];
         assert!(matches!(state.restore(damaged).await.unwrap_err(), Error::Refused(_)));
         assert_eq!(state.restore(&state.snapshot(None).await.unwrap()).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_checkpoint_is_kept_at_the_server() {
+    everywhere(async |place| {
+        let Some(store) = store_with_registers(place).await else { return };
+        let state = store.exactly_once_state::<i64>("s/");
+        assert_eq!(state.restore_checkpoint("check").await.unwrap(), None);
+        state.put("a", 1, 1).await.unwrap();
+        assert_eq!(state.checkpoint("check", Some(b"\0offset")).await.unwrap(), 1);
+        state.put("a", 2, 2).await.unwrap();
+        assert_eq!(state.merge_checkpoint("check").await.unwrap(), Some(b"\0offset".to_vec()));
+        assert_eq!(state.get("a").await.unwrap(), Some((2, 2.into())));
+        assert_eq!(state.restore_checkpoint("check").await.unwrap(), Some(b"\0offset".to_vec()));
+        assert_eq!(state.get("a").await.unwrap(), Some((1, 1.into())));
+        assert_eq!(state.checkpoint("check", None).await.unwrap(), 1);
+        assert_eq!(state.restore_checkpoint("check").await.unwrap(), None);
     });
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -52,6 +53,23 @@ impl Place {
     /// Whether Holdfast is taken for a plain Redis.
     pub(crate) fn is_plain(&self) -> bool {
         self.config.plain
+    }
+
+    /// Where the server is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address = self.config.url.trim_start_matches("redis://").split('/').next();
+        address.and_then(|address| address.parse().ok()).expect("the URL has an address")
+    }
+
+    /// A store that takes another way to the server.
+    pub(crate) async fn store_at(&self, address: SocketAddr) -> Store {
+        self.hasty_store_at(address, self.config.response_timeout).await
+    }
+
+    /// The same, which waits so long for an answer.
+    pub(crate) async fn hasty_store_at(&self, address: SocketAddr, response_timeout: Duration) -> Store {
+        let url = self.config.url.replace(&self.address().to_string(), &address.to_string());
+        Store::connect_with(&Config { url, response_timeout, ..self.config.clone() }).await.unwrap()
     }
 
     /// A store with a connection of its own.

@@ -6,6 +6,7 @@ A request that waits holds up no other one. A request that was sent and whose an
 
 import asyncio
 import math
+import weakref
 from typing import Any, TypeVar, cast
 
 import redis.asyncio as redis
@@ -42,7 +43,12 @@ class Connections:
             url, max_connections=connections_max, timeout=seconds, **given
         )
         self.own = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
+        #: For those that take what the server sends by itself, which RESP2 has no way for.
+        self.attached = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
+        self.attached.connection_kwargs["protocol"] = 3
         self.client = redis.Redis(connection_pool=self._shared)
+        #: What goes on in the background until the connections are closed.
+        self.background: weakref.WeakSet[asyncio.Future[None]] = weakref.WeakSet()
         self._closed = False
 
     async def ask(self, request: Request[T]) -> T:
@@ -91,7 +97,10 @@ class Connections:
     async def close(self) -> None:
         """Ends all connections, and the requests on them."""
         self._closed = True
+        for each in list(self.background):
+            each.cancel()
         await self.own.disconnect()
+        await self.attached.disconnect()
         await self._shared.disconnect()
 
     async def _send(self, pool: redis.ConnectionPool, connection: redis.Connection, request: Request[T]) -> Reply:

@@ -1,4 +1,4 @@
-"""What a store and a transaction have in common: records, cells and runs by name. Knows the faces of the requests, refuses to
+"""What a store, a session and a transaction have in common: records, cells, runs and exactly-once state by name. Knows the faces of the requests, refuses to
 know how they are sent."""
 
 from abc import ABC, abstractmethod
@@ -11,6 +11,7 @@ from ..records import Exchange, Lifetime, Outcome, Stamps
 from ..request import Request
 from ..words import Value, Values
 from .cell import Cell
+from .exactly_once import ExactlyOnceState
 from .run import Run
 
 T = TypeVar("T")
@@ -59,3 +60,11 @@ class Operations(ABC):
     def run(self, name: str, codec: Codec[Any] = codec.json) -> Run[Any]:
         """The run of this name, whose data is JSON unless a codec says otherwise. Asks the server nothing."""
         return Run(self.ask, name, codec)
+
+    @overload
+    def exactly_once_state(self, prefix: str) -> ExactlyOnceState[str]: ...
+    @overload
+    def exactly_once_state(self, prefix: str, codec: Codec[T]) -> ExactlyOnceState[T]: ...
+    def exactly_once_state(self, prefix: str, codec: Codec[Any] = codec.text) -> ExactlyOnceState[Any]:
+        """The state under this prefix, whose values are text unless a codec says otherwise. Asks the server nothing."""
+        return ExactlyOnceState(self.ask, prefix, codec)

@@ -1,4 +1,4 @@
-"""A store: a server with its records, indexes, cells, runs and transactions, for asyncio. Knows what can be asked,
+"""A store: a server with its records, indexes, cells, runs, sessions and transactions, for asyncio. Knows what can be asked,
 decides nothing about what a record means."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,6 +15,7 @@ from ..request import Request
 from ..runs import RunStatus
 from .connections import Connections
 from .operations import Operations
+from .session import Sessions
 from .transaction import Transaction, transaction
 
 T = TypeVar("T")
@@ -55,6 +56,11 @@ class Store(Operations):
     def client(self) -> redis.Redis:
         """redis-py's client, for every other command. What it raises is redis-py's."""
         return self._connections.client
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions of the server: `sessions.open` opens one."""
+        return Sessions(self._connections)
 
     async def ask(self, request: Request[T]) -> T:
         return await self._connections.ask(request)

@@ -5,6 +5,8 @@ A request that waits holds up no other one. A request that was sent and whose an
 """
 
 import time
+import weakref
+from threading import Event as Flag
 from typing import Any, TypeVar, cast
 
 import redis
@@ -41,7 +43,12 @@ class Connections:
             url, max_connections=connections_max, timeout=seconds, **given
         )
         self.own = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
+        #: For those that take what the server sends by itself, which RESP2 has no way for.
+        self.attached = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
+        self.attached.connection_kwargs["protocol"] = 3
         self.client = redis.Redis(connection_pool=self._shared)
+        #: Each ends a thread that goes on in the background.
+        self.background: weakref.WeakSet[Flag] = weakref.WeakSet()
         self._closed = False
 
     def ask(self, request: Request[T]) -> T:
@@ -86,7 +93,10 @@ class Connections:
     def close(self) -> None:
         """Ends all connections, and the requests on them."""
         self._closed = True
+        for each in list(self.background):
+            each.set()
         self.own.disconnect()
+        self.attached.disconnect()
         self._shared.disconnect()
 
     def _send(self, pool: redis.ConnectionPool, connection: redis.Connection, request: Request[T]) -> Reply:

@@ -1,0 +1,373 @@
+"""Sessions: requests that each run once however often they are sent, and requests from the server to a client. Knows when a request is
+sent again and how a session is kept; refuses to know what a request does."""
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from threading import Event as Flag
+from threading import Thread
+from types import TracebackType
+from typing import TypeVar, cast
+
+import redis
+
+from .. import sessions
+from ..errors import (
+    ClosedError,
+    HoldfastError,
+    NoSessionError,
+    ServerError,
+    SessionLostError,
+    UnansweredError,
+    UnavailableError,
+)
+from ..patience import PAUSE_S
+from ..replies import Reply
+from ..request import Request
+from ..sessions import (
+    RETRY_FOR_MS,
+    SILENCE_S,
+    TTL_MS,
+    Hook,
+    Insistence,
+    PendingRequest,
+    PushedRequest,
+    RequestNumbers,
+    RetriedRequest,
+    SessionInfo,
+    SessionRequests,
+)
+from ..words import Value
+from .connections import Connections
+from .operations import Operations
+
+T = TypeVar("T")
+
+#: How long one wait of a thread that serves lasts.
+_STOPPABLE_WAIT_S = 0.5
+
+
+class Session(Operations):
+    """A session that is open. What is asked through it runs once, however often connections are lost meanwhile and whether or not
+    the server is killed: each request has a number, and is sent again under that number until its reply has come. Records, cells, runs and
+    exactly-once state of a session are asked through it; `call` is for all other commands. Nothing waits in it.
+
+    Threads may share a session: several requests may be under way. While it asks nothing, it is kept alive in the background."""
+
+    def __init__(self, connections: Connections, session_id: str, next_request_id: int, ttl_ms: int, retry_for_ms: int) -> None:
+        self._connections = connections
+        self._requests = SessionRequests(session_id)
+        self._numbers = RequestNumbers(next_request_id)
+        self._retry_for_ms = retry_for_ms
+        self._closed = False
+        self._lost = False
+        self._renewed_at = time.monotonic()
+        #: Ends the thread that keeps the session alive.
+        self._ended = Flag()
+        connections.background.add(self._ended)
+        keeper = Thread(target=_keep_alive, args=(weakref.ref(self), self._ended, ttl_ms / 3000), daemon=True)
+        keeper.start()
+
+    @property
+    def id(self) -> str:
+        """Its name, which is also its key."""
+        return self._requests.id
+
+    @property
+    def next_request_id(self) -> int:
+        """The number that the next request gets. A program that stores it with the session's name before it calls can go on after a
+        crash of its own: `sessions.resume`, and the same call again."""
+        return self._numbers.following
+
+    def ask(self, request: Request[T]) -> T:
+        return self._settle(self._numbers.begin(), request)
+
+    def call(self, *words: Value) -> Reply:
+        """Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as long as the
+        session retries; then it is an UnansweredError."""
+        return self.ask(sessions.command(words))
+
+    def call_again(self, request_id: int, *words: Value) -> Reply:
+        """The same command again under its number, after an UnansweredError: its reply if it has run, else it runs now."""
+        request = sessions.command(words)
+        self._numbers.begin_again(request_id)
+        return self._settle(request_id, request)
+
+    def forget(self, request_id: int) -> None:
+        """Gives up a request after an UnansweredError: the server need not keep its reply any more."""
+        self._numbers.end(request_id)
+
+    def push(self, session_id: str, payload: Value) -> int:
+        """Pushes a request to another session, once. Returns its number there."""
+        return self.ask(SessionRequests(session_id).push(payload))
+
+    def pending(self, after: int = 0, limit: int = 1000, wait_ms: int = 0) -> list[PendingRequest]:
+        """The requests that were pushed to this session and are not acknowledged."""
+        return self._insist(None, lambda: self._requests.pending(after, limit, wait_ms))
+
+    def ack(self, request_id: int) -> int:
+        """Acknowledges all pushed requests up to this one. Returns how many were removed; after a lost connection it may say fewer."""
+        return self._insist(None, lambda: self._requests.ack(request_id))
+
+    def info(self) -> SessionInfo | None:
+        """Facts about the session; None if it is gone."""
+        return self._connections.ask(self._requests.info())
+
+    def serve(
+        self,
+        handler: Callable[[PushedRequest], None],
+        *,
+        stop: Flag | None = None,
+        on_retry: Callable[[HoldfastError], None] | None = None,
+    ) -> None:
+        """Calls the handler for each request that was pushed to this session, one after the other and in order: those that are pending,
+        then each new one. A request is acknowledged when the handler has returned. When connections are lost, it attaches again, and
+        what it has handled is not handled again; `on_retry` is told.
+
+        `stop`, a threading.Event, ends it within half a second; so does an error of the handler, or a SessionLostError. A request whose handler did not return is pending,
+        and comes again with the next `serve`: a program that ends between the handler and the acknowledgement sees one again. Of
+        several that serve a session, the last gets the requests."""
+        handled = 0
+        stop = stop or Flag()
+        attachment = _Attachment(self, stop)
+        try:
+            while not stop.is_set():
+                try:
+                    request = attachment.next()
+                except UnavailableError as error:
+                    _pause(error, on_retry)
+                    continue
+                if request is None:
+                    return
+                if request.id > handled:
+                    handler(request)
+                    handled = request.id
+                try:
+                    self.ack(request.id)
+                except UnavailableError as error:
+                    _pause(error, on_retry)
+        finally:
+            attachment.close()
+
+    def close(self) -> bool:
+        """Ends the session, and removes what the server keeps of it; whether it was there. Later requests are a ClosedError. Without it
+        the session expires."""
+        if self._closed:
+            return False
+        self._closed = True
+        self._ended.set()
+        return self._connections.ask(self._requests.close())
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.close()
+        except (UnavailableError, ClosedError):
+            pass  # it expires by itself
+
+    def _settle(self, request_id: int, request: Request[T]) -> T:
+        try:
+            reply = self._insist(request_id, lambda: self._requests.call(request_id, self._numbers.low(), request))
+        except UnansweredError:
+            raise  # its number stays open, for call_again
+        except BaseException:
+            self._numbers.end(request_id)
+            raise
+        self._numbers.end(request_id)
+        return reply
+
+    def _insist(self, request_id: int | None, make: Callable[[], Request[T]]) -> T:
+        """Sends a request until there is an answer."""
+        insistence = Insistence(self._retry_for_ms)
+        while True:
+            self._check(request_id, insistence.maybe_applied)
+            try:
+                reply = self._connections.ask(make())
+                if request_id is not None:
+                    self._renewed_at = time.monotonic()
+                return reply
+            except HoldfastError as error:
+                pause = insistence.pause_s(error)
+                if pause is None:
+                    self._check_alive(error, request_id, insistence.maybe_applied)
+                    if request_id is None:
+                        raise
+                    failure = insistence.failure(request_id, error)
+                    raise failure from (None if failure is error else error)
+            time.sleep(pause)
+
+    def _check(self, request_id: int | None, maybe_applied: bool) -> None:
+        if self._closed:
+            raise ClosedError("the session is closed")
+        if self._lost:
+            raise SessionLostError(self.id, request_id, maybe_applied)
+
+    def _check_alive(self, error: HoldfastError, request_id: int | None, maybe_applied: bool) -> None:
+        """A command may have said of another session that there is none."""
+        if not isinstance(error, NoSessionError):
+            return
+        try:
+            self._lost = not self._connections.ask(self._requests.alive())
+        except UnavailableError:
+            self._lost = True  # that it is there cannot be said, and nothing may be sent again
+        self._check(request_id, maybe_applied)
+
+    def _renew(self) -> None:
+        """Asks for the session, which renews it."""
+        try:
+            self._lost = not self._connections.ask(self._requests.alive())
+            self._renewed_at = time.monotonic()
+        except HoldfastError:
+            pass  # the next request says it
+
+
+def _keep_alive(reference: "weakref.ref[Session]", ended: Flag, interval_s: float) -> None:
+    """Renews a session that asks nothing, for as long as the program holds it."""
+    while not ended.wait(interval_s / 2):
+        session = reference()
+        if session is None or session._closed or session._lost:
+            return
+        if time.monotonic() - session._renewed_at >= interval_s / 2:
+            session._renew()
+        del session
+
+
+class _Attachment:
+    """The connection on which the server sends the requests of a session. It is made when it is needed."""
+
+    def __init__(self, session: Session, stop: Flag) -> None:
+        self._session = session
+        self._stop = stop
+        self._pool = session._connections.attached
+        self._connection: redis.Connection | None = None
+
+    def next(self) -> PushedRequest | None:
+        """The next request; None when it is to stop. After an UnavailableError the next call attaches again."""
+        connections = self._session._connections
+        try:
+            while True:
+                self._session._check(None, False)
+                connection = self._attached()
+                if not self._has_message(connection):
+                    return None
+                message = cast(Reply, connection.read_response(disable_decoding=True, push_request=True))
+                if (request := self._session._requests.pushed(message)) is not None:
+                    return request
+        except Exception as error:
+            self.close()
+            failure = connections.failure(error)
+            if isinstance(failure, HoldfastError):
+                self._session._check_alive(failure, None, False)
+                if isinstance(failure, ServerError) and failure.is_temporary:
+                    failure = UnavailableError(str(failure))
+            raise failure from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.disconnect()
+            self._pool.release(connection)
+
+    def _attached(self) -> redis.Connection:
+        if self._connection is None:
+            self._connection = self._session._connections.take(self._pool)
+            self._connection.send_command(*self._session._requests.attach().words)
+        return self._connection
+
+    def _has_message(self, connection: redis.Connection) -> bool:
+        """Waits for a message: a request, or the reply of SESSION.ATTACH or of a PING, which finds a connection that has silently died.
+        False when it is to stop."""
+        asked, since = False, time.monotonic()
+        while not self._stop.is_set():
+            if connection.can_read(_STOPPABLE_WAIT_S):
+                return True
+            silent_s = time.monotonic() - since
+            if not asked and silent_s >= SILENCE_S:
+                connection.send_command(b"PING")
+                asked = True
+            elif asked and silent_s >= SILENCE_S + self._session._connections.response_timeout_ms / 1000:
+                raise UnavailableError("no answer from the server on an attached connection")
+        return False
+
+
+def _pause(error: HoldfastError, on_retry: Callable[[HoldfastError], None] | None) -> None:
+    if on_retry is not None:
+        on_retry(error)
+    time.sleep(PAUSE_S)
+
+
+class Sessions:
+    """The sessions of a server: opens them, and pushes requests to them."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def open(
+        self, *, ttl_ms: int = TTL_MS, capabilities: Mapping[str, str] | None = None, retry_for_ms: int = RETRY_FOR_MS
+    ) -> Session:
+        """Opens a session. The server keeps it until it was not heard of for `ttl_ms`, in which it does not count the time that it is
+        away itself. A request whose answer is lost is sent again for up to `retry_for_ms`, and the last try may take as long as a request may."""
+        requests = SessionRequests(sessions.new_session_id())
+        insistence = Insistence(retry_for_ms)
+        while True:
+            try:
+                self._connections.ask(requests.open(ttl_ms, capabilities or {}))
+                return Session(self._connections, requests.id, 1, ttl_ms, retry_for_ms)
+            except HoldfastError as error:
+                pause = insistence.pause_s(error)
+                if pause is None:
+                    raise
+            time.sleep(pause)
+
+    def resume(self, session_id: str, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
+        """Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
+        command under the number that it had gets the reply that it had. A session that is gone is a SessionLostError."""
+        requests = SessionRequests(session_id)
+        info = self._connections.ask(requests.info()) if self._connections.ask(requests.alive()) else None
+        if info is None:
+            raise SessionLostError(session_id, None, True)
+        return Session(self._connections, session_id, next_request_id, info.ttl_ms, retry_for_ms)
+
+    def push(self, session_id: str, payload: Value) -> int:
+        """Pushes a request to a session. Returns its number there. After an UnavailableError it may be there: `Session.push` pushes once."""
+        return self._connections.ask(SessionRequests(session_id).push(payload))
+
+    def pending(self, session_id: str, after: int = 0, limit: int = 1000, wait_ms: int = 0) -> list[PendingRequest]:
+        """The requests that were pushed to a session and are not acknowledged."""
+        return self._connections.ask(SessionRequests(session_id).pending(after, limit, wait_ms))
+
+    def info(self, session_id: str) -> SessionInfo | None:
+        """Facts about a session; None if there is none."""
+        return self._connections.ask(SessionRequests(session_id).info())
+
+    def close(self, session_id: str) -> bool:
+        """Ends a session; whether there was one."""
+        return self._connections.ask(SessionRequests(session_id).close())
+
+    def ids(self) -> Iterator[str]:
+        """The names of the sessions, page by page, with SCAN's guarantee."""
+        cursor = b"0"
+        while True:
+            cursor, names = self._connections.ask(sessions.ids(cursor))
+            yield from names
+            if cursor == b"0":
+                return
+
+    def retry(self, before_ms: int, limit: int | None = None) -> list[RetriedRequest]:
+        """Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, and marks them as sent now. Of two
+        callers one gets a request. It sends nothing itself."""
+        return self._connections.ask(sessions.retry(before_ms, limit))
+
+    def has_retry(self, before_ms: int) -> bool:
+        """Whether `retry` would find any."""
+        return self._connections.ask(sessions.has_retry(before_ms))
+
+    def hook(self, hook: Hook) -> str | None:
+        """The function that is called when a session is created, or when one expires or is closed; None if none is."""
+        return self._connections.ask(sessions.hooks())[hook]
+
+    def set_hook(self, hook: Hook, function: str | None) -> None:
+        """Names the function, or none."""
+        self._connections.ask(sessions.set_hook(hook, function))

@@ -1,0 +1,361 @@
+"""Sessions: requests that run once, what becomes of them when connections or the session are lost, and requests to a client."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import eventually
+from faces import Face
+from proxy import Proxy
+from server import Server
+
+from holdfast import (
+    ClosedError,
+    EvictedError,
+    Exchange,
+    HoldfastError,
+    MismatchError,
+    NoSessionError,
+    PushedRequest,
+    ServerError,
+    SessionLostError,
+    UnansweredError,
+    UnavailableError,
+    WrongTypeError,
+    codec,
+)
+from holdfast.sessions import Insistence, RequestNumbers
+
+
+def test_low_is_the_lowest_request_without_a_reply() -> None:
+    numbers = RequestNumbers(1)
+    assert (numbers.low(), numbers.following) == (1, 1)
+    assert [numbers.begin() for _ in range(4)] == [1, 2, 3, 4]
+    assert numbers.low() == 1
+    numbers.end(2)
+    assert numbers.low() == 1
+    numbers.end(1)
+    assert numbers.low() == 3
+    numbers.end(4)
+    numbers.end(3)
+    assert (numbers.low(), numbers.begin()) == (5, 5)
+    numbers.begin_again(9)
+    assert (numbers.low(), numbers.following) == (5, 10)
+
+
+def test_of_threads_that_share_a_session_each_has_its_own_numbers() -> None:
+    numbers, begun, lock = RequestNumbers(1), [], threading.Lock()
+
+    def work() -> None:
+        for _ in range(500):
+            number = numbers.begin()
+            assert numbers.low() <= number
+            with lock:
+                begun.append(number)
+            numbers.end(number)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(begun) == list(range(1, 4001))
+    assert numbers.low() == 4001
+
+
+def test_when_a_request_is_sent_again() -> None:
+    insistence = Insistence(60_000)
+    loading = ServerError("LOADING", "reads its data")
+    assert insistence.pause_s(loading) is not None and not insistence.maybe_applied
+    pauses = [insistence.pause_s(UnavailableError("gone")) for _ in range(12)]
+    assert all(pause is not None and 0.005 <= pause <= 1.3 for pause in pauses) and insistence.maybe_applied
+    assert insistence.pause_s(ServerError("OOM", "no memory")) is None
+    late = Insistence(0)
+    gone = UnavailableError("gone")
+    assert late.pause_s(gone) is None
+    failure = late.failure(7, gone)
+    assert isinstance(failure, UnansweredError) and failure.request_id == 7 and failure.is_temporary
+    # A server that does not let the client in says nothing of what was sent before.
+    assert isinstance(late.failure(7, ServerError("NOAUTH", "who?")), UnansweredError)
+    refused = ServerError("OOM", "no memory")
+    assert late.failure(7, refused) is refused
+    assert Insistence(0).failure(7, ServerError("NOPERM", "no")).is_temporary is False
+
+
+@pytest.fixture
+def sessions(store: Any, server: Server) -> Any:
+    if missing := server.lacks("session.open", "session.call", "session.push"):
+        pytest.skip(f"the server has no {missing[0]}")
+    return store.sessions
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    proxy = Proxy(server.port)
+    yield proxy
+    proxy.end()
+
+
+async def test_requests_are_numbered_and_their_replies_dropped(sessions: Any) -> None:
+    session = await sessions.open(capabilities={"kind": "worker"})
+    assert session.id.startswith("session:")
+    assert [await session.call("INCR", "n") for _ in range(3)] == [1, 2, 3]
+    assert session.next_request_id == 4
+    info = await session.info()
+    assert (info.id, info.low, info.replies, info.ttl_ms, info.attached) == (session.id, 3, 1, 90_000, False)
+    assert info.capabilities == {"kind": "worker"}
+    assert [each async for each in sessions.ids()] == [session.id]
+    assert await asyncio.gather(*(session.call("INCR", "n") for _ in range(20)))
+    assert await session.call("GET", "n") == b"23"
+    assert await session.close() is True
+    assert await session.close() is False
+    assert await sessions.info(session.id) is None
+    with pytest.raises(ClosedError):
+        await session.call("INCR", "n")
+
+
+async def test_errors_are_replies_too(sessions: Any) -> None:
+    session = await sessions.open()
+    await session.call("HSET", "h", "f", "1")
+    with pytest.raises(WrongTypeError):
+        await session.call("INCR", "h")
+    with pytest.raises(WrongTypeError):
+        await session.call_again(2, "INCR", "h")
+    with pytest.raises(MismatchError):
+        await session.call_again(2, "INCR", "g")
+    with pytest.raises(ServerError):
+        await session.call("NOSUCHCOMMAND")
+    assert await session.call("HGET", "h", "f") == b"1"
+    with pytest.raises(EvictedError):
+        await session.call_again(1, "HSET", "h", "f", "1")
+
+
+async def test_records_cells_and_runs_through_a_session(sessions: Any, store: Any) -> None:
+    session = await sessions.open()
+    assert await session.put("r", {"a": 1}) == 1
+    assert (await session.exchange("r", Exchange(expected={"a": 1}, set={"a": 2}))).applied
+    assert await session.cell("c", codec.integer).set(7) == 1
+    assert await session.exactly_once_state("s/").put("k", "v", 1) == "applied"
+    assert (await store.get("r")).to_dict() == {"a": "2"}
+    assert session.next_request_id == 5
+
+
+async def test_a_lost_answer_is_asked_for_again(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    through = (await connect(url=proxy.url)).sessions
+    session = await through.open()
+    for n in range(1, 21):
+        proxy.cut_after(replies=n % 4)  # the server has run it, and its reply does not come, or a part of it
+        assert await session.call("INCR", "n") == n
+    for n in range(21, 31):
+        proxy.cut_after(requests=n)  # a part of the request comes
+        assert await session.call("INCR", "n") == n
+
+
+async def test_a_request_without_an_answer_can_be_called_again(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=200)).sessions.open(retry_for_ms=100)
+    assert await session.call("INCR", "n") == 1
+    proxy.cut_after(replies=0)
+    proxy.refuse()
+    with pytest.raises(UnansweredError) as caught:
+        await session.call("INCR", "n")
+    assert caught.value.request_id == 2
+    proxy.accept()
+    assert await session.call("INCR", "other") == 1
+    assert (await session.info()).low == 2  # its reply is kept
+    assert await session.call_again(2, "INCR", "n") == 2
+    await session.call("INCR", "other")
+    assert (await session.info()).low == 4
+    proxy.refuse()
+    proxy.cut()
+    with pytest.raises(UnansweredError) as caught:
+        await session.call("INCR", "n")
+    proxy.accept()
+    session.forget(caught.value.request_id)
+    await session.call("INCR", "other")
+    assert (await session.info()).low == 6
+
+
+async def test_a_request_goes_another_way_when_its_connection_has_silently_died(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    session = await (await connect(url=proxy.url, response_timeout_ms=500)).sessions.open()
+    assert await session.call("INCR", "n") == 1
+    proxy.freeze()
+    assert await session.call("INCR", "n") == 2
+    proxy.freeze()
+    assert await session.call("INCR", "n") == 3
+
+
+async def test_a_session_that_is_gone_is_an_error_that_says_so(sessions: Any, connect: Any, proxy: Proxy) -> None:
+    session = await sessions.open()
+    await sessions.close(session.id)
+    with pytest.raises(SessionLostError, match="its request 1 has not run") as caught:
+        await session.call("INCR", "n")
+    assert (caught.value.session_id, caught.value.request_id, caught.value.maybe_applied) == (session.id, 1, False)
+    for request in (session.call("INCR", "n"), session.ack(1), session.pending(), session.serve(_never)):
+        with pytest.raises(SessionLostError):
+            await request
+
+    # The request ran, its answer was lost, and so was the session: nobody knows.
+    through = await (await connect(url=proxy.url)).sessions.open()
+    proxy.cut_after(replies=0)
+    proxy.refuse()
+    asking = asyncio.ensure_future(through.call("INCR", "m"))
+    await eventually(lambda: proxy.cuts == 1)
+    await sessions.close(through.id)
+    proxy.accept()
+    with pytest.raises(SessionLostError, match="its request 1 may have run, or not") as caught:
+        await asking
+    assert caught.value.maybe_applied
+    assert not caught.value.is_temporary
+
+
+async def _never(_request: PushedRequest) -> None:
+    raise AssertionError("nothing was pushed")
+
+
+async def test_what_another_session_is_missing_is_no_loss_of_this_one(sessions: Any) -> None:
+    session, other = await sessions.open(), await sessions.open()
+    assert await session.push(other.id, "work") == 1
+    with pytest.raises(NoSessionError):
+        await session.push("session:none", "work")
+    with pytest.raises(NoSessionError):
+        await sessions.push("session:none", "work")
+    assert await session.call("INCR", "n") == 1
+    assert [each.payload for each in await sessions.pending(other.id)] == [b"work"]
+
+
+async def test_a_session_is_kept_alive_while_it_asks_nothing(sessions: Any) -> None:
+    session, dropped = await sessions.open(ttl_ms=600), await sessions.open(ttl_ms=600)
+    dropped_id = dropped.id
+    del dropped
+    await eventually(lambda: _is_gone(sessions, dropped_id))
+    await asyncio.sleep(0.7)
+    assert await session.call("INCR", "n") == 1
+
+
+async def _is_gone(sessions: Any, session_id: str) -> bool:
+    return await sessions.info(session_id) is None
+
+
+async def test_a_program_goes_on_with_its_session_after_a_crash_of_its_own(sessions: Any, connect: Any) -> None:
+    session = await sessions.open()
+    await session.call("INCR", "n")
+    stored = (session.id, session.next_request_id)
+    assert await session.call("INCR", "n") == 2
+    again = await (await connect()).sessions.resume(*stored)
+    assert await again.call("INCR", "n") == 2  # which is the reply that it had
+    assert await again.call("INCR", "n") == 3
+    await again.close()
+    with pytest.raises(SessionLostError):
+        await sessions.resume(*stored)
+
+
+async def test_pushed_requests_are_served_in_order_and_acknowledged(sessions: Any) -> None:
+    session = await sessions.open()
+    for n in (1, 2, 3):
+        assert await sessions.push(session.id, f"{n}") == n
+    assert [(each.id, each.payload) for each in await session.pending(after=1, limit=1)] == [(2, b"2")]
+    seen: list[PushedRequest] = []
+
+    async def handle(request: PushedRequest) -> None:
+        seen.append(request)
+
+    serving = asyncio.ensure_future(session.serve(handle))
+    await eventually(lambda: len(seen) == 3)
+    for n in (4, 5):
+        await sessions.push(session.id, f"{n}")
+    await eventually(lambda: len(seen) == 5)
+    await eventually(lambda: _has_pending(sessions, session, 0))
+    await _end(serving)
+    assert seen == [PushedRequest(n, b"%d" % n) for n in (1, 2, 3, 4, 5)]
+    assert await session.ack(5) == 0
+
+
+async def _has_pending(sessions: Any, session: Any, count: int) -> bool:
+    return bool((await sessions.info(session.id)).pending == count)
+
+
+async def _end(serving: "asyncio.Future[None]") -> None:
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+
+
+async def test_a_request_whose_handler_fails_comes_again(sessions: Any) -> None:
+    session = await sessions.open()
+    for n in (1, 2):
+        await sessions.push(session.id, f"{n}")
+    seen: list[int] = []
+
+    async def fail(request: PushedRequest) -> None:
+        seen.append(request.id)
+        if len(seen) == 2:
+            raise UnavailableError("the handler's own")
+
+    with pytest.raises(UnavailableError, match="the handler's own"):
+        await session.serve(fail)
+    assert [each.id for each in await session.pending()] == [2]
+    serving = asyncio.ensure_future(session.serve(fail))
+    await eventually(lambda: _has_pending(sessions, session, 0))
+    await _end(serving)
+    assert seen == [1, 2, 2]
+
+
+async def test_requests_are_served_once_over_lost_connections_and_kill_9(sessions: Any, connect: Any, proxy: Proxy, server: Server) -> None:
+    session = await (await connect(url=proxy.url)).sessions.open()
+    seen: list[int] = []
+    lost: list[HoldfastError] = []
+
+    async def handle(request: PushedRequest) -> None:
+        seen.append(request.id)
+
+    serving = asyncio.ensure_future(session.serve(handle, on_retry=lost.append))
+    pusher = await sessions.open()
+    for n in range(1, 101):
+        assert await pusher.push(session.id, f"{n}") == n
+        if n % 10 == 0:
+            proxy.cut()
+        if n == 55:
+            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(server.run)
+    await eventually(lambda: _has_pending(sessions, session, 0))
+
+    def is_told() -> bool:
+        proxy.cut()
+        return bool(lost)
+
+    await eventually(is_told)  # it waits now, and not for an acknowledgement
+    await pusher.push(session.id, "101")
+    await eventually(lambda: _has_pending(sessions, session, 0))
+    await _end(serving)
+    assert seen == list(range(1, 102))
+    assert all(isinstance(error, UnavailableError) for error in lost)
+
+
+async def test_requests_that_were_not_acknowledged_are_found(sessions: Any) -> None:
+    one, other = await sessions.open(), await sessions.open()
+    await sessions.push(one.id, "a")
+    await sessions.push(other.id, "b")
+    assert await sessions.has_retry(1) is False
+    later = (await one.pending())[0].last_sent.timestamp() * 1000 + 60_000
+    assert await sessions.has_retry(int(later)) is True
+    first = await sessions.retry(int(later), limit=1)
+    assert [(each.session_id, each.id, each.payload) for each in first] in ([(one.id, 1, b"a")], [(other.id, 1, b"b")])
+    assert {each.session_id for each in [*first, *await sessions.retry(int(later))]} == {one.id, other.id}
+
+
+async def test_hooks(sessions: Any, store: Any, face: Face) -> None:
+    library = """#!lua name=hooks
+redis.register_function('expired', function(keys, args) redis.call('SET', 'expired', keys[1]) end)"""
+    await face.command(store.client, "FUNCTION LOAD", "REPLACE", library)
+    assert [await sessions.hook("created"), await sessions.hook("expired")] == [None, None]
+    await sessions.set_hook("expired", "expired")
+    try:
+        assert [await sessions.hook("created"), await sessions.hook("expired")] == [None, "expired"]
+        session = await sessions.open()
+        await session.close()
+        assert await face.command(store.client, "GET", "expired") == session.id.encode()
+    finally:
+        await sessions.set_hook("expired", None)
+    assert await sessions.hook("expired") is None

@@ -1,0 +1,158 @@
+//! The numbers of a session's requests, and when a request is sent again. Knows no connection and no command.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use redis::RedisError;
+use tokio::time::Instant;
+
+use crate::error::Error;
+
+/// The numbers of a session's requests. One is open until its reply has come; LOW is the lowest open one.
+pub(crate) struct RequestNumbers {
+    following: u64,
+    open: BTreeSet<u64>,
+}
+
+impl RequestNumbers {
+    /// The next request gets this number.
+    pub(crate) fn new(following: u64) -> RequestNumbers {
+        RequestNumbers { following, open: BTreeSet::new() }
+    }
+
+    /// The number that the next request gets.
+    pub(crate) fn following(&self) -> u64 {
+        self.following
+    }
+
+    pub(crate) fn begin(&mut self) -> u64 {
+        let number = self.following;
+        self.begin_again(number);
+        number
+    }
+
+    pub(crate) fn begin_again(&mut self, number: u64) {
+        self.open.insert(number);
+        self.following = self.following.max(number + 1);
+    }
+
+    pub(crate) fn end(&mut self, number: u64) {
+        self.open.remove(&number);
+    }
+
+    /// The client has the replies of all requests below it.
+    pub(crate) fn low(&self) -> u64 {
+        self.open.first().copied().unwrap_or(self.following)
+    }
+}
+
+/// The tries of one request: whether it is sent again, and what is known of it.
+pub(crate) struct Insistence {
+    deadline: Instant,
+    tried: u32,
+    /// An answer was lost.
+    pub(crate) maybe_applied: bool,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const DOUBLINGS_MAX: u32 = 7;
+
+impl Insistence {
+    pub(crate) fn new(retry_for: Duration) -> Insistence {
+        let (now, year) = (Instant::now(), Duration::from_secs(365 * 24 * 3600));
+        Insistence { deadline: now + retry_for.min(year), tried: 0, maybe_applied: false }
+    }
+
+    /// How long to wait before the next try, which grows and differs between clients; `None` if there is none.
+    pub(crate) fn pause(&mut self, error: &Error) -> Option<Duration> {
+        self.maybe_applied |= matches!(error, Error::Unavailable(_));
+        if !error.is_temporary() || Instant::now() >= self.deadline {
+            return None;
+        }
+        let longest = FIRST_PAUSE * 2_u32.pow(self.tried.min(DOUBLINGS_MAX));
+        self.tried += 1;
+        let spread = f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX);
+        Some(longest / 2 + longest.mul_f64(spread) / 2)
+    }
+
+    /// The last error as the caller is told it. A server that does not let the client in has said nothing of a try before.
+    pub(crate) fn failure(&self, request_id: u64, error: Error) -> Error {
+        let is_temporary = error.is_temporary();
+        match error {
+            Error::Unavailable(cause) => Error::Unanswered { request_id, cause },
+            Error::Refused(cause) if is_temporary || self.maybe_applied && is_not_let_in(&cause) => {
+                Error::Unanswered { request_id, cause }
+            }
+            error => error,
+        }
+    }
+}
+
+fn is_not_let_in(error: &RedisError) -> bool {
+    error.kind() == redis::ErrorKind::AuthenticationFailed
+        || error.code().is_some_and(|code| ["NOAUTH", "WRONGPASS", "NOPERM"].contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::ErrorKind;
+
+    use super::*;
+
+    fn gone() -> Error {
+        Error::from(RedisError::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe)))
+    }
+
+    fn refusal(code: &str) -> Error {
+        redis::parse_redis_value(format!("-{code} a sentence\r\n").as_bytes())
+            .unwrap()
+            .extract_error()
+            .unwrap_err()
+            .into()
+    }
+
+    #[test]
+    fn low_is_the_lowest_request_without_a_reply() {
+        let mut numbers = RequestNumbers::new(1);
+        assert_eq!(numbers.low(), 1);
+        assert_eq!([(); 4].map(|()| numbers.begin()), [1, 2, 3, 4]);
+        assert_eq!(numbers.low(), 1);
+        numbers.end(2);
+        assert_eq!(numbers.low(), 1);
+        numbers.end(1);
+        assert_eq!(numbers.low(), 3);
+        numbers.end(4);
+        numbers.end(3);
+        assert_eq!((numbers.low(), numbers.begin()), (5, 5));
+        numbers.begin_again(9);
+        assert_eq!((numbers.low(), numbers.following()), (5, 10));
+    }
+
+    #[test]
+    fn a_request_is_sent_again_when_its_answer_is_lost() {
+        let mut insistence = Insistence::new(Duration::from_secs(60));
+        assert!(insistence.pause(&refusal("LOADING")).is_some());
+        assert!(!insistence.maybe_applied);
+        for _ in 0..12 {
+            let pause = insistence.pause(&gone()).unwrap();
+            assert!(pause >= FIRST_PAUSE / 2 && pause <= FIRST_PAUSE * 128, "{pause:?}");
+        }
+        assert!(insistence.maybe_applied);
+        assert!(insistence.pause(&refusal("OOM")).is_none());
+        assert!(Insistence::new(Duration::MAX).pause(&gone()).is_some());
+    }
+
+    #[test]
+    fn the_last_error_says_whether_the_outcome_is_known() {
+        let mut late = Insistence::new(Duration::ZERO);
+        assert!(matches!(late.failure(7, refusal("NOPERM")), Error::Refused(_)));
+        assert!(late.pause(&gone()).is_none());
+        assert!(matches!(late.failure(7, gone()), Error::Unanswered { request_id: 7, .. }));
+        assert!(matches!(late.failure(7, refusal("LOADING")), Error::Unanswered { .. }));
+        let auth = Error::from(RedisError::from((ErrorKind::AuthenticationFailed, "who?")));
+        assert!(matches!(late.failure(7, auth), Error::Unanswered { .. }));
+        assert!(matches!(late.failure(7, refusal("NOPERM")), Error::Unanswered { .. }));
+        assert!(matches!(late.failure(7, refusal("OOM")), Error::Refused(_)));
+    }
+}

@@ -1,0 +1,358 @@
+//! A session that is open: requests that each run once however often they are sent, and requests from the server to a client. Holdfast
+//! only. Knows when a request is sent again and how a session is kept; refuses to know what a request does.
+
+use std::convert::Infallible;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, PushInfo, PushKind, ToSingleRedisArg, Value, cmd};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::error::Error;
+use crate::lost::LostSession;
+use crate::request_numbers::{Insistence, RequestNumbers};
+use crate::send::send;
+use crate::sessions::{PendingRequest, SessionInfo, pending_command};
+use crate::store::Store;
+
+/// What is asked through a session runs once, however often connections are lost meanwhile and whether or not the server is killed: each
+/// request has a number, and is sent again under that number until its reply has come. Nothing waits in it. Clones share it, and several
+/// requests may be under way. While it asks nothing, it is kept alive in the background, until all clones are dropped.
+///
+/// ```no_run
+/// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
+/// use holdfast_client::redis::Cmd;
+/// use holdfast_client::{Error, SessionConfig};
+///
+/// let session = store.sessions().open(&SessionConfig::default()).await?;
+/// match session.call::<i64>(&Cmd::incr("visits", 1)).await {
+///     Ok(visits) => println!("{visits}"), // counted once, over lost connections and restarts of the server
+///     Err(Error::SessionLost(lost)) if lost.maybe_applied => println!("{lost}"), // look at what it changes
+///     Err(error) => return Err(error),
+/// }
+/// session.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+/// A request from the server, or from another client, to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushedRequest {
+    /// 1, 2, 3 … in its session, never used twice.
+    pub id: u64,
+    /// What was pushed.
+    pub payload: Vec<u8>,
+}
+
+struct Inner {
+    store: Store,
+    id: Vec<u8>,
+    retry_for: Duration,
+    numbers: Mutex<RequestNumbers>,
+    /// When the server was last asked something that renews the session.
+    renewed_at: Mutex<Instant>,
+    closed: AtomicBool,
+    lost: AtomicBool,
+}
+
+/// How long nothing may come on an attached connection before the client asks whether the server is there.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Between two tries to attach.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Session {
+    pub(crate) fn new(store: Store, id: Vec<u8>, next_request_id: u64, ttl: Duration, retry_for: Duration) -> Session {
+        let inner = Arc::new(Inner {
+            store,
+            id,
+            retry_for,
+            numbers: Mutex::new(RequestNumbers::new(next_request_id)),
+            renewed_at: Mutex::new(Instant::now()),
+            closed: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+        });
+        tokio::spawn(keep_alive(Arc::downgrade(&inner), ttl / 3));
+        Session { inner }
+    }
+
+    /// Its name, which is also its key.
+    pub fn id(&self) -> &[u8] {
+        &self.inner.id
+    }
+
+    /// The number that the next request gets. A program that stores it with the session's name before it calls can go on after a crash of
+    /// its own: [`Sessions::resume`](crate::Sessions::resume), and the same call again.
+    pub fn next_request_id(&self) -> u64 {
+        self.inner.numbers().following()
+    }
+
+    /// Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as long as the session
+    /// retries; then it is [`Error::Unanswered`]. A call that is dropped is forgotten: it may run or not.
+    pub async fn call<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        let request_id = self.inner.numbers().begin();
+        self.settle(request_id, command).await
+    }
+
+    /// The same command again under its number, after [`Error::Unanswered`]: its reply if it has run, else it runs now.
+    pub async fn call_again<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
+        self.inner.numbers().begin_again(request_id);
+        self.settle(request_id, command).await
+    }
+
+    /// Gives up a request after [`Error::Unanswered`]: the server need not keep its reply any more.
+    pub fn forget(&self, request_id: u64) {
+        self.inner.numbers().end(request_id);
+    }
+
+    /// Pushes a request to another session, once. Returns its number there.
+    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl ToSingleRedisArg) -> Result<u64, Error> {
+        self.call(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
+    }
+
+    /// The requests that were pushed to this session and are not acknowledged: behind this one, at most so many.
+    pub async fn pending(&self, after: u64, limit: usize) -> Result<Vec<PendingRequest>, Error> {
+        let pending = pending_command(self.id(), after, limit);
+        self.inner.insist(None, || pending.clone()).await
+    }
+
+    /// Acknowledges all pushed requests up to this one. Returns how many were removed; after a lost connection it may say fewer.
+    pub async fn ack(&self, request_id: u64) -> Result<u64, Error> {
+        let mut ack = cmd("SESSION.ACK");
+        ack.arg(self.id()).arg(request_id);
+        self.inner.insist(None, || ack.clone()).await
+    }
+
+    /// Facts about the session; `None` if it is gone.
+    pub async fn info(&self) -> Result<Option<SessionInfo>, Error> {
+        self.inner.store.sessions().info(self.id()).await
+    }
+
+    /// Calls the handler for each request that was pushed to this session, one after the other and in order: those that are pending, then
+    /// each new one. A request is acknowledged when the handler has returned. When connections are lost, it attaches again, and what it has
+    /// handled is not handled again.
+    ///
+    /// It ends when it is dropped, with an error of the handler, or when the session is closed or gone. A request whose handler did not
+    /// return is pending, and comes again with the next `serve`: a program that ends between the handler and the acknowledgement sees one
+    /// again. Of several that serve a session, the last gets the requests.
+    pub async fn serve<E: From<Error>, F: Future<Output = Result<(), E>>>(
+        &self,
+        mut handler: impl FnMut(PushedRequest) -> F,
+    ) -> Result<Infallible, E> {
+        let mut handled = 0;
+        let mut attachment = None;
+        loop {
+            let request = match self.next_pushed(&mut attachment).await {
+                Ok(request) => request,
+                Err(error) if error.is_temporary() => {
+                    attachment = None;
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(self.inner.failure(error, None, false).await.into()),
+            };
+            let id = request.id;
+            if id > handled {
+                handler(request).await?;
+                handled = id;
+            }
+            match self.ack(id).await {
+                Err(error) if error.is_temporary() => {} // it comes again, and is acknowledged then
+                acknowledged => _ = acknowledged?,
+            }
+        }
+    }
+
+    /// Ends the session, and removes what the server keeps of it; whether it was there. Later requests are [`Error::Closed`]. Without it the
+    /// session expires.
+    pub async fn close(&self) -> Result<bool, Error> {
+        if self.inner.closed.swap(true, SeqCst) {
+            return Ok(false);
+        }
+        self.inner.store.sessions().close(self.id()).await
+    }
+
+    async fn settle<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
+        let mut open = OpenRequest { session: &self.inner, request_id, stays_open: false };
+        let answer = self.inner.insist(Some(request_id), || self.inner.call_command(request_id, command)).await;
+        open.stays_open = matches!(answer, Err(Error::Unanswered { .. }));
+        answer
+    }
+
+    async fn next_pushed(&self, attachment: &mut Option<Attachment>) -> Result<PushedRequest, Error> {
+        self.inner.check(None, false)?;
+        if attachment.is_none() {
+            *attachment = Some(Attachment::make(&self.inner).await?);
+        }
+        let attached = attachment.as_mut().expect("it was made");
+        loop {
+            match timeout(SILENCE, attached.pushes.recv()).await {
+                // Finds a connection that has silently died.
+                Err(_) => send::<()>(&cmd("PING"), &mut attached.connection).await?,
+                Ok(Some(PushInfo { kind: PushKind::Other(kind), data })) if kind == "session" => {
+                    if let Some(request) = pushed_request(&self.inner.id, data)? {
+                        return Ok(request);
+                    }
+                }
+                Ok(Some(PushInfo { kind: PushKind::Disconnection, .. }) | None) => {
+                    let closed = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                    return Err(Error::from(redis::RedisError::from(closed)));
+                }
+                Ok(Some(_)) => {}
+            }
+            self.inner.check(None, false)?;
+        }
+    }
+}
+
+/// The connection on which the server sends the requests of a session.
+struct Attachment {
+    connection: MultiplexedConnection,
+    pushes: UnboundedReceiver<PushInfo>,
+}
+
+impl Attachment {
+    async fn make(session: &Inner) -> Result<Attachment, Error> {
+        session.store.connection()?; // unless the store is closed
+        let (sender, pushes) = unbounded_channel();
+        let mut connection = session.store.own_connections.attach(sender).await?;
+        send::<()>(cmd("SESSION.ATTACH").arg(&session.id), &mut connection).await?;
+        Ok(Attachment { connection, pushes })
+    }
+}
+
+fn pushed_request(session_id: &[u8], data: Vec<Value>) -> Result<Option<PushedRequest>, Error> {
+    let (id_of, id, payload): (Vec<u8>, u64, Vec<u8>) =
+        FromRedisValue::from_redis_value(Value::Array(data)).map_err(redis::RedisError::from)?;
+    Ok((id_of == session_id).then_some(PushedRequest { id, payload }))
+}
+
+/// A request whose reply has not come. It ends with the call, unless that is without an answer.
+struct OpenRequest<'a> {
+    session: &'a Inner,
+    request_id: u64,
+    stays_open: bool,
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        if !self.stays_open {
+            self.session.numbers().end(self.request_id);
+        }
+    }
+}
+
+impl Inner {
+    fn numbers(&self) -> MutexGuard<'_, RequestNumbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renewed_at(&self) -> MutexGuard<'_, Instant> {
+        self.renewed_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call_command(&self, request_id: u64, command: &Cmd) -> Cmd {
+        let mut call = cmd("SESSION.CALL");
+        call.arg(&self.id).arg(request_id).arg("LOW").arg(self.numbers().low());
+        for word in command.args_iter() {
+            match word {
+                redis::Arg::Simple(word) => call.arg(word),
+                // The place of a cursor, which a command has that is not iterated.
+                _ => call.arg(0),
+            };
+        }
+        call
+    }
+
+    /// Sends a request until there is an answer.
+    async fn insist<T: FromRedisValue>(&self, request_id: Option<u64>, make: impl Fn() -> Cmd) -> Result<T, Error> {
+        let mut insistence = Insistence::new(self.retry_for);
+        loop {
+            self.check(request_id, insistence.maybe_applied)?;
+            let error = match self.send(&make(), insistence.maybe_applied).await {
+                Ok(reply) => {
+                    if request_id.is_some() {
+                        *self.renewed_at() = Instant::now();
+                    }
+                    return Ok(reply);
+                }
+                Err(error) => error,
+            };
+            match insistence.pause(&error) {
+                Some(pause) => sleep(pause).await,
+                None => {
+                    let error = self.failure(error, request_id, insistence.maybe_applied).await;
+                    return Err(match request_id {
+                        Some(request_id) => insistence.failure(request_id, error),
+                        None => error,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends a request again on a connection of its own: the one that all requests share may have silently died.
+    async fn send<T: FromRedisValue>(&self, command: &Cmd, is_again: bool) -> Result<T, Error> {
+        let shared = self.store.connection()?; // unless the store is closed
+        match is_again {
+            false => send(command, &mut { shared }).await,
+            true => self.store.own_connections.ask(command, Duration::ZERO).await,
+        }
+    }
+
+    /// An error, or that the session is gone. A command may have said of another session that there is none.
+    async fn failure(&self, error: Error, request_id: Option<u64>, maybe_applied: bool) -> Error {
+        if matches!(error, Error::NoSession(_)) {
+            match self.is_alive().await {
+                Ok(is_alive) => self.lost.store(!is_alive, SeqCst),
+                // That it is there cannot be said, and nothing may be sent again.
+                Err(unknown) if unknown.is_temporary() => self.lost.store(true, SeqCst),
+                Err(other) => return other,
+            }
+        }
+        self.check(request_id, maybe_applied).err().unwrap_or(error)
+    }
+
+    fn check(&self, request_id: Option<u64>, maybe_applied: bool) -> Result<(), Error> {
+        if self.closed.load(SeqCst) {
+            return Err(Error::Closed);
+        }
+        if self.lost.load(SeqCst) {
+            let lost = LostSession { session_id: self.id.clone(), request_id, maybe_applied };
+            return Err(Error::SessionLost(Box::new(lost)));
+        }
+        Ok(())
+    }
+
+    async fn is_alive(&self) -> Result<bool, Error> {
+        self.store.ask(cmd("SESSION.ALIVE").arg(&self.id)).await
+    }
+}
+
+/// Renews a session that asks nothing, for as long as the program holds it.
+async fn keep_alive(session: Weak<Inner>, interval: Duration) {
+    loop {
+        sleep(interval / 2).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.check(None, false).is_err() {
+            return;
+        }
+        let idle = session.renewed_at().elapsed();
+        if idle < interval / 2 {
+            continue;
+        }
+        match session.is_alive().await {
+            Ok(true) => *session.renewed_at() = Instant::now(),
+            Ok(false) => session.lost.store(true, SeqCst),
+            Err(Error::Closed) => return,
+            Err(_) => {} // the next request says it
+        }
+    }
+}

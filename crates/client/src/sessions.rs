@@ -1,0 +1,264 @@
+//! The sessions of a server: opens them, and pushes requests to them. Holdfast only. Knows the commands; refuses to know what a request
+//! does.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue, ParsingError, ToSingleRedisArg, Value, cmd};
+use tokio::time::sleep;
+
+use crate::error::Error;
+use crate::lost::LostSession;
+use crate::request_numbers::Insistence;
+use crate::session::Session;
+use crate::store::Store;
+
+/// The sessions of a server.
+#[derive(Clone)]
+pub struct Sessions {
+    store: Store,
+}
+
+/// How a session is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// How long the server keeps a session of which it hears nothing, without the time that it is away itself. An open session asks three
+    /// times in it.
+    pub ttl: Duration,
+    /// What hooks are told of the client.
+    pub capabilities: Vec<(String, String)>,
+    /// How long a request is sent again whose answer was lost. The last try may take as long as a request may.
+    pub retry_for: Duration,
+}
+
+impl Default for SessionConfig {
+    fn default() -> SessionConfig {
+        SessionConfig { ttl: Duration::from_secs(90), capabilities: Vec::new(), retry_for: Duration::from_secs(60) }
+    }
+}
+
+/// A pushed request that is not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingRequest {
+    /// Its number in its session.
+    pub id: u64,
+    /// What was pushed.
+    pub payload: Vec<u8>,
+    /// When it was pushed, delivered or marked as sent last, in unix milliseconds.
+    pub last_sent_ms: u64,
+}
+
+/// A pushed request that [`Sessions::retry`] has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetriedRequest {
+    /// The session that it was pushed to.
+    pub session_id: Vec<u8>,
+    /// Its number there.
+    pub id: u64,
+    /// What was pushed.
+    pub payload: Vec<u8>,
+}
+
+/// Facts about a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// When it was opened, in unix milliseconds.
+    pub created_at_ms: u64,
+    /// As [`SessionConfig::ttl`].
+    pub ttl: Duration,
+    /// The server has dropped the replies of the requests below it.
+    pub low: u64,
+    /// How many replies are kept.
+    pub replies: u64,
+    /// Their bytes.
+    pub reply_bytes: u64,
+    /// How many pushed requests are not acknowledged.
+    pub pending: u64,
+    /// The last pushed request.
+    pub last_id: u64,
+    /// Whether a connection is attached.
+    pub attached: bool,
+    /// As [`SessionConfig::capabilities`].
+    pub capabilities: HashMap<String, String>,
+}
+
+/// When a function is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// A session is opened that was not there.
+    Created,
+    /// A session expires or is closed.
+    Expired,
+}
+
+impl Hook {
+    fn word(self) -> &'static str {
+        match self {
+            Hook::Created => "CREATED",
+            Hook::Expired => "EXPIRED",
+        }
+    }
+}
+
+impl Store {
+    /// The sessions of the server. Asks it nothing.
+    pub fn sessions(&self) -> Sessions {
+        Sessions { store: self.clone() }
+    }
+}
+
+impl Sessions {
+    /// Opens a session. The client makes its name, so that opening can be repeated.
+    pub async fn open(&self, config: &SessionConfig) -> Result<Session, Error> {
+        let id = new_session_id();
+        let mut open = cmd("SESSION.OPEN");
+        open.arg("ID").arg(&id).arg("TTL").arg(config.ttl.as_millis().min(i64::MAX as u128) as u64);
+        if !config.capabilities.is_empty() {
+            open.arg("CAP").arg(config.capabilities.len()).arg(&config.capabilities);
+        }
+        let mut insistence = Insistence::new(config.retry_for);
+        loop {
+            let error = match self.ask::<Vec<u8>>(&open).await {
+                Ok(id) => return Ok(Session::new(self.store.clone(), id, 1, config.ttl, config.retry_for)),
+                Err(error) => error,
+            };
+            match insistence.pause(&error) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
+    /// command under the number that it had gets the reply that it had. A session that is gone is [`Error::SessionLost`].
+    pub async fn resume(
+        &self,
+        session_id: impl AsRef<[u8]>,
+        next_request_id: u64,
+        retry_for: Duration,
+    ) -> Result<Session, Error> {
+        let id = session_id.as_ref().to_vec();
+        let info = match self.ask(cmd("SESSION.ALIVE").arg(&id)).await? {
+            true => self.info(&id).await?,
+            false => None,
+        };
+        let Some(info) = info else {
+            let lost = LostSession { session_id: id, request_id: None, maybe_applied: true };
+            return Err(Error::SessionLost(Box::new(lost)));
+        };
+        Ok(Session::new(self.store.clone(), id, next_request_id, info.ttl, retry_for))
+    }
+
+    /// Pushes a request to a session. Returns its number there. After [`Error::Unavailable`] it may be there: [`Session::push`] pushes once.
+    pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl ToSingleRedisArg) -> Result<u64, Error> {
+        self.ask(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
+    }
+
+    /// The requests that were pushed to a session and are not acknowledged: behind this one, at most so many.
+    pub async fn pending(
+        &self,
+        session_id: impl AsRef<[u8]>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<PendingRequest>, Error> {
+        self.ask(&pending_command(session_id.as_ref(), after, limit)).await
+    }
+
+    /// Facts about a session; `None` if there is none.
+    pub async fn info(&self, session_id: impl AsRef<[u8]>) -> Result<Option<SessionInfo>, Error> {
+        self.ask(cmd("SESSION.INFO").arg(session_id.as_ref())).await
+    }
+
+    /// Ends a session; whether there was one.
+    pub async fn close(&self, session_id: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.ask(cmd("SESSION.CLOSE").arg(session_id.as_ref())).await
+    }
+
+    /// The names of all sessions, with SCAN's guarantee: one that is there all the time is listed, and may be twice.
+    pub async fn ids(&self) -> Result<Vec<Vec<u8>>, Error> {
+        let (mut found, mut cursor) = (Vec::new(), 0u64);
+        loop {
+            let (next, names): (u64, Vec<Vec<u8>>) = self.ask(cmd("SESSION.LIST").arg("CURSOR").arg(cursor)).await?;
+            found.extend(names);
+            cursor = next;
+            if cursor == 0 {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most so many, and marks them as
+    /// sent now. Of two callers one gets a request. It sends nothing itself.
+    pub async fn retry(&self, before_ms: u64, limit: usize) -> Result<Vec<RetriedRequest>, Error> {
+        self.ask(cmd("SESSION.RETRY").arg(before_ms).arg("LIMIT").arg(limit)).await
+    }
+
+    /// Whether [`Sessions::retry`] would find any.
+    pub async fn has_retry(&self, before_ms: u64) -> Result<bool, Error> {
+        self.ask(cmd("SESSION.HASRETRY").arg(before_ms)).await
+    }
+
+    /// The function that is called for an event, if one is.
+    pub async fn hook(&self, hook: Hook) -> Result<Option<String>, Error> {
+        let functions: HashMap<String, Option<String>> = self.ask(&cmd("SESSION.HOOK")).await?;
+        let of =
+            |(name, function): (String, Option<String>)| name.eq_ignore_ascii_case(hook.word()).then_some(function);
+        Ok(functions.into_iter().find_map(of).flatten())
+    }
+
+    /// Names the function, or none.
+    pub async fn set_hook(&self, hook: Hook, function: Option<&str>) -> Result<(), Error> {
+        self.ask(cmd("SESSION.HOOK").arg(hook.word()).arg(function.unwrap_or("NONE"))).await
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        self.store.needs("session.call")?;
+        self.store.ask(command).await
+    }
+}
+
+pub(crate) fn pending_command(session_id: &[u8], after: u64, limit: usize) -> Cmd {
+    let mut pending = cmd("SESSION.PENDING");
+    pending.arg(session_id).arg("AFTER").arg(after).arg("LIMIT").arg(limit);
+    pending
+}
+
+/// A name that no other session has.
+fn new_session_id() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    format!("session:{:032x}", u128::from_be_bytes(bytes))
+}
+
+impl FromRedisValue for PendingRequest {
+    fn from_redis_value(value: Value) -> Result<PendingRequest, ParsingError> {
+        let (id, payload, last_sent_ms) = FromRedisValue::from_redis_value(value)?;
+        Ok(PendingRequest { id, payload, last_sent_ms })
+    }
+}
+
+impl FromRedisValue for RetriedRequest {
+    fn from_redis_value(value: Value) -> Result<RetriedRequest, ParsingError> {
+        let (session_id, id, payload) = FromRedisValue::from_redis_value(value)?;
+        Ok(RetriedRequest { session_id, id, payload })
+    }
+}
+
+impl FromRedisValue for SessionInfo {
+    fn from_redis_value(value: Value) -> Result<SessionInfo, ParsingError> {
+        let mut info: HashMap<String, Value> = HashMap::from_redis_value(value)?;
+        let mut take =
+            |name: &str| info.remove(name).ok_or_else(|| ParsingError::from(format!("the reply has no {name}")));
+        Ok(SessionInfo {
+            created_at_ms: u64::from_redis_value(take("created_at")?)?,
+            ttl: Duration::from_millis(u64::from_redis_value(take("ttl_ms")?)?),
+            low: u64::from_redis_value(take("low")?)?,
+            replies: u64::from_redis_value(take("replies")?)?,
+            reply_bytes: u64::from_redis_value(take("reply_bytes")?)?,
+            pending: u64::from_redis_value(take("pending")?)?,
+            last_id: u64::from_redis_value(take("last_id")?)?,
+            attached: bool::from_redis_value(take("attached")?)?,
+            capabilities: HashMap::from_redis_value(take("capabilities")?)?,
+        })
+    }
+}

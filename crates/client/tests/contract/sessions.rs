@@ -1,0 +1,409 @@
+//! Sessions: requests that run once, what becomes of them when connections or the session are lost, and requests to a client. A store
+//! over a plain Redis says that it has none.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use holdfast_client::redis::{Cmd, cmd};
+use holdfast_client::{Error, Hook, PushedRequest, Session, SessionConfig, Sessions, StateStore, Store};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::places::{Place, everywhere};
+use crate::proxy::{Proxy, Way};
+
+/// The sessions of a place, unless it has none, which must say so.
+async fn sessions_of(place: &Place) -> Option<Sessions> {
+    let store = place.store().await;
+    let sessions = store.sessions();
+    if store.is_holdfast() {
+        return Some(sessions);
+    }
+    let refused = sessions.open(&SessionConfig::default()).await.map(drop).unwrap_err();
+    assert!(matches!(refused, Error::NeedsHoldfast("session.call")), "{refused}");
+    None
+}
+
+async fn opened(sessions: &Sessions) -> Session {
+    sessions.open(&SessionConfig::default()).await.unwrap()
+}
+
+async fn through(place: &Place, proxy: &Proxy) -> Sessions {
+    place.store_at(proxy.address).await.sessions()
+}
+
+async fn incr(session: &Session, key: &str) -> Result<i64, Error> {
+    session.call(&Cmd::incr(key, 1)).await
+}
+
+async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    while !condition().await {
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain");
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[test]
+fn requests_are_numbered_and_their_replies_dropped() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let capabilities = vec![("kind".to_owned(), "worker".to_owned())];
+        let session = sessions.open(&SessionConfig { capabilities, ..SessionConfig::default() }).await.unwrap();
+        assert!(session.id().starts_with(b"session:"));
+        for n in 1..=3 {
+            assert_eq!(incr(&session, "n").await.unwrap(), n);
+        }
+        assert_eq!(session.next_request_id(), 4);
+        let info = session.info().await.unwrap().unwrap();
+        assert_eq!((info.low, info.replies, info.ttl, info.attached), (3, 1, Duration::from_secs(90), false));
+        assert_eq!(info.capabilities["kind"], "worker");
+        assert_eq!(sessions.ids().await.unwrap(), [session.id()]);
+        let many = (0..20).map(|_| {
+            tokio::spawn({
+                let session = session.clone();
+                async move { incr(&session, "n").await.unwrap() }
+            })
+        });
+        for one in many.collect::<Vec<_>>() {
+            one.await.unwrap();
+        }
+        assert_eq!(session.call::<i64>(&Cmd::get("n")).await.unwrap(), 23);
+        assert!(session.close().await.unwrap());
+        assert!(!session.close().await.unwrap());
+        assert_eq!(sessions.info(session.id()).await.unwrap(), None);
+        assert!(matches!(incr(&session, "n").await, Err(Error::Closed)));
+    });
+}
+
+#[test]
+fn errors_are_replies_too() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        session.call::<i64>(&Cmd::hset("h", "f", 1)).await.unwrap();
+        assert!(matches!(incr(&session, "h").await, Err(Error::WrongType(_))));
+        let again = session.call_again::<i64>(2, &Cmd::incr("h", 1)).await;
+        assert!(matches!(again, Err(Error::WrongType(_))), "{again:?}");
+        let other = session.call_again::<i64>(2, &Cmd::incr("g", 1)).await;
+        assert!(matches!(other, Err(Error::Mismatch(_))), "{other:?}");
+        assert!(matches!(session.call::<()>(&cmd("NOSUCHCOMMAND")).await, Err(Error::Refused(_))));
+        assert_eq!(session.call::<i64>(&Cmd::hget("h", "f")).await.unwrap(), 1);
+        let dropped = session.call_again::<i64>(1, &Cmd::hset("h", "f", 1)).await;
+        assert!(matches!(dropped, Err(Error::Evicted(_))), "{dropped:?}");
+    });
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_again() {
+    everywhere(async |place| {
+        let Some(_) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let store = place.store_at(proxy.address).await;
+        let session = opened(&store.sessions()).await;
+        for n in 1..=20 {
+            eventually(async || store.ping().await).await; // it has connected again, so that the call is what is cut
+            // The server has run it, and its reply does not come, or a part of it.
+            proxy.cut_after(Way::Reply, n as usize % 4);
+            assert_eq!(incr(&session, "n").await.unwrap(), n);
+        }
+        for n in 21..=30 {
+            eventually(async || store.ping().await).await;
+            proxy.cut_after(Way::Request, n as usize); // a part of the request comes
+            assert_eq!(incr(&session, "n").await.unwrap(), n);
+        }
+    });
+}
+
+#[test]
+fn a_connection_that_ends_in_the_middle_of_a_reply_is_no_answer() {
+    everywhere(async |place| {
+        let proxy = Proxy::start(place.address(), None).await;
+        let store = place.store_at(proxy.address).await;
+        store.set_field(b"r", b"f", b"value").await.unwrap();
+        proxy.cut_after(Way::Reply, 6);
+        let cut = store.get_field(b"r", b"f").await;
+        assert!(matches!(cut, Err(Error::Unavailable(_))), "{cut:?}");
+        assert_eq!(store.get_field(b"r", b"f").await.unwrap().as_deref(), Some(&b"value"[..]));
+    });
+}
+
+#[test]
+fn a_request_without_an_answer_can_be_called_again() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let config = SessionConfig { retry_for: Duration::from_millis(100), ..SessionConfig::default() };
+        let session = through(place, &proxy).await.open(&config).await.unwrap();
+        let low = async || sessions.info(session.id()).await.unwrap().unwrap().low;
+        assert_eq!(incr(&session, "n").await.unwrap(), 1);
+        proxy.cut_after(Way::Reply, 0);
+        proxy.refuse(true);
+        let unanswered = incr(&session, "n").await.unwrap_err();
+        assert!(matches!(unanswered, Error::Unanswered { request_id: 2, .. }), "{unanswered}");
+        assert!(unanswered.is_temporary());
+        proxy.refuse(false);
+        insist(&session).await;
+        assert_eq!(low().await, 2); // its reply is kept
+        assert_eq!(session.call_again::<i64>(2, &Cmd::incr("n", 1)).await.unwrap(), 2);
+        let next = session.next_request_id();
+        incr(&session, "other").await.unwrap();
+        assert_eq!(low().await, next);
+    });
+}
+
+#[test]
+fn a_request_goes_another_way_when_its_connection_has_silently_died() {
+    everywhere(async |place| {
+        let Some(_) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let store = place.hasty_store_at(proxy.address, Duration::from_millis(500)).await;
+        let session = opened(&store.sessions()).await;
+        assert_eq!(incr(&session, "n").await.unwrap(), 1);
+        proxy.freeze();
+        assert_eq!(incr(&session, "n").await.unwrap(), 2);
+        proxy.freeze();
+        assert_eq!(incr(&session, "n").await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_call_that_is_dropped_holds_no_replies_back() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let session = opened(&through(place, &proxy).await).await;
+        proxy.cut_after(Way::Reply, 0);
+        proxy.refuse(true);
+        let asking = tokio::spawn({
+            let session = session.clone();
+            async move { incr(&session, "n").await }
+        });
+        eventually(async || proxy.cuts() == 1).await;
+        asking.abort();
+        assert!(asking.await.unwrap_err().is_cancelled());
+        proxy.refuse(false);
+        incr(&session, "n").await.unwrap();
+        assert_eq!(sessions.info(session.id()).await.unwrap().unwrap().low, 2);
+    });
+}
+
+/// Calls until there is an answer, while a client with little patience connects again.
+async fn insist(session: &Session) {
+    while let Err(error) = incr(session, "other").await {
+        let Error::Unanswered { request_id, .. } = error else { panic!("{error}") };
+        session.forget(request_id);
+    }
+}
+
+#[test]
+fn a_session_that_is_gone_is_an_error_that_says_so() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        sessions.close(session.id()).await.unwrap();
+        let lost = |error: Error| match error {
+            Error::SessionLost(lost) => lost,
+            other => panic!("{other}"),
+        };
+        let first = lost(incr(&session, "n").await.unwrap_err());
+        assert_eq!(
+            (first.session_id.as_slice(), first.request_id, first.maybe_applied),
+            (session.id(), Some(1), false)
+        );
+        assert!(first.to_string().ends_with("its request 1 has not run"), "{first}");
+        lost(session.ack(1).await.unwrap_err());
+        lost(session.pending(0, 10).await.unwrap_err());
+        lost(session.serve(async |_| Err(Error::Closed)).await.unwrap_err());
+
+        // The request ran, its answer was lost, and so was the session: nobody knows.
+        let proxy = Proxy::start(place.address(), None).await;
+        let session = opened(&through(place, &proxy).await).await;
+        proxy.cut_after(Way::Reply, 0);
+        proxy.refuse(true);
+        let asking = tokio::spawn({
+            let session = session.clone();
+            async move { incr(&session, "m").await.unwrap_err() }
+        });
+        eventually(async || proxy.cuts() == 1).await;
+        sessions.close(session.id()).await.unwrap();
+        proxy.refuse(false);
+        let error = asking.await.unwrap();
+        assert!(!error.is_temporary());
+        let unknown = lost(error);
+        assert!(
+            unknown.maybe_applied && unknown.to_string().ends_with("its request 1 may have run, or not"),
+            "{unknown}"
+        );
+    });
+}
+
+#[test]
+fn what_another_session_is_missing_is_no_loss_of_this_one() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let (session, other) = (opened(&sessions).await, opened(&sessions).await);
+        assert_eq!(session.push(other.id(), "work").await.unwrap(), 1);
+        assert!(matches!(session.push("session:none", "work").await, Err(Error::NoSession(_))));
+        assert!(matches!(sessions.push("session:none", "work").await, Err(Error::NoSession(_))));
+        assert_eq!(incr(&session, "n").await.unwrap(), 1);
+        assert_eq!(sessions.pending(other.id(), 0, 10).await.unwrap()[0].payload, b"work");
+    });
+}
+
+#[test]
+fn a_session_is_kept_alive_while_it_asks_nothing() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let config = SessionConfig { ttl: Duration::from_millis(600), ..SessionConfig::default() };
+        let (session, dropped) = (sessions.open(&config).await.unwrap(), sessions.open(&config).await.unwrap());
+        let dropped_id = dropped.id().to_vec();
+        drop(dropped);
+        eventually(async || sessions.info(&dropped_id).await.unwrap().is_none()).await;
+        sleep(config.ttl).await;
+        assert_eq!(incr(&session, "n").await.unwrap(), 1);
+    });
+}
+
+#[test]
+fn a_program_goes_on_with_its_session_after_a_crash_of_its_own() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        incr(&session, "n").await.unwrap();
+        let (id, next) = (session.id().to_vec(), session.next_request_id());
+        assert_eq!(incr(&session, "n").await.unwrap(), 2);
+        drop(session);
+        let resume = async || place.store().await.sessions().resume(&id, next, Duration::from_secs(60)).await;
+        let again = resume().await.unwrap();
+        assert_eq!(incr(&again, "n").await.unwrap(), 2); // which is the reply that it had
+        assert_eq!(incr(&again, "n").await.unwrap(), 3);
+        again.close().await.unwrap();
+        assert!(matches!(resume().await.map(drop), Err(Error::SessionLost(_))));
+    });
+}
+
+/// Serves a session in a task, and keeps what comes.
+fn serve(session: &Session) -> (Arc<Mutex<Vec<PushedRequest>>>, JoinHandle<()>) {
+    let (seen, session) = (Arc::new(Mutex::new(Vec::new())), session.clone());
+    let kept = seen.clone();
+    let serving = tokio::spawn(async move {
+        let keep = |request| {
+            kept.lock().unwrap().push(request);
+            async { Ok::<_, Error>(()) }
+        };
+        session.serve(keep).await.unwrap();
+    });
+    (seen, serving)
+}
+
+async fn has_pending(sessions: &Sessions, session: &Session, count: u64) -> bool {
+    sessions.info(session.id()).await.unwrap().unwrap().pending == count
+}
+
+#[test]
+fn pushed_requests_are_served_in_order_and_acknowledged() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        for n in 1..=3 {
+            assert_eq!(sessions.push(session.id(), n).await.unwrap(), n);
+        }
+        assert_eq!(session.pending(1, 1).await.unwrap()[0].id, 2);
+        let (seen, serving) = serve(&session);
+        eventually(async || seen.lock().unwrap().len() == 3).await;
+        for n in 4..=5 {
+            sessions.push(session.id(), n).await.unwrap();
+        }
+        eventually(async || seen.lock().unwrap().len() == 5).await;
+        eventually(async || has_pending(&sessions, &session, 0).await).await;
+        serving.abort();
+        let expected: Vec<_> =
+            (1..=5).map(|n: u64| PushedRequest { id: n, payload: n.to_string().into_bytes() }).collect();
+        assert_eq!(*seen.lock().unwrap(), expected);
+        assert_eq!(session.ack(5).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_request_whose_handler_fails_comes_again() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let session = opened(&sessions).await;
+        for n in 1..=2 {
+            sessions.push(session.id(), n).await.unwrap();
+        }
+        let fail = async |request: PushedRequest| if request.id == 2 { Err(Error::NoFields) } else { Ok(()) };
+        assert!(matches!(session.serve(fail).await, Err(Error::NoFields)));
+        assert_eq!(session.pending(0, 10).await.unwrap().len(), 1);
+        let (seen, serving) = serve(&session);
+        eventually(async || has_pending(&sessions, &session, 0).await).await;
+        serving.abort();
+        assert_eq!(seen.lock().unwrap()[0].id, 2);
+    });
+}
+
+#[test]
+fn requests_are_served_once_over_lost_connections() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let proxy = Proxy::start(place.address(), None).await;
+        let (session, pusher) = (opened(&through(place, &proxy).await).await, opened(&sessions).await);
+        let (seen, serving) = serve(&session);
+        for n in 1..=100 {
+            assert_eq!(pusher.push(session.id(), n).await.unwrap(), n);
+            if n % 10 == 0 {
+                proxy.cut();
+            }
+        }
+        eventually(async || has_pending(&sessions, &session, 0).await).await;
+        proxy.cut(); // while it waits
+        pusher.push(session.id(), 101).await.unwrap();
+        eventually(async || has_pending(&sessions, &session, 0).await).await;
+        serving.abort();
+        let ids: Vec<_> = seen.lock().unwrap().iter().map(|request| request.id).collect();
+        assert_eq!(ids, (1..=101).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn requests_that_were_not_acknowledged_are_found() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let (one, other) = (opened(&sessions).await, opened(&sessions).await);
+        sessions.push(one.id(), "a").await.unwrap();
+        sessions.push(other.id(), "b").await.unwrap();
+        assert!(!sessions.has_retry(1).await.unwrap());
+        let later = one.pending(0, 1).await.unwrap()[0].last_sent_ms + 60_000;
+        assert!(sessions.has_retry(later).await.unwrap());
+        let mut found = sessions.retry(later, 1).await.unwrap();
+        assert_eq!(found.len(), 1);
+        found.extend(sessions.retry(later, 10).await.unwrap());
+        let mut found: Vec<_> = found.into_iter().map(|request| request.payload).collect();
+        found.sort();
+        found.dedup();
+        assert_eq!(found, [b"a", b"b"]);
+    });
+}
+
+#[test]
+fn hooks() {
+    everywhere(async |place| {
+        let Some(sessions) = sessions_of(place).await else { return };
+        let store: Store = place.store().await;
+        let library = "#!lua name=hooks\nredis.register_function('expired', function(keys, args) redis.call('SET', 'expired', keys[1]) end)";
+        let mut connection = store.connection().unwrap();
+        let load = cmd("FUNCTION").arg("LOAD").arg("REPLACE").arg(library).exec_async(&mut connection).await;
+        load.unwrap();
+        assert_eq!(sessions.hook(Hook::Expired).await.unwrap(), None);
+        sessions.set_hook(Hook::Expired, Some("expired")).await.unwrap();
+        assert_eq!(sessions.hook(Hook::Expired).await.unwrap().as_deref(), Some("expired"));
+        assert_eq!(sessions.hook(Hook::Created).await.unwrap(), None);
+        let session = opened(&sessions).await;
+        session.close().await.unwrap();
+        let expired: Vec<u8> = cmd("GET").arg("expired").query_async(&mut connection).await.unwrap();
+        assert_eq!(expired, session.id());
+        sessions.set_hook(Hook::Expired, None).await.unwrap();
+        assert_eq!(sessions.hook(Hook::Expired).await.unwrap(), None);
+    });
+}
