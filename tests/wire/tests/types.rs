@@ -232,6 +232,20 @@ const REGISTER_COMMANDS: &[&str] = &[
     "REG.MGET other k",
 ];
 
+/// A session has a deadline of its own, so it is no kind here; what is refused of it is in `sessions`.
+const SESSION_COMMANDS: &[&str] = &[
+    "SESSION.OPEN ID k",
+    "SESSION.ALIVE k",
+    "SESSION.INFO k",
+    "SESSION.CLOSE k",
+    "SESSION.DETACH k",
+    "SESSION.CALL k 1 LOW 1 SET other v",
+    "SESSION.PUSH k v",
+    "SESSION.PENDING k",
+    "SESSION.PENDING k BLOCK 0",
+    "SESSION.ACK k 1",
+];
+
 const RUN_COMMANDS: &[&str] = &[
     "RUN.APPEND k key type data",
     "RUN.APPEND k * type data STEP s",
@@ -349,6 +363,14 @@ fn register_commands_refuse_other_types() {
     let session = Session::start();
     if session.product() == Product::Holdfast {
         refuse(&session, &["register"], REGISTER_COMMANDS);
+    }
+}
+
+#[test]
+fn session_commands_refuse_other_types() {
+    let session = Session::start();
+    if session.product() == Product::Holdfast {
+        refuse(&session, &[], SESSION_COMMANDS);
     }
 }
 

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells", "runs"]);
+        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells", "runs", "sessions"]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 

@@ -30,9 +30,12 @@ fn expire_in(cx: &mut WriteCx<'_>, form: TimeForm, command: &str) -> CommandResu
     let conditions = Conditions::take(&mut cx.args)?;
     let time = parse_i64(time).ok_or(CommandError::NotInteger)?;
     let instant = form.instant(time, cx.keys.now_ms).ok_or_else(|| CommandError::invalid_expire(command))?;
-    let may_set = cx.keys.deadline(key).is_some_and(|current| conditions.hold(current, instant));
-    if may_set {
+    let current = cx.keys.deadline(key);
+    if current.is_some() {
         pass_free_key(&cx.keys, key)?;
+    }
+    let may_set = current.is_some_and(|current| conditions.hold(current, instant));
+    if may_set {
         let (effect, event) = match u64::try_from(instant) {
             Ok(deadline) if deadline > cx.keys.now_ms => (Effect::Deadline { key, deadline: Some(deadline) }, "expire"),
             // The deadline has passed.

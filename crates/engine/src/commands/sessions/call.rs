@@ -1,6 +1,6 @@
 //! SESSION.CALL: runs a request once for its session and id, and keeps its reply for as long as the client may ask again.
 
-use super::{Found, NO_SESSION, find, is_still};
+use super::{Found, NO_SESSION, find, still_in};
 use crate::commands::shared::options::{error, number, shown};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::command::{CommandRow, Flags, FoundKeys, KeyFlags, KeyRange, Locks, registry};
@@ -148,7 +148,7 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
         super::open::renew_here(engine, session, now_ms);
         cx.reply.raw(answer.bytes());
         if low > session.low() && engine.pass_write_restrictions().is_ok() {
-            record(cx, locked, key, session::Change::Low { low });
+            record(cx, locked, db, key, session::Change::Low { low });
         }
         return Ok(());
     }
@@ -174,10 +174,14 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
     if matches!(after, After::Close) {
         cx.after = after;
     }
-    if may_touch(row, request, only_key, key) && !is_still(locked, db, key, birth) {
-        // The request has removed its own session.
-        return Ok(());
-    }
+    // It may have removed its own session, or moved it with its database.
+    let db = match may_touch(row, request, only_key, key) {
+        true => match still_in(locked, db, key, birth) {
+            Some(db) => db,
+            None => return Ok(()),
+        },
+        false => db,
+    };
     let too_long = cx.reply.position() > cx.client.output_bytes_max
         || engine.pass_batch_bytes(cx.worker.batch.effects.len() + cx.reply.position() - reply_at).is_err();
     let kept: SmallVec<[u8; 64]> = match too_long {
@@ -185,7 +189,7 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
         true => TOO_LONG.into(),
         false => cx.reply.written_since(reply_at).into(),
     };
-    record(cx, locked, key, session::Change::Answer { id, request: digest, is_resp3, low, reply: &kept });
+    record(cx, locked, db, key, session::Change::Answer { id, request: digest, is_resp3, low, reply: &kept });
     Ok(())
 }
 
@@ -203,8 +207,8 @@ fn may_touch(row: &'static CommandRow, request: Request<'_>, only_key: Option<(u
 
 const TOO_LONG: &[u8] = b"-ERR the request has run, and its reply was too long to be kept\r\n";
 
-fn record(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, change: session::Change<'_>) {
-    let mut keys = cx.engine.own_changes(cx.worker, locked.lend_key(key), cx.client.db);
+fn record(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, db: usize, key: Key<'_>, change: session::Change<'_>) {
+    let mut keys = cx.engine.own_changes(cx.worker, locked.lend_key(key), db);
     keys.record(&Effect::change(key, change));
     keys.notify(Events::MODULE, "session.call", key);
     keys.finish();

@@ -1,6 +1,6 @@
 //! SESSION.HOOK: which functions are called for sessions; and how they are called.
 
-use super::is_still;
+use super::still_in;
 use crate::args::is_word;
 use crate::clients::ClientHandle;
 use crate::commands::shared::options::{argument, error, shown};
@@ -118,9 +118,7 @@ impl Engine {
                     .log(&format!("the function '{function}' failed for the session '{name}', which is gone: {error}"));
             }
         }
-        if !is_still(locked, db, key, birth) {
-            return;
-        }
+        let Some(db) = still_in(locked, db, key, birth) else { return };
         let mut keys = self.own_changes(worker, locked.lend(), db);
         keys.record(&Effect::Delete { key, cause });
         match cause {

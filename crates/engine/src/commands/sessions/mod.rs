@@ -16,7 +16,7 @@ use crate::execution::command::Table;
 use keyspace::db::Db;
 use keyspace::types::Object;
 use keyspace::types::session::Session;
-use keyspace::{Entry, Key, Locked};
+use keyspace::{DATABASES, Entry, Key, Locked};
 
 pub(super) const TABLES: &[Table] = &[Table { group: "session", category: "", commands: table::COMMANDS }];
 
@@ -44,8 +44,12 @@ fn find<'a>(locked: &'a Locked<'_>, db: usize, key: Key<'_>, now_ms: u64) -> Res
     }
 }
 
-/// True when the key still holds that very session.
-fn is_still(locked: &Locked<'_>, db: usize, key: Key<'_>, birth: u64) -> bool {
-    let entry = locked.db(db, key).entry(key);
-    matches!(entry.and_then(Entry::object), Some(Object::Session(session)) if session.birth() == birth)
+/// The database in which the key still holds that very session, after something ran that could change anything. It is the one in which
+/// it was, unless databases were swapped.
+fn still_in(locked: &Locked<'_>, db: usize, key: Key<'_>, birth: u64) -> Option<usize> {
+    let holds = |db: usize| {
+        let entry = locked.db(db, key).entry(key);
+        matches!(entry.and_then(Entry::object), Some(Object::Session(session)) if session.birth() == birth)
+    };
+    if holds(db) { Some(db) } else { (0..DATABASES).find(|other| holds(*other)) }
 }

@@ -75,8 +75,12 @@ fn open_under(
             }
             return Ok(());
         }
-        // What it leaves behind goes first.
-        Found::Expired => engine.end_session(cx.worker, cx.client, locked, key, Cause::Expired),
+        // What it leaves behind goes first. The hook can leave anything under its name but a session that it opened, so there is an
+        // end to this.
+        Found::Expired => {
+            engine.end_session(cx.worker, cx.client, locked, key, Cause::Expired);
+            return open_under(cx, locked, key, options);
+        }
         Found::Nothing => {}
     }
     if engine.forks.any() {

@@ -1,0 +1,550 @@
+//! SESSION.HOOK: functions that are called when a session is opened and when it ends.
+
+use crate::own_server::OwnServer;
+use crate::{info, must, server_info, start};
+use wire::{Connection, Session};
+
+const LIBRARY: &str = "#!lua name=hooks
+redis.register_function('note', function(keys, args) redis.call('append', 'log', keys[1] .. '(' .. table.concat(args, ' ') .. ')') return 'note' end)
+redis.register_function('fail', function(keys, args) redis.call('incr', 'failed') return redis.error_reply('MY no') end)
+redis.register_function('boom', function(keys, args) redis.call('incr', 'failed') error('boom') end)
+redis.register_function('bye', function(keys, args) redis.call('session.push', keys[1], 'to the dying') redis.call('session.push', 'other', keys[1] .. ' is gone') end)
+redis.register_function('greet', function(keys, args) redis.call('session.push', keys[1], 'welcome') end)
+redis.register_function('self', function(keys, args) redis.call('set', 'seen', tostring(redis.call('exists', keys[1])) .. redis.call('type', keys[1]).ok .. redis.call('session.alive', keys[1])) end)
+redis.register_function('opens', function(keys, args) redis.call('session.open', 'id', 'x') end)
+redis.register_function('closes', function(keys, args) redis.call('session.close', keys[1]) end)
+redis.register_function('deletes', function(keys, args) redis.call('del', keys[1]) end)
+redis.register_function('sets', function(keys, args) redis.call('set', keys[1], 'a string') end)
+redis.register_function('swaps', function(keys, args) redis.call('swapdb', 0, 1) end)
+redis.register_function('flushes', function(keys, args) redis.call('flushall') redis.call('set', 'after', 'flush') end)
+";
+
+fn load(connection: &mut Connection) {
+    let reply = connection.run_args(&["FUNCTION", "LOAD", "REPLACE", LIBRARY]);
+    assert_eq!(reply.text(), "hooks");
+}
+
+fn start_with_library() -> Option<Session> {
+    let session = start()?;
+    load(&mut session.connect());
+    Some(session)
+}
+
+#[test]
+fn hooks_are_set_and_shown() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK
+        ["created", (nil), "expired", (nil)]
+        > SESSION.HOOK CREATED note
+        +OK
+        > session.hook expired bye
+        +OK
+        > SESSION.HOOK
+        ["created", "note", "expired", "bye"]
+        > SESSION.HOOK CREATED fail
+        +OK
+        > SESSION.HOOK CREATED nosuch
+        ~-ERR *nosuch*
+        > SESSION.HOOK CREATED
+        ~-ERR *
+        > SESSION.HOOK NOSUCH note
+        ~-ERR *
+        > SESSION.HOOK CREATED note more
+        ~-ERR *
+        > SESSION.HOOK
+        ["created", "fail", "expired", "bye"]
+        > SESSION.HOOK expired none
+        +OK
+        > HELLO 3
+        *
+        > SESSION.HOOK
+        {"created" => "fail", "expired" => _}
+        > SESSION.HOOK CREATED NONE
+        +OK
+        > SESSION.HOOK CREATED NONE
+        +OK
+        "#,
+    );
+}
+
+#[test]
+fn created_is_called_once_with_the_capabilities() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK CREATED note
+        +OK
+        > SESSION.OPEN ID a CAP 2 x 1 y 2
+        "a"
+        > SESSION.OPEN ID a CAP 1 z 3
+        "a"
+        > SESSION.OPEN ID b
+        "b"
+        > GET log
+        "a(x 1 y 2)b()"
+        // Not where there is none made.
+        > SESSION.OPEN ID log
+        ~-WRONGTYPE *
+        > SESSION.OPEN ID c TTL 0
+        ~-ERR *
+        > MULTI
+        > SESSION.OPEN ID d
+        > GET log
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        ["d", "a(x 1 y 2)b()d()"]
+        > EVAL "redis.call('session.open', 'id', 'e') return redis.call('get', 'log')" 0
+        "a(x 1 y 2)b()d()e()"
+        > SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f
+        "f"
+        > SESSION.CALL a 1 LOW 1 SESSION.OPEN ID f
+        "f"
+        > GET log
+        "a(x 1 y 2)b()d()e()f()"
+        > SESSION.HOOK CREATED greet
+        +OK
+        > SESSION.OPEN ID g
+        "g"
+        > SESSION.PENDING g
+        [[:1, "welcome", *]]
+        > SESSION.HOOK CREATED NONE
+        +OK
+        > SESSION.OPEN ID h
+        "h"
+        > SESSION.PENDING h
+        []
+        "#,
+    );
+}
+
+/// The error is that of OPEN, and there is no session. (Writes of a function that fails stay, as always.)
+#[test]
+fn a_failing_created_makes_no_session() {
+    for (function, error) in [("fail", "~-MY no*"), ("boom", "~-ERR *boom*")] {
+        let Some(session) = start_with_library() else { return };
+        session.check(&format!(
+            r#"
+            > SESSION.HOOK CREATED {function}
+            +OK
+            > SESSION.OPEN ID s
+            {error}
+            > EXISTS s
+            :0
+            > SESSION.ALIVE s
+            :0
+            > SESSION.LIST
+            ["0", []]
+            > SESSION.HOOK CREATED NONE
+            +OK
+            > SESSION.OPEN ID s
+            "s"
+            // What is there is only renewed.
+            > SESSION.HOOK CREATED {function}
+            +OK
+            > SESSION.OPEN ID s
+            "s"
+            > MULTI
+            > SESSION.OPEN ID t
+            > SET k 1
+            > EXEC
+            +OK
+            +QUEUED
+            +QUEUED
+            [{}, +OK]
+            > EXISTS t k
+            :1
+            "#,
+            if function == "fail" { "~-\"MY no*\"" } else { "~-\"ERR *boom*\"" }
+        ));
+    }
+}
+
+#[test]
+fn expired_is_called_on_close_and_on_nothing_else_but_expiry() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK EXPIRED note
+        +OK
+        > SESSION.OPEN ID a CAP 1 x 1
+        "a"
+        > SESSION.CLOSE a
+        :1
+        > SESSION.CLOSE a
+        :0
+        > GET log
+        "a(x 1)"
+        > SESSION.OPEN ID b
+        "b"
+        > DEL b
+        :1
+        > SESSION.OPEN ID b
+        "b"
+        > SET b over
+        +OK
+        > SESSION.OPEN ID c
+        "c"
+        > RENAME b c
+        +OK
+        > GET log
+        "a(x 1)"
+        > SESSION.OPEN ID d TTL 20
+        "d"
+        # eventually
+        > GET log
+        "a(x 1)d()"
+        > SESSION.OPEN ID e
+        "e"
+        > FLUSHALL
+        +OK
+        > GET log
+        (nil)
+        > MULTI
+        > SESSION.OPEN ID f
+        > SESSION.CLOSE f
+        > GET log
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        +QUEUED
+        ["f", :1, "f()"]
+        "#,
+    );
+}
+
+#[test]
+fn a_failing_expired_lets_the_session_go_and_is_counted() {
+    let Some(session) = start_with_library() else { return };
+    let mut connection = session.connect();
+    for function in ["fail", "boom"] {
+        let failures = |connection: &mut Connection| {
+            server_info(connection, "session_hook_failures").parse::<u64>().expect("a number")
+        };
+        let before = failures(&mut connection);
+        must(&mut connection, &format!("SESSION.HOOK EXPIRED {function}"));
+        must(&mut connection, "SESSION.OPEN ID s");
+        assert_eq!(connection.run("SESSION.CLOSE s").integer(), 1);
+        assert_eq!(connection.run("EXISTS s").integer(), 0);
+        assert_eq!(failures(&mut connection), before + 1);
+        must(&mut connection, "SESSION.OPEN ID s TTL 10");
+        while failures(&mut connection) == before + 1 {}
+        assert_eq!(connection.run("EXISTS s").integer(), 0);
+        assert_eq!(failures(&mut connection), before + 2);
+    }
+    // A function that is gone is one that fails; what was set stays set.
+    must(&mut connection, "SESSION.HOOK EXPIRED note");
+    must(&mut connection, "SESSION.HOOK CREATED note");
+    must(&mut connection, "SESSION.OPEN ID s");
+    must(&mut connection, "FUNCTION FLUSH");
+    assert_eq!(connection.run("SESSION.CLOSE s").integer(), 1);
+    assert_eq!(connection.run("EXISTS s").integer(), 0);
+    assert!(connection.run("SESSION.OPEN ID s").is_error());
+    assert_eq!(connection.run("EXISTS s").integer(), 0);
+    assert_eq!(connection.run("SESSION.HOOK").to_string(), "[\"created\", \"note\", \"expired\", \"note\"]");
+    load(&mut connection);
+    must(&mut connection, "SESSION.OPEN ID s");
+}
+
+#[test]
+fn pushes_to_the_dying_are_dropped_and_to_others_kept() {
+    for how in ["SESSION.CLOSE s\n:1", "SESSION.CALL other 1 LOW 1 SESSION.CLOSE s\n:1", "SESSION.ALIVE other\n:1"] {
+        let Some(session) = start_with_library() else { return };
+        let ttl = if how.contains("CLOSE") { "60000" } else { "30" };
+        session.check(&format!(
+            r#"
+            > SESSION.HOOK EXPIRED bye
+            +OK
+            > SESSION.OPEN ID other
+            "other"
+            2> HELLO 3
+            *
+            3> HELLO 3
+            *
+            2> SESSION.ATTACH other
+            +OK
+            > SESSION.OPEN ID s TTL {ttl}
+            "s"
+            3> SESSION.ATTACH s
+            *
+            > {how}
+            2< push["session", "other", :1, "s is gone"]
+            3> PING
+            +PONG
+            > EXISTS s
+            :0
+            > SESSION.PENDING other
+            [[:1, "s is gone", *]]
+            > SESSION.RETRY 99999999999999
+            [["other", :1, "s is gone"]]
+            > SESSION.OPEN ID s
+            "s"
+            > SESSION.PUSH s first
+            :1
+            "#
+        ));
+    }
+}
+
+#[test]
+fn the_hook_may_not_open_close_or_call() {
+    let Some(session) = start_with_library() else { return };
+    for function in ["opens", "closes"] {
+        session.check(&format!(
+            r#"
+            > SESSION.HOOK CREATED {function}
+            +OK
+            > SESSION.OPEN ID s
+            ~-ERR *
+            > EXISTS s x
+            :0
+            > SESSION.HOOK CREATED NONE
+            +OK
+            > SESSION.HOOK EXPIRED {function}
+            +OK
+            > SESSION.OPEN ID s
+            "s"
+            > SESSION.CLOSE s
+            :1
+            > EXISTS s x
+            :0
+            > SESSION.HOOK EXPIRED NONE
+            +OK
+            "#
+        ));
+    }
+}
+
+/// What a function may do to the session that it is called for, or under it.
+#[test]
+fn hooks_that_remove_or_replace_the_session() {
+    for function in ["deletes", "sets", "swaps", "flushes"] {
+        let Some(session) = start_with_library() else { return };
+        let mut connection = session.connect();
+        must(&mut connection, "SESSION.OPEN ID other");
+        must(&mut connection, &format!("SESSION.HOOK CREATED {function}"));
+        for _ in 0..3 {
+            connection.run("SESSION.OPEN ID s");
+            connection.run("SESSION.PUSH s x");
+        }
+        must(&mut connection, "SESSION.HOOK CREATED NONE");
+        connection.run("DEL s");
+        must(&mut connection, &format!("SESSION.HOOK EXPIRED {function}"));
+        for _ in 0..3 {
+            // The hook of the last one may have run just now, and its key be in the way.
+            connection.run("SESSION.OPEN ID s");
+            connection.run("SESSION.PUSH s x");
+            connection.run("SESSION.CLOSE s");
+            connection.run("DEL s");
+            connection.run("SESSION.OPEN ID s TTL 5");
+            while connection.run("TYPE s").to_string() == "+session" {}
+            connection.run("DEL s");
+        }
+        must(&mut connection, "SESSION.HOOK EXPIRED NONE");
+        must(&mut connection, "FLUSHALL");
+        assert_eq!(connection.run("SESSION.RETRY 99999999999999").to_string(), "[]", "{function}");
+        must(&mut connection, "SESSION.OPEN ID s");
+        assert_eq!(info(&mut connection, "s", "last_id").integer(), 0);
+    }
+}
+
+/// For all others it is absent; the function can still read what it had.
+#[test]
+fn the_hook_sees_the_session_that_ends() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK EXPIRED self
+        +OK
+        > SESSION.OPEN ID s TTL 20
+        "s"
+        # eventually
+        > EXISTS seen
+        :1
+        > GET seen
+        "1session1"
+        "#,
+    );
+}
+
+/// One that has expired and was not removed yet is opened anew: the hook of the old one runs all the same.
+#[test]
+fn an_expired_session_that_is_opened_again_had_its_hook() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK EXPIRED note
+        +OK
+        > DEBUG SET-ACTIVE-EXPIRE 0
+        +OK
+        > SESSION.OPEN ID s TTL 5 CAP 1 old 1
+        "s"
+        > SESSION.OPEN ID t TTL 5 CAP 1 old 2
+        "t"
+        # eventually
+        > EXISTS s t
+        :0
+        > TYPE s
+        +none
+        > SESSION.PUSH s x
+        ~-NOSESSION *
+        > SESSION.OPEN ID s
+        "s"
+        > SESSION.INFO s
+        ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, "reply_bytes", :0, "pending", :0, "last_id", :0, "attached", :0, "capabilities", []]
+        > DEBUG SET-ACTIVE-EXPIRE 1
+        +OK
+        # eventually
+        > STRLEN log
+        :16
+        "#,
+    );
+}
+
+/// What the hook of the expired one leaves under its name is in the way of the new one, and the server lives.
+#[test]
+fn an_expired_session_whose_hook_takes_its_name_is_not_opened_again() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK EXPIRED sets
+        +OK
+        > DEBUG SET-ACTIVE-EXPIRE 0
+        +OK
+        > SESSION.OPEN ID s TTL 5
+        "s"
+        # eventually
+        > EXISTS s
+        :0
+        > SESSION.OPEN ID s
+        ~-WRONGTYPE *
+        > GET s
+        "a string"
+        // Both databases have an expired one, and the function swaps them.
+        > DEL s
+        :1
+        > SESSION.HOOK EXPIRED swaps
+        +OK
+        > SESSION.OPEN ID s TTL 5
+        "s"
+        > SELECT 1
+        +OK
+        > SESSION.OPEN ID s TTL 5
+        "s"
+        # eventually
+        > EXISTS s
+        :0
+        > SESSION.OPEN ID s
+        "s"
+        > DEBUG SET-ACTIVE-EXPIRE 1
+        +OK
+        > SESSION.ALIVE s
+        :1
+        > SELECT 0
+        +OK
+        > DBSIZE
+        :0
+        "#,
+    );
+}
+
+/// Reads, and deletions of what is no longer there, leave the expired session to the expiry cycle.
+#[test]
+fn what_meets_an_expired_session_leaves_it_to_its_hook() {
+    let Some(session) = start_with_library() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "SESSION.HOOK EXPIRED note");
+    let meetings = [
+        "DEL s",
+        "UNLINK s",
+        "GET s",
+        "TYPE s",
+        "SESSION.CLOSE s",
+        "SESSION.ALIVE s",
+        "SESSION.INFO s",
+        "SESSION.PUSH s x",
+        "SESSION.PENDING s",
+        "SESSION.CALL s 1 LOW 1 INCR n",
+        "SESSION.CALL other 1 LOW 1 DEL s",
+        "EXPIRE s 100",
+        "PERSIST s",
+        "RENAME s t",
+        "COPY s t",
+        "MOVE s 1",
+        "DUMP s",
+        "SCAN 0 COUNT 1000",
+        "KEYS *",
+        "RANDOMKEY",
+        "DBSIZE",
+        "OBJECT ENCODING s",
+        "HGET s a",
+        "MEMORY USAGE s",
+        "GETEX s EX 5",
+        "SESSION.RETRY 99999999999999",
+        "EVAL \"return redis.call('del', 's')\" 0",
+        "SAVE",
+    ];
+    for meeting in meetings {
+        must(&mut connection, "DEL log n other");
+        must(&mut connection, "SESSION.OPEN ID other");
+        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 0");
+        must(&mut connection, "SESSION.OPEN ID s TTL 2 CAP 1 a b");
+        while connection.run("EXISTS s").integer() == 1 {}
+        connection.run(meeting);
+        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 1");
+        let begun = std::time::Instant::now();
+        while connection.run("GET log").is_nil() {
+            assert!(begun.elapsed().as_secs() < 20, "{meeting}: the hook did not run");
+        }
+        assert_eq!(connection.run("GET log").text(), "s(a b)", "{meeting}");
+        assert_eq!(connection.run("EXISTS n t").integer(), 0, "{meeting}");
+    }
+}
+
+#[test]
+fn hooks_survive_a_restart() {
+    let Some(mut own) = OwnServer::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut killer = own.killer();
+    let mut connection = killer.own().connect();
+    load(&mut connection);
+    must(&mut connection, "SESSION.HOOK CREATED note");
+    must(&mut connection, "SESSION.HOOK EXPIRED note");
+    must(&mut connection, "SESSION.OPEN ID a CAP 1 x y");
+    for save in [false, true] {
+        if save {
+            must(&mut connection, "SAVE");
+        }
+        killer.kill_and_start();
+        connection = killer.own().connect();
+        assert_eq!(connection.run("SESSION.HOOK").to_string(), "[\"created\", \"note\", \"expired\", \"note\"]");
+        assert_eq!(connection.run("GET log").text(), "a(x y)");
+    }
+    must(&mut connection, "SESSION.CLOSE a");
+    must(&mut connection, "SESSION.HOOK CREATED NONE");
+    killer.kill_and_start();
+    connection = killer.own().connect();
+    assert_eq!(connection.run("SESSION.HOOK").to_string(), "[\"created\", (nil), \"expired\", \"note\"]");
+    assert_eq!(connection.run("GET log").text(), "a(x y)a(x y)");
+    assert_eq!(connection.run("EXISTS a").integer(), 0);
+}
+
+#[test]
+fn flushing_keeps_the_hooks() {
+    let Some(session) = start_with_library() else { return };
+    session.check(
+        r#"
+        > SESSION.HOOK CREATED greet
+        +OK
+        > FLUSHALL
+        +OK
+        > SESSION.OPEN ID s
+        "s"
+        > SESSION.PENDING s
+        [[:1, "welcome", *]]
+        "#,
+    );
+}

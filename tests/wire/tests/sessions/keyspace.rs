@@ -1,0 +1,230 @@
+//! Sessions as keys: TYPE, SCAN, what is refused, notifications, COMMAND.
+
+use crate::{check, must, start};
+use wire::check_events;
+
+#[test]
+fn a_session_is_a_key_of_its_own_type() {
+    check(
+        r#"
+        > SESSION.OPEN ID s
+        "s"
+        > TYPE s
+        +session
+        > OBJECT ENCODING s
+        "session"
+        > OBJECT REFCOUNT s
+        :1
+        > MEMORY USAGE s
+        :50..400
+        > SCAN 0 TYPE session COUNT 1000
+        ["0", ["s"]]
+        > KEYS *
+        ["s"]
+        > DBSIZE
+        :1
+        > TOUCH s
+        :1
+        > GET s
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > INCR s
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > HSET s a b
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > CELL.SET s v
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SET s x
+        +OK
+        > TYPE s
+        +string
+        > SESSION.OPEN ID t
+        "t"
+        > MSET t x
+        +OK
+        > SESSION.OPEN ID u
+        "u"
+        > SADD set a b
+        :2
+        > SUNIONSTORE u set
+        :2
+        > TYPE u
+        +set
+        > SESSION.OPEN ID v
+        "v"
+        > SETNX v x
+        :0
+        > RENAMENX set v
+        :0
+        > RENAME set v
+        +OK
+        > SESSION.LIST
+        ["0", []]
+        "#,
+    );
+}
+
+/// Its name is its id, and its life its own.
+#[test]
+fn what_would_give_it_another_name_or_life_is_refused() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "SESSION.OPEN ID s TTL 60000");
+    must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+    let dump = must(&mut connection, "DUMP k").bytes().to_vec();
+    let state = |connection: &mut wire::Connection| connection.run("SESSION.INFO s").to_string();
+    let before = state(&mut connection);
+    for line in [
+        "RENAME s t",
+        "RENAMENX s t",
+        "COPY s t",
+        "COPY s t DB 1 REPLACE",
+        "MOVE s 1",
+        "DUMP s",
+        "EXPIRE s 100",
+        "EXPIRE s -1",
+        "EXPIRE s 0",
+        "EXPIRE s 100 NX",
+        "EXPIRE s 100 XX",
+        "EXPIRE s 100 GT",
+        "EXPIRE s 100000 LT",
+        "PEXPIRE s 100",
+        "EXPIREAT s 1",
+        "PEXPIREAT s 1",
+        "PEXPIREAT s 99999999999999",
+        "PERSIST s",
+    ] {
+        let reply = connection.run(line).to_string();
+        assert!(reply.starts_with("-ERR"), "{line}: {reply}");
+        let via = connection.run(&format!("SESSION.CALL s 2 LOW 1 {line}")).to_string();
+        assert_eq!(via, reply, "{line}");
+        let again = connection.run(&format!("SESSION.CALL s 2 LOW 1 {line}")).to_string();
+        assert_eq!(again, reply, "{line}");
+        // The reply is kept; the next line has an id of its own.
+        must(&mut connection, "SESSION.CLOSE s");
+        must(&mut connection, "SESSION.OPEN ID s TTL 60000");
+        must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+    }
+    for line in ["GETEX s EX 100", "GETEX s PERSIST", "GETDEL s"] {
+        let reply = connection.run(line).to_string();
+        assert!(reply.starts_with("-WRONGTYPE"), "{line}: {reply}");
+    }
+    let _ = before;
+    let after = state(&mut connection);
+    assert_eq!(connection.run_with("RESTORE s 0", &[&dump]).to_string(), "-BUSYKEY Target key name already exists.");
+    assert_eq!(state(&mut connection), after);
+    assert_eq!(connection.run("TYPE s").to_string(), "+session");
+    assert_eq!(connection.run("EXISTS t").integer(), 0);
+    // As in Redis nothing happens to what is not there.
+    for (line, expected) in [("EXPIRE nosuch 1", ":0"), ("PERSIST nosuch", ":0"), ("MOVE nosuch 1", ":0")] {
+        assert_eq!(connection.run(line).to_string(), expected);
+    }
+}
+
+#[test]
+fn a_change_is_notified_and_nothing_else_is() {
+    if start().is_none() {
+        return;
+    }
+    check_events(
+        r#"
+        SESSION.OPEN ID s => new s, session.open s
+        SESSION.PUSH s x => session.push s
+        SESSION.PUSH s y => session.push s
+        SESSION.PENDING s =>
+        SESSION.ACK s 0 =>
+        SESSION.ACK s 1 => session.ack s
+        SESSION.ACK s 1 =>
+        SESSION.INFO s =>
+        SESSION.LIST =>
+        SESSION.HASRETRY 5 =>
+        SESSION.RETRY 5 =>
+        SESSION.CALL s 1 LOW 1 SET k v => new k, set k, session.call s
+        SESSION.CALL s 1 LOW 1 SET k v =>
+        SESSION.CLOSE s => session.close s
+        SESSION.CLOSE s =>
+        "#,
+    );
+}
+
+#[test]
+fn expiry_is_notified() {
+    let Some(session) = start() else { return };
+    session.check(
+        r#"
+        # config notify-keyspace-events Ex
+        2> SUBSCRIBE __keyevent@0__:expired
+        ["subscribe", "__keyevent@0__:expired", :1]
+        > SESSION.OPEN ID s TTL 30
+        "s"
+        2< ["message", "__keyevent@0__:expired", "s"]
+        "#,
+    );
+}
+
+/// COMMAND knows the keys: that of the session, and those of the command.
+#[test]
+fn keys_are_found() {
+    check(
+        r#"
+        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 HSET h a b
+        ["s", "h"]
+        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 MSET a 1 b 2
+        ["s", "a", "b"]
+        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 EVAL x 2 k1 k2 arg
+        ["s", "k1", "k2"]
+        > COMMAND GETKEYS SESSION.CALL s 1 LOW 1 PING
+        ["s"]
+        > COMMAND GETKEYS SESSION.OPEN TTL 5 ID x
+        ["x"]
+        > COMMAND GETKEYS SESSION.PUSH s x
+        ["s"]
+        > COMMAND GETKEYS SESSION.PENDING s BLOCK 0
+        ["s"]
+        > COMMAND GETKEYS SESSION.RETRY 5
+        -ERR The command has no key arguments
+        > COMMAND COUNT
+        :100..
+        "#,
+    );
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    for name in [
+        "ack", "alive", "attach", "call", "close", "detach", "hasretry", "hook", "info", "list", "open", "pending",
+        "push", "retry",
+    ] {
+        let docs = connection.run(&format!("COMMAND DOCS session.{name}"));
+        assert_eq!(docs.items()[0].text(), format!("session.{name}"));
+        assert!(docs.items()[1].to_string().contains("\"summary\""), "{docs}");
+        let row = connection.run(&format!("COMMAND INFO session.{name}"));
+        assert_eq!(row.items()[0].items()[0].text(), format!("session.{name}"));
+    }
+}
+
+/// Rights are asked for the command that is called and for its keys, too.
+#[test]
+fn rights_apply_to_what_is_called() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    if connection.run("ACL SETUSER alice on nopass ~s* ~k* +@all -set").is_error() {
+        return;
+    }
+    session.check(
+        r#"
+        2> AUTH alice x
+        +OK
+        2> SESSION.OPEN ID s
+        "s"
+        2> SESSION.OPEN ID x
+        ~-NOPERM *
+        2> SESSION.CALL s 1 LOW 1 SET k v
+        ~-NOPERM *
+        2> SESSION.CALL s 1 LOW 1 GET x
+        ~-NOPERM *
+        2> SESSION.CALL x 1 LOW 1 GET k
+        ~-NOPERM *
+        2> SESSION.CALL s 1 LOW 1 INCR k
+        :1
+        "#,
+    );
+    connection.run("ACL DELUSER alice");
+}

@@ -1,0 +1,72 @@
+//! Commands of sessions. Only Holdfast has them.
+
+mod attach;
+mod calls;
+mod expiry;
+mod hooks;
+mod invariants;
+mod keyspace;
+mod limits;
+mod model;
+mod open;
+mod requests;
+mod retry;
+mod survival;
+mod waits;
+
+#[path = "../runs/own_server.rs"]
+mod own_server;
+
+use wire::{Connection, Product, Reply, Session, skip};
+
+/// An empty server; `None`, and the test is skipped, where it is not a holdfast.
+#[track_caller]
+fn start() -> Option<Session> {
+    let session = Session::start();
+    if session.product() != Product::Holdfast {
+        skip("only Holdfast has sessions");
+        return None;
+    }
+    // FLUSHALL leaves them, and a test may have failed in between.
+    let mut connection = session.connect();
+    connection.run("SESSION.HOOK CREATED NONE");
+    connection.run("SESSION.HOOK EXPIRED NONE");
+    connection.run("FUNCTION FLUSH");
+    Some(session)
+}
+
+/// Runs a transcript against such a server.
+#[track_caller]
+fn check(transcript: &str) {
+    if let Some(session) = start() {
+        session.check(transcript);
+    }
+}
+
+/// What SESSION.INFO says under a name, in RESP2 and in RESP3.
+#[track_caller]
+fn info(connection: &mut Connection, sid: &str, name: &str) -> Reply {
+    let map = connection.run(&format!("SESSION.INFO {sid}"));
+    let is_it = |key: &Reply| *key == Reply::Bulk(name.as_bytes().to_vec());
+    let found = match &map {
+        Reply::Map(pairs) => pairs.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value),
+        flat => flat.items().chunks(2).find(|pair| is_it(&pair[0])).map(|pair| &pair[1]),
+    };
+    found.unwrap_or_else(|| panic!("{} has no {name}", map.excerpt())).clone()
+}
+
+/// A field of INFO.
+#[track_caller]
+fn server_info(connection: &mut Connection, name: &str) -> String {
+    let reply = connection.run("INFO everything");
+    let found = reply.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned));
+    found.unwrap_or_else(|| panic!("INFO has no {name}"))
+}
+
+/// Runs a command that has to succeed.
+#[track_caller]
+fn must(connection: &mut Connection, line: &str) -> Reply {
+    let reply = connection.run(line);
+    assert!(!reply.is_error(), "{line}: {reply}");
+    reply
+}
