@@ -5,6 +5,7 @@ use wire::Random;
 
 use crate::indexes;
 use crate::model::{DEFINITIONS, Place, State, Value, parse_int};
+use crate::registers::{Operation, Register, show_version};
 use crate::request::{Command, command, now_ms};
 use crate::scripts;
 
@@ -36,6 +37,8 @@ pub(crate) struct Features {
     pub(crate) own_commands: bool,
     /// CELL.FORK and CELL.DROP: Holdfast.
     pub(crate) forks: bool,
+    /// REG.PUT and its kin: Holdfast.
+    pub(crate) registers: bool,
 }
 
 /// As many as every server has.
@@ -49,6 +52,9 @@ const SMALL_AT_ONCE: usize = 40;
 const TRAIL_VALUES: u64 = 20_000;
 /// Libraries and indexes of one client.
 const DEFINITIONS_OF_EACH_KIND: usize = 2;
+/// Registers and checkpoints of one client in each database, beside the registers under any key.
+const REGISTERS: usize = 8;
+const CHECKPOINTS: usize = 2;
 /// Runs stop growing here.
 const EVENTS_MAX: usize = 1_500;
 /// Strings that grow stop growing here.
@@ -66,6 +72,8 @@ const OWN: &[(usize, Make)] = &[
     (12, Author::claim),
     (25, Author::write_cell),
     (25, Author::append_event),
+    (25, Author::write_register),
+    (4, Author::checkpoint),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
     (10, Author::write_deadline),
@@ -340,6 +348,73 @@ impl Author {
         })
     }
 
+    /// A version of a register: the next, one that comes early, or one that was sent before, as it was or another.
+    fn write_register(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.registers {
+            return None;
+        }
+        let is_any = self.random.one_in(4);
+        let key = if is_any { self.any_key() } else { self.owner.key("register", self.random.below(REGISTERS)) };
+        let none = Register::default();
+        let register = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Register(register)) => register,
+            Some(_) => return None,
+            None => &none,
+        };
+        let near = register.next().map_or(1, |next| next.saturating_sub(3).max(1));
+        let round = near + self.random.below(8) as u64;
+        // What this version did when it came before, if that is known.
+        let known = match register.current.as_ref().filter(|current| current.version == (0, round)) {
+            Some(current) => Some(&current.by),
+            None => register.buffer.get(&round),
+        };
+        let known = known.filter(|_| !self.random.one_in(4)).cloned();
+        let (version, number) = (round.to_string(), (self.random.below(200) as i64 - 50).to_string());
+        let ordered: &[&dyn AsRef<[u8]>] = if self.random.one_in(4) { &[] } else { &[&"ORDERED"] };
+        let operation = match known {
+            Some(operation) => operation,
+            None if register.takes_additions() && self.random.one_in(2) => Operation::Add(number.parse().ok()?),
+            None => Operation::Put(self.value()),
+        };
+        Some(match self.random.below(24) {
+            0 => command(&[&"REG.SEAL", &key, &version]),
+            1 => command(&[&"DEL", &key]),
+            2 => command(&[&"PEXPIREAT", &key, &self.far_ms()]),
+            3 if register.takes_puts() => {
+                let epoch = register.version().map_or(0, |(epoch, _)| epoch) + self.random.below(2) as u64;
+                command(&[&"REG.PUT", &key, &show_version((epoch, round)), &self.value()])
+            }
+            _ => match operation {
+                Operation::Put(value) if register.takes_puts() => {
+                    command(&[&[&"REG.PUT" as &dyn AsRef<[u8]>, &key, &version, &value], ordered].concat())
+                }
+                Operation::Add(number) if register.takes_additions() => {
+                    let number = number.to_string();
+                    command(&[&[&"REG.INCRBY" as &dyn AsRef<[u8]>, &key, &version, &number], ordered].concat())
+                }
+                _ => return None,
+            },
+        })
+    }
+
+    /// A checkpoint of the registers, a restore, or the end of a checkpoint.
+    fn checkpoint(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        if !self.features.registers {
+            return None;
+        }
+        let key = self.owner.key("checkpoint", self.random.below(CHECKPOINTS));
+        let is_there = ahead.get(db, key.as_bytes()).is_some();
+        let (prefix, position) = (format!("c{}:register:", self.owner.number), self.short_value());
+        Some(match self.random.below(8) {
+            0..4 if is_there => {
+                let policy = self.random.pick(&["MERGE", "REPLACE"]);
+                command(&[&"REG.RESTORE", &"FROM", &key, &policy])
+            }
+            4 if is_there => command(&[&"DEL", &key]),
+            _ => command(&[&"REG.SNAPSHOT", &"PREFIX", &prefix, &"POSITION", &position, &"STORE", &key]),
+        })
+    }
+
     /// A fork of all cells, or, if there is one, its end.
     pub(crate) fn fork(&mut self, ahead: &State, db: u32) -> Command {
         let (from, to) = (format!("c{}:key:", self.owner.number), format!("c{}:fork:", self.owner.number));
@@ -522,7 +597,8 @@ impl Author {
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
-            Value::Run(_) | Value::Definition(_) => None,
+            Value::Register(_) => Some(command(&[&"REG.GET", &key])),
+            Value::Run(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
         }
     }
 

@@ -8,7 +8,7 @@ use wire::{Random, Reply};
 use crate::author::{Author, Features, Owner};
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::event_runs::without_times;
-use crate::model::{State, parse_int};
+use crate::model::State;
 use crate::moment::Moment;
 use crate::request::{Request, command};
 use crate::round::SNAPSHOT_COMMANDS;
@@ -131,13 +131,7 @@ impl Client {
                 )));
             }
             request.settle(&mut self.acknowledged, &reply);
-            let told = match &reply {
-                Reply::Integer(n) => Some(*n),
-                // A score.
-                Reply::Bulk(digits) => parse_int(digits),
-                _ => None,
-            };
-            shared.acknowledge(request.subject, told);
+            shared.acknowledge(request.subject, &reply).map_err(Trouble::Wrong)?;
             self.requests_acknowledged += 1;
             tick();
         }
@@ -159,13 +153,14 @@ pub(crate) fn features(connection: &mut Connection) -> Outcome<Features> {
         Ok(matches!(&reply, Reply::Array(items) if matches!(items.as_slice(), [Reply::Array(_)])))
     };
     let (field_deadlines, field_options, transactions) = (has("HPEXPIREAT")?, has("HSETEX")?, has("MULTI")?);
-    let (functions, own_commands, forks) = (has("FCALL")?, has("HCAS")?, has("CELL.FORK")?);
+    let (functions, own_commands) = (has("FCALL")?, has("HCAS")?);
+    let (forks, registers) = (has("CELL.FORK")?, has("REG.PUT")?);
     for name in SNAPSHOT_COMMANDS {
         if !has(name)? {
             return Err(Trouble::Wrong(format!("the server has no {name}")));
         }
     }
-    Ok(Features { field_deadlines, field_options, transactions, functions, own_commands, forks })
+    Ok(Features { field_deadlines, field_options, transactions, functions, own_commands, forks, registers })
 }
 
 /// A server that was started again has forgotten what EVALSHA may call.

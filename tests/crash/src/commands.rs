@@ -75,6 +75,12 @@ impl State {
             "CELL.FORK" => call.cell_fork(&rest[0]),
             "CELL.DROP" => call.cell_drop(),
             "RUN.APPEND" => call.run_append(rest),
+            "REG.GET" => call.reg_get(),
+            "REG.PUT" => call.reg_put(rest),
+            "REG.INCRBY" => call.reg_incrby(rest),
+            "REG.SEAL" => call.reg_seal(rest),
+            "REG.SNAPSHOT" => call.reg_snapshot(rest),
+            "REG.RESTORE" => call.reg_restore(rest),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

@@ -144,6 +144,13 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                         expected.len() == found.len()
                             && expected.iter().zip(found).all(|(event, found)| event.is(found))
                     }
+                    (Value::Register(expected), Value::Register(found)) => expected == found,
+                    (Value::Checkpoint(expected), Value::Checkpoint(found)) => {
+                        let same = |(saved, found): (&Arc<Entry>, &Arc<Entry>)| agree(Some(saved), Some(found), window);
+                        (&expected.prefix, &expected.position) == (&found.prefix, &found.position)
+                            && expected.registers.keys().eq(found.registers.keys())
+                            && expected.registers.values().zip(found.registers.values()).all(same)
+                    }
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -181,8 +188,8 @@ impl Window {
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
         let fields_may_be_gone = match &entry.value {
-            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Run(_) | Value::Definition(_) => false,
             Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
+            _ => false,
         };
         fields_may_be_gone || self.may_be_past(entry.deadline)
     }
@@ -267,6 +274,12 @@ fn show(entry: Option<&Entry>) -> String {
             let shown = events.iter().rev().take(6).rev();
             let shown = shown.map(|event| format!(" {}={}", excerpt(&event.key), excerpt(&event.data)));
             format!("run of {} events, the last of which are{}", events.len(), shown.collect::<String>())
+        }
+        Value::Register(register) => register.to_string(),
+        Value::Checkpoint(checkpoint) => {
+            let registers = checkpoint.registers.iter();
+            let shown = registers.map(|(name, entry)| format!("\n      {}: {}", excerpt(name), show(Some(entry))));
+            format!("checkpoint at {}:{}", excerpt(&checkpoint.position), shown.collect::<String>())
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };
@@ -441,6 +454,40 @@ mod tests {
                 client
             };
             assert_eq!(applied(&told("7"), &told(time).acknowledged, WINDOW).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn a_register_is_at_its_newest_version_with_all_that_waits() {
+        let (one, three) = ("REG.INCRBY c0:register:1 1 5 ORDERED", "REG.INCRBY c0:register:1 3 7 ORDERED");
+        check(client(&[one, three], &[]), &[three, one], Some(0));
+        check(client(&[one, three, one, three], &[]), &[one, three], Some(0));
+        check(client(&[one, three], &[]), &[one], None);
+        check(client(&[one, three], &[]), &[three], None);
+        check(client(&[one], &[three]), &[one, three], Some(1));
+        let (old, new) = ("REG.PUT c0:register:0 4 old", "REG.PUT c0:register:0 5 new");
+        check(client(&[new, old], &[]), &[new], Some(0));
+        check(client(&[old, new], &[]), &[old], None);
+        check(client(&[old], &[new]), &[new], Some(1));
+        check(client(&[old, "REG.SEAL c0:register:0 9"], &[]), &[old], None);
+    }
+
+    #[test]
+    fn a_checkpoint_is_whole_and_so_is_a_restore() {
+        let (one, two) = ("REG.PUT c0:register:1 1 a", "REG.PUT c0:register:2 2 b");
+        let snapshot = "REG.SNAPSHOT PREFIX c0:register: POSITION 7 STORE c0:checkpoint:0";
+        check(client(&[one, two, snapshot], &[]), &[two, one, snapshot], Some(0));
+        check(client(&[one, two, snapshot], &[]), &[one, snapshot, two], None);
+        check(client(&[one, two, snapshot], &[]), &[one, two], None);
+        let after = [one, two, snapshot, "DEL c0:register:1", "REG.PUT c0:register:2 3 c", "REG.PUT c0:register:3 1 d"];
+        for (policy, right) in [
+            ("MERGE", &[one, two, snapshot, "REG.PUT c0:register:2 3 c", "REG.PUT c0:register:3 1 d"][..]),
+            ("REPLACE", &[one, two, snapshot]),
+        ] {
+            let restore = format!("REG.RESTORE FROM c0:checkpoint:0 {policy}");
+            check(client(&after, &[&restore]), right, Some(1));
+            check(client(&after, &[&restore]), &after, Some(0));
+            check(client(&after, &[&restore]), &[one, two, snapshot, "REG.PUT c0:register:3 1 d"], None);
         }
     }
 

@@ -4,13 +4,15 @@
 //!
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
-//! `commands`, `scores`, `cells`, `event_runs` and `scripts` change; the `moment` ends the round; `observe` reads what the server holds and `ledger` compares, with
-//! `shared` for what all clients write and `indexes` for what an index must hold.
+//! `commands`, `scores`, `cells`, `event_runs`, `registers` and `scripts` change; the `moment` ends the round; `observe` reads what
+//! the server holds, with `checkpoints` for snapshots of registers, and `ledger` compares, with `shared` and `shared_registers` for
+//! what all clients write and `indexes` for what an index must hold.
 
 #![forbid(unsafe_code)]
 
 mod author;
 mod cells;
+mod checkpoints;
 mod client;
 mod commands;
 mod connection;
@@ -20,6 +22,7 @@ mod ledger;
 mod model;
 mod moment;
 mod observe;
+mod registers;
 mod request;
 mod round;
 mod run;
@@ -27,6 +30,7 @@ mod scores;
 mod scripts;
 mod server;
 mod shared;
+mod shared_registers;
 mod workload;
 
 use std::fmt;

@@ -8,11 +8,13 @@ use wire::Reply;
 
 use crate::author::{DATABASES, Features};
 use crate::cells::Cell;
+use crate::checkpoints;
 use crate::connection::{Connection, Outcome, Trouble, accepted};
 use crate::event_runs::Event;
 use crate::indexes::{self, Indexed};
 use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
-use crate::request::{Command, command, encode, now_ms};
+use crate::registers::Checkpoint;
+use crate::request::{Command, command, encode, excerpt, now_ms};
 
 /// What a server holds, and when it was asked.
 pub(crate) struct World {
@@ -68,6 +70,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
         Reply::Simple(kind) if kind == b"hash" => command(&[&"HGETALL", key]),
         Reply::Simple(kind) if kind == b"zset" => command(&[&"ZRANGE", key, &"0", &"-1", &"WITHSCORES"]),
         Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
+        Reply::Simple(kind) if kind == b"register" => command(&[&"REG.SNAPSHOT", &"KEYS", &"1", key]),
         Reply::Simple(kind) if kind == b"run" => command(&[&"RUN.EVENTS", key, &"LIMIT", &"1000000"]),
         _ => command(&[&"GET", key]),
     });
@@ -76,6 +79,8 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
     let mut entries = Vec::new();
     for ((value, kind), deadline) in values.into_iter().zip(types).zip(deadlines) {
         let value = match value {
+            Reply::Bulk(blob) if kind == Reply::Simple(b"register".to_vec()) => register(&blob)?,
+            Reply::Bulk(bytes) if bytes.starts_with(checkpoints::MAGIC) => Some(Value::Checkpoint(checkpoint(&bytes)?)),
             Reply::Bulk(bytes) => Some(Value::String(bytes)),
             Reply::Array(items) if items.is_empty() => None,
             Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
@@ -225,6 +230,16 @@ fn run(replies: &[Reply]) -> Outcome<Value> {
         }));
     }
     Ok(Value::Run(events))
+}
+
+/// The one register of a snapshot; `None` if it has expired.
+fn register(blob: &[u8]) -> Outcome<Option<Value>> {
+    let entry = checkpoint(blob)?.registers.into_values().next();
+    Ok(entry.map(|entry| Arc::unwrap_or_clone(entry).value))
+}
+
+fn checkpoint(blob: &[u8]) -> Outcome<Checkpoint> {
+    checkpoints::read(blob).ok_or_else(|| Trouble::Wrong(format!("{} is no snapshot of registers", excerpt(blob))))
 }
 
 fn scores(texts: &[Vec<u8>]) -> Outcome<Value> {

@@ -41,6 +41,12 @@ pub(crate) enum Subject {
     Group { number: usize, write: usize },
     /// An amount that goes from one account to another.
     Transfer,
+    /// A version of a register that all clients write.
+    Register { number: usize, version: u64 },
+    /// A snapshot of those registers.
+    Checkpoint,
+    /// A restore of that snapshot, which keeps what is newer.
+    Merge,
 }
 
 impl Request {

@@ -1,11 +1,15 @@
-//! What all clients write together: counters, groups of keys that change as a whole, and accounts whose sum stays zero.
+//! What all clients write together: counters, groups of keys that change as a whole, accounts whose sum stays zero, and
+//! registers, which have a file of their own.
 //! No client alone knows their state, so each has a rule that must hold after a crash.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use wire::Reply;
+
 use crate::model::{Entry, Value, parse_int};
 use crate::request::{Command, Request, Subject, command, excerpt};
+use crate::shared_registers::SharedRegisters;
 
 /// Every shared key starts with this, and lives in database 0.
 pub(crate) const PREFIX: &str = "shared:";
@@ -22,6 +26,7 @@ const GROUP_KEYS: usize = 6;
 pub(crate) struct Shared {
     counters: [Mutex<Counter>; COUNTERS],
     groups: [Mutex<Group>; GROUPS],
+    pub(crate) registers: SharedRegisters,
 }
 
 /// All that clients add to it is at least what was acknowledged and at most what was sent.
@@ -50,7 +55,7 @@ struct Write {
 
 impl Shared {
     pub(crate) fn new() -> Shared {
-        Shared { counters: Default::default(), groups: Default::default() }
+        Shared { counters: Default::default(), groups: Default::default(), registers: SharedRegisters::default() }
     }
 
     /// `INCRBY`, `HINCRBY` or `ZINCRBY` on a counter.
@@ -85,21 +90,25 @@ impl Shared {
         Request { commands: vec![down, up], ..Request::new(0, Vec::new()) }.about(Subject::Transfer)
     }
 
-    /// Notes that the server acknowledged a request; `told` is the integer it replied, if it was one.
-    pub(crate) fn acknowledge(&self, subject: Subject, told: Option<i64>) {
+    /// Notes that the server acknowledged a request, and what it replied.
+    pub(crate) fn acknowledge(&self, subject: Subject, reply: &Reply) -> Result<(), String> {
         match subject {
             Subject::Counter { number, by } => {
                 let mut counter = lock(&self.counters[number]);
                 counter.acknowledged += by;
-                counter.told = counter.told.max(told.unwrap_or(0));
+                counter.told = counter.told.max(told(reply).unwrap_or(0));
             }
             Subject::Group { number, write } => {
                 let mut group = lock(&self.groups[number]);
                 let now = group.tick();
                 group.writes[write].acknowledged = Some(now);
             }
+            Subject::Register { .. } | Subject::Checkpoint | Subject::Merge => {
+                return self.registers.acknowledge(subject, reply);
+            }
             Subject::Own | Subject::Near | Subject::Transfer => {}
         }
+        Ok(())
     }
 
     /// Checks the shared keys as they were found, and starts a new history from there.
@@ -118,6 +127,7 @@ impl Shared {
         for (number, group) in self.groups.iter().enumerate() {
             lock(group).check(number, found)?;
         }
+        self.registers.check(found)?;
         check_accounts(found)
     }
 
@@ -125,6 +135,7 @@ impl Shared {
     pub(crate) fn reset(&self) {
         self.counters.iter().for_each(|counter| *lock(counter) = Counter::default());
         self.groups.iter().for_each(|group| *lock(group) = Group::default());
+        self.registers.reset();
     }
 }
 
@@ -178,6 +189,16 @@ impl Group {
         }
         *self = Group { at_start: values[0].map(<[u8]>::to_vec), ..Group::default() };
         Ok(())
+    }
+}
+
+/// The number that a reply tells.
+fn told(reply: &Reply) -> Option<i64> {
+    match reply {
+        Reply::Integer(n) => Some(*n),
+        // A score.
+        Reply::Bulk(digits) => parse_int(digits),
+        _ => None,
     }
 }
 
@@ -280,7 +301,7 @@ mod tests {
         let shared = Shared::new();
         for value in ["old", "new"] {
             let request = shared.write_group(0, Some(value.into()));
-            shared.acknowledge(request.subject, None);
+            acknowledge(&shared, &request);
         }
         assert!(shared.check(&group_of("old"), [].iter()).is_err());
         assert!(shared.check(&group_of("new"), [].iter()).is_ok());
@@ -290,7 +311,7 @@ mod tests {
     fn of_two_writes_at_once_either_may_stand() {
         let shared = Shared::new();
         let requests = ["one", "two"].map(|value| shared.write_group(0, Some(value.into())));
-        requests.iter().for_each(|request| shared.acknowledge(request.subject, None));
+        requests.iter().for_each(|request| acknowledge(&shared, request));
         assert!(shared.check(&group_of("one"), [].iter()).is_ok());
     }
 
@@ -299,7 +320,7 @@ mod tests {
         let shared = Shared::new();
         for value in [Some(b"old".to_vec()), None] {
             let request = shared.write_group(0, value);
-            shared.acknowledge(request.subject, None);
+            acknowledge(&shared, &request);
         }
         assert!(shared.check(&group_of("old"), [].iter()).is_err());
         assert!(shared.check(&BTreeMap::new(), [].iter()).is_ok());
@@ -310,6 +331,10 @@ mod tests {
         let amount = Entry { value: Value::String(b"-3".to_vec()), deadline: None };
         let found = BTreeMap::from([(account_key(0).into_bytes(), Arc::new(amount))]);
         assert!(check_accounts(&found).is_err());
+    }
+
+    fn acknowledge(shared: &Shared, request: &Request) {
+        shared.acknowledge(request.subject, &Reply::Simple(b"OK".to_vec())).expect("it may be said");
     }
 
     fn group_of(value: &str) -> BTreeMap<Vec<u8>, Arc<Entry>> {

@@ -61,6 +61,7 @@ impl Workload<'_> {
                 definition.map(|command| Request::new(0, command)).into_iter().collect()
             }
             22 if self.author.random.one_in(3) => vec![self.big(ahead)],
+            31..39 if self.author.features.registers => vec![self.shared.registers.write(&mut self.author.random)],
             _ => {
                 let db = self.author.database();
                 vec![Request::new(db, self.author.own(ahead, db))]
@@ -147,9 +148,9 @@ impl Workload<'_> {
     }
 }
 
-/// Those that find their keys by an index, or touch another database, may not.
+/// Those that find their keys by an index or a prefix, or touch another database, may not.
 fn may_be_in_txn(command: &Command) -> bool {
-    !matches!(&*command[0], b"CLAIM" | b"SWAPDB" | b"FLUSHDB" | b"MOVE" | b"COPY")
+    !matches!(&*command[0], b"CLAIM" | b"SWAPDB" | b"FLUSHDB" | b"MOVE" | b"COPY" | b"REG.SNAPSHOT" | b"REG.RESTORE")
 }
 
 fn string_len(entry: &Entry) -> usize {
