@@ -11,6 +11,7 @@ use keyspace::types::session::{self, RequestDigest};
 use keyspace::{Effect, Key, Locked};
 use resp::{Protocol, Request};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The arguments before the request: the command's name, the session, the id, LOW, and what follows it.
 pub(super) const BEFORE_REQUEST: u8 = 5;
@@ -170,7 +171,10 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
     let reply_at = cx.reply.position();
     let after = engine.execute_on(cx.worker, cx.client, row, request, &mut cx.reply, locked, only_key);
     // What a request does to its connection ends with it.
-    cx.client.db = db;
+    if cx.client.db != db {
+        cx.client.db = db;
+        cx.client.handle.db.store(db as u8, Relaxed);
+    }
     if matches!(after, After::Close) {
         cx.after = after;
     }
