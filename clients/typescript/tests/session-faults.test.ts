@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { ServerError, Sessions, type Reply, type Session } from '../src/index.js';
+import { ServerError, Sessions, type Connection, type Reply, type Session } from '../src/index.js';
 import { Proxy, seeded } from './proxy.js';
 import { Server, eventually, range } from './server.js';
 
-const [CLIENTS, INCREMENTS, KILLS] = [16, 100, 3];
+const [CLIENTS, INCREMENTS, KILLS] = [16, 60, 3];
 const SCRIPT = "return redis.call('INCR', KEYS[1])";
 const SHA = createHash('sha1').update(SCRIPT).digest('hex');
 
@@ -21,11 +21,13 @@ describe('faults', { skip }, () => {
     console.log(`seed ${seed}`);
     const proxy = await Proxy.start(server.port, seeded(seed));
     let done = 0;
+    const connections: Connection[] = [];
 
     const count = async (client: number): Promise<void> => {
       const random = seeded(seed + client + 1);
       const RESP = random() < 0.5 ? 2 : 3;
       const connection = await server.connect({ RESP, socket: { host: '127.0.0.1', port: proxy.port }, responseTimeoutMs: 60_000 });
+      connections.push(connection);
       const session = await new Sessions(connection).open();
       for (const n of range(INCREMENTS, (i) => i + 1)) {
         // Half of the clients have several requests under way.
@@ -49,6 +51,9 @@ describe('faults', { skip }, () => {
     try {
       await Promise.all([kill(), ...range(CLIENTS, count)]);
     } finally {
+      // If one has failed the others go on: this ends them.
+      done = Infinity;
+      for (const { client } of connections) if (client.isOpen) client.destroy();
       proxy.end();
     }
     const { client } = await server.connect();
