@@ -104,7 +104,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     Entry::with_object(name, Box::new(Object::Session(session)), deadline)
 }
 
-/// Redis has no sessions: the image, for exports. None is dumped.
+/// Redis has no sessions, and none is dumped or exported: the image.
 pub(super) fn to_redis(entry: &Entry, shapes: &Shapes, _: u64) -> formats::Value {
     let mut image = Vec::new();
     write(entry, shapes, &mut image);
