@@ -16,6 +16,7 @@ impl State {
         match args[0].as_slice() {
             b"EVAL" | b"EVALSHA" => return self.run_script(db, args, sent_ms),
             b"FCALL" => return self.run_function(db, args, sent_ms),
+            b"SESSION.CALL" => return self.session_call(db, args, sent_ms),
             b"FUNCTION" => return Some(self.change_functions(args)),
             _ => {}
         }
@@ -75,6 +76,10 @@ impl State {
             "CELL.FORK" => call.cell_fork(&rest[0]),
             "CELL.DROP" => call.cell_drop(),
             "RUN.APPEND" => call.run_append(rest),
+            "SESSION.OPEN" => call.session_open(rest),
+            "SESSION.PUSH" => call.session_push(rest),
+            "SESSION.ACK" => call.session_ack(rest),
+            "SESSION.CLOSE" => Reply::Integer(call.take().is_some().into()),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

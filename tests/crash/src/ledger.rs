@@ -144,6 +144,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                         expected.len() == found.len()
                             && expected.iter().zip(found).all(|(event, found)| event.is(found))
                     }
+                    (Value::Session(expected), Value::Session(found)) => expected.is(found),
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -181,7 +182,8 @@ impl Window {
 
     fn entry_may_be_gone(self, entry: &Entry) -> bool {
         let fields_may_be_gone = match &entry.value {
-            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Run(_) | Value::Definition(_) => false,
+            Value::String(_) | Value::Scores(_) | Value::Cell(_) | Value::Run(_) => false,
+            Value::Session(_) | Value::Definition(_) => false,
             Value::Hash(fields) => fields.values().all(|field| self.may_be_past(field.deadline)),
         };
         fields_may_be_gone || self.may_be_past(entry.deadline)
@@ -267,6 +269,16 @@ fn show(entry: Option<&Entry>) -> String {
             let shown = events.iter().rev().take(6).rev();
             let shown = shown.map(|event| format!(" {}={}", excerpt(&event.key), excerpt(&event.data)));
             format!("run of {} events, the last of which are{}", events.len(), shown.collect::<String>())
+        }
+        Value::Session(session) => {
+            let ids: Vec<String> = session.pending.keys().map(i64::to_string).collect();
+            format!(
+                "session with {} replies, low {}, the last of its requests {}, pending {}",
+                session.answers.len(),
+                session.low,
+                session.last_id,
+                ids.join(" ")
+            )
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };
@@ -400,6 +412,26 @@ mod tests {
         check(flight(), &["HSET c0:h f 2", "PEXPIREAT c0:h 200000"], Some(1));
         check(flight(), &["HSET c0:h f 2"], None);
         check(flight(), &["HSET c0:h f 2 g 1", "PEXPIREAT c0:h 200000"], None);
+    }
+
+    #[test]
+    fn a_call_takes_effect_once_and_its_reply_is_kept_with_it() {
+        let open = "SESSION.OPEN ID c0:s TTL 60000";
+        let (one, two) = ("SESSION.CALL c0:s 1 LOW 0 HSET c0:h a 1", "SESSION.CALL c0:s 2 LOW 2 HINCRBY c0:h a 1");
+        check(client(&[open, one], &[]), &[open, one], Some(0));
+        check(client(&[open, one, one], &[]), &[open, one], Some(0));
+        check(client(&[open, one, two, two], &[]), &[open, one, two], Some(0));
+        // The effect without its reply, and the reply without its effect.
+        check(client(&[open], &[one]), &[open, "HSET c0:h a 1"], None);
+        check(client(&[open], &[one]), &[open, "SESSION.CALL c0:s 1 LOW 0 HSET c0:g a 1"], None);
+        check(client(&[open], &[one]), &[open, one], Some(1));
+        check(client(&[open, one, two], &[]), &[open, one, two, "HINCRBY c0:h a 1"], None);
+        // LOW goes with it too.
+        check(client(&[open, one, two], &[]), &[open, one, "SESSION.CALL c0:s 2 LOW 0 HINCRBY c0:h a 1"], None);
+        let pushed = [open, "SESSION.PUSH c0:s a", "SESSION.PUSH c0:s b", "SESSION.ACK c0:s 1"];
+        check(client(&pushed, &[]), &pushed, Some(0));
+        check(client(&pushed, &[]), &pushed[..3], None);
+        check(client(&pushed, &[]), &[open, "SESSION.PUSH c0:s b"], None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use wire::Reply;
 
 use crate::cells::Cell;
 use crate::event_runs::{self, Events};
+use crate::sessions::Session;
 
 /// Keys, their values and their deadlines. Cloning is cheap: entries are shared until one of them changes.
 #[derive(Clone, Default, PartialEq)]
@@ -35,6 +36,7 @@ pub(crate) enum Value {
     Scores(BTreeMap<Vec<u8>, f64>),
     Cell(Cell),
     Run(Events),
+    Session(Session),
     /// Of an index or a library of functions. These have a place too, though not in a database.
     Definition(Vec<u8>),
 }
