@@ -1,4 +1,4 @@
-//! The ways in which a request reaches the server: plain, in a transaction of either kind, from a script, from a function. Knows of the
+//! The ways in which a request reaches the server: plain, in a transaction of either kind, from a script, from a function, in a session. Knows of the
 //! commands only those that carry others.
 
 use crate::author::{Author, Request};
@@ -16,7 +16,7 @@ pub(crate) struct Piece {
 pub(crate) fn draw(author: &mut Author<'_>, wanted: impl Fn(&Row) -> bool + Copy) -> Piece {
     loop {
         let request = author.request(wanted);
-        let piece = match author.random.below(14) {
+        let piece = match author.random.below(16) {
             0 => transaction(author, request, wanted),
             1 => whole_transaction(request),
             2 => script(author, &request, true),
@@ -25,6 +25,7 @@ pub(crate) fn draw(author: &mut Author<'_>, wanted: impl Fn(&Row) -> bool + Copy
             5 => function(author, &request),
             6 => interactive(author, request, wanted),
             7 => whole_interactive(request),
+            8 | 9 => calls(author, &request),
             _ => Piece { single: Some(request.row), requests: vec![request.args] },
         };
         if !piece.requests.iter().any(|args| author.is_avoided(args)) {
@@ -146,6 +147,16 @@ fn function(author: &mut Author<'_>, request: &Request) -> Piece {
     args.extend(keys);
     args.extend(request.args.iter().cloned());
     Piece { requests: vec![args], single: Some(request.row) }
+}
+
+/// Calls of a session, some of them again.
+fn calls(author: &mut Author<'_>, request: &Request) -> Piece {
+    let (sid, id) = (author.random.pick(&["sess:1", "sess:1", "sess:2", "sess:3"]), 1 + author.random.below(60));
+    let low = if author.random.one_in(4) { id.saturating_sub(author.random.below(9)) } else { 0 };
+    let mut args: Vec<Vec<u8>> = ["SESSION.CALL", sid, &id.to_string(), "LOW", &low.to_string()].map(Vec::from).into();
+    args.extend(request.args.iter().cloned());
+    let repeats = 1 + author.random.below(3);
+    Piece { requests: vec![args; repeats], single: None }
 }
 
 /// Any bytes as a Lua literal.

@@ -147,6 +147,8 @@ fn runs_others(row: &Row) -> bool {
     row.group == "transactions"
         || (row.group == "scripting" && row.has("movablekeys"))
         || row.title().starts_with("DEBUG")
+        // A call runs a request, and a session that is opened or closed its hook.
+        || ["SESSION.CALL", "SESSION.OPEN", "SESSION.CLOSE"].contains(&row.title().to_uppercase().as_str())
 }
 
 /// An error, also as the one reply of a transaction.

@@ -53,6 +53,9 @@ const KEYS: &[&str] = &[
     "run:2",
     "reg:1",
     "reg:2",
+    "sess:1",
+    "sess:2",
+    "sess:3",
     "bits",
     "soon:1",
     "soon:2",
@@ -310,6 +313,7 @@ const LIBRARIES: &[&str] = &[
 /// Functions that pass their arguments on to a command; the forms of requests use them.
 pub(crate) const PASSING_LIBRARY: &str = "#!lua name=attack
 redis.register_function('attack_call', function(keys, args) return redis.call(unpack(args)) end)
+redis.register_function('attack_hook', function(keys, args) redis.call('SESSION.PUSH', keys[1], 'x') redis.pcall('SESSION.PUSH', 'sess:1', keys[1]) redis.pcall('SESSION.ACK', 'sess:2', 5) return redis.call('INCR', 'num:1') end)
 redis.register_function('attack_pcall', function(keys, args) return redis.pcall(unpack(args)) end)
 redis.register_function{function_name='attack_ro', callback=function(keys, args) return redis.call(unpack(args)) end, flags={'no-writes'}}";
 
@@ -352,6 +356,13 @@ const FILLING: &[&str] = &[
     "REG.PUT reg:1 4 four ORDERED",
     "REG.INCRBY reg:2 1.7 12",
     "REG.SNAPSHOT PREFIX reg: POSITION here STORE reg:check",
+    "SESSION.OPEN ID sess:1 TTL 600000 CAP 1 name value",
+    "SESSION.PUSH sess:1 one",
+    "SESSION.PUSH sess:1 two",
+    "SESSION.CALL sess:1 1 LOW 1 SET num:1 10",
+    "SESSION.OPEN ID sess:2 TTL 600000",
+    "SESSION.PUSH sess:2 three",
+    "SESSION.OPEN ID sess:3 TTL 4",
     "SET soon:1 x PX 2",
     "HSET soon:2 updated_at 3",
     "PEXPIRE soon:2 3",
@@ -421,6 +432,7 @@ impl Vocabulary {
             "hash" => &["hash:", "rec:", "job:"],
             "sorted-set" => &["zset:", "idx:"],
             "set" => &["set:"],
+            "session" => &["sess:"],
             _ => return None,
         };
         let fits = |key: &&&str| prefixes.iter().any(|prefix| key.starts_with(prefix));
@@ -447,7 +459,9 @@ impl Vocabulary {
             "script" => random.pick(SCRIPTS).into(),
             "function-code" => random.pick(LIBRARIES).into(),
             "library-name" => random.pick(&["lib1", "lib2", "lib4", "none", "holdfast"]).into(),
-            "function" => random.pick(&["f1", "f2", "f3", "f4", "attack_ro", "compare_and_swap", "none", ""]).into(),
+            "function" => random
+                .pick(&["f1", "f2", "f3", "f4", "attack_ro", "attack_hook", "compare_and_swap", "none", ""])
+                .into(),
             "sha1" if !self.digests.is_empty() => self.digests[random.below(self.digests.len())].clone().into_bytes(),
             "serialized-value" if !self.payloads.is_empty() => self.payload(random),
             // What REG.RESTORE takes and REG.SNAPSHOT makes; blobs that are whole come from the keys.
@@ -477,6 +491,8 @@ impl Vocabulary {
                 (100_000 + random.below(100_000)).to_string().into_bytes()
             }
             "timeout" if !random.one_in(8) => random.pick(&["1", "5", "30"]).into(),
+            // So few that requests meet those that there were.
+            "request-id" | "lowest-id" if !random.one_in(8) => random.below(12).to_string().into_bytes(),
             "client-id" if random.one_in(2) => random.below(200).to_string().into_bytes(),
             "db" | "index" | "index1" | "index2" | "destination-db" if !random.one_in(4) => {
                 random.pick(&["0", "1", "2", "15"]).into()

@@ -4,7 +4,7 @@
 use wire::Random;
 
 use crate::indexes;
-use crate::model::{DEFINITIONS, Place, State, Value, parse_int};
+use crate::model::{DEFINITIONS, Entry, Place, State, Value, parse_int};
 use crate::registers::{Operation, Register, show_version};
 use crate::request::{Command, command, now_ms};
 use crate::scripts;
@@ -33,7 +33,7 @@ pub(crate) struct Features {
     pub(crate) transactions: bool,
     /// FUNCTION and FCALL: Redis 7.
     pub(crate) functions: bool,
-    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM, cells, runs and transactions that answer at once: Holdfast.
+    /// CLIENT DURABILITY, HCAS, IDX.CREATE, CLAIM, cells, runs, sessions and transactions that answer at once: Holdfast.
     pub(crate) own_commands: bool,
     /// CELL.FORK and CELL.DROP: Holdfast.
     pub(crate) forks: bool,
@@ -55,6 +55,9 @@ const DEFINITIONS_OF_EACH_KIND: usize = 2;
 /// Registers and checkpoints of one client in each database, beside the registers under any key.
 const REGISTERS: usize = 8;
 const CHECKPOINTS: usize = 2;
+/// Sessions of one client, and how many requests to the client each has.
+const SESSIONS: usize = 3;
+const PENDING_MAX: usize = 200;
 /// Runs stop growing here.
 const EVENTS_MAX: usize = 1_500;
 /// Strings that grow stop growing here.
@@ -415,6 +418,42 @@ impl Author {
         })
     }
 
+    /// A session is opened, called, called again, sent requests, or closed. Not for transactions and scripts.
+    pub(crate) fn session(&mut self, ahead: &State, db: u32) -> Command {
+        let key = self.owner.key("session", self.random.below(SESSIONS));
+        let open = command(&[&"SESSION.OPEN", &"ID", &key, &"TTL", &DAY_MS.to_string()]);
+        let Some(Entry { value: Value::Session(session), .. }) = ahead.get(db, key.as_bytes()) else { return open };
+        let newest = session.answers.keys().next_back().copied().unwrap_or(session.low);
+        match self.random.below(30) {
+            0 if self.random.one_in(3) => command(&[&"SESSION.CLOSE", &key]),
+            1 => open,
+            2..8 if session.pending.len() < PENDING_MAX => command(&[&"SESSION.PUSH", &key, &self.value()]),
+            8..10 => {
+                let upto = (session.last_id + 2 - self.random.below(6) as i64).max(0).to_string();
+                command(&[&"SESSION.ACK", &key, &upto])
+            }
+            10..16 if !session.answers.is_empty() => {
+                let (id, (known, _)) =
+                    session.answers.iter().nth(self.random.below(session.answers.len())).expect("one");
+                let head = command(&[&"SESSION.CALL", &key, &id.to_string(), &"LOW", &"0"]);
+                head.into_iter().chain(known.iter().cloned()).collect()
+            }
+            _ => {
+                let id = newest + 1 + self.random.below(3) as i64;
+                let low = if self.random.one_in(3) { (id - self.random.below(15) as i64).max(0) } else { 0 };
+                let head = command(&[&"SESSION.CALL", &key, &id.to_string(), &"LOW", &low.to_string()]);
+                // Their replies are short, so that those that are kept are.
+                let called = loop {
+                    let make: Make = self.random.pick(&[Author::write_hash, Author::write_scores, Author::write_cell]);
+                    if let Some(called) = make(self, ahead, db) {
+                        break called;
+                    }
+                };
+                head.into_iter().chain(called).collect()
+            }
+        }
+    }
+
     /// A fork of all cells, or, if there is one, its end.
     pub(crate) fn fork(&mut self, ahead: &State, db: u32) -> Command {
         let (from, to) = (format!("c{}:key:", self.owner.number), format!("c{}:fork:", self.owner.number));
@@ -598,7 +637,7 @@ impl Author {
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
             Value::Register(_) => Some(command(&[&"REG.GET", &key])),
-            Value::Run(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
+            Value::Run(_) | Value::Session(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
         }
     }
 

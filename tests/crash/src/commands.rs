@@ -16,6 +16,7 @@ impl State {
         match args[0].as_slice() {
             b"EVAL" | b"EVALSHA" => return self.run_script(db, args, sent_ms),
             b"FCALL" => return self.run_function(db, args, sent_ms),
+            b"SESSION.CALL" => return self.session_call(db, args, sent_ms),
             b"FUNCTION" => return Some(self.change_functions(args)),
             _ => {}
         }
@@ -81,6 +82,10 @@ impl State {
             "REG.SEAL" => call.reg_seal(rest),
             "REG.SNAPSHOT" => call.reg_snapshot(rest),
             "REG.RESTORE" => call.reg_restore(rest),
+            "SESSION.OPEN" => call.session_open(rest),
+            "SESSION.PUSH" => call.session_push(rest),
+            "SESSION.ACK" => call.session_ack(rest),
+            "SESSION.CLOSE" => Reply::Integer(call.take().is_some().into()),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

@@ -151,6 +151,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                             && expected.registers.keys().eq(found.registers.keys())
                             && expected.registers.values().zip(found.registers.values()).all(same)
                     }
+                    (Value::Session(expected), Value::Session(found)) => expected.is(found),
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -280,6 +281,16 @@ fn show(entry: Option<&Entry>) -> String {
             let registers = checkpoint.registers.iter();
             let shown = registers.map(|(name, entry)| format!("\n      {}: {}", excerpt(name), show(Some(entry))));
             format!("checkpoint at {}:{}", excerpt(&checkpoint.position), shown.collect::<String>())
+        }
+        Value::Session(session) => {
+            let ids: Vec<String> = session.pending.keys().map(i64::to_string).collect();
+            format!(
+                "session with {} replies, low {}, the last of its requests {}, pending {}",
+                session.answers.len(),
+                session.low,
+                session.last_id,
+                ids.join(" ")
+            )
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),
     };
@@ -413,6 +424,26 @@ mod tests {
         check(flight(), &["HSET c0:h f 2", "PEXPIREAT c0:h 200000"], Some(1));
         check(flight(), &["HSET c0:h f 2"], None);
         check(flight(), &["HSET c0:h f 2 g 1", "PEXPIREAT c0:h 200000"], None);
+    }
+
+    #[test]
+    fn a_call_takes_effect_once_and_its_reply_is_kept_with_it() {
+        let open = "SESSION.OPEN ID c0:s TTL 60000";
+        let (one, two) = ("SESSION.CALL c0:s 1 LOW 0 HSET c0:h a 1", "SESSION.CALL c0:s 2 LOW 2 HINCRBY c0:h a 1");
+        check(client(&[open, one], &[]), &[open, one], Some(0));
+        check(client(&[open, one, one], &[]), &[open, one], Some(0));
+        check(client(&[open, one, two, two], &[]), &[open, one, two], Some(0));
+        // The effect without its reply, and the reply without its effect.
+        check(client(&[open], &[one]), &[open, "HSET c0:h a 1"], None);
+        check(client(&[open], &[one]), &[open, "SESSION.CALL c0:s 1 LOW 0 HSET c0:g a 1"], None);
+        check(client(&[open], &[one]), &[open, one], Some(1));
+        check(client(&[open, one, two], &[]), &[open, one, two, "HINCRBY c0:h a 1"], None);
+        // LOW goes with it too.
+        check(client(&[open, one, two], &[]), &[open, one, "SESSION.CALL c0:s 2 LOW 0 HINCRBY c0:h a 1"], None);
+        let pushed = [open, "SESSION.PUSH c0:s a", "SESSION.PUSH c0:s b", "SESSION.ACK c0:s 1"];
+        check(client(&pushed, &[]), &pushed, Some(0));
+        check(client(&pushed, &[]), &pushed[..3], None);
+        check(client(&pushed, &[]), &[open, "SESSION.PUSH c0:s b"], None);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
-//! `commands`, `scores`, `cells`, `event_runs`, `registers` and `scripts` change; the `moment` ends the round; `observe` reads what
+//! `commands`, `scores`, `cells`, `event_runs`, `registers`, `sessions` and `scripts` change; the `moment` ends the round; `observe` reads what
 //! the server holds, with `checkpoints` for snapshots of registers, and `ledger` compares, with `shared` and `shared_registers` for
 //! what all clients write and `indexes` for what an index must hold.
 
@@ -29,6 +29,7 @@ mod run;
 mod scores;
 mod scripts;
 mod server;
+mod sessions;
 mod shared;
 mod shared_registers;
 mod workload;

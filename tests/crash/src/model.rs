@@ -9,6 +9,7 @@ use wire::Reply;
 use crate::cells::Cell;
 use crate::event_runs::{self, Events};
 use crate::registers::{Checkpoint, Register};
+use crate::sessions::Session;
 
 /// Keys, their values and their deadlines. Cloning is cheap: entries are shared until one of them changes.
 #[derive(Clone, Default, PartialEq)]
@@ -39,6 +40,7 @@ pub(crate) enum Value {
     Register(Register),
     /// A string that REG.SNAPSHOT has stored.
     Checkpoint(Checkpoint),
+    Session(Session),
     /// Of an index or a library of functions. These have a place too, though not in a database.
     Definition(Vec<u8>),
 }

@@ -15,6 +15,7 @@ use crate::indexes::{self, Indexed};
 use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
 use crate::registers::Checkpoint;
 use crate::request::{Command, command, encode, excerpt, now_ms};
+use crate::sessions::Session;
 
 /// What a server holds, and when it was asked.
 pub(crate) struct World {
@@ -72,6 +73,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
         Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
         Reply::Simple(kind) if kind == b"register" => command(&[&"REG.SNAPSHOT", &"KEYS", &"1", key]),
         Reply::Simple(kind) if kind == b"run" => command(&[&"RUN.EVENTS", key, &"LIMIT", &"1000000"]),
+        Reply::Simple(kind) if kind == b"session" => command(&[&"SESSION.INFO", key]),
         _ => command(&[&"GET", key]),
     });
     let values = run_all(connection, reads)?;
@@ -86,11 +88,15 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
             Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
             Reply::Array(versions) if kind == Reply::Simple(b"cell".to_vec()) => Some(cell(versions)?),
             Reply::Array(events) if kind == Reply::Simple(b"run".to_vec()) => Some(run(&events)?),
+            Reply::Array(_) if kind == Reply::Simple(b"session".to_vec()) => Some(session(&value)?),
             Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,
         };
-        entries.push(value.map(|value| Entry { value, deadline: deadline_of(&deadline) }));
+        // A session's is when it would expire if it were not renewed.
+        let deadline = deadline_of(&deadline).filter(|_| !matches!(value, Some(Value::Session(_))));
+        entries.push(value.map(|value| Entry { value, deadline }));
     }
+    read_pending(connection, keys, &mut entries)?;
     check_snapshots(connection, keys, &entries)?;
     if field_deadlines {
         read_field_deadlines(connection, keys, &mut entries)?;
@@ -110,6 +116,29 @@ fn check_snapshots(connection: &mut Connection, keys: &[Vec<u8>], entries: &[Opt
             return Err(Trouble::Wrong(format!(
                 "a run has kept the snapshot {kept}, and its events come to {replayed}"
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the requests to the clients of sessions, each with its id.
+fn read_pending(connection: &mut Connection, keys: &[Vec<u8>], entries: &mut [Option<Entry>]) -> Outcome<()> {
+    let mut sessions = Vec::new();
+    for (key, entry) in keys.iter().zip(entries) {
+        if let Some(Entry { value: Value::Session(session), .. }) = entry {
+            sessions.push((key, session));
+        }
+    }
+    let asked = sessions.iter().map(|(key, _)| command(&[&"SESSION.PENDING", key, &"LIMIT", &"1000000"]));
+    let replies = run_all(connection, asked)?;
+    for ((_, session), reply) in sessions.into_iter().zip(replies) {
+        for request in reply.items() {
+            match request.items() {
+                [Reply::Integer(id), Reply::Bulk(payload), Reply::Integer(_)] => {
+                    session.pending.insert(*id, payload.clone());
+                }
+                _ => return Err(Trouble::Wrong(format!("{} in the requests of a session", request.excerpt()))),
+            }
         }
     }
     Ok(())
@@ -240,6 +269,14 @@ fn register(blob: &[u8]) -> Outcome<Option<Value>> {
 
 fn checkpoint(blob: &[u8]) -> Outcome<Checkpoint> {
     checkpoints::read(blob).ok_or_else(|| Trouble::Wrong(format!("{} is no snapshot of registers", excerpt(blob))))
+}
+
+/// A session from what is told of it; its pending requests are read later.
+fn session(info: &Reply) -> Outcome<Value> {
+    let number = |name: &[u8]| part(info, name).map(Reply::integer);
+    let answers = (0..number(b"replies")?).map(|place| (place, Default::default())).collect();
+    let (low, last_id) = (number(b"low")?, number(b"last_id")?);
+    Ok(Value::Session(Session { low, answers, last_id, pending: BTreeMap::new() }))
 }
 
 fn scores(texts: &[Vec<u8>]) -> Outcome<Value> {

@@ -60,6 +60,10 @@ impl Workload<'_> {
                 let definition = self.author.definition(ahead);
                 definition.map(|command| Request::new(0, command)).into_iter().collect()
             }
+            31..39 if self.author.features.own_commands => {
+                let db = self.author.database();
+                vec![Request::new(db, self.author.session(ahead, db))]
+            }
             22 if self.author.random.one_in(3) => vec![self.big(ahead)],
             31..39 if self.author.features.registers => vec![self.shared.registers.write(&mut self.author.random)],
             _ => {

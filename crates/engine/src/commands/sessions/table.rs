@@ -61,7 +61,7 @@ pub(super) const COMMANDS: &[Command] = &[
             "hook",
             &[
                 arg::one_of("event", &[arg::token("created", "CREATED"), arg::token("expired", "EXPIRED")]),
-                arg::one_of("function", &[arg::string("name"), arg::token("none", "NONE")]),
+                arg::one_of("action", &[arg::string("function"), arg::token("none", "NONE")]),
             ],
         )
         .optional()]),
