@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::lost::LostSession;
 use crate::request_numbers::{Insistence, RequestNumbers};
 use crate::send::send;
-use crate::sessions::{PendingRequest, SessionInfo, pending_command};
+use crate::session_requests::{PendingRequest, PushedRequest, SessionInfo, pending_command};
 use crate::store::Store;
 
 /// What is asked through a session runs once, however often connections are lost meanwhile and whether or not the server is killed: each
@@ -41,15 +41,6 @@ use crate::store::Store;
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<Inner>,
-}
-
-/// A request from the server, or from another client, to a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushedRequest {
-    /// 1, 2, 3 … in its session, never used twice.
-    pub id: u64,
-    /// What was pushed.
-    pub payload: Vec<u8>,
 }
 
 struct Inner {
@@ -132,7 +123,7 @@ impl Session {
 
     /// Facts about the session; `None` if it is gone.
     pub async fn info(&self) -> Result<Option<SessionInfo>, Error> {
-        self.inner.store.sessions().info(self.id()).await
+        self.inner.store.ask(cmd("SESSION.INFO").arg(self.id())).await
     }
 
     /// Calls the handler for each request that was pushed to this session, one after the other and in order: those that are pending, then
@@ -176,7 +167,7 @@ impl Session {
         if self.inner.closed.swap(true, SeqCst) {
             return Ok(false);
         }
-        self.inner.store.sessions().close(self.id()).await
+        self.inner.store.ask(cmd("SESSION.CLOSE").arg(self.id())).await
     }
 
     async fn settle<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
