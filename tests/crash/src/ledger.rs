@@ -66,7 +66,10 @@ impl Ledger {
         let mut checked = Checked { keys, ..Checked::default() };
         for (client, found) in self.clients.iter_mut().zip(&mut found.owned) {
             checked.in_flight += client.in_flight.len();
-            checked.applied += applied(client, found, window)?;
+            let applied = applied(client, found, window)?;
+            checked.applied += applied;
+            client.in_flight.iter().take(applied).for_each(|request| drop(request.apply(&mut client.acknowledged)));
+            found.keep_answers(&client.acknowledged);
             client.acknowledged = std::mem::take(found);
             client.in_flight.clear();
         }

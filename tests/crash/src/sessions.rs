@@ -2,6 +2,7 @@
 //! and says them again when a request is repeated.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wire::Reply;
 
@@ -45,6 +46,17 @@ impl State {
         let low = session.low;
         session.answers.retain(|id, _| *id >= low);
         reply
+    }
+
+    /// Takes the replies of sessions from a state that agrees with this one: a server shows only how many there are.
+    pub(crate) fn keep_answers(&mut self, known: &State) {
+        for (place, entry) in &mut self.entries {
+            if let Value::Session(_) = entry.value
+                && let Some(known) = known.entries.get(place)
+            {
+                *entry = Arc::clone(known);
+            }
+        }
     }
 
     fn session_mut(&mut self, db: u32, key: &[u8]) -> &mut Session {

@@ -199,32 +199,3 @@ fn keys_are_found() {
         assert_eq!(row.items()[0].items()[0].text(), format!("session.{name}"));
     }
 }
-
-/// Rights are asked for the command that is called and for its keys, too.
-#[test]
-fn rights_apply_to_what_is_called() {
-    let Some(session) = start() else { return };
-    let mut connection = session.connect();
-    if connection.run("ACL SETUSER alice on nopass ~s* ~k* +@all -set").is_error() {
-        return;
-    }
-    session.check(
-        r#"
-        2> AUTH alice x
-        +OK
-        2> SESSION.OPEN ID s
-        "s"
-        2> SESSION.OPEN ID x
-        ~-NOPERM *
-        2> SESSION.CALL s 1 LOW 1 SET k v
-        ~-NOPERM *
-        2> SESSION.CALL s 1 LOW 1 GET x
-        ~-NOPERM *
-        2> SESSION.CALL x 1 LOW 1 GET k
-        ~-NOPERM *
-        2> SESSION.CALL s 1 LOW 1 INCR k
-        :1
-        "#,
-    );
-    connection.run("ACL DELUSER alice");
-}

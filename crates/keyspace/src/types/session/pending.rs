@@ -140,6 +140,10 @@ impl Pending {
         }
         let sent_ms = at_ms.max(self.newest_sent_ms());
         let is_only = self.requests.is_empty();
+        if is_only {
+            // Most sessions have one at a time, and room for four would be most of what it takes.
+            self.requests.reserve_exact(1);
+        }
         self.last_id = id;
         self.bytes += payload.len();
         self.requests.push_back(Kept { payload: payload.into(), sent_ms, before: 0, after: 0 });
