@@ -54,18 +54,21 @@ fn parse_digits(digits: &[u8]) -> Option<u64> {
     for block in blocks {
         number = number * 100_000_000 + parse_eight_digits(*block)?;
     }
-    for (at, &byte) in rest.iter().enumerate() {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = if at == 3 && blocks.len() == 2 {
-            number.checked_mul(10)?.checked_add(digit.into())?
-        } else {
-            number * 10 + u64::from(digit)
-        };
+    // What is behind the nineteenth digit.
+    let (rest, last) = if digits.len() == 20 { rest.split_at(3) } else { (rest, &[][..]) };
+    for &byte in rest {
+        number = number * 10 + digit(byte)?;
     }
-    Some(number)
+    match last {
+        [byte] => number.checked_mul(10)?.checked_add(digit(*byte)?),
+        _ => Some(number),
+    }
+}
+
+#[inline]
+fn digit(byte: u8) -> Option<u64> {
+    let digit = byte.wrapping_sub(b'0');
+    (digit <= 9).then_some(u64::from(digit))
 }
 
 /// Reads eight digits at once: checks them all, then combines neighbours in three steps, into pairs, fours and eights.

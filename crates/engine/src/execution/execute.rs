@@ -305,7 +305,7 @@ impl Engine {
         let name = request.arg(0);
         let row = match last {
             // A pipeline repeats itself: comparing with the last command is cheaper than looking it up.
-            Some(last) if last.name_args == 1 && name.eq_ignore_ascii_case(last.command.name.as_bytes()) => last,
+            Some(last) if last.name_args == 1 && last.is_named(name) => last,
             _ => match self.registry.find(name) {
                 Some(row) => row,
                 None => return Err(unknown_command(request)),

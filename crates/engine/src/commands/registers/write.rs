@@ -81,16 +81,18 @@ impl Verdict {
         let next = match register {
             None => Some(1),
             Some(register) => {
-                if let Some(current) = register.current().filter(|current| current.version == version) {
-                    return if current.is_by(operation) { Verdict::Duplicate } else { Verdict::Mismatch };
-                }
                 if register.is_closed(version) {
-                    return Verdict::Stale;
+                    return match register.current() {
+                        Some(current) if current.version != version => Verdict::Stale,
+                        Some(current) if current.is_by(operation) => Verdict::Duplicate,
+                        Some(_) => Verdict::Mismatch,
+                        None => Verdict::Stale,
+                    };
                 }
                 if register.buffered(version).is_some_and(|buffered| buffered != operation) {
                     return Verdict::Mismatch;
                 }
-                register.next()
+                if is_ordered { register.next() } else { None }
             }
         };
         match is_ordered && next != Some(version.round) {

@@ -17,12 +17,14 @@ pub struct CommandRow {
     pub index: usize,
     /// `get`, `config|get`.
     pub full_name: String,
+    /// As most clients send it.
+    name_in_capitals: String,
     pub table: &'static Table,
     /// The rows of its subcommands.
     pub subcommands: Vec<&'static CommandRow>,
     /// 1, or 2 for a subcommand: how many arguments its name takes.
     pub name_args: usize,
-    /// It is about strings or hashes, which lie in their entries unless they are large.
+    /// It is about strings, hashes or registers, which lie in their entries unless they are large.
     pub values_are_inline: bool,
 }
 
@@ -93,7 +95,8 @@ impl Registry {
             table,
             subcommands,
             name_args,
-            values_are_inline: matches!(table.category, "string" | "hash"),
+            values_are_inline: matches!(table.group, "string" | "hash" | "register"),
+            name_in_capitals: command.name.to_ascii_uppercase(),
         }));
         self.rows.push(row);
         row
@@ -112,7 +115,7 @@ impl Registry {
     /// The command of that name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static CommandRow> {
-        self.by_name.find(hash_of(name), |row| name.eq_ignore_ascii_case(row.command.name.as_bytes())).copied()
+        self.by_name.find(hash_of(name), |row| row.is_named(name)).copied()
     }
 
     /// The row of a full name such as `config|get`.
@@ -140,12 +143,19 @@ impl CommandRow {
         self.subcommands.iter().copied().find(|row| name.eq_ignore_ascii_case(row.command.name.as_bytes()))
     }
 
+    /// True when that is its own name, without the container's, in any case.
+    #[inline]
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        // The first takes a fraction of the second, which looks at each byte.
+        name == self.name_in_capitals.as_bytes() || name.eq_ignore_ascii_case(self.command.name.as_bytes())
+    }
+
     /// True when a request names it, has the right number of arguments, and no subcommand matters.
     #[inline]
     pub fn is_plainly(&self, request: Request<'_>) -> bool {
         self.name_args == 1
             && self.subcommands.is_empty()
-            && request.arg(0).eq_ignore_ascii_case(self.command.name.as_bytes())
+            && self.is_named(request.arg(0))
             && self.accepts(request.len())
     }
 

@@ -222,6 +222,11 @@ impl<'a> Checkpoint<'a> {
 }
 
 impl<'a> Saved<'a> {
+    /// The register, apart from any database.
+    pub fn entry(&self) -> Entry {
+        image::read(self.name, Reader::new(self.image), &mut Shapes::default(), self.deadline)
+    }
+
     /// Reads a register from bytes that are not trusted.
     pub(super) fn check(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
         let saved = Saved::read(reader)?;
@@ -388,8 +393,7 @@ mod tests {
             read += 1;
             assert_eq!(checkpoint.registers().count() as u64, checkpoint.count);
             for saved in checkpoint.registers() {
-                let made =
-                    (TYPE.read_image)(saved.name, Reader::new(saved.image), &mut Shapes::default(), saved.deadline);
+                let made = saved.entry();
                 let mut again = Vec::new();
                 image::write(&made, &Shapes::default(), &mut again);
                 (TYPE.check_image)(&mut Reader::new(&again)).expect("what was read is whole");

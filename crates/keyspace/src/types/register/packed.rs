@@ -32,11 +32,29 @@ pub(super) fn create(name: &[u8], current: Current<'_>, deadline: Option<u64>) -
 /// Gives an entry this version alone.
 #[inline]
 pub(super) fn set(entry: &mut Entry, current: Current<'_>) {
+    let Current { version, added, value } = current;
+    if version.epoch == 0 && added.is_none() {
+        return set_round(entry, version.round, value);
+    }
     let head = head(current);
     let head = head.bytes();
     let (before, value) = entry.body_to_fill(PACKED, head.len() + current.value.len()).split_at_mut(head.len());
     before.copy_from_slice(head);
     value.copy_from_slice(current.value);
+}
+
+/// The same for what most of them are: a round of epoch 0 that put the value.
+#[inline]
+fn set_round(entry: &mut Entry, round: u64, value: &[u8]) {
+    let len = bytes_of(round);
+    let body = entry.body_to_fill(PACKED, 1 + len + value.len());
+    body[0] = len as u8;
+    match body[1..].first_chunk_mut() {
+        // All eight bytes in one step: the value takes those that are too many.
+        Some(room) => *room = round.to_le_bytes(),
+        None => body[1..1 + len].copy_from_slice(&round.to_le_bytes()[..len]),
+    }
+    body[1 + len..].copy_from_slice(value);
 }
 
 /// What is in front of a value.
@@ -90,7 +108,7 @@ impl Head {
 #[inline]
 pub(super) fn read(body: &[u8]) -> Current<'_> {
     let (head, rest) = body.split_first().expect("a packed register has a head");
-    let (round, mut rest) = rest.split_at(usize::from(head & ROUND_BYTES));
+    let (round, mut rest) = take_number(rest, head & ROUND_BYTES);
     let (mut epoch, mut added) = (0, None);
     if head & HAS_EPOCH != 0 {
         (epoch, rest) = take_counted(rest);
@@ -99,23 +117,27 @@ pub(super) fn read(body: &[u8]) -> Current<'_> {
         let (zigzag, behind) = take_counted(rest);
         (added, rest) = (Some((zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)), behind);
     }
-    Current { version: Version { epoch, round: number(round) }, added, value: rest }
+    Current { version: Version { epoch, round }, added, value: rest }
 }
 
 fn take_counted(bytes: &[u8]) -> (u64, &[u8]) {
     let (len, rest) = bytes.split_first().expect("a number has a length");
-    let (bytes, rest) = rest.split_at(usize::from(*len));
-    (number(bytes), rest)
+    take_number(rest, *len)
+}
+
+/// A number of so many bytes, and what is behind it.
+#[inline]
+fn take_number(bytes: &[u8], len: u8) -> (u64, &[u8]) {
+    let (number, rest) = bytes.split_at(usize::from(len));
+    match (bytes.first_chunk(), len) {
+        // All eight bytes in one step, without those that are too many.
+        (Some(word), 1..=8) => (u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * len), rest),
+        _ => (number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)), rest),
+    }
 }
 
 /// How many bytes a number needs.
+#[inline]
 fn bytes_of(number: u64) -> usize {
     (u64::BITS - number.leading_zeros()).div_ceil(8) as usize
-}
-
-#[inline]
-fn number(bytes: &[u8]) -> u64 {
-    let mut whole = [0; 8];
-    whole[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(whole)
 }
