@@ -75,6 +75,7 @@ fn what_would_give_it_another_name_or_life_is_refused() {
     let before = state(&mut connection);
     for line in [
         "RENAME s t",
+        "RENAME s s",
         "RENAMENX s t",
         "COPY s t",
         "COPY s t DB 1 REPLACE",

@@ -94,6 +94,7 @@ pub(super) fn rename(cx: &mut WriteCx<'_>) -> CommandResult {
     if !cx.keys.exists(from) {
         return Err(CommandError::NoSuchKey);
     }
+    pass_free_key(&cx.keys, from)?;
     if from.name != to.name {
         pass_target(cx, from, to)?;
         rename_key(cx, from, to);
