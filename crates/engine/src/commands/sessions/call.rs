@@ -168,8 +168,10 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
     session.renew(now_ms);
     let birth = session.birth();
     let low = low.max(session.low());
-    let reply_at = cx.reply.position();
-    let after = engine.execute_on(cx.worker, cx.client, row, request, &mut cx.reply, locked, only_key);
+    let (reply_at, bytes_max) = (cx.reply.position(), cx.client.output_bytes_max);
+    // What came before it in the pipeline does not cut it short: it is kept, and may be asked for alone.
+    let mut reply = cx.reply.lend().limited(reply_at.saturating_add(bytes_max));
+    let after = engine.execute_on(cx.worker, cx.client, row, request, &mut reply, locked, only_key);
     // What a request does to its connection ends with it.
     if cx.client.db != db {
         cx.client.db = db;
@@ -186,8 +188,8 @@ fn call_under(cx: &mut ScriptCx<'_, '_>, locked: &mut Locked<'_>, key: Key<'_>, 
         },
         false => db,
     };
-    let too_long = cx.reply.position() > cx.client.output_bytes_max
-        || engine.pass_batch_bytes(cx.worker.batch.effects.len() + cx.reply.position() - reply_at).is_err();
+    let reply_len = cx.reply.position() - reply_at;
+    let too_long = reply_len > bytes_max || engine.pass_batch_bytes(cx.worker.batch.effects.len() + reply_len).is_err();
     let kept: SmallVec<[u8; 64]> = match too_long {
         // It cannot be sent, or not be kept; what is kept says so.
         true => TOO_LONG.into(),

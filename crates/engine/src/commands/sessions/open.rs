@@ -1,6 +1,6 @@
 //! SESSION.OPEN, SESSION.CLOSE and SESSION.ALIVE: the life of a session.
 
-use super::{Found, find};
+use super::{Found, find, still_in};
 use crate::args::{Args, is_word};
 use crate::commands::shared::options::{Pairs, argument, number, once, pairs, unknown_option};
 use crate::error::{CommandError, CommandResult};
@@ -97,14 +97,18 @@ fn open_under(
     }
     let opened = session::Change::Open { created_ms: now_ms, ttl_ms, capabilities: &capabilities };
     record(cx, locked, key, opened, "session.open");
-    renew(locked, db, key, now_ms);
+    let Found::Alive(session) = find(locked, db, key, now_ms)? else { return Ok(()) };
+    session.renew(now_ms);
+    let birth = session.birth();
     if let Some(function) = engine.sessions.hook(HookEvent::Created)
         && let Err(error) = engine.call_hook(cx.worker, cx.client, locked, &function, key, &capabilities)
     {
-        let mut keys = engine.own_changes(cx.worker, locked.lend(), db);
-        keys.record(&Effect::Delete { key, cause: Cause::Deleted });
-        keys.notify(Events::GENERIC, "del", key);
-        keys.finish();
+        if let Some(db) = still_in(locked, db, key, birth) {
+            let mut keys = engine.own_changes(cx.worker, locked.lend(), db);
+            keys.record(&Effect::Delete { key, cause: Cause::Deleted });
+            keys.notify(Events::GENERIC, "del", key);
+            keys.finish();
+        }
         return Err(CommandError::said(error));
     }
     Ok(())
