@@ -209,10 +209,10 @@ impl Commands {
     }
 
     /// Changes, removes, doubles or adds one word behind the first key. No key gets an odd name by it, and ZRANK is left
-    /// alone: Redis 7.2 gave it an option.
+    /// alone: Redis 7.2 gave it an option. So is BZPOPMIN, which would wait for ever if its time became 0.
     fn spoil(&mut self, command: &str) -> String {
         let mut words: Vec<&str> = command.split_whitespace().collect();
-        if ["RENAME", "COPY", "ZRANK", "ZREVRANK"].contains(&words[0]) {
+        if ["RENAME", "COPY", "ZRANK", "ZREVRANK", "BZPOPMIN"].contains(&words[0]) {
             return command.to_owned();
         }
         let at = 2 + self.random.below(words.len().saturating_sub(2).max(1));
