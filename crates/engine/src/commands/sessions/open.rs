@@ -6,6 +6,7 @@ use crate::commands::shared::options::{Pairs, argument, number, once, pairs, unk
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::{ReadCx, ScriptCx, WholeServer};
 use crate::execution::engine::Engine;
+use crate::execution::indexes::is_index;
 use crate::execution::sessions::HookEvent;
 use crate::settings::events::Events;
 use keyspace::types::session::{self, put_capabilities};
@@ -164,6 +165,9 @@ fn under_locks(
     act: impl FnOnce(&mut ScriptCx<'_, '_>, &mut Locked<'_>) -> CommandResult,
 ) -> CommandResult {
     let engine = cx.engine;
+    if engine.any_is_index([key.name].into_iter()) {
+        return Err(is_index(key.name));
+    }
     if let Some(mut held) = cx.held.take() {
         let outcome = act(cx, &mut held);
         let garbage = held.take_garbage();
