@@ -16,7 +16,7 @@ use wire::{Reply, Server, free_address};
 use crate::leash::Leash;
 use crate::record::Record;
 use crate::session::{Attack, mix};
-use crate::state::{State, digests, index_contents, remove_deadlines};
+use crate::state::{State, digests, index_contents, is_without_expired, remove_deadlines};
 use crate::table::Table;
 use crate::talk::Talk;
 use crate::vocabulary::{LISTPACK_ENTRIES_MAX, Vocabulary};
@@ -197,6 +197,9 @@ impl Round<'_> {
             return Err(format!("connections that were closed are still in CLIENT LIST: {list}"));
         }
         remove_deadlines(&mut talk)?;
+        if wait_until(END_MAX, || is_without_expired(&mut talk).unwrap_or(false).then_some(())).is_none() {
+            return Err("keys that have expired are not removed".into());
+        }
         let before = Kept::read(&mut talk)?;
         drop(leash);
         match ending {

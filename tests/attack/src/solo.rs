@@ -107,7 +107,8 @@ impl Attack<'_> {
             if after != before
                 && let Some(why) = self.must_not_change(&piece, &last)
             {
-                // What expires by itself is no change; the server counts it once it has removed it.
+                // What expires by itself is no change; the server counts it once it has removed it. No reader removes a session.
+                watch.must(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"]).map_err(wrong)?;
                 let changed = Instant::now();
                 let mut by_itself = false;
                 while !by_itself && changed.elapsed() < COUNTED_MAX {

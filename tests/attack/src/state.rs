@@ -105,6 +105,9 @@ pub(crate) fn digests(talk: &mut Talk) -> Result<BTreeMap<String, String>, Strin
 
 /// Takes all deadlines away: what may expire while two states are compared would make them differ.
 pub(crate) fn remove_deadlines(talk: &mut Talk) -> Result<(), String> {
+    // What a hook does when a session expires would be a change while two states are compared.
+    talk.must(&["SESSION.HOOK", "EXPIRED", "NONE"])?;
+    talk.must(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"])?;
     for_each_key(talk, |talk, _, key| {
         match text(&talk.must(&[b"TYPE".as_slice(), key])?).as_str() {
             // It has to have one.
@@ -122,6 +125,20 @@ pub(crate) fn remove_deadlines(talk: &mut Talk) -> Result<(), String> {
         args.extend(fields);
         talk.must(&args).map(drop)
     })
+}
+
+/// True when nothing is left of what has expired. A session that is would have its full time again after a start.
+pub(crate) fn is_without_expired(talk: &mut Talk) -> Result<bool, String> {
+    let (mut seen, mut counted) = (0, 0);
+    for_each_key(talk, |_, _, _| {
+        seen += 1;
+        Ok(())
+    })?;
+    for db in 0..DATABASES {
+        talk.must(&["SELECT", &db.to_string()])?;
+        counted += talk.must(&["DBSIZE"])?.integer();
+    }
+    Ok(seen == counted)
 }
 
 /// Shows each key of each database to `visit`, with that database selected.
