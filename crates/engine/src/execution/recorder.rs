@@ -79,12 +79,30 @@ impl<'a> Recorder<'a> {
         if self.engine.stamps.load(Relaxed) {
             self.note_written(db, effect);
         }
+        if self.engine.sessions.has_hooks() {
+            self.make_way(db, effect);
+        }
         self.changes += 1;
         let applied = self.record_alone(db, effect);
         if applied.replaced_deadline().is_some_and(|deadline| deadline <= self.view.now_ms) {
             self.view.stats.expired_keys.add(1);
         }
         applied
+    }
+
+    /// Removes an expired session from the key that an effect is about to give a value of another type. See
+    /// [`Recorder::remove_if_expired`].
+    #[cold]
+    fn make_way(&mut self, db: usize, effect: &Effect<'_>) {
+        let Effect::Change { key, change } = *effect else { return };
+        if change.value_type().is(&session::TYPE) || change.replaces_other_types() {
+            return;
+        }
+        let is_in_the_way = |entry: &Entry| matches!(entry.object(), Some(Object::Session(session)) if session.is_expired(self.view.now_ms));
+        if self.view.locked.db(db, key).entry(key).is_some_and(is_in_the_way) {
+            self.view.stats.expired_keys.add(1);
+            self.record_alone(db, &Effect::Delete { key, cause: Cause::Expired });
+        }
     }
 
     /// Makes an effect true without what it entails.
@@ -349,7 +367,8 @@ impl<'a> Recorder<'a> {
         self.view.locked.remake(&self.thresholds)
     }
 
-    /// Removes a key if it has expired, so that a write starts without it. True when it had.
+    /// Removes a key if it has expired, so that a write starts without it. True when it had. A session stays, if a function may be called
+    /// when it goes: the expiry cycle does both, unless the key gets another value before that.
     pub fn remove_if_expired(&mut self, db: usize, key: Key<'_>) -> bool {
         if !self.view.is_offered(key) {
             return false;
@@ -360,6 +379,8 @@ impl<'a> Recorder<'a> {
         };
         let stats = self.view.stats;
         match entry.object() {
+            // IMPORTANT: hooks change under all locks, so `make_way` finds them as they are here; a private key is under none.
+            Some(Object::Session(_)) if !self.is_private && self.engine.sessions.has_hooks() => return false,
             // As when the cycle finds it.
             Some(Object::Hash(table)) if goes_with_its_fields(entry, now_ms) => {
                 stats.expired_fields.add(table.len() as u64);

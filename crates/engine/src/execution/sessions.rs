@@ -51,9 +51,15 @@ pub struct Sessions {
 type Hooks = [Option<Arc<[u8]>>; HookEvent::ALL.len()];
 
 impl Sessions {
+    /// True when a function is called for something.
+    #[inline]
+    pub(crate) fn has_hooks(&self) -> bool {
+        self.has_hooks.load(Relaxed)
+    }
+
     /// The function that is called for that.
     pub fn hook(&self, event: HookEvent) -> Option<Arc<[u8]>> {
-        match self.has_hooks.load(Relaxed) {
+        match self.has_hooks() {
             true => self.hooks.read()[event as usize].clone(),
             false => None,
         }

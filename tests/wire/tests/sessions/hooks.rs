@@ -452,6 +452,36 @@ fn an_expired_session_whose_hook_takes_its_name_is_not_opened_again() {
     );
 }
 
+/// A value of any type takes the place of an expired session: then it was overwritten, and no hook runs.
+#[test]
+fn an_expired_session_gives_way_to_another_value() {
+    let Some(session) = start_with_library() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "SESSION.HOOK EXPIRED note");
+    let writes = [
+        ("SET s x", "string"),
+        ("APPEND s x", "string"),
+        ("HSET s a b", "hash"),
+        ("SADD s a", "set"),
+        ("ZADD s 1 a", "zset"),
+        ("CELL.SET s x", "cell"),
+        ("RUN.APPEND s k RunStarted x", "run"),
+        ("REG.PUT s 1 x", "register"),
+        ("EVAL \"return redis.call('hset', KEYS[1], 'a', 'b')\" 1 s", "hash"),
+    ];
+    for (write, kind) in writes {
+        must(&mut connection, "DEL log s");
+        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 0");
+        must(&mut connection, "SESSION.OPEN ID s TTL 2");
+        while connection.run("EXISTS s").integer() == 1 {}
+        must(&mut connection, write);
+        must(&mut connection, "DEBUG SET-ACTIVE-EXPIRE 1");
+        must(&mut connection, "DEBUG RELOAD");
+        assert_eq!(connection.run("TYPE s").to_string(), format!("+{kind}"), "{write}");
+        assert!(connection.run("GET log").is_nil(), "{write}: it was overwritten, and had its hook");
+    }
+}
+
 /// Reads, and deletions of what is no longer there, leave the expired session to the expiry cycle.
 #[test]
 fn what_meets_an_expired_session_leaves_it_to_its_hook() {
@@ -484,6 +514,11 @@ fn what_meets_an_expired_session_leaves_it_to_its_hook() {
         "HGET s a",
         "MEMORY USAGE s",
         "GETEX s EX 5",
+        "HDEL s a",
+        "HEXPIRE s 5 FIELDS 1 a",
+        "SREM s a",
+        "ZREM s a",
+        "ZADD s XX 1 a",
         "SESSION.RETRY 99999999999999",
         "EVAL \"return redis.call('del', 's')\" 0",
         "SAVE",

@@ -1,6 +1,7 @@
 //! Commands of sessions. Only Holdfast has them.
 
 mod attach;
+mod called;
 mod calls;
 mod expiry;
 mod hooks;
