@@ -271,6 +271,7 @@ fn effects_on_keys() -> Vec<Row> {
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
+        (0, Effect::Delete { key: key(b"k"), cause: Cause::Evicted }, "0e00 016b"),
         (0, Effect::Deadline { key: key(b"k"), deadline: THEN }, "0500 016b 81c2f6a9a833"),
         (0, Effect::Deadline { key: key(b"k"), deadline: None }, "0500 016b 00"),
         (2, Effect::Rename { from: key(b"old"), to: key(b"new") }, "0602 036f6c64 036e6577"),

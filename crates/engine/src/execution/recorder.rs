@@ -300,9 +300,10 @@ impl<'a> Recorder<'a> {
             let reason = match fate {
                 Fate::Read => continue,
                 Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
-                Fate::Gone(Cause::Deleted) | Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => {
-                    Reason::Changed
-                }
+                Fate::Gone(Cause::Deleted | Cause::Evicted)
+                | Fate::Loses(Cause::Deleted | Cause::Evicted)
+                | Fate::Gains { .. }
+                | Fate::Deadline => Reason::Changed,
             };
             let readers = self.view.locked.tracked_mut(key).forget(key.name);
             if let Some(readers) = &readers {

@@ -229,7 +229,7 @@ impl<'a> View<'a> {
                         self.notify_expired(db, key, entry);
                     }
                 }
-                Fate::Gone(Cause::Deleted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
+                Fate::Gone(Cause::Deleted | Cause::Evicted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
             }
         }
     }
@@ -263,6 +263,7 @@ impl<'a> View<'a> {
                 }
             }
             Effect::Delete { key, cause: Cause::Deleted } => generic(db, "del", key),
+            Effect::Delete { key, cause: Cause::Evicted } => self.notify_in(db, Events::EVICTED, "evicted", key),
             Effect::Deadline { key, deadline } => {
                 generic(db, if deadline.is_some() { "expire" } else { "persist" }, key);
             }

@@ -128,8 +128,8 @@ pub const TABLE: &[Row] = &[
     // Memory, eviction and expiry.
     memory("maxmemory", 0, u64::MAX, "0"),
     choice("maxmemory-policy", MAXMEMORY_POLICIES, "noeviction"),
-    integer("maxmemory-samples", 1, 64, "5").without_effect(),
-    integer("maxmemory-eviction-tenacity", 0, 100, "10").without_effect(),
+    integer("maxmemory-samples", 1, 64, "5"),
+    integer("maxmemory-eviction-tenacity", 0, 100, "10"),
     integer("lfu-log-factor", 0, INT_MAX, "10"),
     integer("lfu-decay-time", 0, INT_MAX, "1"),
     integer("active-expire-effort", 1, 10, "1").without_effect(),

@@ -304,6 +304,8 @@ impl Applied {
 pub enum Cause {
     Deleted,
     Expired,
+    /// Removed to make room.
+    Evicted,
 }
 
 /// What becomes of the value of a key.
