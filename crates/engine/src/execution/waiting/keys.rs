@@ -139,10 +139,6 @@ pub(crate) struct Wait {
 pub(crate) enum WaitKeys {
     All,
     /// The keys at these positions of the request. The command touches its other keys when it is served.
-    #[cfg_attr(
-        not(test),
-        allow(dead_code, reason = "for commands that move from a key they wait for to one they do not")
-    )]
     At(SmallVec<[usize; 2]>),
 }
 
