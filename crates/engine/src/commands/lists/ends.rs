@@ -200,10 +200,10 @@ pub(super) fn blmpop(cx: &mut WriteCx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Waits until one of these keys is a list. What was replied is what the client gets if that takes too long.
+/// Waits until one of these keys is a list. If that takes too long, the client gets a null array.
 pub(super) fn wait_for_list(cx: &mut WriteCx<'_>, until_ms: Option<u64>, keys: WaitKeys) {
     let condition = Box::new(|value: Option<&Value<'_>>| matches!(value, Some(Value::List(_))));
-    cx.client.wait(Wait { until_ms, keys, condition, role: WaitRole::Taker });
+    cx.client.wait_or_null_array(Wait { until_ms, keys, condition, role: WaitRole::Taker });
 }
 
 /// The arguments of LMPOP and BLMPOP.
