@@ -71,6 +71,7 @@ const OWN: &[(usize, Make)] = &[
     (30, Author::write_string),
     (30, Author::write_hash),
     (25, Author::write_scores),
+    (25, Author::write_list),
     (8, Author::compare_and_swap),
     (12, Author::claim),
     (25, Author::write_cell),
@@ -237,6 +238,43 @@ impl Author {
             11 if key != other => command(&[&"ZRANGESTORE", &other, &key, &"0", &few]),
             _ => return None,
         })
+    }
+
+    fn write_list(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let (key, other) = (self.any_key(), self.any_key());
+        let held = |key: &str| ahead.get(db, key.as_bytes()).map(|entry| &entry.value);
+        let len = match held(&key) {
+            Some(Value::List(list)) => list.len(),
+            Some(_) => return None,
+            None => 0,
+        };
+        let few = (1 + self.random.below(4)).to_string();
+        let end = self.random.pick(&["L", "R"]);
+        Some(match self.random.below(14) {
+            0..5 => self.push(&format!("{end}PUSH"), &key, 8),
+            // More elements than one chunk takes.
+            5 if self.random.one_in(20) => self.push("RPUSH", &key, 600),
+            6..9 => command(&[&format!("{end}POP"), &key, &few]),
+            9 if key != other && matches!(held(&other), Some(Value::List(_)) | None) => {
+                command(&[&"LMOVE", &key, &other, &"LEFT", &"RIGHT"])
+            }
+            10 => command(&[&"LTRIM", &key, &"0", &self.random.pick(&["3", "50", "400"])]),
+            11 => command(&[&"LREM", &key, &"0", &self.member()]),
+            12 if len > 0 => command(&[&"LSET", &key, &"0", &self.value()]),
+            13 => command(&[&"LINSERT", &key, &"AFTER", &self.member(), &self.short_value()]),
+            _ => return None,
+        })
+    }
+
+    fn push(&mut self, name: &str, key: &str, elements_max: usize) -> Command {
+        let wide = elements_max > 100;
+        let elements = (0..1 + self.random.below(elements_max)).map(|number| match self.random.below(4) {
+            _ if wide => format!("an element of some length, number {number}").into_bytes(),
+            0 => self.value(),
+            _ => self.member().into_bytes(),
+        });
+        let elements: Vec<Vec<u8>> = elements.collect();
+        [name.as_bytes().to_vec(), key.into()].into_iter().chain(elements).collect()
     }
 
     fn zadd(&mut self, key: &str, options: &[&str], pairs_max: usize) -> Command {
@@ -635,6 +673,7 @@ impl Author {
             Value::String(_) => Some(command(&[&"GET", &key])),
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
+            Value::List(_) => Some(command(&[&"LINDEX", &key, &"0"])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
             Value::Register(_) => Some(command(&[&"REG.GET", &key])),
             Value::Run(_) | Value::Session(_) | Value::Checkpoint(_) | Value::Definition(_) => None,

@@ -142,6 +142,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                 && match (&expected.value, &found.value) {
                     (Value::String(expected), Value::String(found)) => expected == found,
                     (Value::Scores(expected), Value::Scores(found)) => expected == found,
+                    (Value::List(expected), Value::List(found)) => expected == found,
                     (Value::Cell(expected), Value::Cell(found)) => expected == found,
                     (Value::Run(expected), Value::Run(found)) => {
                         expected.len() == found.len()
@@ -268,6 +269,10 @@ fn show(entry: Option<&Entry>) -> String {
         Value::Scores(scores) => {
             let shown = scores.iter().take(6).map(|(member, score)| format!(" {}={score}", excerpt(member)));
             format!("sorted set of {}:{}", scores.len(), shown.collect::<String>())
+        }
+        Value::List(list) => {
+            let shown = list.iter().take(6).map(|element| format!(" {}", excerpt(element)));
+            format!("list of {}:{}", list.len(), shown.collect::<String>())
         }
         Value::Cell(cell) => {
             let shown = cell.values.iter().take(6).map(|value| format!(" {}", excerpt(value)));

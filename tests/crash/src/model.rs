@@ -35,6 +35,7 @@ pub(crate) enum Value {
     String(Vec<u8>),
     Hash(BTreeMap<Vec<u8>, Field>),
     Scores(BTreeMap<Vec<u8>, f64>),
+    List(Vec<Vec<u8>>),
     Cell(Cell),
     Run(Events),
     Register(Register),

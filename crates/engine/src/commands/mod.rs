@@ -8,6 +8,7 @@ mod cells;
 mod connection;
 mod hashes;
 mod keys;
+mod lists;
 #[cfg(test)]
 mod panic_tests;
 mod pubsub;
@@ -50,6 +51,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     runs::TABLES,
     registers::TABLES,
     sessions::TABLES,
+    lists::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     server::TABLES,
