@@ -5,9 +5,13 @@ pub(crate) mod hash;
 pub(crate) mod own;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
+pub(crate) mod stream;
 
 pub use own::OwnValue;
 pub use sorted_set::whole;
+pub use stream::{
+    EntryId, NodeEntry, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode, StreamPending,
+};
 
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
@@ -24,6 +28,7 @@ pub enum Value {
     SortedSet(Vec<SortedSetEntry>),
     /// No member twice.
     Set(Vec<Vec<u8>>),
+    Stream(Box<Stream>),
     /// A value of a type that Redis has not.
     Own(OwnValue),
     /// Something that is not kept here, and was passed over.
@@ -31,15 +36,19 @@ pub enum Value {
 }
 
 /// The types that are kept here: Redis's name for each, and its type bytes.
-const KEPT: &[(&str, &[u8])] =
-    &[("string", &[STRING]), ("hash", &hash::KINDS), ("sorted set", &sorted_set::KINDS), ("set", &set::KINDS)];
+const KEPT: &[(&str, &[u8])] = &[
+    ("string", &[STRING]),
+    ("hash", &hash::KINDS),
+    ("sorted set", &sorted_set::KINDS),
+    ("set", &set::KINDS),
+    ("stream", &stream::KINDS),
+];
 
 /// The types that are not: Redis's name for each, its type bytes, and how a value is framed.
 const NOT_KEPT: &[(&str, &[u8], Frame)] = &[
     ("list", &[1, 14], Frame::Strings),
     ("list", &[10], Frame::String),
     ("list", &[18], Frame::Nodes),
-    ("stream", &[15, 19, 21], Frame::Stream),
     ("module", &[6, 7], Frame::Module),
 ];
 
@@ -52,7 +61,6 @@ pub(crate) enum Frame {
     String,
     /// A count, and so many nodes: a number and a string each.
     Nodes,
-    Stream,
     Module,
 }
 
@@ -78,6 +86,7 @@ impl Value {
             _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
+            _ if stream::KINDS.contains(&kind) => Value::Stream(Box::new(reader.stream(kind)?)),
             own::KIND => Value::Own(reader.own()?),
             _ if frame(kind).is_some() => return Ok(None),
             _ => return Err(reader.source.refusal(BadPayload::Format)),
@@ -95,6 +104,7 @@ impl Value {
                 sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
             }
             Value::Set(members) => set::encode_set(members, packed),
+            Value::Stream(stream) => stream::encode_stream(stream),
             Value::Own(value) => own::encode(value),
             Value::Unsupported(_) => panic!("what is not kept is not written"),
         }
@@ -116,6 +126,7 @@ impl Value {
             Value::Hash(fields) => hash::commands(name, fields, &mut emit),
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
             Value::Set(members) => set::commands(name, members, &mut emit),
+            Value::Stream(stream) => stream::commands(name, stream, &mut emit),
         }
     }
 }
@@ -145,10 +156,11 @@ pub type HashEntry = (Vec<u8>, Vec<u8>, Option<u64>);
 pub type SortedSetEntry = (Vec<u8>, f64);
 
 impl Value {
-    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one.
+    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one. A
+    /// stream may have none.
     pub fn has_no_elements(&self) -> bool {
         match self {
-            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => false,
+            Value::String(_) | Value::Stream(_) | Value::Own(_) | Value::Unsupported(_) => false,
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
             Value::Set(members) => members.is_empty(),
@@ -163,7 +175,8 @@ impl Value {
             Value::Hash(_) => noun(1, "hash", "hashes"),
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
             Value::Set(_) => noun(3, "set", "sets"),
-            Value::Own(_) => noun(4, "value that Redis has no type for", "values that Redis has no type for"),
+            Value::Stream(_) => noun(5, "stream", "streams"),
+            Value::Own(_) => noun(200, "value that Redis has no type for", "values that Redis has no type for"),
             Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
         }
     }

@@ -12,6 +12,7 @@ pub mod run;
 pub mod session;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 
 use crate::digest::Digest;
@@ -24,6 +25,7 @@ use run::Run;
 use session::Session;
 use set::MemberTable;
 use sorted_set::SortedSet;
+use stream::Stream;
 
 pub use crate::storage::shapes::Shapes;
 
@@ -51,6 +53,8 @@ pub enum Object {
     Register(Register),
     /// A session.
     Session(Session),
+    /// A stream.
+    Stream(Stream),
 }
 
 /// Every type, in the order of the tags.
@@ -63,6 +67,7 @@ pub static TYPES: &[&ValueType] = &[
     &run::TYPE,
     &register::TYPE,
     &session::TYPE,
+    &stream::TYPE,
 ];
 
 /// What the rest of the server needs to know of a type.
@@ -125,6 +130,7 @@ impl ValueType {
                 Object::Run(_) => &run::TYPE,
                 Object::Register(_) => &register::TYPE,
                 Object::Session(_) => &session::TYPE,
+                Object::Stream(_) => &stream::TYPE,
             },
         }
     }
@@ -160,27 +166,32 @@ pub struct Thresholds {
     pub hash: hash::Thresholds,
     pub sorted_set: sorted_set::Thresholds,
     pub set: set::Thresholds,
+    pub stream: stream::Thresholds,
 }
 
 /// The settings that thresholds are read from.
-pub const THRESHOLD_SETTINGS: [&str; 5] = [
+pub const THRESHOLD_SETTINGS: [&str; 7] = [
     "hash-max-listpack-entries",
     "hash-max-listpack-value",
     "zset-max-listpack-entries",
     "zset-max-listpack-value",
     "set-max-intset-entries",
+    "stream-node-max-entries",
+    "stream-node-max-bytes",
 ];
 
 impl Thresholds {
     /// From the values of [`THRESHOLD_SETTINGS`], in their order.
     #[inline]
     pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
-        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max] =
+        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max, ..] =
             values;
+        let [.., node_entries_max, node_bytes_max] = values;
         Thresholds {
             hash: hash::Thresholds { entries_max: hash_entries_max, value_bytes_max: hash_value_bytes_max },
             sorted_set: sorted_set::Thresholds { entries_max: zset_entries_max, value_bytes_max: zset_value_bytes_max },
             set: set::Thresholds { intset_entries_max },
+            stream: stream::Thresholds { entries_max: node_entries_max, bytes_max: node_bytes_max },
         }
     }
 }
@@ -196,6 +207,7 @@ pub enum Change<'a> {
     Run(run::Change<'a>),
     Register(register::Change<'a>),
     Session(session::Change<'a>),
+    Stream(stream::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -251,6 +263,13 @@ impl<'a> From<session::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: session::Change<'a>) -> Change<'a> {
         Change::Session(change)
+    }
+}
+
+impl<'a> From<stream::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: stream::Change<'a>) -> Change<'a> {
+        Change::Stream(change)
     }
 }
 
@@ -315,6 +334,8 @@ pub enum Fate {
     Gains { replaces: bool },
     /// Its value loses something, and may be gone.
     Loses(Cause),
+    /// Its value changes in something that no client waits for, such as what is pending in a group of a stream.
+    Amended,
     /// Its value stays as it is; when it expires changes.
     Deadline,
     /// It is gone.
@@ -347,6 +368,7 @@ impl<'a> Change<'a> {
             Change::Run(_) => &run::TYPE,
             Change::Register(_) => &register::TYPE,
             Change::Session(_) => &session::TYPE,
+            Change::Stream(_) => &stream::TYPE,
         }
     }
 
@@ -364,10 +386,11 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.fate(),
             Change::Register(change) => change.fate(),
             Change::Session(change) => change.fate(),
+            Change::Stream(change) => change.fate(),
         }
     }
 
-    /// The keyspace event of the plainest command that makes this change.
+    /// The keyspace event of the plainest command that makes this change; empty when there is none.
     pub fn event(&self) -> &'static str {
         match self {
             Change::String(change) => change.event(),
@@ -378,6 +401,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.event(),
             Change::Register(change) => change.event(),
             Change::Session(change) => change.event(),
+            Change::Stream(change) => change.event(),
         }
     }
 
@@ -398,7 +422,8 @@ impl<'a> Change<'a> {
             | Change::Cell(_)
             | Change::Run(_)
             | Change::Register(_)
-            | Change::Session(_) => RecordFields::None,
+            | Change::Session(_)
+            | Change::Stream(_) => RecordFields::None,
         }
     }
 
@@ -414,6 +439,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.apply(entry),
             Change::Register(change) => change.apply(entry),
             Change::Session(change) => change.apply(entry),
+            Change::Stream(change) => change.apply(entry, &thresholds.stream),
         }
     }
 
@@ -429,6 +455,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.create(name),
             Change::Register(change) => change.create(name),
             Change::Session(change) => change.create(name),
+            Change::Stream(change) => change.create(name, &thresholds.stream),
         }
     }
 
@@ -445,6 +472,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.encode(out),
             Change::Register(change) => change.encode(out),
             Change::Session(change) => change.encode(out),
+            Change::Stream(change) => change.encode(out),
         }
     }
 
@@ -462,6 +490,7 @@ impl<'a> Change<'a> {
             tag if tag == run::TYPE.tag => run::Change::decode(reader).map(Change::Run),
             tag if tag == register::TYPE.tag => register::Change::decode(reader).map(Change::Register),
             tag if tag == session::TYPE.tag => session::Change::decode(reader).map(Change::Session),
+            tag if tag == stream::TYPE.tag => stream::Change::decode(reader, lists).map(Change::Stream),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -473,6 +502,8 @@ pub(crate) struct Lists<'l> {
     pub(crate) pairs: Vec<hash::Pair<'l>>,
     pub(crate) names: Vec<&'l [u8]>,
     pub(crate) members: Vec<sorted_set::Scored<'l>>,
+    pub(crate) ids: Vec<stream::StreamId>,
+    pub(crate) deliveries: Vec<stream::Delivery>,
 }
 
 /// A value that came from Redis, as an image. `None` when it is of a type that is not kept here, or nothing is left of it
@@ -499,6 +530,10 @@ pub fn image_of(
         formats::Value::Set(members) => {
             set::image_of(members, &thresholds.set, &mut restored.image);
             &set::TYPE
+        }
+        formats::Value::Stream(from) => {
+            stream::image_of(from, &mut restored.image);
+            &stream::TYPE
         }
         formats::Value::Own(own) => {
             let value_type = own_type(own)?;

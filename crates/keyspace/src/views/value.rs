@@ -9,6 +9,7 @@ use crate::types::register::{self, RegisterRef};
 use crate::types::run::{self, Run};
 use crate::types::session::{self, Session};
 use crate::types::set::{self, SetRef};
+use crate::types::stream::{self, Stream};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
 
 /// The value of a key, to be read.
@@ -22,6 +23,7 @@ pub enum Value<'a> {
     Run(&'a Run),
     Register(RegisterRef<'a>),
     Session(&'a Session),
+    Stream(&'a Stream),
 }
 
 impl Value<'_> {
@@ -36,6 +38,7 @@ impl Value<'_> {
             Value::Run(_) => &run::TYPE,
             Value::Register(_) => &register::TYPE,
             Value::Session(_) => &session::TYPE,
+            Value::Stream(_) => &stream::TYPE,
         }
     }
 }
@@ -60,6 +63,7 @@ impl Db {
                 Object::Run(run) => Value::Run(run),
                 Object::Register(register) => Value::Register(RegisterRef::Whole(register)),
                 Object::Session(session) => Value::Session(session),
+                Object::Stream(stream) => Value::Stream(stream),
             },
         }
     }

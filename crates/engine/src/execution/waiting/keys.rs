@@ -217,7 +217,7 @@ pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db
                             pending.ready(db, key.name);
                         }
                     }
-                    Fate::Deadline | Fate::Read => {}
+                    Fate::Amended | Fate::Deadline | Fate::Read => {}
                 }
             }
         }
