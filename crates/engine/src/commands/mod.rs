@@ -20,6 +20,7 @@ mod sessions;
 mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
+mod streams;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
@@ -52,6 +53,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sessions::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
+    streams::TABLES,
     server::TABLES,
     #[cfg(test)]
     panic_tests::TABLES,

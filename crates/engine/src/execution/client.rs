@@ -9,7 +9,7 @@ use crate::execution::interactive::InteractiveTransaction;
 use crate::execution::transaction::{Transaction, Watches};
 use crate::execution::waiting::waiter::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
-use resp::Protocol;
+use resp::{OwnedRequest, Protocol};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,6 +64,8 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) wait_phase: WaitPhase,
+    /// What its command is when it is served, if that is not what was sent: see [`Client::wait_as`].
+    pub(crate) wait_request: Option<OwnedRequest>,
     /// The progress of a command that works in slices; only its handler knows the type.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
@@ -98,6 +100,7 @@ impl Client {
             depends_on: 0,
             last_batch: 0,
             wait_phase: WaitPhase::Idle,
+            wait_request: None,
             unfinished: None,
             slices_ns: 0,
             last_command: None,

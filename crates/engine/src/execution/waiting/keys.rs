@@ -31,7 +31,7 @@ use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
-use resp::Request;
+use resp::{OwnedRequest, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -187,7 +187,14 @@ impl Client {
     /// Asks to wait until one of the command's keys has something for it. What the handler has replied is the timeout
     /// reply, also for a command that cannot wait (inside a transaction or script).
     pub(crate) fn wait(&mut self, wait: Wait) {
+        self.wait_as(wait, None);
+    }
+
+    /// Asks to wait with another request in place of its own, in which words that mean something else later, such as "from now
+    /// on", are what they mean now. It has the same keys in the same places.
+    pub(crate) fn wait_as(&mut self, wait: Wait, request: Option<OwnedRequest>) {
         self.wait_phase = WaitPhase::Requested(wait);
+        self.wait_request = request;
     }
 
     /// The keys that its command may touch, if it is served.
@@ -241,6 +248,8 @@ impl Engine {
     ) -> Option<Blocked> {
         let WaitPhase::Requested(wait) = std::mem::take(&mut client.wait_phase) else { return None };
         let until_ms = wait.until_ms;
+        let resolved = client.wait_request.take();
+        let request = resolved.as_ref().map_or(request, OwnedRequest::as_request);
         // The number is assigned under the locks, so that later waiters have higher numbers in every queue.
         let blocked = BlockedCommand::new(self.next_wait_number(), client, command, request, out.split_off(reply_at));
         let waiter = Arc::new(Waiter {
