@@ -16,6 +16,7 @@ use crate::packed::{Element, Malformed, listpack};
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
 use crate::rdb::writer::{VERSION_PLAIN, Writer};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 pub(crate) mod kind {
@@ -92,15 +93,15 @@ pub struct StreamPending {
     pub deliveries: u64,
 }
 
-/// An entry of a node.
+/// An entry of a node. It owns no bytes of the node: many entries may share a long name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeEntry {
+pub struct NodeEntry<'a> {
     pub id: EntryId,
     pub is_deleted: bool,
     /// It has the names of the node.
     pub shares_names: bool,
     /// Names and values.
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    pub fields: Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>,
 }
 
 impl StreamNode {
@@ -116,7 +117,7 @@ impl StreamNode {
     }
 
     /// Its entries, deleted ones too.
-    pub fn entries(&self) -> Vec<NodeEntry> {
+    pub fn entries(&self) -> Vec<NodeEntry<'_>> {
         self.read().unwrap_or_default()
     }
 
@@ -124,10 +125,10 @@ impl StreamNode {
         NodeElements { elements: listpack::elements(&self.listpack).into_iter().flatten() }
     }
 
-    fn read(&self) -> Result<Vec<NodeEntry>, BadPayload> {
+    fn read(&self) -> Result<Vec<NodeEntry<'_>>, BadPayload> {
         let mut elements = NodeElements { elements: listpack::elements(&self.listpack)? };
         let (live, deleted) = elements.counts()?;
-        let names = elements.field_names()?;
+        let names: Vec<Cow<'_, [u8]>> = elements.field_names()?.into_iter().map(Element::into_text).collect();
         let mut entries = Vec::new();
         while let Some(flags) = elements.next() {
             let flags = integer(flags?)?;
@@ -138,12 +139,12 @@ impl StreamNode {
             let mut count = 3;
             if shares_names {
                 for name in &names {
-                    fields.push((name.to_vec(), elements.element()?.to_vec()));
+                    fields.push((name.clone(), elements.element()?.into_text()));
                 }
                 count += names.len();
             } else {
                 for _ in 0..elements.integer()? {
-                    fields.push((elements.element()?.to_vec(), elements.element()?.to_vec()));
+                    fields.push((elements.element()?.into_text(), elements.element()?.into_text()));
                 }
                 count += 1 + 2 * fields.len();
             }
@@ -231,7 +232,7 @@ impl NodeWriter {
     }
 
     /// Adds an entry.
-    pub fn push(&mut self, entry: &NodeEntry) {
+    pub fn push(&mut self, entry: &NodeEntry<'_>) {
         let listpack = &mut self.listpack;
         let deleted = if entry.is_deleted { DELETED } else { 0 };
         listpack.push_integer(deleted | if entry.shares_names { SAME_NAMES } else { 0 });

@@ -396,7 +396,6 @@ fn read_pending(
     if let Some((stream, group)) = found
         && let Some(consumer) = group.consumer(consumer)
     {
-        consumer.note_seen(now_ms);
         let open = reply.open_array();
         let from = after.next().unwrap_or(StreamId::MAX);
         let mut replied = 0;
@@ -417,9 +416,8 @@ fn read_pending(
         }
         reply.close(open, replied);
     }
-    if !deliveries.is_empty() {
-        let at_ms = now_ms as i64;
-        keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: &deliveries }));
-    }
+    // Though nothing may be pending, the consumer was seen.
+    let at_ms = now_ms as i64;
+    keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: &deliveries }));
     Ok(())
 }

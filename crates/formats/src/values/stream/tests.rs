@@ -3,12 +3,17 @@ use crate::payload::{decode, encode};
 use crate::values::Value;
 use test_random::Random;
 
-fn entry(id: EntryId, is_deleted: bool, shares_names: bool, fields: &[(&str, &str)]) -> NodeEntry {
-    let fields = fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+fn entry(
+    id: EntryId,
+    is_deleted: bool,
+    shares_names: bool,
+    fields: &[(&'static str, &'static str)],
+) -> NodeEntry<'static> {
+    let fields = fields.iter().map(|(name, value)| (name.as_bytes().into(), value.as_bytes().into()));
     NodeEntry { id, is_deleted, shares_names, fields: fields.collect() }
 }
 
-fn node(first: EntryId, names: &[&str], entries: &[NodeEntry]) -> StreamNode {
+fn node(first: EntryId, names: &[&str], entries: &[NodeEntry<'_>]) -> StreamNode {
     let deleted = entries.iter().filter(|entry| entry.is_deleted).count() as u64;
     let names = names.iter().map(|name| name.as_bytes());
     let mut writer = NodeWriter::new(first, entries.len() as u64 - deleted, deleted, names);

@@ -6,7 +6,6 @@ use crate::storage::size_class::size_class;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// A consumer group.
 #[derive(Clone, Default)]
@@ -42,17 +41,12 @@ pub struct Delivery {
 }
 
 /// A consumer of a group.
+#[derive(Clone)]
 pub struct Consumer {
     name: Arc<[u8]>,
     /// Unix milliseconds at which it was last seen.
-    seen_ms: AtomicI64,
+    seen_ms: i64,
     pending: BTreeSet<StreamId>,
-}
-
-impl Clone for Consumer {
-    fn clone(&self) -> Consumer {
-        Consumer { name: self.name.clone(), seen_ms: AtomicI64::new(self.seen_ms()), pending: self.pending.clone() }
-    }
 }
 
 impl Consumer {
@@ -61,13 +55,7 @@ impl Consumer {
     }
 
     pub fn seen_ms(&self) -> i64 {
-        self.seen_ms.load(Relaxed)
-    }
-
-    /// Notes that the consumer was seen. No effect: a consumer that only looks changes nothing that a journal needs to have, and the
-    /// next entry that it gets says when it was seen.
-    pub fn note_seen(&self, now_ms: u64) {
-        self.seen_ms.store(now_ms as i64, Relaxed);
+        self.seen_ms
     }
 
     /// How many entries are pending.
@@ -133,7 +121,7 @@ impl Group {
             return false;
         }
         let name: Arc<[u8]> = name.into();
-        let consumer = Consumer { name: name.clone(), seen_ms: AtomicI64::new(seen_ms), pending: BTreeSet::new() };
+        let consumer = Consumer { name: name.clone(), seen_ms, pending: BTreeSet::new() };
         let number =
             match self.consumers.iter().position(Option::is_none).filter(|_| self.names.len() < self.consumers.len()) {
                 Some(free) => free,
@@ -160,7 +148,7 @@ impl Group {
     pub(super) fn see(&mut self, name: &[u8], seen_ms: i64) -> Option<u32> {
         let number = *self.names.get(name)?;
         if let Some(consumer) = &mut self.consumers[number as usize] {
-            *consumer.seen_ms.get_mut() = seen_ms;
+            consumer.seen_ms = seen_ms;
         }
         Some(number)
     }

@@ -175,8 +175,8 @@ fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::Stre
     formats::StreamConsumer { name: consumer.name().to_vec(), seen_ms: consumer.seen_ms(), pending: pending.collect() }
 }
 
-fn node_entry(entry: &EntryRef<'_>) -> formats::NodeEntry {
-    let fields = entry.fields().map(|(name, value)| (name.bytes().into_owned(), value.bytes().into_owned()));
+fn node_entry<'a>(entry: &EntryRef<'a>) -> formats::NodeEntry<'a> {
+    let fields = entry.fields().map(|(name, value)| (name.bytes(), value.bytes()));
     formats::NodeEntry {
         id: (entry.id.ms, entry.id.seq),
         is_deleted: entry.is_deleted,
