@@ -32,6 +32,7 @@ mod server;
 mod sessions;
 mod shared;
 mod shared_registers;
+mod streams;
 mod workload;
 
 use std::fmt;

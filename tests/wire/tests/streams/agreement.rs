@@ -39,6 +39,8 @@ fn random_commands_agree_with_redis() {
     }
     let readings = Commands::readings();
     history.compare(&readings, judge.pipeline(&readings), connection.pipeline(&readings));
+    // The commands have set them; other tests rely on what they are by default.
+    connection.run("CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096");
     take_over(&mut connection, &mut judge);
     if session.product() == Product::Holdfast {
         take_over(&mut judge, &mut connection);

@@ -84,8 +84,7 @@ fn xtrim_refuses() {
 fn approximate_trimming_removes_whole_nodes() {
     check(
         r#"
-        > CONFIG SET stream-node-max-entries 3
-        +OK
+        # config stream-node-max-entries 3
         > XADD s 1-1 a 1
         "1-1"
         > XADD s 1-2 a 1
@@ -128,8 +127,6 @@ fn approximate_trimming_removes_whole_nodes() {
         :2
         > XINFO STREAM s
         ["length", :0, "radix-tree-keys", :0, "radix-tree-nodes", :1, "last-generated-id", "1-11", "max-deleted-entry-id", "0-0", "entries-added", :11, "recorded-first-entry-id", "0-0", "groups", :0, "first-entry", (nil), "last-entry", (nil)]
-        > CONFIG SET stream-node-max-entries 100
-        +OK
         "#,
     );
 }
@@ -138,8 +135,7 @@ fn approximate_trimming_removes_whole_nodes() {
 fn bytes_end_a_node() {
     check(
         r#"
-        > CONFIG SET stream-node-max-bytes 60
-        +OK
+        # config stream-node-max-bytes 60
         > XADD s 1-1 a 12345678901234567890
         "1-1"
         > XADD s 1-2 a 12345678901234567890
@@ -158,8 +154,6 @@ fn bytes_end_a_node() {
         :3
         > XLEN s
         :3
-        > CONFIG SET stream-node-max-bytes 4096
-        +OK
         "#,
     );
 }
