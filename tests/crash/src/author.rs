@@ -8,6 +8,7 @@ use crate::model::{DEFINITIONS, Entry, Place, State, Value, parse_int};
 use crate::registers::{Operation, Register, show_version};
 use crate::request::{Command, command, now_ms};
 use crate::scripts;
+use crate::streams::{self, GROUP};
 
 pub(crate) struct Author {
     pub(crate) owner: Owner,
@@ -77,6 +78,7 @@ const OWN: &[(usize, Make)] = &[
     (25, Author::write_cell),
     (25, Author::append_event),
     (25, Author::write_register),
+    (40, Author::write_stream),
     (4, Author::checkpoint),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
@@ -389,6 +391,35 @@ impl Author {
         })
     }
 
+    /// A stream as a queue: entries are added, delivered to consumers of its group, acknowledged, claimed by others and deleted.
+    fn write_stream(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = if self.random.one_in(4) { self.any_key() } else { self.owner.key("queue", self.random.below(3)) };
+        let stream = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Stream(stream)) => stream,
+            None => return Some(command(&[&"XGROUP", &"CREATE", &key, &GROUP, &"0", &"MKSTREAM"])),
+            Some(_) => return None,
+        };
+        let consumer = self.random.pick(&["alice", "bob", "carol"]);
+        let (value, kept) = (self.value(), self.random.below(300).to_string());
+        let next = streams::id(stream.last + 1 + self.random.below(3) as u64);
+        let some = |numbers: Vec<&u64>, random: &mut Random| match numbers.len() {
+            0 => None,
+            len => Some(streams::id(*numbers[random.below(len)])),
+        };
+        let pending = some(stream.pending.keys().collect(), &mut self.random);
+        Some(match self.random.below(12) {
+            0..4 => command(&[&"XADD", &key, &next, &"v", &value]),
+            4 => command(&[&"XADD", &key, &"MAXLEN", &kept, &next, &"v", &value]),
+            5..8 => {
+                let count = (1 + self.random.below(5)).to_string();
+                command(&[&"XREADGROUP", &"GROUP", &GROUP, &consumer, &"COUNT", &count, &"STREAMS", &key, &">"])
+            }
+            8 | 9 => command(&[&"XACK", &key, &GROUP, &pending?]),
+            10 => command(&[&"XCLAIM", &key, &GROUP, &consumer, &"0", &pending?, &"JUSTID"]),
+            _ => command(&[&"XDEL", &key, &some(stream.entries.keys().collect(), &mut self.random)?]),
+        })
+    }
+
     /// A version of a register: the next, one that comes early, or one that was sent before, as it was or another.
     fn write_register(&mut self, ahead: &State, db: u32) -> Option<Command> {
         if !self.features.registers {
@@ -676,7 +707,7 @@ impl Author {
             Value::List(_) => Some(command(&[&"LINDEX", &key, &"0"])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
             Value::Register(_) => Some(command(&[&"REG.GET", &key])),
-            Value::Run(_) | Value::Session(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
+            Value::Run(_) | Value::Session(_) | Value::Stream(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
         }
     }
 

@@ -156,6 +156,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                             && expected.registers.values().zip(found.registers.values()).all(same)
                     }
                     (Value::Session(expected), Value::Session(found)) => expected.is(found),
+                    (Value::Stream(expected), Value::Stream(found)) => expected == found,
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -298,6 +299,16 @@ fn show(entry: Option<&Entry>) -> String {
                 session.low,
                 session.last_id,
                 ids.join(" ")
+            )
+        }
+        Value::Stream(stream) => {
+            let pending = stream.pending.iter().map(|(number, consumer)| format!(" {number}={}", excerpt(consumer)));
+            format!(
+                "stream of {} entries up to {}, read up to {}, pending{}",
+                stream.entries.len(),
+                stream.last,
+                stream.read,
+                pending.collect::<String>()
             )
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),

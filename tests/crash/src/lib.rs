@@ -33,6 +33,7 @@ mod server;
 mod sessions;
 mod shared;
 mod shared_registers;
+mod streams;
 mod workload;
 
 use std::fmt;

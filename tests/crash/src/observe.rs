@@ -16,6 +16,7 @@ use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
 use crate::registers::Checkpoint;
 use crate::request::{Command, command, encode, excerpt, now_ms};
 use crate::sessions::Session;
+use crate::streams;
 
 /// What a server holds, and when it was asked.
 pub(crate) struct World {
@@ -74,6 +75,7 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
         Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
         Reply::Simple(kind) if kind == b"register" => command(&[&"REG.SNAPSHOT", &"KEYS", &"1", key]),
         Reply::Simple(kind) if kind == b"run" => command(&[&"RUN.EVENTS", key, &"LIMIT", &"1000000"]),
+        Reply::Simple(kind) if kind == b"stream" => command(&[&"XINFO", &"STREAM", key, &"FULL", &"COUNT", &"0"]),
         Reply::Simple(kind) if kind == b"session" => command(&[&"SESSION.INFO", key]),
         _ => command(&[&"GET", key]),
     });
@@ -90,6 +92,11 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
             Reply::Array(_) if kind == Reply::Simple(b"list".to_vec()) => Some(Value::List(texts(value)?)),
             Reply::Array(versions) if kind == Reply::Simple(b"cell".to_vec()) => Some(cell(versions)?),
             Reply::Array(events) if kind == Reply::Simple(b"run".to_vec()) => Some(run(&events)?),
+            Reply::Array(_) if kind == Reply::Simple(b"stream".to_vec()) => {
+                let stream = streams::observed(&value);
+                let wrong = || Trouble::Wrong(format!("{} in place of a stream", value.excerpt()));
+                Some(Value::Stream(stream.ok_or_else(wrong)?))
+            }
             Reply::Array(_) if kind == Reply::Simple(b"session".to_vec()) => Some(session(&value)?),
             Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,

@@ -21,6 +21,7 @@ mod sessions;
 mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
+mod streams;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
@@ -54,6 +55,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     lists::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
+    streams::TABLES,
     server::TABLES,
     #[cfg(test)]
     panic_tests::TABLES,

@@ -246,6 +246,7 @@ impl Engine {
                     command: row,
                     slice: on_index.slice(),
                     is_alone: matches!(on_index, OnIndex::NoneAlone),
+                    in_script: worker.in_script,
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -297,6 +298,7 @@ impl Engine {
                     now_us,
                     random,
                     command: row,
+                    in_script: worker.in_script,
                 };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {

@@ -109,7 +109,8 @@ impl Db {
             | Object::Set(_)
             | Object::Register(_)
             | Object::Session(_)
-            | Object::List(_) => {}
+            | Object::List(_)
+            | Object::Stream(_) => {}
         });
     }
 
