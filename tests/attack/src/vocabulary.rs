@@ -430,7 +430,7 @@ impl Vocabulary {
             "string" => &["str:", "num:", "float:", "missing:"],
             "bitmap" => &["bits", "str:", "missing:"],
             "hash" => &["hash:", "rec:", "job:"],
-            "sorted-set" => &["zset:", "idx:"],
+            "sorted-set" | "geo" => &["zset:", "idx:"],
             "set" => &["set:"],
             "session" => &["sess:"],
             _ => return None,

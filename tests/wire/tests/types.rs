@@ -161,6 +161,19 @@ const ZSET_COMMANDS: &[&str] = &[
     "ZRANDMEMBER k 1",
     "ZRANDMEMBER k -1 WITHSCORES",
     "ZSCAN k 0",
+    "GEOADD k 1 1 m",
+    "GEOADD k XX 1 1 m",
+    "GEOPOS k m",
+    "GEOHASH k m",
+    "GEODIST k m m",
+    "GEOSEARCH k FROMLONLAT 1 1 BYRADIUS 1 m",
+    "GEOSEARCHSTORE target k FROMLONLAT 1 1 BYBOX 1 1 m",
+    "GEORADIUS k 1 1 1 m",
+    "GEORADIUS k 1 1 1 m STORE target",
+    "GEORADIUS_RO k 1 1 1 m",
+    "GEORADIUSBYMEMBER k m 1 m",
+    "GEORADIUSBYMEMBER k m 1 m STOREDIST target",
+    "GEORADIUSBYMEMBER_RO k m 1 m",
 ];
 
 /// These take a set too, whose members then have the score 1.

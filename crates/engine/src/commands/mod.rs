@@ -6,6 +6,7 @@
 mod bits;
 mod cells;
 mod connection;
+mod geo;
 mod hashes;
 mod keys;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sessions::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
+    geo::TABLES,
     server::TABLES,
     #[cfg(test)]
     panic_tests::TABLES,

@@ -33,6 +33,8 @@ const READS: &[&str] = &[
     "zrank",
     "zcount",
     "zunion",
+    "geosearch",
+    "geopos",
     "smembers",
     "sismember",
     "sinter",
@@ -303,6 +305,7 @@ impl Source {
             }
             ArgumentKind::Block => return self.several(argument.arguments, out),
             ArgumentKind::Key => self.key(),
+            ArgumentKind::Double if name.ends_with("itude") => self.pick(&["1.5", "-0.25", "85", "180", "0"]).into(),
             ArgumentKind::Double => self.pick(&["1.5", "-0.25", "3", "1e10", "0", "inf", "-inf"]).into(),
             ArgumentKind::Pattern => b"*".to_vec(),
             ArgumentKind::UnixTime if name.contains("milli") => self.instant_ms().to_string().into_bytes(),
