@@ -60,6 +60,18 @@ const STRING_COMMANDS: &[&str] = &[
     "BITFIELD_RO k GET u8 0",
 ];
 
+/// Of strings, only some are HyperLogLogs.
+const HYPERLOGLOG_COMMANDS: &[&str] = &[
+    "PFADD k",
+    "PFADD k a",
+    "PFCOUNT k",
+    "PFCOUNT nosuch k",
+    "PFMERGE k",
+    "PFMERGE target k",
+    "PFDEBUG GETREG k",
+    "PFDEBUG TODENSE k",
+];
+
 const HASH_COMMANDS: &[&str] = &[
     "HSET k f v",
     "HSETNX k f v",
@@ -310,7 +322,9 @@ const REPLACE: &[&str] =
 
 #[test]
 fn string_commands_refuse_other_types() {
-    refuse(&Session::start(), &["string"], STRING_COMMANDS);
+    let session = Session::start();
+    refuse(&session, &["string"], STRING_COMMANDS);
+    refuse(&session, &["string"], HYPERLOGLOG_COMMANDS);
 }
 
 #[test]

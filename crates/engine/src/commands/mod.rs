@@ -8,6 +8,7 @@ mod cells;
 mod connection;
 mod geo;
 mod hashes;
+mod hyperloglog;
 mod keys;
 #[cfg(test)]
 mod panic_tests;
@@ -45,6 +46,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     keys::TABLES,
     strings::TABLES,
     bits::TABLES,
+    hyperloglog::TABLES,
     hashes::TABLES,
     records::TABLES,
     cells::TABLES,

@@ -258,9 +258,9 @@ impl Engine {
                     _ => cx.keys.seen(),
                 };
                 let mut keys = cx.keys;
-                if keys.has_met_expired() && self.may_expire() {
+                if keys.has_leftovers() && self.may_expire() {
                     let mut recorder = keys.into_recorder_of(self, worker.batch.is_private, &mut worker.batch.effects);
-                    recorder.expire_met();
+                    recorder.change_leftovers();
                     keys = recorder.into_view();
                 }
                 if let Some(tracker) = &cx.client.tracker
@@ -302,8 +302,8 @@ impl Engine {
                 if result.is_ok() {
                     cx.keys.stamp_written();
                 }
-                if cx.keys.has_met_expired() {
-                    cx.keys.expire_met();
+                if cx.keys.has_leftovers() {
+                    cx.keys.change_leftovers();
                 }
                 cx.keys.count_changes();
                 (result, cx.keys.locked().changed_by(), cx.keys.take_garbage())

@@ -35,6 +35,7 @@ const READS: &[&str] = &[
     "zunion",
     "geosearch",
     "geopos",
+    "pfcount",
     "smembers",
     "sismember",
     "sinter",
@@ -68,9 +69,10 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..3) {
+                return match self.random.u8(..4) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
+                    2 => self.many_elements(),
                     _ => self.wide_hash(),
                 };
             }
@@ -238,6 +240,14 @@ impl Source {
             _ if self.random.u8(..4) > 0 => return self.request(),
             _ => {}
         }
+        request
+    }
+
+    /// Elements for a HyperLogLog, so many that it becomes dense now and then.
+    fn many_elements(&mut self) -> Vec<Vec<u8>> {
+        let mut request = vec![b"pfadd".to_vec(), self.key()];
+        let (from, count) = (self.random.u32(..10_000), self.pick(&[1, 30, 400, 2_000]));
+        request.extend((from..from + count).map(|number| number.to_string().into_bytes()));
         request
     }
 

@@ -198,7 +198,8 @@ fn an_index_is_not_listed() {
 }
 
 /// Those whose other keys are only read.
-const READ_THE_REST: [&str; 5] = ["zrangestore", "zunionstore", "zinterstore", "zdiffstore", "geosearchstore"];
+const READ_THE_REST: [&str; 6] =
+    ["zrangestore", "zunionstore", "zinterstore", "zdiffstore", "geosearchstore", "pfmerge"];
 /// Those whose key at a fixed place is only read; where others are stored follows a word.
 const READ_THE_FIRST: [&str; 2] = ["georadius", "georadiusbymember"];
 
@@ -261,6 +262,9 @@ fn no_command_writes_an_index() {
         "ZINTERSTORE i 1 i",
         "ZDIFFSTORE i 1 i",
         "ZRANGESTORE i i 0 -1",
+        "PFADD i a",
+        "PFMERGE i",
+        "PFDEBUG TODENSE i",
         "GEOADD i 1 1 r:3",
         "GEOSEARCHSTORE i i FROMLONLAT 1 1 BYRADIUS 1 m",
         "GEORADIUS i 1 1 1 m STORE i",
