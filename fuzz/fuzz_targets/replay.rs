@@ -88,6 +88,7 @@ fn look_at(place: &Place) {
         asker.ask(&[b"reg.seal".to_vec(), name.clone(), b"6".to_vec()]);
         asker.ask(&[b"run.append".to_vec(), name.clone(), b"k".to_vec(), b"StepStarted".to_vec(), b"d".to_vec()]);
         asker.ask(&[b"sadd".to_vec(), name.clone(), b"f".to_vec()]);
+        asker.ask(&[b"rpush".to_vec(), name.clone(), b"f".to_vec()]);
         asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);
         asker.ask(&[b"zrem".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
         asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);

@@ -232,7 +232,7 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
         let always: &[&str] = match held.content {
             // After a start it has its full time again.
             Content::Session { .. } => &["exists", "type", "session.info", "session.pending"],
-            _ => &["exists", "type", "pttl", "get", "hlen", "zcard", "scard"],
+            _ => &["exists", "type", "pttl", "get", "hlen", "zcard", "scard", "llen"],
         };
         let of_form: &[&str] = if forms { &["object encoding"] } else { &[] };
         let of_small: &[&str] = if small { &["hgetall", "dump"] } else { &[] };
@@ -245,6 +245,12 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
             let mut request = words("smismember");
             request.push(name.clone());
             request.extend(members.iter().cloned());
+            ask(&request);
+        }
+        if let Content::List(_) = held.content {
+            let mut request = words("lrange");
+            request.push(name.clone());
+            request.extend(words("0 -1"));
             ask(&request);
         }
         if let Content::SortedSet { .. } = held.content {

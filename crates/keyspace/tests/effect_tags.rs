@@ -5,6 +5,7 @@
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
+use keyspace::types::list::{self, Side};
 use keyspace::types::register::{self, Current, Operation};
 use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
 use keyspace::types::session::{self, RequestDigest};
@@ -29,6 +30,7 @@ fn pinned() -> Vec<Row> {
         changes_of_runs(),
         changes_of_registers(),
         changes_of_sessions(),
+        changes_of_lists(),
         images(),
         effects_on_keys(),
     ]
@@ -90,6 +92,22 @@ fn changes_of_sets() -> Vec<Row> {
     vec![
         (0, change(Add { members: &[b"a", b"", b"12"] }), "0100 0173 0401 03 0161 00 023132"),
         (4, change(Remove { members: &[b"a", b"b"] }), "0104 0173 0402 02 0161 0162"),
+    ]
+}
+
+fn changes_of_lists() -> Vec<Row> {
+    use list::Change::{Insert, Pop, Push, Remove, Set};
+    let change = |change: list::Change<'static>| Effect::change(Key::new(b"l"), change);
+    let (left, right) = (Side::Left, Side::Right);
+    vec![
+        (0, change(Push { side: left, elements: &[b"a", b"", b"12"] }), "0100 016c 0901 03 0161 00 023132"),
+        (4, change(Push { side: right, elements: &[b"a"] }), "0104 016c 0902 01 0161"),
+        (0, change(Pop { side: left, count: 1 }), "0100 016c 0903 01"),
+        (0, change(Pop { side: right, count: 300 }), "0100 016c 0904 ac02"),
+        (0, change(Set { index: 300, element: b"v" }), "0100 016c 0905 ac02 0176"),
+        (0, change(Insert { index: 0, element: b"" }), "0100 016c 0906 00 00"),
+        (0, change(Remove { side: left, count: 2, element: b"v" }), "0100 016c 0907 02 0176"),
+        (0, change(Remove { side: right, count: 1, element: b"v" }), "0100 016c 0908 01 0176"),
     ]
 }
 
@@ -213,6 +231,7 @@ fn images() -> Vec<Row> {
     let set = |bytes, deadline| put(b"s", deadline, &set::TYPE, bytes);
     let cell = |bytes, deadline| put(b"c", deadline, &cell::TYPE, bytes);
     let run = |bytes, deadline| put(b"r", deadline, &run::TYPE, bytes);
+    let list = |bytes, deadline| put(b"l", deadline, &list::TYPE, bytes);
     let register = |bytes, deadline| put(b"g", deadline, &register::TYPE, bytes);
     vec![
         (0, string(b"\x00\x01v", THEN), "0200 016b 81c2f6a9a833 01 00 0176"),
@@ -242,6 +261,7 @@ fn images() -> Vec<Row> {
         (0, set(b"\x00\x03\x03\x02\xd8\x04", THEN), "0200 0173 81c2f6a9a833 04 00 03 03 02 d804"),
         (0, set(b"\x01\x03\x01a\x00\x0212", None), "0200 0173 00 04 01 03 0161 00 023132"),
         (0, set(b"\x02\x02\x01a\x011", None), "0200 0173 00 04 02 02 0161 0131"),
+        (0, list(b"\x00\x03\x01a\x00\x0212", THEN), "0200 016c 81c2f6a9a833 09 00 03 0161 00 023132"),
         (0, cell(b"\x00\x01\x00\x05\x01v", THEN), "0200 0163 81c2f6a9a833 05 00 01 00 05 0176"),
         (0, cell(b"\x00\x02\xac\x02\x05\x01v\x01\x00", None), "0200 0163 00 05 00 02 ac02 05 0176 01 00"),
         (
@@ -452,6 +472,10 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0168 00 02 04 01 0166 0176", BadEffect::OutOfRange), // an unknown form
         ("0200 0168 00 02 82 01 0166 0176", BadEffect::CutShort),   // a deadline is missing
         ("0b00 00 10", BadEffect::OutOfRange),
+        ("0100 016c 0901 00", BadEffect::OutOfRange), // a list without elements
+        ("0200 016c 00 09 00 00", BadEffect::OutOfRange),
+        ("0200 016c 00 09 01 01 0161", BadEffect::OutOfRange), // an unknown form
+        ("0100 016c 0905 00", BadEffect::CutShort),
         ("0100 017a 0301 00", BadEffect::OutOfRange), // a sorted set without members
         ("0200 017a 00 03 00 00", BadEffect::OutOfRange),
         ("0200 017a 00 03 03 01 01 02 0161", BadEffect::OutOfRange), // an unknown form
@@ -521,7 +545,8 @@ fn a_placement_has_the_bytes_it_always_had() {
 /// files: `HOLDFAST_TEST_BLESS=1` writes those that are missing, from the rows above, and leaves the others alone.
 #[test]
 fn old_batches_say_what_they_always_said() {
-    const BATCHES: &[&str] = &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers", "sessions"];
+    const BATCHES: &[&str] =
+        &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers", "sessions", "lists"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -609,6 +634,7 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Register(register::Change::Buffer { version, operation }) => {
             format!("register-buffer {key} {}", shown_operation(version, operation))
         }
+        Change::List(change) => format!("list {key} {change:?}"),
         Change::Session(change) => format!("session {key} {change:?}"),
         Change::Register(register::Change::Seal { below }) => format!("register-seal {key} {below}"),
         Change::Run(run::Change::Append { number, time_ms, event }) => {
@@ -648,6 +674,7 @@ fn describe_image(value: Image<'_>) -> String {
             }
             joined(members.iter().map(|member| quoted(member)))
         }
+        formats::Value::List(elements) => joined(elements.iter().map(|element| quoted(element))),
         formats::Value::Own(own) if own.tag == run::TYPE.tag => {
             let shown =
                 |found: run::Numbered<'_>| format!("{}@{}={}", found.number, found.time_ms, quoted(found.event.bytes));

@@ -43,6 +43,9 @@ const KEYS: &[&str] = &[
     "hll:sparse",
     "hll:dense",
     "hll:damaged",
+    "list:small",
+    "list:large",
+    "list:one",
     "zset:small",
     "zset:large",
     "zset:one",
@@ -342,6 +345,9 @@ const FILLING: &[&str] = &[
     "SET {tag}a a",
     "HSET {tag}b updated_at 9 f1 1",
     "ZADD {tag}z 1 m1",
+    "DEL list:small list:large",
+    "RPUSH list:small e1 e2 e3 e1 12",
+    "LPUSH list:one e1",
     "DEL zset:small",
     "ZADD zset:small 1 m1 2 m2 2 m3 5 m5",
     "ZADD zset:one 0 m1",
@@ -399,6 +405,8 @@ impl Vocabulary {
             "hash:large",
             "zset:small",
             "zset:large",
+            "list:small",
+            "list:large",
             "set:small",
             "set:numbers",
             "cell:1",
@@ -440,6 +448,7 @@ impl Vocabulary {
             "hyperloglog" => &["hll:", "missing:"],
             "hash" => &["hash:", "rec:", "job:"],
             "sorted-set" | "geo" => &["zset:", "idx:"],
+            "list" => &["list:"],
             "set" => &["set:"],
             "session" => &["sess:"],
             _ => return None,
@@ -459,6 +468,7 @@ impl Vocabulary {
             "member" => {
                 random.pick(&["m1", "m2", "m3", "m5", "m30", "", "low", "high", "f1", "1", "12", "-70000"]).into()
             }
+            "element" | "pivot" => random.pick(&["e1", "e2", "e3", "e900", "", "12", "-70000", "m1"]).into(),
             "min" | "max" | "start" | "stop" => random.pick(BOUNDS).into(),
             "channel" | "shardchannel" => random.pick(CHANNELS).into(),
             "index" | "name" => random
@@ -605,7 +615,7 @@ pub(crate) fn some_filling(random: &mut Random) -> Vec<Vec<u8>> {
     filling_number(random.below(FILLINGS))
 }
 
-const FILLINGS: usize = FILLING.len() + 4;
+const FILLINGS: usize = FILLING.len() + 5;
 
 fn filling_number(number: usize) -> Vec<Vec<u8>> {
     let many = |start: &str, each: fn(usize) -> [String; 2]| {
@@ -618,6 +628,7 @@ fn filling_number(number: usize) -> Vec<Vec<u8>> {
         Some(0) => many("HSET hash:large", |i| [format!("f{i}"), i.to_string()]),
         Some(1) => many("HSET hash:large:ttl", |i| [format!("f{i}"), i.to_string()]),
         Some(2) => many("SADD set:large", |i| [format!("m{i}"), i.to_string()]),
+        Some(3) => many("RPUSH list:large", |i| [format!("e{i}"), i.to_string()]),
         Some(_) => many("ZADD zset:large", |i| [(i / 3).to_string(), format!("m{i}")]),
     }
 }

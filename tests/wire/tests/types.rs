@@ -230,6 +230,36 @@ const SET_COMMANDS: &[&str] = &[
     "SSCAN k 0",
 ];
 
+const LIST_COMMANDS: &[&str] = &[
+    "LPUSH k v",
+    "RPUSH k v",
+    "LPUSHX k v",
+    "RPUSHX k v",
+    "LPOP k",
+    "RPOP k",
+    "LPOP k 1",
+    "RPOP k 0",
+    "LLEN k",
+    "LINDEX k 0",
+    "LINSERT k BEFORE a b",
+    "LSET k 0 v",
+    "LRANGE k 0 -1",
+    "LREM k 0 v",
+    "LTRIM k 0 0",
+    "LPOS k v",
+    "LPOS k v COUNT 0",
+    "LMOVE k other LEFT LEFT",
+    "LMOVE k k LEFT RIGHT",
+    "RPOPLPUSH k other",
+    "LMPOP 1 k LEFT",
+    "LMPOP 2 nosuch k RIGHT COUNT 2",
+    "BLPOP k 0",
+    "BRPOP nosuch k 0",
+    "BLMOVE k other LEFT RIGHT 0",
+    "BRPOPLPUSH k other 0",
+    "BLMPOP 0 1 k LEFT",
+];
+
 const CELL_COMMANDS: &[&str] = &[
     "CELL.INIT k v",
     "CELL.GET k",
@@ -375,6 +405,11 @@ fn sorted_set_commands_refuse_other_types() {
 #[test]
 fn set_commands_refuse_other_types() {
     refuse(&Session::start(), &["set"], SET_COMMANDS);
+}
+
+#[test]
+fn list_commands_refuse_other_types() {
+    refuse(&Session::start(), &["list"], LIST_COMMANDS);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod geo;
 mod hashes;
 mod hyperloglog;
 mod keys;
+mod lists;
 #[cfg(test)]
 mod panic_tests;
 mod pubsub;
@@ -53,6 +54,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     runs::TABLES,
     registers::TABLES,
     sessions::TABLES,
+    lists::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
     geo::TABLES,

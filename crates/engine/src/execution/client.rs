@@ -64,6 +64,8 @@ pub struct Client {
     pub last_batch: u64,
     /// Whether it waits for a key.
     pub(crate) wait_phase: WaitPhase,
+    /// The wait that it asks for times out with a null array, whatever its command has replied.
+    pub(crate) times_out_with_array: bool,
     /// The progress of a command that works in slices; only its handler knows the type.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
@@ -98,6 +100,7 @@ impl Client {
             depends_on: 0,
             last_batch: 0,
             wait_phase: WaitPhase::Idle,
+            times_out_with_array: false,
             unfinished: None,
             slices_ns: 0,
             last_command: None,

@@ -15,6 +15,7 @@ use keyspace::index::{Definition, Indexes};
 use keyspace::interest::watchers::Watched;
 use keyspace::locked::Garbage;
 use keyspace::types::hash::Pair;
+use keyspace::types::list::{self, ListRef};
 use keyspace::types::register::{self, RegisterRef};
 use keyspace::types::run::Run;
 use keyspace::types::session::{self, Session};
@@ -489,6 +490,31 @@ impl<'a> Recorder<'a> {
     pub fn register_to_change(&mut self, key: Key<'_>) -> Result<Option<RegisterRef<'_>>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.register(key)
+    }
+
+    /// Looks at the list at a key, once, to change it. An error when the key holds another type.
+    #[inline]
+    pub fn look_at_list<T>(
+        &mut self,
+        key: Key<'_>,
+        look: impl FnOnce(Option<ListRef<'_>>) -> T,
+    ) -> Result<T, CommandError> {
+        if !self.view.is_offered(key) {
+            return Ok(look(None));
+        }
+        match self.view.locked.db(self.view.db, key).entry(key) {
+            None => return Ok(look(None)),
+            Some(entry) if Db::is_expired(entry, self.view.now_ms) => {}
+            Some(entry) if !ValueType::of(entry).is(&list::TYPE) => return Err(CommandError::WrongType),
+            Some(entry) => {
+                if self.view.touch {
+                    self.view.use_entry(entry);
+                }
+                return Ok(look(Some(list::list(entry))));
+            }
+        }
+        self.remove_if_expired(self.view.db, key);
+        Ok(look(None))
     }
 
     /// The session at a key. An expired one is absent, and left to the expiry cycle.

@@ -40,6 +40,9 @@ const READS: &[&str] = &[
     "sismember",
     "sinter",
     "sdiff",
+    "lrange",
+    "lindex",
+    "lpos",
     "cell.getv",
     "cell.history",
     "run.events",
@@ -69,10 +72,11 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..4) {
+                return match self.random.u8(..5) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
                     2 => self.many_elements(),
+                    3 => self.long_list(),
                     _ => self.wide_hash(),
                 };
             }
@@ -282,6 +286,25 @@ impl Source {
         request
     }
 
+    /// Elements that are met again, and enough of them for many chunks now and then.
+    fn long_list(&mut self) -> Vec<Vec<u8>> {
+        let mut request = words(self.pick(&["lpush", "rpush"]));
+        request.push(self.key());
+        for _ in 0..self.pick(&[3, 30, 100, 520, 3_000]) {
+            request.push(if self.random.u8(..50) == 0 { self.value() } else { self.element() });
+        }
+        request
+    }
+
+    /// Few of them, so that they are found.
+    fn element(&mut self) -> Vec<u8> {
+        match self.random.u8(..4) {
+            0 => self.random.u8(..9).to_string().into_bytes(),
+            1 => format!("an element of some length, number {}", self.random.u8(..9)).into_bytes(),
+            _ => format!("e{}", self.random.u8(..9)).into_bytes(),
+        }
+    }
+
     fn several(&mut self, arguments: &[Argument], out: &mut Vec<Vec<u8>>) {
         let mut count_at = None;
         for argument in arguments {
@@ -331,6 +354,7 @@ impl Source {
             }
             ArgumentKind::String if name == "version" => self.random.u8(..20).to_string().into_bytes(),
             ArgumentKind::String if name == "type" => self.pick(EVENT_TYPES).into(),
+            ArgumentKind::String if name == "element" || name == "pivot" => self.element(),
             ArgumentKind::String if name == "field" || name == "member" => self.field(),
             ArgumentKind::String if name == "min" || name == "max" => {
                 self.pick(&["-", "+", "[f1", "(f2", "[f30", "0", "1", "-1", "(3"]).into()
@@ -350,6 +374,7 @@ impl Source {
             "value" => self.random.i64(0..2),
             "version" => self.random.i64(0..7),
             "start" | "stop" | "weight" | "count" | "limit" => self.random.i64(-3..6),
+            "index" => self.random.i64(-9..300),
             _ => self.pick(&[0, 1, -1, 1_000_000_000_000]) + self.random.i64(-3..100),
         }
     }

@@ -7,6 +7,7 @@ use keyspace::IndexRef;
 use keyspace::db::Db;
 use keyspace::index::Index;
 use keyspace::types::cell::{CellRef, Version};
+use keyspace::types::list::{ListRef, Side};
 use keyspace::types::register::{Operation, RegisterRef};
 use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::session::Session;
@@ -42,6 +43,8 @@ pub(crate) enum Content {
     SortedSet { members: Vec<(Vec<u8>, u64)>, packed: bool, encoding: &'static str },
     /// In the order of their bytes, and the form that the set is kept in.
     Set { members: Vec<Vec<u8>>, form: &'static str },
+    /// Whether it is packed depends on what became of it before.
+    List(Vec<Vec<u8>>),
     /// Number, time and value of each version, the oldest first.
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.
@@ -295,6 +298,22 @@ fn session(session: &Session) -> Content {
     }
 }
 
+/// The elements of a list, each found where it should be, from both ends.
+fn list(list: ListRef<'_>) -> Content {
+    let mut elements = Vec::new();
+    list.for_each(|element| elements.push(element.bytes().into_owned()));
+    assert_eq!(elements.len(), list.len());
+    let mut backwards = Vec::new();
+    list.visit(0..list.len(), Side::Right, |element| {
+        backwards.push(element.bytes().into_owned());
+        true
+    });
+    assert!(elements.iter().rev().eq(backwards.iter()));
+    let middle = elements.len() / 2;
+    assert_eq!(list.with(middle, |element| element.bytes().into_owned()).as_ref(), elements.get(middle));
+    Content::List(elements)
+}
+
 fn content(value: Value<'_>, marked: bool) -> Content {
     let hash = match value {
         Value::String(string) => {
@@ -305,6 +324,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::Hash(hash) => hash,
         Value::SortedSet(set) => return sorted_set(set),
         Value::Set(members) => return set(members),
+        Value::List(elements) => return list(elements),
         Value::Cell(versions) => return cell(versions),
         Value::Run(events) => return run(events),
         Value::Register(found) => return register(found),

@@ -184,6 +184,12 @@ impl World {
                             let payloads = pending.iter().map(|request| request.payload.len()).sum::<usize>();
                             Content::Session(bytes + payloads, format!("{} {answers:?} {pending:?}", session.ttl_ms()))
                         }
+                        Value::List(list) => {
+                            let mut elements = Vec::new();
+                            list.for_each(|element| elements.push(element.bytes().into_owned()));
+                            assert_eq!(elements.len(), list.len());
+                            Content::List(elements)
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -192,6 +198,7 @@ impl World {
                     };
                     match &content {
                         Content::Hash(fields) => assert!(!fields.is_empty(), "a hash without fields"),
+                        Content::List(elements) => assert!(!elements.is_empty(), "a list without elements"),
                         Content::Set(members) => assert!(!members.is_empty(), "a set without members"),
                         Content::SortedSet(members) => {
                             assert!(!members.is_empty(), "a sorted set without members");
@@ -238,6 +245,7 @@ pub(crate) enum Content {
     /// Names and the bits of their scores, in order.
     SortedSet(Vec<(Vec<u8>, u64)>),
     Set(BTreeSet<Vec<u8>>),
+    List(Vec<Vec<u8>>),
     /// Number, time and value of each version, the oldest first.
     Cell(Vec<(u64, u64, Vec<u8>)>),
     /// Number, time and bytes of each event.

@@ -26,12 +26,6 @@ impl<R: Read> Reader<Input<R>> {
     pub(super) fn skip_value(&mut self, kind: u8) -> Result<Kind, FileError> {
         let name = type_name(kind).ok_or_else(|| self.source.error(Trouble::Type(kind)))?;
         match frame(kind) {
-            Some(Frame::Strings) => self.skip_counted(|reader| reader.skip_string())?,
-            Some(Frame::String) => self.skip_string()?,
-            Some(Frame::Nodes) => self.skip_counted(|reader| {
-                reader.length()?; // whether the node is packed or one plain element
-                reader.skip_string()
-            })?,
             Some(Frame::Stream) => self.skip_stream(match kind {
                 15 => Stream::First,
                 19 => Stream::WithCounts,

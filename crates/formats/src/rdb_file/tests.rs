@@ -59,6 +59,13 @@ fn line(item: Item) -> String {
             });
             fields.collect::<Vec<_>>().join(" ")
         }
+        Value::List(elements) => {
+            let elements = elements.iter().map(|element| match element.len() {
+                0..=20 => element.escape_ascii().to_string(),
+                len => format!("{len} bytes"),
+            });
+            elements.collect::<Vec<_>>().join(" ")
+        }
         Value::Set(mut members) => {
             members.sort();
             let members = members.iter().map(|member| match member.len() {
@@ -95,8 +102,8 @@ fn everything_that_redis_7_0_wrote_is_read_or_passed_over() {
         "0 hash:packed: a=1 b=xyz c=70000",
         "0 hash:table: a=1 big=long neg=-3",
         "0 hash:ttl@future+1: f=v",
-        "0 list:packed: list",
-        "0 list:plain: list",
+        "0 list:packed: a b 3",
+        "0 list:plain: small 120 bytes",
         "0 set:int: 1 2 70000",
         "0 set:table: a b long",
         "0 str:16: \"300\"",
@@ -144,9 +151,9 @@ fn encodings_of_older_redis_are_read_or_passed_over() {
     assert_eq!(
         lines,
         [
-            "0 list: list",
-            "0 list:ziplist: list",
-            "0 list:quicklist: list",
+            "0 list: a 5",
+            "0 list:ziplist: a b -5",
+            "0 list:quicklist: a b c",
             "0 set: 300 a",
             "0 set:intset: -1 300 5",
             "0 zset: -inf:c -12.5:d 1.5:a inf:b",

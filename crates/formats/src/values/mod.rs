@@ -2,6 +2,7 @@
 //! either spells them, and how they are kept.
 
 pub(crate) mod hash;
+pub(crate) mod list;
 pub(crate) mod own;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
@@ -24,6 +25,7 @@ pub enum Value {
     SortedSet(Vec<SortedSetEntry>),
     /// No member twice.
     Set(Vec<Vec<u8>>),
+    List(Vec<Vec<u8>>),
     /// A value of a type that Redis has not.
     Own(OwnValue),
     /// Something that is not kept here, and was passed over.
@@ -31,27 +33,21 @@ pub enum Value {
 }
 
 /// The types that are kept here: Redis's name for each, and its type bytes.
-const KEPT: &[(&str, &[u8])] =
-    &[("string", &[STRING]), ("hash", &hash::KINDS), ("sorted set", &sorted_set::KINDS), ("set", &set::KINDS)];
+const KEPT: &[(&str, &[u8])] = &[
+    ("string", &[STRING]),
+    ("hash", &hash::KINDS),
+    ("sorted set", &sorted_set::KINDS),
+    ("set", &set::KINDS),
+    ("list", &list::KINDS),
+];
 
 /// The types that are not: Redis's name for each, its type bytes, and how a value is framed.
-const NOT_KEPT: &[(&str, &[u8], Frame)] = &[
-    ("list", &[1, 14], Frame::Strings),
-    ("list", &[10], Frame::String),
-    ("list", &[18], Frame::Nodes),
-    ("stream", &[15, 19, 21], Frame::Stream),
-    ("module", &[6, 7], Frame::Module),
-];
+const NOT_KEPT: &[(&str, &[u8], Frame)] =
+    &[("stream", &[15, 19, 21], Frame::Stream), ("module", &[6, 7], Frame::Module)];
 
 /// How a value that is passed over is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// A count, and so many strings.
-    Strings,
-    /// One string with everything in it.
-    String,
-    /// A count, and so many nodes: a number and a string each.
-    Nodes,
     Stream,
     Module,
 }
@@ -78,6 +74,7 @@ impl Value {
             _ if hash::KINDS.contains(&kind) => Value::Hash(reader.hash(kind)?),
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
+            _ if list::KINDS.contains(&kind) => Value::List(reader.list(kind)?),
             own::KIND => Value::Own(reader.own()?),
             _ if frame(kind).is_some() => return Ok(None),
             _ => return Err(reader.source.refusal(BadPayload::Format)),
@@ -95,6 +92,7 @@ impl Value {
                 sorted_set::encode_sorted_set(members.iter().map(|(name, score)| (&**name, *score)), packed)
             }
             Value::Set(members) => set::encode_set(members, packed),
+            Value::List(elements) => list::encode_list(elements),
             Value::Own(value) => own::encode(value),
             Value::Unsupported(_) => panic!("what is not kept is not written"),
         }
@@ -116,6 +114,7 @@ impl Value {
             Value::Hash(fields) => hash::commands(name, fields, &mut emit),
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
             Value::Set(members) => set::commands(name, members, &mut emit),
+            Value::List(elements) => list::commands(name, elements, &mut emit),
         }
     }
 }
@@ -152,6 +151,7 @@ impl Value {
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
             Value::Set(members) => members.is_empty(),
+            Value::List(elements) => elements.is_empty(),
         }
     }
 
@@ -163,7 +163,8 @@ impl Value {
             Value::Hash(_) => noun(1, "hash", "hashes"),
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
             Value::Set(_) => noun(3, "set", "sets"),
-            Value::Own(_) => noun(4, "value that Redis has no type for", "values that Redis has no type for"),
+            Value::List(_) => noun(4, "list", "lists"),
+            Value::Own(_) => noun(6, "value that Redis has no type for", "values that Redis has no type for"),
             Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
         }
     }

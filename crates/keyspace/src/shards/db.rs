@@ -105,7 +105,8 @@ impl Db {
             | Object::SortedSet(_)
             | Object::Set(_)
             | Object::Register(_)
-            | Object::Session(_) => {}
+            | Object::Session(_)
+            | Object::List(_) => {}
         });
     }
 

@@ -7,6 +7,7 @@
 
 pub mod cell;
 pub mod hash;
+pub mod list;
 pub mod register;
 pub mod run;
 pub mod session;
@@ -19,6 +20,7 @@ use crate::encoding::{BadEffect, Reader};
 use crate::storage;
 use cell::History;
 use hash::FieldTable;
+use list::ChunkedList;
 use register::Register;
 use run::Run;
 use session::Session;
@@ -51,6 +53,8 @@ pub enum Object {
     Register(Register),
     /// A session.
     Session(Session),
+    /// A list that is not small.
+    List(ChunkedList),
 }
 
 /// Every type, in the order of the tags.
@@ -63,6 +67,7 @@ pub static TYPES: &[&ValueType] = &[
     &run::TYPE,
     &register::TYPE,
     &session::TYPE,
+    &list::TYPE,
 ];
 
 /// What the rest of the server needs to know of a type.
@@ -116,6 +121,7 @@ impl ValueType {
             set::PACKED | set::INTSET => &set::TYPE,
             cell::PACKED => &cell::TYPE,
             register::PACKED => &register::TYPE,
+            list::PACKED => &list::TYPE,
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(_) => &string::TYPE,
                 Object::Hash(_) => &hash::TYPE,
@@ -125,6 +131,7 @@ impl ValueType {
                 Object::Run(_) => &run::TYPE,
                 Object::Register(_) => &register::TYPE,
                 Object::Session(_) => &session::TYPE,
+                Object::List(_) => &list::TYPE,
             },
         }
     }
@@ -196,6 +203,7 @@ pub enum Change<'a> {
     Run(run::Change<'a>),
     Register(register::Change<'a>),
     Session(session::Change<'a>),
+    List(list::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -251,6 +259,13 @@ impl<'a> From<session::Change<'a>> for Change<'a> {
     #[inline]
     fn from(change: session::Change<'a>) -> Change<'a> {
         Change::Session(change)
+    }
+}
+
+impl<'a> From<list::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: list::Change<'a>) -> Change<'a> {
+        Change::List(change)
     }
 }
 
@@ -347,6 +362,7 @@ impl<'a> Change<'a> {
             Change::Run(_) => &run::TYPE,
             Change::Register(_) => &register::TYPE,
             Change::Session(_) => &session::TYPE,
+            Change::List(_) => &list::TYPE,
         }
     }
 
@@ -364,6 +380,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.fate(),
             Change::Register(change) => change.fate(),
             Change::Session(change) => change.fate(),
+            Change::List(change) => change.fate(),
         }
     }
 
@@ -378,6 +395,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.event(),
             Change::Register(change) => change.event(),
             Change::Session(change) => change.event(),
+            Change::List(change) => change.event(),
         }
     }
 
@@ -398,7 +416,8 @@ impl<'a> Change<'a> {
             | Change::Cell(_)
             | Change::Run(_)
             | Change::Register(_)
-            | Change::Session(_) => RecordFields::None,
+            | Change::Session(_)
+            | Change::List(_) => RecordFields::None,
         }
     }
 
@@ -414,6 +433,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.apply(entry),
             Change::Register(change) => change.apply(entry),
             Change::Session(change) => change.apply(entry),
+            Change::List(change) => change.apply(entry),
         }
     }
 
@@ -429,6 +449,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.create(name),
             Change::Register(change) => change.create(name),
             Change::Session(change) => change.create(name),
+            Change::List(change) => change.create(name),
         }
     }
 
@@ -445,6 +466,7 @@ impl<'a> Change<'a> {
             Change::Run(change) => change.encode(out),
             Change::Register(change) => change.encode(out),
             Change::Session(change) => change.encode(out),
+            Change::List(change) => change.encode(out),
         }
     }
 
@@ -462,6 +484,7 @@ impl<'a> Change<'a> {
             tag if tag == run::TYPE.tag => run::Change::decode(reader).map(Change::Run),
             tag if tag == register::TYPE.tag => register::Change::decode(reader).map(Change::Register),
             tag if tag == session::TYPE.tag => session::Change::decode(reader).map(Change::Session),
+            tag if tag == list::TYPE.tag => list::Change::decode(reader, lists).map(Change::List),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -499,6 +522,10 @@ pub fn image_of(
         formats::Value::Set(members) => {
             set::image_of(members, &thresholds.set, &mut restored.image);
             &set::TYPE
+        }
+        formats::Value::List(elements) => {
+            list::image_of(elements, &mut restored.image);
+            &list::TYPE
         }
         formats::Value::Own(own) => {
             let value_type = own_type(own)?;
@@ -559,6 +586,7 @@ mod tests {
             set::INTSET,
             cell::PACKED,
             register::PACKED,
+            list::PACKED,
             Kind::OBJECT,
         ];
         let distinct: BTreeSet<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();

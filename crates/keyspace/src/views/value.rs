@@ -5,6 +5,7 @@ use crate::db::Db;
 use crate::storage::Scalar;
 use crate::types::cell::{self, CellRef};
 use crate::types::hash::{self, HashRef};
+use crate::types::list::{self, ListRef};
 use crate::types::register::{self, RegisterRef};
 use crate::types::run::{self, Run};
 use crate::types::session::{self, Session};
@@ -22,6 +23,7 @@ pub enum Value<'a> {
     Run(&'a Run),
     Register(RegisterRef<'a>),
     Session(&'a Session),
+    List(ListRef<'a>),
 }
 
 impl Value<'_> {
@@ -36,6 +38,7 @@ impl Value<'_> {
             Value::Run(_) => &run::TYPE,
             Value::Register(_) => &register::TYPE,
             Value::Session(_) => &session::TYPE,
+            Value::List(_) => &list::TYPE,
         }
     }
 }
@@ -51,6 +54,7 @@ impl Db {
             set::PACKED | set::INTSET => Value::Set(set::set(entry)),
             cell::PACKED => Value::Cell(cell::cell(entry)),
             register::PACKED => Value::Register(register::register(entry)),
+            list::PACKED => Value::List(list::list(entry)),
             _ => match entry.object().expect("an object entry has an object") {
                 Object::Bytes(bytes) => Value::String(Scalar::Bytes(bytes)),
                 Object::Hash(table) => Value::Hash(HashRef::Table(table, now_ms)),
@@ -60,6 +64,7 @@ impl Db {
                 Object::Run(run) => Value::Run(run),
                 Object::Register(register) => Value::Register(RegisterRef::Whole(register)),
                 Object::Session(session) => Value::Session(session),
+                Object::List(list) => Value::List(ListRef::Chunked(list)),
             },
         }
     }

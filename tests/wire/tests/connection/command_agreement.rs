@@ -7,6 +7,10 @@ use wire::{Connection, Product, Redis, Reply, Session, skip};
 /// Commands of which we tell what Redis 7.2 to 8.0 tells, not what 7.0 does.
 const NEWER: &[(&str, &[&str])] = &[
     ("bitop", &["arguments"]),
+    ("blmove", &["flags"]),
+    ("blpop", &["flags"]),
+    ("brpop", &["flags"]),
+    ("brpoplpush", &["flags"]),
     ("bzpopmax", &["flags"]),
     ("bzpopmin", &["flags"]),
     ("client|kill", &["arguments", "history"]),

@@ -31,7 +31,7 @@ use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
-use resp::Request;
+use resp::{Reply, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -139,10 +139,6 @@ pub(crate) struct Wait {
 pub(crate) enum WaitKeys {
     All,
     /// The keys at these positions of the request. The command touches its other keys when it is served.
-    #[cfg_attr(
-        not(test),
-        allow(dead_code, reason = "for commands that move from a key they wait for to one they do not")
-    )]
     At(SmallVec<[usize; 2]>),
 }
 
@@ -188,6 +184,14 @@ impl Client {
     /// reply, also for a command that cannot wait (inside a transaction or script).
     pub(crate) fn wait(&mut self, wait: Wait) {
         self.wait_phase = WaitPhase::Requested(wait);
+        self.times_out_with_array = false;
+    }
+
+    /// Asks to wait as [`wait`](Client::wait) does, for a command whose timeout reply is a null array, as it is in Redis whatever the
+    /// command replies where it cannot wait.
+    pub(crate) fn wait_or_null_array(&mut self, wait: Wait) {
+        self.wait(wait);
+        self.times_out_with_array = true;
     }
 
     /// The keys that its command may touch, if it is served.
@@ -241,6 +245,10 @@ impl Engine {
     ) -> Option<Blocked> {
         let WaitPhase::Requested(wait) = std::mem::take(&mut client.wait_phase) else { return None };
         let until_ms = wait.until_ms;
+        if client.times_out_with_array {
+            out.truncate(reply_at);
+            Reply::new(out, client.protocol).null_array();
+        }
         // The number is assigned under the locks, so that later waiters have higher numbers in every queue.
         let blocked = BlockedCommand::new(self.next_wait_number(), client, command, request, out.split_off(reply_at));
         let waiter = Arc::new(Waiter {

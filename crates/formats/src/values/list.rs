@@ -1,0 +1,123 @@
+//! Lists in Redis's RDB encoding: strings one behind the other, ziplists, and the nodes of quicklists. Knows how elements are
+//! encoded; refuses to know how they are kept.
+
+use super::{Emit, in_chunks};
+use crate::packed::{Malformed, listpack, ziplist};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Elements, Reader, Source};
+use crate::rdb::writer::{LISTPACK_BYTES_MAX, VERSION_PLAIN, Writer};
+
+/// The type bytes of lists.
+pub(crate) mod kind {
+    pub(crate) const LIST: u8 = 1;
+    pub(crate) const LIST_ZIPLIST: u8 = 10;
+    /// Nodes that are ziplists: Redis 3.2 to 6.2.
+    pub(crate) const LIST_QUICKLIST: u8 = 14;
+    /// Nodes that are listpacks or single elements: since Redis 7.0.
+    pub(crate) const LIST_QUICKLIST_2: u8 = 18;
+}
+
+/// All of them.
+pub(crate) const KINDS: [u8; 4] = [kind::LIST, kind::LIST_ZIPLIST, kind::LIST_QUICKLIST, kind::LIST_QUICKLIST_2];
+
+/// What a node of the newest kind is.
+mod node {
+    /// One element.
+    pub(super) const PLAIN: u64 = 1;
+    /// A listpack.
+    pub(super) const PACKED: u64 = 2;
+}
+
+/// A node has no more bytes than this, by Redis's own estimate, unless it has one element: `list-max-listpack-size -2`.
+const NODE_BYTES_MAX: usize = 8192;
+/// What Redis takes an element to add to a node beside its bytes.
+const ELEMENT_OVERHEAD: usize = 8;
+
+impl<'a, S: Source<'a>> Reader<S> {
+    /// The elements of a list of one of the kinds above.
+    pub(crate) fn list(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, S::Error> {
+        let mut elements = Vec::new();
+        if kind == kind::LIST_ZIPLIST {
+            self.node(kind, &mut elements)?;
+            return Ok(elements);
+        }
+        let count = self.length()?;
+        for _ in 0..count {
+            match kind {
+                kind::LIST => elements.push(self.string()?.into_owned()),
+                _ => self.node(kind, &mut elements)?,
+            }
+        }
+        Ok(elements)
+    }
+
+    fn node(&mut self, kind: u8, elements: &mut Vec<Vec<u8>>) -> Result<(), S::Error> {
+        let container = match kind {
+            kind::LIST_QUICKLIST_2 => self.length()?,
+            _ => node::PACKED,
+        };
+        let bytes = self.string()?;
+        match container {
+            node::PLAIN => {
+                elements.push(bytes.into_owned());
+                return Ok(());
+            }
+            node::PACKED => {}
+            _ => return Err(self.source.refusal(BadPayload::Format)),
+        }
+        let added = match kind {
+            kind::LIST_QUICKLIST_2 => listpack::elements(&bytes).and_then(|found| add_all(found, elements)),
+            _ => ziplist::elements(&bytes).and_then(|found| add_all(found, elements)),
+        };
+        added.map_err(|why| self.source.refusal(why.into()))
+    }
+}
+
+fn add_all<'a>(found: impl Iterator<Item = Elements<'a>>, elements: &mut Vec<Vec<u8>>) -> Result<(), Malformed> {
+    for element in found {
+        elements.push(element?.to_vec());
+    }
+    Ok(())
+}
+
+/// The elements as Redis 7.0 has them in memory if they are pushed to the right one after the other. Everything since restores it.
+pub(crate) fn encode_list(elements: &[Vec<u8>]) -> Vec<u8> {
+    let (mut nodes, mut count) = (Writer { bytes: Vec::new() }, 0);
+    let mut open: Option<listpack::Writer> = None;
+    let mut end = |open: &mut Option<listpack::Writer>, nodes: &mut Writer| {
+        if let Some(listpack) = open.take() {
+            nodes.length(node::PACKED);
+            nodes.string(&listpack.finish());
+            count += 1;
+        }
+    };
+    let mut plain = 0;
+    for element in elements {
+        if element.len() >= LISTPACK_BYTES_MAX {
+            end(&mut open, &mut nodes);
+            nodes.length(node::PLAIN);
+            nodes.string(element);
+            plain += 1;
+            continue;
+        }
+        // Its own length counts the byte that ends it once it is finished.
+        let is_full = |node: &listpack::Writer| node.len() + 1 + element.len() + ELEMENT_OVERHEAD > NODE_BYTES_MAX;
+        if open.as_ref().is_some_and(is_full) {
+            end(&mut open, &mut nodes);
+        }
+        open.get_or_insert_with(listpack::Writer::new).push(element);
+    }
+    end(&mut open, &mut nodes);
+    let mut writer = Writer::new(kind::LIST_QUICKLIST_2);
+    writer.length(count + plain);
+    writer.bytes.append(&mut nodes.bytes);
+    writer.finish(VERSION_PLAIN)
+}
+
+/// Hands out the commands that make a list of a key that is gone.
+pub(crate) fn commands<E>(name: &[u8], elements: &[Vec<u8>], emit: Emit<'_, E>) -> Result<(), E> {
+    in_chunks(&[b"RPUSH", name], elements, |element, args| args.push(element), emit)
+}
+
+#[cfg(test)]
+mod tests;

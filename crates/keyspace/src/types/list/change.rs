@@ -1,0 +1,266 @@
+//! Changes of lists: what they are, how they are made, how they are written. Knows when a list changes its form; refuses to
+//! know how either is laid out.
+
+use super::{ChunkedList, PACKED, Packed, Side, TYPE, packed};
+use crate::encoding::{BadEffect, Reader, put_bytes, put_names, put_number};
+use crate::storage::Scalar;
+use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
+
+/// A change of a list.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change<'a> {
+    /// These elements were put at that end, one after the other. The count of it is that of all elements.
+    Push { side: Side, elements: &'a [&'a [u8]] },
+    /// So many elements at that end are gone; without an element left, so is the key.
+    Pop { side: Side, count: usize },
+    /// The element of that index is this.
+    Set { index: usize, element: &'a [u8] },
+    /// This element has that index; those that had it or a higher one are behind it.
+    Insert { index: usize, element: &'a [u8] },
+    /// The elements that are equal to this one are gone, so many of them, those nearest to that end.
+    Remove { side: Side, count: usize, element: &'a [u8] },
+}
+
+/// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
+mod tag {
+    pub(super) const PUSH_LEFT: u8 = 1;
+    pub(super) const PUSH_RIGHT: u8 = 2;
+    pub(super) const POP_LEFT: u8 = 3;
+    pub(super) const POP_RIGHT: u8 = 4;
+    pub(super) const SET: u8 = 5;
+    pub(super) const INSERT: u8 = 6;
+    pub(super) const REMOVE_LEFT: u8 = 7;
+    pub(super) const REMOVE_RIGHT: u8 = 8;
+}
+
+impl<'a> Change<'a> {
+    #[inline]
+    pub(in crate::types) fn encode(&self, out: &mut Vec<u8>) {
+        let sided = |side: Side, left: u8, right: u8| if side == Side::Left { left } else { right };
+        match *self {
+            Change::Push { side, elements } => {
+                out.push(sided(side, tag::PUSH_LEFT, tag::PUSH_RIGHT));
+                put_names(elements, out);
+            }
+            Change::Pop { side, count } => {
+                out.push(sided(side, tag::POP_LEFT, tag::POP_RIGHT));
+                put_number(count as u64, out);
+            }
+            Change::Set { index, element } => {
+                out.push(tag::SET);
+                put_number(index as u64, out);
+                put_bytes(element, out);
+            }
+            Change::Insert { index, element } => {
+                out.push(tag::INSERT);
+                put_number(index as u64, out);
+                put_bytes(element, out);
+            }
+            Change::Remove { side, count, element } => {
+                out.push(sided(side, tag::REMOVE_LEFT, tag::REMOVE_RIGHT));
+                put_number(count as u64, out);
+                put_bytes(element, out);
+            }
+        }
+    }
+
+    pub(in crate::types) fn decode<'l: 'a>(
+        reader: &mut Reader<'l>,
+        lists: &'a mut Lists<'l>,
+    ) -> Result<Change<'a>, BadEffect> {
+        let tag = reader.byte()?;
+        let side = match tag {
+            tag::PUSH_LEFT | tag::POP_LEFT | tag::REMOVE_LEFT => Side::Left,
+            _ => Side::Right,
+        };
+        match tag {
+            tag::PUSH_LEFT | tag::PUSH_RIGHT => {
+                reader.names(&mut lists.names)?;
+                match lists.names.as_slice() {
+                    [] => Err(BadEffect::OutOfRange),
+                    elements => Ok(Change::Push { side, elements }),
+                }
+            }
+            tag::POP_LEFT | tag::POP_RIGHT => Ok(Change::Pop { side, count: reader.count()? }),
+            tag::SET => Ok(Change::Set { index: reader.count()?, element: reader.bytes()? }),
+            tag::INSERT => Ok(Change::Insert { index: reader.count()?, element: reader.bytes()? }),
+            tag::REMOVE_LEFT | tag::REMOVE_RIGHT => {
+                Ok(Change::Remove { side, count: reader.count()?, element: reader.bytes()? })
+            }
+            unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
+        }
+    }
+
+    #[inline]
+    pub(in crate::types) fn fate(&self) -> Fate {
+        match self {
+            Change::Push { .. } | Change::Set { .. } | Change::Insert { .. } => Fate::Gains { replaces: false },
+            Change::Pop { .. } | Change::Remove { .. } => Fate::Loses(Cause::Deleted),
+        }
+    }
+
+    pub(in crate::types) fn event(&self) -> &'static str {
+        match self {
+            Change::Push { side: Side::Left, .. } => "lpush",
+            Change::Push { side: Side::Right, .. } => "rpush",
+            Change::Pop { side: Side::Left, .. } => "lpop",
+            Change::Pop { side: Side::Right, .. } => "rpop",
+            Change::Set { .. } => "lset",
+            Change::Insert { .. } => "linsert",
+            Change::Remove { .. } => "lrem",
+        }
+    }
+
+    /// Makes the change in an entry that holds a list. What does not fit it, as bytes from a disk may not, changes nothing.
+    #[inline]
+    pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
+        match *self {
+            Change::Push { side, elements } => Applied::counted(push(entry, side, elements)),
+            Change::Pop { side, count } => pop(entry, side, count),
+            Change::Set { index, element } => Applied::counted(set(entry, index, element)),
+            Change::Insert { index, element } => Applied::counted(insert(entry, index, element)),
+            Change::Remove { side, count, element } => remove(entry, side, count, element),
+        }
+    }
+
+    /// A new entry that the change makes of a key that was missing.
+    #[inline]
+    pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
+        match *self {
+            Change::Push { side, elements } => {
+                let entry = match side {
+                    Side::Left => create(name, elements.iter().rev().copied(), None),
+                    Side::Right => create(name, elements.iter().copied(), None),
+                };
+                Some((entry, Applied::counted(elements.len())))
+            }
+            Change::Pop { .. } | Change::Set { .. } | Change::Insert { .. } | Change::Remove { .. } => None,
+        }
+    }
+}
+
+/// An entry for a list of these elements, of which there is one.
+pub(super) fn create<'e>(
+    name: &[u8],
+    elements: impl Iterator<Item = &'e [u8]> + Clone,
+    deadline: Option<u64>,
+) -> Entry {
+    if let Some(entry) = packed::create(name, elements.clone(), deadline) {
+        return entry;
+    }
+    let mut list = ChunkedList::default();
+    elements.for_each(|element| list.push(Side::Right, element));
+    Entry::with_object(name, Box::new(Object::List(list)), deadline)
+}
+
+#[inline]
+fn push(entry: &mut Entry, side: Side, elements: &[&[u8]]) -> usize {
+    if entry.kind() == PACKED {
+        if let Some(count) = packed::push(entry, side, elements) {
+            return count;
+        }
+        unpack(entry);
+    }
+    let list = chunked_mut(entry);
+    elements.iter().for_each(|element| list.push(side, element));
+    list.len()
+}
+
+#[inline]
+fn pop(entry: &mut Entry, side: Side, count: usize) -> Applied {
+    let len = super::list(entry).len();
+    if count >= len {
+        let mut applied = Applied::counted(len);
+        applied.set_emptied(true);
+        return applied;
+    }
+    if entry.kind() == PACKED {
+        packed::pop(entry, side, count);
+    } else {
+        chunked_mut(entry).pop(side, count);
+        pack_again(entry);
+    }
+    Applied::counted(count)
+}
+
+fn set(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
+    if index >= super::list(entry).len() {
+        return 0;
+    }
+    if entry.kind() == PACKED {
+        if packed::set(entry, index, Scalar::of(element)) {
+            return 1;
+        }
+        unpack(entry);
+    }
+    chunked_mut(entry).set(index, element);
+    1
+}
+
+fn insert(entry: &mut Entry, index: usize, element: &[u8]) -> usize {
+    let len = super::list(entry).len();
+    if index > len {
+        return len;
+    }
+    if entry.kind() == PACKED {
+        if packed::insert(entry, index, Scalar::of(element)) {
+            return len + 1;
+        }
+        unpack(entry);
+    }
+    chunked_mut(entry).insert(index, element);
+    len + 1
+}
+
+fn remove(entry: &mut Entry, side: Side, count: usize, element: &[u8]) -> Applied {
+    let mut applied = Applied::default();
+    if entry.kind() == PACKED {
+        let (list, value) = (Packed::new(entry.body()), Scalar::of(element));
+        let equal: Vec<usize> =
+            list.items().enumerate().filter(|(_, (_, found))| *found == value).map(|(number, _)| number).collect();
+        let gone = match side {
+            Side::Left => &equal[..equal.len().min(count)],
+            Side::Right => &equal[equal.len().saturating_sub(count)..],
+        };
+        applied.count = gone.len();
+        if gone.len() == list.len() {
+            applied.set_emptied(true);
+        } else if !gone.is_empty() {
+            packed::keep(entry, |number| gone.binary_search(&number).is_err());
+        }
+        return applied;
+    }
+    let list = chunked_mut(entry);
+    applied.count = list.remove(side, count, element);
+    match list.is_empty() {
+        true => applied.set_emptied(true),
+        false => pack_again(entry),
+    }
+    applied
+}
+
+#[inline]
+fn chunked_mut(entry: &mut Entry) -> &mut ChunkedList {
+    match entry.object_mut() {
+        Some(Object::List(list)) => list,
+        _ => panic!("a change of a list was recorded for another type"),
+    }
+}
+
+/// Turns a packed list into chunks.
+#[cold]
+fn unpack(entry: &mut Entry) {
+    let mut list = ChunkedList::default();
+    for (_, element) in Packed::new(entry.body()).items() {
+        element.with_bytes(|element| list.push(Side::Right, element));
+    }
+    entry.set_object(Box::new(Object::List(list)));
+}
+
+/// Packs a list that has become small.
+#[inline]
+fn pack_again(entry: &mut Entry) {
+    if let Some(body) = chunked_mut(entry).packed_again() {
+        entry.set_body(PACKED, &body);
+    }
+}

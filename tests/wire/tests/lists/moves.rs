@@ -1,0 +1,175 @@
+//! LMOVE and RPOPLPUSH. Those that wait are in `blocking`.
+
+use wire::check;
+
+#[test]
+fn lmove() {
+    check(
+        r#"
+        > RPUSH a 1 2 3 4
+        :4
+        > LMOVE a b LEFT LEFT
+        "1"
+        > LMOVE a b LEFT RIGHT
+        "2"
+        > LMOVE a b right left
+        "4"
+        > LMOVE a b RIGHT RIGHT
+        "3"
+        > EXISTS a
+        :0
+        > LRANGE b 0 -1
+        ["4", "1", "2", "3"]
+        > LMOVE a b LEFT LEFT
+        (nil)
+        > LMOVE nosuch b LEFT LEFT
+        (nil)
+        > RPUSH a "" "\x00x"
+        :2
+        > LMOVE a b RIGHT LEFT
+        "\x00x"
+        > LMOVE a b RIGHT LEFT
+        ""
+        > LRANGE b 0 1
+        ["", "\x00x"]
+        "#,
+    );
+}
+
+#[test]
+fn to_the_same_list() {
+    check(
+        r#"
+        > RPUSH l a b c
+        :3
+        > LMOVE l l LEFT RIGHT
+        "a"
+        > LRANGE l 0 -1
+        ["b", "c", "a"]
+        > LMOVE l l RIGHT LEFT
+        "a"
+        > LRANGE l 0 -1
+        ["a", "b", "c"]
+        > LMOVE l l LEFT LEFT
+        "a"
+        > LMOVE l l RIGHT RIGHT
+        "c"
+        > LRANGE l 0 -1
+        ["a", "b", "c"]
+        > RPOPLPUSH l l
+        "c"
+        > LRANGE l 0 -1
+        ["c", "a", "b"]
+        > DEL l
+        :1
+        > RPUSH l only
+        :1
+        > EXPIRE l 1000
+        :1
+        > LMOVE l l LEFT RIGHT
+        "only"
+        > RPOPLPUSH l l
+        "only"
+        > LRANGE l 0 -1
+        ["only"]
+        > TTL l
+        :900..1000
+        "#,
+    );
+}
+
+#[test]
+fn deadlines_stay_with_their_keys() {
+    check(
+        r#"
+        > RPUSH a 1 2
+        :2
+        > RPUSH b x
+        :1
+        > EXPIRE a 1000
+        :1
+        > EXPIRE b 2000
+        :1
+        > LMOVE a b LEFT LEFT
+        "1"
+        > TTL a
+        :900..1000
+        > TTL b
+        :1900..2000
+        > LMOVE a c LEFT LEFT
+        "2"
+        > EXISTS a
+        :0
+        > TTL c
+        :-1
+        "#,
+    );
+}
+
+#[test]
+fn rpoplpush() {
+    check(
+        r#"
+        > RPUSH a 1 2 3
+        :3
+        > RPOPLPUSH a b
+        "3"
+        > RPOPLPUSH a b
+        "2"
+        > LRANGE a 0 -1
+        ["1"]
+        > LRANGE b 0 -1
+        ["2", "3"]
+        > RPOPLPUSH nosuch b
+        (nil)
+        > RPOPLPUSH a b
+        "1"
+        > EXISTS a
+        :0
+        "#,
+    );
+}
+
+#[test]
+fn moves_refuse() {
+    check(
+        r#"
+        > RPUSH l a b
+        :2
+        > SET s v
+        +OK
+        > LMOVE s l LEFT LEFT
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > LMOVE l s LEFT LEFT
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > LMOVE s s LEFT LEFT
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > LMOVE nosuch s LEFT LEFT
+        (nil)
+        > RPOPLPUSH s l
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > RPOPLPUSH l s
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > RPOPLPUSH nosuch s
+        (nil)
+        > LMOVE l l UP LEFT
+        -ERR syntax error
+        > LMOVE l l LEFT UP
+        -ERR syntax error
+        > LMOVE nosuch l UP LEFT
+        -ERR syntax error
+        > LMOVE l l LEFT
+        -ERR wrong number of arguments for 'lmove' command
+        > LMOVE l l LEFT LEFT LEFT
+        -ERR wrong number of arguments for 'lmove' command
+        > RPOPLPUSH l
+        -ERR wrong number of arguments for 'rpoplpush' command
+        > RPOPLPUSH l l l
+        -ERR wrong number of arguments for 'rpoplpush' command
+        > LRANGE l 0 -1
+        ["a", "b"]
+        > GET s
+        "v"
+        "#,
+    );
+}
