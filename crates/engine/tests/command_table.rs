@@ -161,9 +161,11 @@ fn described(row: &CommandRow) -> [String; 8] {
             let begin = match spec.begin {
                 Begin::Index(at) => at.to_string(),
                 Begin::Keyword { word, from } => format!("{word}>{from}"),
+                Begin::Unknown => "unknown".to_owned(),
             };
             let find = match spec.find {
                 Find::Count => "keynum".to_owned(),
+                Find::Unknown => "unknown".to_owned(),
                 Find::Range { last, step, .. } => format!("{last}:{step}"),
             };
             format!("{}@{begin}:{find}", spec.flags.names().join("/"))

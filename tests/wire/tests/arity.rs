@@ -139,6 +139,8 @@ const COMMANDS: &[(&str, Arity)] = &[
     ("smembers", Exactly(2)),
     ("smismember", AtLeast(3)),
     ("smove", Exactly(4)),
+    ("sort", AtLeast(2)),
+    ("sort_ro", AtLeast(2)),
     ("spop", AtLeast(2)),
     ("srandmember", AtLeast(2)),
     ("srem", AtLeast(3)),

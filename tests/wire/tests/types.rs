@@ -260,6 +260,9 @@ const LIST_COMMANDS: &[&str] = &[
     "BLMPOP 0 1 k LEFT",
 ];
 
+/// Those that take a list, a set or a sorted set.
+const SORT_COMMANDS: &[&str] = &["SORT k", "SORT k BY nosort", "SORT k STORE target", "SORT_RO k", "SORT_RO k GET #"];
+
 const CELL_COMMANDS: &[&str] = &[
     "CELL.INIT k v",
     "CELL.GET k",
@@ -355,6 +358,11 @@ fn string_commands_refuse_other_types() {
     let session = Session::start();
     refuse(&session, &["string"], STRING_COMMANDS);
     refuse(&session, &["string"], HYPERLOGLOG_COMMANDS);
+}
+
+#[test]
+fn sorting_refuses_other_types() {
+    refuse(&Session::start(), &["list", "set", "zset"], SORT_COMMANDS);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod server;
 mod sessions;
 mod sets;
 pub(crate) mod shared;
+mod sort;
 mod sorted_sets;
 mod strings;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     pubsub::TABLES,
     scripting::TABLES,
     keys::TABLES,
+    sort::TABLES,
     strings::TABLES,
     bits::TABLES,
     hyperloglog::TABLES,

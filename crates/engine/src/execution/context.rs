@@ -31,6 +31,8 @@ pub struct ReadCx<'a> {
     pub slice: Option<Slice<'a>>,
     /// No other command shares its locks: see [`ReadCx::begin_slice`].
     pub(super) is_alone: bool,
+    /// A script or a function calls it.
+    pub in_script: bool,
 }
 
 /// The context of a command that may change keys.
@@ -46,6 +48,8 @@ pub struct WriteCx<'a> {
     pub now_us: u64,
     pub random: &'a mut fastrand::Rng,
     pub command: &'static CommandRow,
+    /// A script or a function calls it.
+    pub in_script: bool,
 }
 
 /// For commands that look at keys and tell of the whole server, such as INFO, DEBUG and WATCH. Commands about data do

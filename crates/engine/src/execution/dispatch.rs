@@ -56,9 +56,9 @@ impl Engine {
                 let key = Key::new(request.arg(at));
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
-            locks => {
+            _ => {
                 ahead.release();
-                let locked = match locks {
+                let locked = match row.locks(request) {
                     Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(row.keys(request)),
                     Locks::Everything => self.keyspace.lock_all_unless_busy(),
                     Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
@@ -230,7 +230,7 @@ impl Engine {
         if let Some(offer) = client.offer() {
             view = view.offered(offer);
         }
-        let random = &mut worker.random;
+        let (random, in_script) = (&mut worker.random, worker.in_script);
         let args = Args::new(request, row.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
@@ -246,6 +246,7 @@ impl Engine {
                     command: row,
                     slice: on_index.slice(),
                     is_alone: matches!(on_index, OnIndex::NoneAlone),
+                    in_script,
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -297,6 +298,7 @@ impl Engine {
                     now_us,
                     random,
                     command: row,
+                    in_script,
                 };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {

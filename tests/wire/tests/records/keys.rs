@@ -201,7 +201,7 @@ fn an_index_is_not_listed() {
 const READ_THE_REST: [&str; 6] =
     ["zrangestore", "zunionstore", "zinterstore", "zdiffstore", "geosearchstore", "pfmerge"];
 /// Those whose key at a fixed place is only read; where others are stored follows a word.
-const READ_THE_FIRST: [&str; 2] = ["georadius", "georadiusbymember"];
+const READ_THE_FIRST: [&str; 3] = ["georadius", "georadiusbymember", "sort"];
 
 #[test]
 fn no_command_writes_an_index() {
@@ -262,6 +262,8 @@ fn no_command_writes_an_index() {
         "ZINTERSTORE i 1 i",
         "ZDIFFSTORE i 1 i",
         "ZRANGESTORE i i 0 -1",
+        "SORT r:l STORE i",
+        "SORT i BY w_* STORE i",
         "PFADD i a",
         "PFMERGE i",
         "PFDEBUG TODENSE i",
