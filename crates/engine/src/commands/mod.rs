@@ -11,6 +11,7 @@ mod hashes;
 mod hyperloglog;
 mod keys;
 mod lists;
+pub mod missing;
 #[cfg(test)]
 mod panic_tests;
 mod pubsub;
@@ -28,6 +29,7 @@ mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
 mod test_place;
+mod topology;
 mod transactions;
 #[cfg(test)]
 mod waiting_tests;
@@ -61,6 +63,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sorted_sets::TABLES,
     geo::TABLES,
     server::TABLES,
+    topology::TABLES,
     #[cfg(test)]
     panic_tests::TABLES,
     #[cfg(test)]
