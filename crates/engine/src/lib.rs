@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 /// Commands: rows, flags, and the table of them all.
 pub mod command {
-    pub use crate::commands::registry;
+    pub use crate::commands::{missing, registry};
     pub use crate::execution::command::*;
 }
 

@@ -61,10 +61,10 @@ fn a_request_says_how_many_keys_follow() {
 fn keys_are_among_the_arguments() {
     for row in rows() {
         let (name, arity) = (&row.full_name, i64::from(row.command.arity.0.unsigned_abs()));
-        for spec in row.command.keys.specs() {
+        for (number, spec) in row.command.keys.specs().iter().enumerate() {
             let Begin::Index(first) = spec.begin else { continue };
-            // Channels, unlike keys, may be left out.
-            let arity = if is_channels(row) { arity + 1 } else { arity };
+            // Channels, unlike keys, may be left out, and so may a second group of keys (PFMERGE).
+            let arity = if is_channels(row) || number > 0 { arity + 1 } else { arity };
             assert!((row.name_args as i64..arity).contains(&i64::from(first)), "{name}: keys from {first} on");
             let Find::Range { last, step, .. } = spec.find else { continue };
             let last = if last < 0 { arity + i64::from(last) } else { i64::from(first) + i64::from(last) };
@@ -91,7 +91,9 @@ fn every_group_of_keys_says_what_is_done_with_it() {
             let (name, flags) = (&row.full_name, spec.flags);
             let ways = flags.intersection(HOW).bits().count_ones();
             assert_eq!(ways, if is_channels(row) { 0 } else { 1 }, "{name}: {flags:?}");
-            let writes = matches!(row.command.handler, Handler::Write(_) | Handler::Script(_));
+            // A command that only looks may leave something to be kept (PFCOUNT).
+            let writes = matches!(row.command.handler, Handler::Write(_) | Handler::Script(_))
+                || row.command.flags.has(Flags::MAY_REPLICATE);
             assert!(writes || !flags.writes(), "{name} cannot write: {flags:?}");
         }
     }
@@ -159,9 +161,11 @@ fn described(row: &CommandRow) -> [String; 8] {
             let begin = match spec.begin {
                 Begin::Index(at) => at.to_string(),
                 Begin::Keyword { word, from } => format!("{word}>{from}"),
+                Begin::Unknown => "unknown".to_owned(),
             };
             let find = match spec.find {
                 Find::Count => "keynum".to_owned(),
+                Find::Unknown => "unknown".to_owned(),
                 Find::Range { last, step, .. } => format!("{last}:{step}"),
             };
             format!("{}@{begin}:{find}", spec.flags.names().join("/"))

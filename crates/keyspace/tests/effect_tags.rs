@@ -40,7 +40,7 @@ fn pinned() -> Vec<Row> {
 }
 
 fn changes_of_strings() -> Vec<Row> {
-    use string::Change::{Set, Write};
+    use string::Change::{Set, Splice, Write};
     let text = |bytes| Scalar::Bytes(bytes);
     let change = |name, change: string::Change<'static>| Effect::change(Key::new(name), change);
     vec![
@@ -48,6 +48,7 @@ fn changes_of_strings() -> Vec<Row> {
         (3, change(b"k", Set { value: Scalar::Number(-2), deadline: THEN }), "0103 016b 0101 81c2f6a9a833 01 03"),
         (0, change(b"", Set { value: Scalar::Number(300), deadline: None }), "0100 00 0101 00 01 d804"),
         (1, change(b"k", Write { offset: 300, bytes: b"xyz" }), "0101 016b 0102 ac02 0378797a"),
+        (1, change(b"k", Splice { offset: 300, removed: 2, bytes: b"xyz" }), "0101 016b 0103 ac02 02 0378797a"),
     ]
 }
 
@@ -651,6 +652,9 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         }
         Change::String(string::Change::Write { offset, bytes }) => {
             format!("string-write {key} at {offset} {}", quoted(bytes))
+        }
+        Change::String(string::Change::Splice { offset, removed, bytes }) => {
+            format!("string-splice {key} at {offset} for {removed} bytes {}", quoted(bytes))
         }
         Change::Hash(hash::Change::Set { fields, keep_deadlines }) => {
             let keeping = if keep_deadlines { " keeping deadlines" } else { "" };

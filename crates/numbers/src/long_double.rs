@@ -166,6 +166,23 @@ impl From<i64> for LongDouble {
     }
 }
 
+/// Exact: a double has fewer bits in either part.
+impl From<f64> for LongDouble {
+    fn from(number: f64) -> Self {
+        let negative = number.is_sign_negative();
+        let (bits, fraction_bits) = (number.abs().to_bits(), f64::MANTISSA_DIGITS - 1);
+        let (biased, fraction) = (bits >> fraction_bits, bits & ((1 << fraction_bits) - 1));
+        const LEAST: i64 = f64::MIN_EXP as i64 - f64::MANTISSA_DIGITS as i64;
+        let (significand, exponent) = match biased {
+            0 => (fraction, LEAST),
+            0x7ff if fraction == 0 => return Self { negative, magnitude: Magnitude::Infinite },
+            0x7ff => return Self { negative: false, magnitude: Magnitude::NotANumber },
+            _ => (fraction | 1 << fraction_bits, LEAST + biased as i64 - 1),
+        };
+        Self::rounded(negative, Binary { significand: significand.into(), exponent, sticky: false })
+    }
+}
+
 /// Shifts right. Any lost bit sets the last bit.
 fn shift_right_sticky(bits: u128, by: i64) -> u128 {
     if by >= 128 {

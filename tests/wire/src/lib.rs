@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod connection;
 mod events;
 mod pattern;
@@ -18,6 +19,7 @@ mod skip;
 mod text;
 mod transcript;
 
+pub use agreement::{agree_with_redis, spoil};
 pub use connection::Connection;
 pub use events::check_events;
 pub use random::Random;

@@ -60,6 +60,18 @@ const STRING_COMMANDS: &[&str] = &[
     "BITFIELD_RO k GET u8 0",
 ];
 
+/// Of strings, only some are HyperLogLogs.
+const HYPERLOGLOG_COMMANDS: &[&str] = &[
+    "PFADD k",
+    "PFADD k a",
+    "PFCOUNT k",
+    "PFCOUNT nosuch k",
+    "PFMERGE k",
+    "PFMERGE target k",
+    "PFDEBUG GETREG k",
+    "PFDEBUG TODENSE k",
+];
+
 const HASH_COMMANDS: &[&str] = &[
     "HSET k f v",
     "HSETNX k f v",
@@ -188,6 +200,19 @@ const ZSET_COMMANDS: &[&str] = &[
     "ZRANDMEMBER k 1",
     "ZRANDMEMBER k -1 WITHSCORES",
     "ZSCAN k 0",
+    "GEOADD k 1 1 m",
+    "GEOADD k XX 1 1 m",
+    "GEOPOS k m",
+    "GEOHASH k m",
+    "GEODIST k m m",
+    "GEOSEARCH k FROMLONLAT 1 1 BYRADIUS 1 m",
+    "GEOSEARCHSTORE target k FROMLONLAT 1 1 BYBOX 1 1 m",
+    "GEORADIUS k 1 1 1 m",
+    "GEORADIUS k 1 1 1 m STORE target",
+    "GEORADIUS_RO k 1 1 1 m",
+    "GEORADIUSBYMEMBER k m 1 m",
+    "GEORADIUSBYMEMBER k m 1 m STOREDIST target",
+    "GEORADIUSBYMEMBER_RO k m 1 m",
 ];
 
 /// These take a set too, whose members then have the score 1.
@@ -261,6 +286,9 @@ const LIST_COMMANDS: &[&str] = &[
     "BRPOPLPUSH k other 0",
     "BLMPOP 0 1 k LEFT",
 ];
+
+/// Those that take a list, a set or a sorted set.
+const SORT_COMMANDS: &[&str] = &["SORT k", "SORT k BY nosort", "SORT k STORE target", "SORT_RO k", "SORT_RO k GET #"];
 
 const CELL_COMMANDS: &[&str] = &[
     "CELL.INIT k v",
@@ -354,7 +382,14 @@ const REPLACE: &[&str] =
 
 #[test]
 fn string_commands_refuse_other_types() {
-    refuse(&Session::start(), &["string"], STRING_COMMANDS);
+    let session = Session::start();
+    refuse(&session, &["string"], STRING_COMMANDS);
+    refuse(&session, &["string"], HYPERLOGLOG_COMMANDS);
+}
+
+#[test]
+fn sorting_refuses_other_types() {
+    refuse(&Session::start(), &["list", "set", "zset"], SORT_COMMANDS);
 }
 
 #[test]

@@ -6,9 +6,12 @@
 mod bits;
 mod cells;
 mod connection;
+mod geo;
 mod hashes;
+mod hyperloglog;
 mod keys;
 mod lists;
+pub mod missing;
 #[cfg(test)]
 mod panic_tests;
 mod pubsub;
@@ -20,12 +23,14 @@ mod server;
 mod sessions;
 mod sets;
 pub(crate) mod shared;
+mod sort;
 mod sorted_sets;
 mod streams;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
 mod test_place;
+mod topology;
 mod transactions;
 #[cfg(test)]
 mod waiting_tests;
@@ -44,8 +49,10 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     pubsub::TABLES,
     scripting::TABLES,
     keys::TABLES,
+    sort::TABLES,
     strings::TABLES,
     bits::TABLES,
+    hyperloglog::TABLES,
     hashes::TABLES,
     records::TABLES,
     cells::TABLES,
@@ -56,7 +63,9 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sets::TABLES,
     sorted_sets::TABLES,
     streams::TABLES,
+    geo::TABLES,
     server::TABLES,
+    topology::TABLES,
     #[cfg(test)]
     panic_tests::TABLES,
     #[cfg(test)]

@@ -31,7 +31,7 @@ pub struct ReadCx<'a> {
     pub slice: Option<Slice<'a>>,
     /// No other command shares its locks: see [`ReadCx::begin_slice`].
     pub(super) is_alone: bool,
-    /// A script calls it.
+    /// A script or a function calls it.
     pub in_script: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct WriteCx<'a> {
     pub now_us: u64,
     pub random: &'a mut fastrand::Rng,
     pub command: &'static CommandRow,
-    /// A script calls it.
+    /// A script or a function calls it.
     pub in_script: bool,
 }
 

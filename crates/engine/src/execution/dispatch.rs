@@ -56,9 +56,9 @@ impl Engine {
                 let key = Key::new(request.arg(at));
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
-            locks => {
+            _ => {
                 ahead.release();
-                let locked = match locks {
+                let locked = match row.locks(request) {
                     Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(row.keys(request)),
                     Locks::Everything => self.keyspace.lock_all_unless_busy(),
                     Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
@@ -230,7 +230,7 @@ impl Engine {
         if let Some(offer) = client.offer() {
             view = view.offered(offer);
         }
-        let random = &mut worker.random;
+        let (random, in_script) = (&mut worker.random, worker.in_script);
         let args = Args::new(request, row.name_args, first_key);
         let (result, seen, garbage) = match command.handler {
             Handler::Read(handler) => {
@@ -246,7 +246,7 @@ impl Engine {
                     command: row,
                     slice: on_index.slice(),
                     is_alone: matches!(on_index, OnIndex::NoneAlone),
-                    in_script: worker.in_script,
+                    in_script,
                 };
                 let mut result = panics::catch(|| handler(&mut cx));
                 if cx.keys.has_met_busy() {
@@ -259,9 +259,9 @@ impl Engine {
                     _ => cx.keys.seen(),
                 };
                 let mut keys = cx.keys;
-                if keys.has_met_expired() && self.may_expire() {
+                if keys.has_leftovers() && self.may_expire() {
                     let mut recorder = keys.into_recorder_of(self, worker.batch.is_private, &mut worker.batch.effects);
-                    recorder.expire_met();
+                    recorder.change_leftovers();
                     keys = recorder.into_view();
                 }
                 if let Some(tracker) = &cx.client.tracker
@@ -298,14 +298,14 @@ impl Engine {
                     now_us,
                     random,
                     command: row,
-                    in_script: worker.in_script,
+                    in_script,
                 };
                 let result = panics::catch(|| handler(&mut cx));
                 if result.is_ok() {
                     cx.keys.stamp_written();
                 }
-                if cx.keys.has_met_expired() {
-                    cx.keys.expire_met();
+                if cx.keys.has_leftovers() {
+                    cx.keys.change_leftovers();
                 }
                 cx.keys.count_changes();
                 (result, cx.keys.locked().changed_by(), cx.keys.take_garbage())

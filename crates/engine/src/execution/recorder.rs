@@ -20,7 +20,7 @@ use keyspace::types::register::{self, RegisterRef};
 use keyspace::types::run::Run;
 use keyspace::types::session::{self, Session};
 use keyspace::types::stream::Stream;
-use keyspace::types::{Object, RecordFields, cell, hash};
+use keyspace::types::{Object, RecordFields, cell, hash, string};
 use keyspace::{
     Applied, BadEffect, Cause, Change, Definable, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds,
     Touch, Touches, ValueType,
@@ -581,12 +581,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Removes keys that were found to be overdue.
-    pub(crate) fn expire_met(&mut self) {
+    /// Removes keys that were found to be overdue, and writes what was to be kept.
+    pub(crate) fn change_leftovers(&mut self) {
         // They stay in the list: their expiry was notified when they were met.
-        let met = self.view.overdue.borrow().clone();
-        for name in met.into_iter().flat_map(|met| *met) {
-            self.remove_if_expired(self.view.db, Key::new(&name));
+        let Some(after) = self.view.afterwards.borrow().clone() else { return };
+        for (name, offset, bytes) in &after.kept {
+            let change = string::Change::Write { offset: *offset, bytes };
+            self.record(&Effect::change(Key::new(name), change));
+        }
+        for name in &after.overdue {
+            self.remove_if_expired(self.view.db, Key::new(name));
         }
     }
 }

@@ -284,7 +284,7 @@ impl Engine {
                 need = Need::All;
                 break;
             }
-            match row.command.keys.locks {
+            match row.locks(request) {
                 Locks::None => {}
                 Locks::Key(_) | Locks::Keys => {
                     shards.extend(row.keys(request).map(|key| self.keyspace.shard_of(key.name)))

@@ -34,9 +34,8 @@ pub struct View<'a> {
     pub(super) touch: bool,
     pub(super) usage: Usage,
     pub(super) stats: &'a WorkerStats,
-    /// Expired keys that were met: removed when the handler is done, while the locks are still held.
-    #[allow(clippy::box_collection, reason = "nearly always there is none: a pointer is quicker to make and to drop")]
-    pub(super) overdue: RefCell<Option<Box<BTreeSet<Vec<u8>>>>>,
+    /// What is changed when the handler is done, while the locks are still held. A pointer, as nearly always there is nothing.
+    pub(super) afterwards: RefCell<Option<Box<Afterwards>>>,
     /// Where notifications are collected, and which classes of events (`settings::events`) are.
     pub(super) notifications: Option<&'a PendingNotifications>,
     pub(super) events: Events,
@@ -54,10 +53,19 @@ pub struct View<'a> {
     pub(super) offer: Option<Arc<Offer>>,
 }
 
+/// What a command that only looks leaves to be changed.
+#[derive(Clone, Default)]
+pub(super) struct Afterwards {
+    /// Expired keys that were met.
+    pub(super) overdue: BTreeSet<Vec<u8>>,
+    /// Bytes that are to be in the strings at these keys, from these offsets on.
+    pub(super) kept: Vec<(Vec<u8>, usize, Vec<u8>)>,
+}
+
 impl<'a> View<'a> {
     pub(crate) fn new(locked: Locked<'a>, db: usize, now_ms: u64, usage: Usage, stats: &'a WorkerStats) -> View<'a> {
         let locked = locked.at(now_ms, usage);
-        let (overdue, met_busy) = (RefCell::default(), Cell::new(false));
+        let (afterwards, met_busy) = (RefCell::default(), Cell::new(false));
         View {
             locked,
             db,
@@ -65,7 +73,7 @@ impl<'a> View<'a> {
             touch: true,
             usage,
             stats,
-            overdue,
+            afterwards,
             notifications: None,
             events: Events::empty(),
             met_busy,
@@ -190,7 +198,7 @@ impl<'a> View<'a> {
 
     /// True when the key was met before and had expired.
     fn has_met(&self, key: Key<'_>) -> bool {
-        self.overdue.borrow().as_ref().is_some_and(|met| met.contains(key.name))
+        self.afterwards.borrow().as_ref().is_some_and(|after| after.overdue.contains(key.name))
     }
 
     /// Notes an expired key, to be removed.
@@ -199,8 +207,15 @@ impl<'a> View<'a> {
         // Something may have to be called before a session goes: the expiry cycle does both.
         if !self.has_met(key) && !matches!(entry.object(), Some(Object::Session(_))) {
             self.notify_expired(self.db, key, entry);
-            self.overdue.borrow_mut().get_or_insert_default().insert(key.name.to_vec());
+            self.afterwards.borrow_mut().get_or_insert_default().overdue.insert(key.name.to_vec());
         }
+    }
+
+    /// Keeps what a command has computed in the string from which it has, where there is a place for it: it is written when
+    /// the handler is done, unless this server may not change anything.
+    #[cold]
+    pub(crate) fn keep_in_string(&self, key: Key<'_>, offset: usize, bytes: &[u8]) {
+        self.afterwards.borrow_mut().get_or_insert_default().kept.push((key.name.to_vec(), offset, bytes.to_vec()));
     }
 
     /// Notifies that a key has expired, unless that was done when it was met.
@@ -530,8 +545,9 @@ impl<'a> View<'a> {
         self.seen.get().max(self.locked.changed_by())
     }
 
-    pub(crate) fn has_met_expired(&self) -> bool {
-        self.overdue.borrow().is_some()
+    /// True when the command has left something to be changed.
+    pub(crate) fn has_leftovers(&self) -> bool {
+        self.afterwards.borrow().is_some()
     }
 }
 

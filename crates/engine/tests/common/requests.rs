@@ -33,6 +33,10 @@ const READS: &[&str] = &[
     "zrank",
     "zcount",
     "zunion",
+    "geosearch",
+    "geopos",
+    "pfcount",
+    "sort_ro",
     "smembers",
     "sismember",
     "sinter",
@@ -70,10 +74,11 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..4) {
+                return match self.random.u8(..5) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
-                    2 => self.long_list(),
+                    2 => self.many_elements(),
+                    3 => self.long_list(),
                     _ => self.wide_hash(),
                 };
             }
@@ -312,6 +317,14 @@ impl Source {
         request
     }
 
+    /// Elements for a HyperLogLog, so many that it becomes dense now and then.
+    fn many_elements(&mut self) -> Vec<Vec<u8>> {
+        let mut request = vec![b"pfadd".to_vec(), self.key()];
+        let (from, count) = (self.random.u32(..10_000), self.pick(&[1, 30, 400, 2_000]));
+        request.extend((from..from + count).map(|number| number.to_string().into_bytes()));
+        request
+    }
+
     fn wide_hash(&mut self) -> Vec<Vec<u8>> {
         let mut request = vec![b"hset".to_vec(), self.key()];
         let count = self.pick(&[3, 9, 30, 100, 520, 1_100]);
@@ -395,8 +408,9 @@ impl Source {
             }
             ArgumentKind::Block => return self.several(argument.arguments, out),
             ArgumentKind::Key => self.key(),
+            ArgumentKind::Double if name.ends_with("itude") => self.pick(&["1.5", "-0.25", "85", "180", "0"]).into(),
             ArgumentKind::Double => self.pick(&["1.5", "-0.25", "3", "1e10", "0", "inf", "-inf"]).into(),
-            ArgumentKind::Pattern => b"*".to_vec(),
+            ArgumentKind::Pattern => self.pick(&["*", "*->f1", "nosort", "#"]).into(),
             ArgumentKind::UnixTime if name.contains("milli") => self.instant_ms().to_string().into_bytes(),
             ArgumentKind::UnixTime => (self.instant_ms() / 1000).to_string().into_bytes(),
             ArgumentKind::Integer => self.integer(name).to_string().into_bytes(),

@@ -372,9 +372,11 @@ fn content(value: Value<'_>, marked: bool) -> Content {
 /// make, and what had expired at the beginning of time, where [`State`] looks from.
 pub(crate) fn is_tame(effect: &Effect<'_>, bytes_max: usize) -> bool {
     match *effect {
-        Effect::Change { change: Change::String(string::Change::Write { offset, bytes }), .. } => {
-            offset.saturating_add(bytes.len()) < bytes_max
-        }
+        Effect::Change {
+            change:
+                Change::String(string::Change::Write { offset, bytes } | string::Change::Splice { offset, bytes, .. }),
+            ..
+        } => offset.saturating_add(bytes.len()) < bytes_max,
         Effect::Change { change: Change::String(string::Change::Set { deadline, .. }), .. }
         | Effect::Change { change: Change::Hash(hash::Change::Deadline { deadline, .. }), .. }
         | Effect::Deadline { deadline, .. } => deadline != Some(0),

@@ -394,9 +394,9 @@ impl<'a> Change<'a> {
     #[inline]
     pub fn fate(&self) -> Fate {
         match self {
-            Change::String(string::Change::Set { .. } | string::Change::Write { .. }) => {
-                Fate::Gains { replaces: false }
-            }
+            Change::String(
+                string::Change::Set { .. } | string::Change::Write { .. } | string::Change::Splice { .. },
+            ) => Fate::Gains { replaces: false },
             Change::Hash(change) => change.fate(),
             Change::SortedSet(change) => change.fate(),
             Change::Set(change) => change.fate(),

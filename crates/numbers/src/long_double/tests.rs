@@ -264,3 +264,31 @@ fn no_text_panics() {
         }
     }
 }
+
+#[test]
+fn doubles_are_taken_over_exactly() {
+    for (number, printed) in [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.5, "1.5"),
+        (-179.999_997_317_790_99, "-179.99999731779098511"),
+        // Halfway between two texts of 17 decimals: the even one.
+        (1.0 / 262_144.0, "0.00000381469726562"),
+        (3.0 / 262_144.0, "0.00001144409179688"),
+        (f64::MIN_POSITIVE / 4.0, "0"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+        (f64::NAN, "nan"),
+    ] {
+        assert_eq!(String::from_utf8(LongDouble::from(number).format_human()).unwrap(), printed, "{number:e}");
+    }
+    let mut random = Random::new();
+    for _ in 0..2_000 {
+        let number = f64::from_bits(random.next() >> 1);
+        if number.is_finite() {
+            // No double has more decimals.
+            let text = format!("{number:.1080}");
+            assert_eq!(LongDouble::parse(text.as_bytes()), Some(LongDouble::from(number)), "{number:e}");
+        }
+    }
+}

@@ -78,6 +78,10 @@ fn keys_and_their_use_agree_with_redis() {
         for len in name.split('|').count() + 1..12 {
             let mut request: Vec<String> = name.split('|').map(str::to_owned).collect();
             request.extend((request.len()..len).map(|at| at.to_string()));
+            // Redis's specifications find no keys where a group of them is left out.
+            if name == "pfmerge" && len == 2 {
+                continue;
+            }
             wrong.extend(pair.compare_keys(&request));
         }
     }
@@ -103,6 +107,11 @@ fn keys_and_their_use_agree_with_redis() {
         "eval s -1 a",
         "eval s x a",
         "fcall f 1 a",
+        "georadius a 1 2 3 m STORE b",
+        "georadius a 1 2 3 m COUNT 1 STOREDIST b ASC",
+        "georadiusbymember a m 3 m STORE b STOREDIST c",
+        "sort a BY w_* GET # STORE b",
+        "sort a LIMIT 0 STORE STORE b",
     ] {
         let request: Vec<String> = request.split(' ').map(str::to_owned).collect();
         wrong.extend(pair.compare_keys(&request));

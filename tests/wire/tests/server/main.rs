@@ -9,3 +9,4 @@ mod life;
 mod memory;
 mod monitor;
 mod slowlog;
+mod topology;

@@ -136,7 +136,7 @@ impl ScriptHost<'_> {
             return self.check_in_transaction(row, request, declared);
         }
         let held = self.has_all || row.keys(request.as_request()).all(|key| self.locked.holds(key));
-        let locks = row.command.keys.locks;
+        let locks = row.locks(request.as_request());
         let walks = matches!(locks, Locks::Everything | Locks::Walk);
         let runs_others = locks == Locks::Declared;
         if !held || walks && !self.has_all || runs_others {

@@ -76,6 +76,7 @@ fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
     reply.bulk(b"begin_search");
     match spec.begin {
         Begin::Index(at) => kind_and_details(reply, "index", None, &[("index", i64::from(at))]),
+        Begin::Unknown => kind_and_details(reply, "unknown", None, &[]),
         Begin::Keyword { word, from } => {
             kind_and_details(reply, "keyword", Some(("keyword", word)), &[("startfrom", i64::from(from))]);
         }
@@ -83,6 +84,7 @@ fn key_spec(spec: &KeySpec, reply: &mut Reply<'_>) {
     reply.bulk(b"find_keys");
     match spec.find {
         Find::Count => kind_and_details(reply, "keynum", None, &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]),
+        Find::Unknown => kind_and_details(reply, "unknown", None, &[]),
         Find::Range { last, step, limit } => {
             let details = [("lastkey", i64::from(last)), ("keystep", i64::from(step)), ("limit", i64::from(limit))];
             kind_and_details(reply, "range", None, &details);

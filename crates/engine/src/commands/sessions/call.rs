@@ -106,7 +106,7 @@ fn lock<'e>(
     if let Some((_, only_key)) = only_key {
         return keyspace.lock_two_unless_busy(keyspace.shard_of_key(key), keyspace.shard_of_key(only_key));
     }
-    match row.command.keys.locks {
+    match row.locks(request) {
         Locks::None => keyspace.lock_key_unless_busy(key),
         Locks::Key(_) | Locks::Keys => {
             let mut shards: SmallVec<[usize; 16]> = SmallVec::new();
@@ -204,7 +204,7 @@ fn may_touch(row: &'static CommandRow, request: Request<'_>, only_key: Option<(u
     if let Some((_, only_key)) = only_key {
         return only_key.name == key.name;
     }
-    match row.command.keys.locks {
+    match row.locks(request) {
         Locks::None => false,
         Locks::Key(_) | Locks::Keys => row.key_positions(request).any(|at| request.arg(at) == key.name),
         Locks::Everything | Locks::Walk | Locks::Declared => true,

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// A score and the member that is to have it.
-type Scored<'a> = (f64, &'a [u8]);
+pub(crate) type Scored<'a> = (f64, &'a [u8]);
 
 // Replies and changes that the other files share ----------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ pub(super) fn remove_ranks(keys: &mut Recorder<'_>, key: Key<'_>, ranks: Range<u
 
 /// Puts a set of these members, which are in their order, in the place of whatever a key holds, and replies how many
 /// they are. Without members, the key is deleted.
-pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
+pub(crate) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], event: &'static str) {
     cx.keys.remove_if_expired(cx.keys.db(), to);
     if !members.is_empty() {
         let mut image = Vec::new();
@@ -113,17 +113,17 @@ pub(super) fn store(cx: &mut WriteCx<'_>, to: Key<'_>, members: &[Scored<'_>], e
 
 /// The options of ZADD.
 #[derive(Default)]
-struct Rules {
+pub(crate) struct Rules {
     /// Members that are there stay as they are.
-    only_new: bool,
+    pub(crate) only_new: bool,
     /// Only members that are there change.
-    only_known: bool,
+    pub(crate) only_known: bool,
     /// Scores of members that are there only grow.
     only_greater: bool,
     /// Or only shrink.
     only_less: bool,
     /// Reply how many have changed, not how many are new.
-    count_changed: bool,
+    pub(crate) count_changed: bool,
     /// Scores are added to those that members have.
     increment: bool,
 }
@@ -201,10 +201,15 @@ fn add(cx: &mut WriteCx<'_>, increment: bool) -> CommandResult {
     while let (Some(score), Some(name)) = (cx.args.try_next(), cx.args.try_next()) {
         given.push((parse_f64(score).ok_or(CommandError::NotFloat)?, name));
     }
+    add_members(cx, key, &rules, &given)
+}
+
+/// Gives members their scores, as far as the rules let it, and replies.
+pub(crate) fn add_members(cx: &mut WriteCx<'_>, key: Key<'_>, rules: &Rules, given: &[Scored<'_>]) -> CommandResult {
     let set = cx.keys.sorted_set_to_change(key)?;
     let mut changes = Changes::new(given.len());
     let (mut added, mut updated, mut result) = (0, 0, None);
-    for (score, name) in given {
+    for &(score, name) in given {
         let current = changes.score(name).or_else(|| set.as_ref().and_then(|set| set.score(name)));
         result = rules.outcome(current, score)?;
         match result {

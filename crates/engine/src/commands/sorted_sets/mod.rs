@@ -8,7 +8,7 @@ mod ranges;
 mod scan;
 mod table;
 
-pub(crate) use members::reply_score;
+pub(crate) use members::{Rules, add_members, reply_score, store};
 pub(crate) use ranges::score_bound;
 
 use crate::execution::command::Table;

@@ -103,6 +103,8 @@ pub enum Begin {
     Index(u8),
     /// Behind this word, in any case, which is looked for from this argument on; from the end backwards when negative.
     Keyword { word: &'static str, from: i8 },
+    /// No specification can say where.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub enum Find {
     Range { last: i8, step: u8, limit: u8 },
     /// As many as the argument at which the search begins says, behind it.
     Count,
+    /// No specification can say which.
+    Unknown,
 }
 
 impl KeySpec {
@@ -132,6 +136,7 @@ impl KeySpec {
                 };
                 found.ok_or(NotFound::Absent)? + 1
             }
+            Begin::Unknown => return Err(NotFound::Absent),
         };
         let (first, last, step) = match self.find {
             Find::Range { last, step, limit } => {
@@ -148,6 +153,7 @@ impl KeySpec {
                 let keys = given.filter(|keys| (count_min..=left).contains(keys)).ok_or(NotFound::Invalid)?;
                 (first + 1, first + keys as usize, 1)
             }
+            Find::Unknown => return Err(NotFound::Absent),
         };
         if first > last || first >= count {
             return Err(NotFound::Absent);
@@ -272,6 +278,14 @@ impl Keys {
             at += 1;
         }
         self.locks = Locks::Keys;
+        self
+    }
+
+    /// Keys, too, that no specification finds: only what COMMAND shows. Give it a function that does.
+    pub const fn and_unknown(mut self, flags: KeyFlags, notes: &'static str) -> Keys {
+        self.specs[self.count as usize] =
+            KeySpec { begin: Begin::Unknown, find: Find::Unknown, flags, notes: Some(notes) };
+        self.count += 1;
         self
     }
 

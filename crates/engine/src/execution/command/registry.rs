@@ -185,6 +185,14 @@ impl CommandRow {
         }
     }
 
+    /// What has to be locked for a request.
+    pub fn locks(&self, request: Request<'_>) -> Locks {
+        match self.command.reaches_beyond {
+            Some(holds) if holds(request) => Locks::Everything,
+            _ => self.command.keys.locks,
+        }
+    }
+
     /// The keys of a request, and what is done with them. An invalid count of keys yields none: the handler refuses the
     /// request before it reads any.
     pub fn found_keys(&self, request: Request<'_>) -> FoundKeys {

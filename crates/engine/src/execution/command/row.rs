@@ -36,6 +36,8 @@ pub struct Command {
     pub relative_time: Option<fn(Request<'_>) -> bool>,
     /// True for a request that may touch another database than the selected one.
     pub crosses_databases: Option<fn(Request<'_>) -> bool>,
+    /// True for a request that reads keys which it does not name.
+    pub reaches_beyond: Option<fn(Request<'_>) -> bool>,
     pub docs: CommandDoc,
 }
 
@@ -102,6 +104,7 @@ const fn row(name: &'static str, arity: Arity, keys: Keys, flags: Flags, handler
         calls_behind: None,
         relative_time: None,
         crosses_databases: None,
+        reaches_beyond: None,
         docs: CommandDoc::EMPTY,
     }
 }
@@ -242,6 +245,12 @@ impl Command {
     /// A request for which this holds may touch another database.
     pub const fn crosses_databases(mut self, crosses_databases: fn(Request<'_>) -> bool) -> Command {
         self.crosses_databases = Some(crosses_databases);
+        self
+    }
+
+    /// A request for which this holds reads keys that it does not name: everything is locked for it.
+    pub const fn reaches_beyond(mut self, reaches_beyond: fn(Request<'_>) -> bool) -> Command {
+        self.reaches_beyond = Some(reaches_beyond);
         self
     }
 

@@ -95,6 +95,12 @@ impl Argument {
         self
     }
 
+    /// Keys follow from it, those of this specification.
+    pub const fn of_keys(mut self, key_spec_index: usize) -> Argument {
+        self.key_spec_index = Some(key_spec_index);
+        self
+    }
+
     pub const fn since(mut self, version: &'static str) -> Argument {
         self.since = Some(version);
         self

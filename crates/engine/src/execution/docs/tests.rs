@@ -86,7 +86,10 @@ fn arguments_are_well_formed() {
             let Argument { name, kind, .. } = *argument;
             let says = format!("{} {name}", row.full_name);
             assert_eq!(kind.is_group(), !argument.arguments.is_empty(), "{says}");
-            assert_eq!(kind == ArgumentKind::Key, argument.key_spec_index.is_some(), "{says}");
+            // A pattern may lead to keys (SORT).
+            let may_have_keys = [ArgumentKind::Key, ArgumentKind::Pattern].contains(&kind);
+            assert!(kind != ArgumentKind::Key || argument.key_spec_index.is_some(), "{says}");
+            assert!(may_have_keys || argument.key_spec_index.is_none(), "{says}");
             assert!(argument.key_spec_index.is_none_or(|index| index < specs), "{says}: there is no such key spec");
             assert!(kind != ArgumentKind::PureToken || argument.token.is_some(), "{says}");
             assert!(!argument.multiple_token || argument.multiple, "{says}");

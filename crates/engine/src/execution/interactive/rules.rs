@@ -19,7 +19,7 @@ impl Engine {
         if command.flags.has(NEVER) {
             return Err(refused(row, "it is not about data"));
         }
-        if matches!(command.keys.locks, Locks::Everything | Locks::Walk) {
+        if matches!(row.locks(request), Locks::Everything | Locks::Walk) {
             return Err(refused(row, "its keys are not all arguments"));
         }
         if command.crosses_databases.is_some_and(|holds| holds(request)) {

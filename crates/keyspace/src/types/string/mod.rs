@@ -55,12 +55,16 @@ pub enum Change<'a> {
     Set { value: Scalar<'a>, deadline: Option<u64> },
     /// The string (empty if the key is missing) has these bytes at `offset`; a gap is filled with zeros.
     Write { offset: usize, bytes: &'a [u8] },
+    /// The string (empty if the key is missing) has these bytes in place of `removed` bytes from `offset` on; what is behind
+    /// them moves. A gap is filled with zeros, and what is beyond its end is not removed.
+    Splice { offset: usize, removed: usize, bytes: &'a [u8] },
 }
 
 /// The first byte of an encoded change. IMPORTANT: append only; journals on disk hold these numbers.
 mod tag {
     pub(super) const SET: u8 = 1;
     pub(super) const WRITE: u8 = 2;
+    pub(super) const SPLICE: u8 = 3;
 }
 
 impl<'a> Change<'a> {
@@ -75,6 +79,12 @@ impl<'a> Change<'a> {
             Change::Write { offset, bytes } => {
                 out.push(tag::WRITE);
                 put_number(offset as u64, out);
+                put_bytes(bytes, out);
+            }
+            Change::Splice { offset, removed, bytes } => {
+                out.push(tag::SPLICE);
+                put_number(offset as u64, out);
+                put_number(removed as u64, out);
                 put_bytes(bytes, out);
             }
         }
@@ -93,6 +103,14 @@ impl<'a> Change<'a> {
                     _ => Err(BadEffect::OutOfRange),
                 }
             }
+            tag::SPLICE => {
+                let (offset, removed, bytes) = (reader.count()?, reader.count()?, reader.bytes()?);
+                // The string that it is made in ends below the same limit.
+                match offset.checked_add(bytes.len()) {
+                    Some(end) if end <= BYTES_MAX => Ok(Change::Splice { offset, removed, bytes }),
+                    _ => Err(BadEffect::OutOfRange),
+                }
+            }
             unknown => Err(BadEffect::UnknownChange(TYPE.tag, unknown)),
         }
     }
@@ -101,6 +119,7 @@ impl<'a> Change<'a> {
         match self {
             Change::Set { .. } => "set",
             Change::Write { .. } => "setrange",
+            Change::Splice { .. } => "pfadd",
         }
     }
 
@@ -123,6 +142,7 @@ impl<'a> Change<'a> {
                 Applied::counted(value.len()).replacing(replaced_deadline)
             }
             Change::Write { offset, bytes } => Applied::counted(write(entry, offset, bytes)),
+            Change::Splice { offset, removed, bytes } => Applied::counted(splice(entry, offset, removed, bytes)),
         }
     }
 
@@ -136,22 +156,53 @@ impl<'a> Change<'a> {
                 let len = write(&mut entry, offset, bytes);
                 (entry, Applied::counted(len))
             }
+            Change::Splice { offset, bytes, .. } => {
+                let mut entry = Entry::new(name, TEXT, &[], None);
+                let len = splice(&mut entry, offset, 0, bytes);
+                (entry, Applied::counted(len))
+            }
+        }
+    }
+}
+
+/// Makes an entry ready to be changed in place: a string that has, or will have, so many bytes.
+fn prepare(entry: &mut Entry, bytes: usize) {
+    if entry.kind() == NUMBER {
+        let text = scalar(entry).bytes().into_owned();
+        entry.set_body(TEXT, &text);
+    }
+    if entry.kind() == TEXT && bytes.max(entry.body().len()) > GROWS_IN_PLACE_FROM {
+        let text = entry.body().to_vec();
+        entry.set_object(Box::new(Object::Bytes(text)));
+    }
+    entry.set_marked(true);
+}
+
+/// Replaces some bytes of a string by others and returns its new length.
+fn splice(entry: &mut Entry, offset: usize, removed: usize, bytes: &[u8]) -> usize {
+    let len = scalar(entry).len();
+    prepare(entry, len + bytes.len());
+    if len < offset {
+        write(entry, offset, &[]);
+    }
+    let end = offset.saturating_add(removed).min(len.max(offset));
+    match entry.object_mut() {
+        Some(Object::Bytes(text)) => {
+            text.splice(offset..end, bytes.iter().copied());
+            text.len()
+        }
+        Some(_) => panic!("a change of a string was recorded for another type"),
+        None => {
+            entry.open_gap(offset..end, bytes.len()).copy_from_slice(bytes);
+            entry.body().len()
         }
     }
 }
 
 /// Writes bytes into a string and returns its new length.
 fn write(entry: &mut Entry, offset: usize, bytes: &[u8]) -> usize {
-    if entry.kind() == NUMBER {
-        let text = scalar(entry).bytes().into_owned();
-        entry.set_body(TEXT, &text);
-    }
     let end = offset + bytes.len();
-    if entry.kind() == TEXT && end.max(entry.body().len()) > GROWS_IN_PLACE_FROM {
-        let text = entry.body().to_vec();
-        entry.set_object(Box::new(Object::Bytes(text)));
-    }
-    entry.set_marked(true);
+    prepare(entry, end);
     match entry.object_mut() {
         Some(Object::Bytes(text)) => {
             if text.len() < end {

@@ -1,0 +1,10 @@
+//! SORT: the elements of a list, a set or a sorted set in another order.
+
+mod elements;
+mod patterns;
+mod sort;
+mod table;
+
+use crate::execution::command::Table;
+
+pub(super) const TABLES: &[Table] = &[Table { group: "generic", category: "", commands: table::COMMANDS }];

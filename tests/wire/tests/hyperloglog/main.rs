@@ -1,0 +1,5 @@
+//! HyperLogLogs.
+
+mod agreement;
+mod commands;
+mod notifications;

@@ -1,0 +1,5 @@
+//! SORT.
+
+mod agreement;
+mod commands;
+mod notifications;
