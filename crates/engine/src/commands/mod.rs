@@ -23,8 +23,8 @@ mod server;
 mod sessions;
 mod sets;
 pub(crate) mod shared;
-mod sort;
 mod sorted_sets;
+mod sorting;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
@@ -48,7 +48,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     pubsub::TABLES,
     scripting::TABLES,
     keys::TABLES,
-    sort::TABLES,
+    sorting::TABLES,
     strings::TABLES,
     bits::TABLES,
     hyperloglog::TABLES,
