@@ -23,8 +23,8 @@ mod server;
 mod sessions;
 mod sets;
 pub(crate) mod shared;
-mod sort;
 mod sorted_sets;
+mod sorting;
 mod streams;
 mod strings;
 #[cfg(test)]
@@ -49,7 +49,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     pubsub::TABLES,
     scripting::TABLES,
     keys::TABLES,
-    sort::TABLES,
+    sorting::TABLES,
     strings::TABLES,
     bits::TABLES,
     hyperloglog::TABLES,

@@ -2,7 +2,7 @@
 
 mod elements;
 mod patterns;
-mod sort;
+mod request;
 mod table;
 
 use crate::execution::command::Table;

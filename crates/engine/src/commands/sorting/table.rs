@@ -1,6 +1,6 @@
 //! SORT: the rows, with their documentation: Redis's facts in our words.
 
-use super::sort::{self, keys_of, looks_up_others};
+use super::request::{self, keys_of, looks_up_others};
 use crate::execution::command::{Command, Flags, KeyFlags, Keys, at_least, key, read, write};
 use crate::execution::docs::argument::{self as arg, Argument};
 
@@ -9,7 +9,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "sort",
         at_least(2),
         SORTED.and_unknown(KeyFlags::OVERWRITE, "the word STORE can be anywhere among the arguments").found_by(keys_of),
-        sort::sort,
+        request::sort,
     )
     .flag(Flags::READS_INDEXES.union(Flags::DANGEROUS))
     .reaches_beyond(looks_up_others)
@@ -27,7 +27,7 @@ pub(super) const COMMANDS: &[Command] = &[
         ALPHA,
         arg::key("destination", 2).after("STORE").optional(),
     ]),
-    read("sort_ro", at_least(2), SORTED.found_by(keys_of), sort::sort_ro)
+    read("sort_ro", at_least(2), SORTED.found_by(keys_of), request::sort_ro)
         .flag(Flags::DANGEROUS)
         .reaches_beyond(looks_up_others)
         .categories(CATEGORIES)
