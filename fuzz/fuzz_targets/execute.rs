@@ -115,7 +115,7 @@ fn held_bytes(snapshot: &Snapshot) -> usize {
         Content::Set(members) => members.iter().map(Vec::len).sum(),
         Content::SortedSet(members) => members.iter().map(|(name, _)| name.len() + 8).sum(),
         Content::Register(value, whole) => value.len().max(whole.len() / 4),
-        Content::Session(bytes, _) => *bytes,
+        Content::Session(bytes, _) | Content::Stream(bytes, _) => *bytes,
         Content::Run(events) => events.iter().map(|(_, _, event)| event.len()).sum(),
         Content::Cell(versions) => versions.iter().map(|(_, _, value)| value.len()).sum(),
     };

@@ -91,6 +91,10 @@ fn look_at(place: &Place) {
         asker.ask(&[b"rpush".to_vec(), name.clone(), b"f".to_vec()]);
         asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);
         asker.ask(&[b"zrem".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
+        for line in ["xadd # maxlen 3 * f v", "xgroup create # g 0", "xreadgroup group g c streams # >", "xdel # 1-1"] {
+            let word = |word: &str| if word == "#" { name.clone() } else { word.as_bytes().to_vec() };
+            asker.ask(&line.split(' ').map(word).collect::<Vec<_>>());
+        }
         asker.ask(&[b"append".to_vec(), name, b"x".to_vec()]);
     }
     asker.expire();

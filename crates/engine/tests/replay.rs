@@ -71,6 +71,7 @@ impl History {
             ("hash-max-listpack-value", value_max),
             ("zset-max-listpack-entries", entries_max),
             ("zset-max-listpack-value", value_max),
+            ("stream-node-max-entries", entries_max),
         ];
         let shards = source.random.choice(SHARD_COUNTS).copied().unwrap_or(1);
         let changes_thresholds = source.random.u8(..4) == 0;
@@ -232,7 +233,7 @@ fn assert_replies_the_same(live: &Place, restored: &Place, forms: bool) {
         let always: &[&str] = match held.content {
             // After a start it has its full time again.
             Content::Session { .. } => &["exists", "type", "session.info", "session.pending"],
-            _ => &["exists", "type", "pttl", "get", "hlen", "zcard", "scard", "llen"],
+            _ => &["exists", "type", "pttl", "get", "hlen", "zcard", "scard", "llen", "xlen", "xinfo groups"],
         };
         let of_form: &[&str] = if forms { &["object encoding"] } else { &[] };
         let of_small: &[&str] = if small { &["hgetall", "dump"] } else { &[] };

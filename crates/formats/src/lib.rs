@@ -9,4 +9,7 @@ mod rdb;
 pub mod rdb_file;
 mod values;
 
+pub use values::{
+    EntryId, NodeEntry, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode, StreamPending,
+};
 pub use values::{HashEntry, Kind, Noun, OwnValue, SortedSetEntry, Value, whole};

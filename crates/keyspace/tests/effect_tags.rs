@@ -9,6 +9,7 @@ use keyspace::types::list::{self, Side};
 use keyspace::types::register::{self, Current, Operation};
 use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
 use keyspace::types::session::{self, RequestDigest};
+use keyspace::types::stream::{self, Delivery, StreamId};
 use keyspace::types::{hash, set, sorted_set, string};
 use keyspace::{BadEffect, Cause, Change, Definable, Effect, Image, Key, Keyspace, Scalar, Thresholds, ValueType};
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ fn pinned() -> Vec<Row> {
         changes_of_registers(),
         changes_of_sessions(),
         changes_of_lists(),
+        changes_of_streams(),
         images(),
         effects_on_keys(),
     ]
@@ -173,6 +175,38 @@ fn changes_of_registers() -> Vec<Row> {
     ]
 }
 
+fn changes_of_streams() -> Vec<Row> {
+    use stream::Change::*;
+    let change = |change: stream::Change<'static>| Effect::change(Key::new(b"s"), change);
+    let (group, consumer, last, at_ms): (&[u8], &[u8], _, _) = (b"g", b"c", StreamId::new(5, 1), 5);
+    let deliveries = const { &[Delivery { id: StreamId::new(5, 1), delivered_ms: 4, deliveries: 7 }] };
+    let deliver =
+        Deliver { group, consumer, last, entries_read: Some(2), at_ms, ids: const { &[StreamId::new(5, 1)] } };
+    vec![
+        (
+            0,
+            change(Append { id: last, fields: &[(b"f", b"v"), (b"g", b"10")] }),
+            "0100 0173 0a01 05 01 02 0166 0176 0167 023130",
+        ),
+        (0, change(Trim { upto: StreamId::new(300, 0) }), "0100 0173 0a02 ac02 00"),
+        (
+            0,
+            change(Delete { ids: const { &[StreamId::new(5, 1), StreamId::new(7, 0)] } }),
+            "0100 0173 0a03 02 0a 01 04 00",
+        ),
+        (0, change(SetId { last: StreamId::new(9, 0), added: 3, max_deleted: last }), "0100 0173 0a04 09 00 03 05 01"),
+        (0, change(CreateGroup { group, last, entries_read: None }), "0100 0173 0a05 0167 05 01 00"),
+        (0, change(SetGroup { group, last, entries_read: Some(2) }), "0100 0173 0a06 0167 05 01 03"),
+        (0, change(DestroyGroup { group }), "0100 0173 0a07 0167"),
+        (0, change(CreateConsumer { group, consumer, at_ms }), "0100 0173 0a08 0167 0163 0a"),
+        (0, change(DeleteConsumer { group, consumer }), "0100 0173 0a09 0167 0163"),
+        (0, change(deliver), "0100 0173 0a0a 0167 0163 05 01 03 0a 01 0a 01"),
+        (0, change(Claim { group, consumer, at_ms, deliveries }), "0100 0173 0a0b 0167 0163 0a 01 0a 01 01 07"),
+        (0, change(Acknowledge { group, ids: const { &[StreamId::new(5, 1)] } }), "0100 0173 0a0c 0167 01 0a 01"),
+        (0, change(Advance { group, last }), "0100 0173 0a0d 0167 05 01"),
+    ]
+}
+
 fn changes_of_sessions() -> Vec<Row> {
     use session::Change::{Acknowledge, Answer, Low, Open, Push, Sent, Ttl};
     let change = |change: session::Change<'static>| Effect::change(Key::new(b"s"), change);
@@ -282,6 +316,11 @@ fn images() -> Vec<Row> {
             put(b"s", None, &session::TYPE, b"\x00\x05\x09\x04\x01n\x01v\x02\x01\x03\x04\x03\x02\x01\x08\x07\x06\x05\x00\x01x\x04\x02\x04\x08\x01q\x03\x09\x01p"),
             "0200 0173 00 08 00 05 09 04 016e0176 02 01 03 04030201 08070605 00 0178 04 02 04 08 0171 03 09 0170",
         ),
+        (
+            0,
+            put(b"s", None, &stream::TYPE, b"\x00\x09\x00\x05\x01\x03\x01\x05\x00\x08\x01\x01f\x06\x00\x02\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x05\x01\x08\x07"),
+            "0200 0173 00 0a 00 0900 0501 03 01 0500 08 0101660600020176 01 0167 0501 03 01 0163 0a 01 0501 08 07",
+        ),
     ]
 }
 
@@ -292,6 +331,7 @@ fn effects_on_keys() -> Vec<Row> {
     vec![
         (15, Effect::Delete { key: key(b"k"), cause: Cause::Deleted }, "030f 016b"),
         (0, Effect::Delete { key: key(b"k"), cause: Cause::Expired }, "0400 016b"),
+        (0, Effect::Delete { key: key(b"k"), cause: Cause::Evicted }, "0e00 016b"),
         (0, Effect::Deadline { key: key(b"k"), deadline: THEN }, "0500 016b 81c2f6a9a833"),
         (0, Effect::Deadline { key: key(b"k"), deadline: None }, "0500 016b 00"),
         (2, Effect::Rename { from: key(b"old"), to: key(b"new") }, "0602 036f6c64 036e6577"),
@@ -526,6 +566,16 @@ fn what_no_version_wrote_is_refused() {
         ("0200 0173 00 08 00 05 09 00 00 00 01 02 01 05 00 01 05 00", BadEffect::OutOfRange), // more pending than there were
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 01 06 00 02 05 00", BadEffect::OutOfRange), // sent before the one before
         ("0200 0173 00 08 00 05 09 00 00 00 02 02 02 05 00 02 05 00", BadEffect::OutOfRange), // one id twice
+        ("0100 0173 0a01 05 01 00", BadEffect::OutOfRange),                                   // an entry without fields
+        ("0200 0173 00 0a 01 0900 0501 03 00 00", BadEffect::OutOfRange),                     // an unknown form
+        ("0200 0173 00 0a 00 0900 0501 03 01 0500 03 010166 00", BadEffect::OutOfRange),      // a chunk without entries
+        ("0200 0173 00 0a 00 0400 0501 03 01 0500 08 0101660600020176 00", BadEffect::OutOfRange), // an entry behind the last
+        (
+            "0200 0173 00 0a 00 0900 0501 03 02 0500 08 0101660600020176 0500 08 0101660600020176 00",
+            BadEffect::OutOfRange,
+        ), // one chunk twice
+        ("0200 0173 00 0a 00 0900 0501 03 01 0500 09 010166060003017600 00", BadEffect::OutOfRange), // a value too many
+        ("0200 0173 00 0a 00 0900 0501 03 00 02 0167 0501 03 00 0167 0501 03 00", BadEffect::OutOfRange), // one group twice
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");
     }
@@ -546,7 +596,7 @@ fn a_placement_has_the_bytes_it_always_had() {
 #[test]
 fn old_batches_say_what_they_always_said() {
     const BATCHES: &[&str] =
-        &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers", "sessions", "lists"];
+        &["strings-hashes-sorted-sets", "sets", "cells", "forks", "runs", "registers", "sessions", "lists", "streams"];
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/effects");
     for name in BATCHES {
         let (batch, text) = (folder.join(format!("{name}.batch")), folder.join(format!("{name}.txt")));
@@ -636,6 +686,7 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         }
         Change::List(change) => format!("list {key} {change:?}"),
         Change::Session(change) => format!("session {key} {change:?}"),
+        Change::Stream(change) => format!("stream {key} {change:?}"),
         Change::Register(register::Change::Seal { below }) => format!("register-seal {key} {below}"),
         Change::Run(run::Change::Append { number, time_ms, event }) => {
             format!("run-append {key} {number} at {time_ms} {}", quoted(event))
@@ -700,6 +751,12 @@ fn describe_image(value: Image<'_>) -> String {
             let shown =
                 |version: Version<'_>| format!("{}@{}={}", version.number, version.time_us, quoted(version.value));
             joined(cell::cell(entry).oldest_first().map(shown))
+        }
+        formats::Value::Stream(stream) => {
+            let entries = stream.nodes.iter().flat_map(|node| node.entries()).map(|entry| format!("{entry:?}"));
+            let groups = stream.groups.iter().map(|group| format!("{group:?}"));
+            let head = format!("last {:?} {:?}", stream.last, stream.counts);
+            joined([head].into_iter().chain(entries).chain(groups))
         }
         formats::Value::Unsupported(_) => panic!("it is kept here"),
     };

@@ -62,6 +62,8 @@ const KEYS: &[&str] = &[
     "sess:1",
     "sess:2",
     "sess:3",
+    "stream:1",
+    "stream:2",
     "bits",
     "soon:1",
     "soon:2",
@@ -316,6 +318,23 @@ const LIBRARIES: &[&str] = &[
     "#!lua name=lib7\nredis.register_function('holdfast', function() return 1 end)",
 ];
 
+/// Ids of entries, and what stands for some.
+const STREAM_IDS: &[&str] = &[
+    "0",
+    "0-0",
+    "5-0",
+    "5-1",
+    "5-*",
+    "(5-1",
+    "-",
+    "+",
+    "$",
+    ">",
+    "99999999999999",
+    "18446744073709551615-18446744073709551615",
+    "5-x",
+];
+
 /// Functions that pass their arguments on to a command; the forms of requests use them.
 pub(crate) const PASSING_LIBRARY: &str = "#!lua name=attack
 redis.register_function('attack_call', function(keys, args) return redis.call(unpack(args)) end)
@@ -360,6 +379,11 @@ const FILLING: &[&str] = &[
     "DEL set:small set:numbers",
     "SADD set:small m1 m2 m3 12",
     "SADD set:numbers 1 2 3 -70000 5000000000",
+    "XADD stream:1 MAXLEN ~ 300 * f1 v f2 7",
+    "XADD stream:1 * f1 v",
+    "XADD stream:2 5-* f1 v",
+    "XGROUP CREATE stream:1 group 0 MKSTREAM",
+    "XREADGROUP GROUP group consumer COUNT 2 STREAMS stream:1 >",
     "CELL.SET cell:1 one",
     "CELL.SET cell:1 two",
     "CELL.INIT cell:2 12",
@@ -413,6 +437,7 @@ impl Vocabulary {
             "run:1",
             "reg:1",
             "rec:1",
+            "stream:1",
         ] {
             if let Reply::Bulk(payload) = talk.run(&["DUMP", key])? {
                 payloads.push(payload);
@@ -451,6 +476,7 @@ impl Vocabulary {
             "list" => &["list:"],
             "set" => &["set:"],
             "session" => &["sess:"],
+            "stream" => &["stream:"],
             _ => return None,
         };
         let fits = |key: &&&str| prefixes.iter().any(|prefix| key.starts_with(prefix));
@@ -469,6 +495,11 @@ impl Vocabulary {
                 random.pick(&["m1", "m2", "m3", "m5", "m30", "", "low", "high", "f1", "1", "12", "-70000"]).into()
             }
             "element" | "pivot" => random.pick(&["e1", "e2", "e3", "e900", "", "12", "-70000", "m1"]).into(),
+            "group" | "groupname" => random.pick(&["group", "group", "group", "other", ""]).into(),
+            "consumer" | "consumername" => random.pick(&["consumer", "second", "third", ""]).into(),
+            "id" | "last-id" | "threshold" | "end" | "max_deleted_entry_id" => random.pick(STREAM_IDS).into(),
+            "min-idle-time" => random.pick(&["0", "0", "1", "100000", "-1"]).into(),
+            "min" | "max" | "start" | "stop" if random.one_in(4) => random.pick(STREAM_IDS).into(),
             "min" | "max" | "start" | "stop" => random.pick(BOUNDS).into(),
             "channel" | "shardchannel" => random.pick(CHANNELS).into(),
             "index" | "name" => random
@@ -497,7 +528,7 @@ impl Vocabulary {
                 .pick(&["all", "everything", "memory", "keyspace", "commandstats", "latencystats", "none", ""])
                 .into(),
             "pattern" => random.pick(PATTERNS).into(),
-            "type" => random.pick(&["string", "hash", "zset", "set", "list", "none", ""]).into(),
+            "type" => random.pick(&["string", "hash", "zset", "set", "stream", "list", "none", ""]).into(),
             "option" => random.pick(&["MERGE", "NOFLUSH", "NOSAVE", "x"]).into(),
             _ => self.value(random),
         }

@@ -8,6 +8,7 @@ use crate::model::{DEFINITIONS, Entry, Place, State, Value, parse_int};
 use crate::registers::{Operation, Register, show_version};
 use crate::request::{Command, command, now_ms};
 use crate::scripts;
+use crate::streams::{self, GROUP};
 
 pub(crate) struct Author {
     pub(crate) owner: Owner,
@@ -71,11 +72,13 @@ const OWN: &[(usize, Make)] = &[
     (30, Author::write_string),
     (30, Author::write_hash),
     (25, Author::write_scores),
+    (25, Author::write_list),
     (8, Author::compare_and_swap),
     (12, Author::claim),
     (25, Author::write_cell),
     (25, Author::append_event),
     (25, Author::write_register),
+    (40, Author::write_stream),
     (4, Author::checkpoint),
     (6, Author::write_field_deadlines),
     (10, Author::delete),
@@ -239,6 +242,43 @@ impl Author {
         })
     }
 
+    fn write_list(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let (key, other) = (self.any_key(), self.any_key());
+        let held = |key: &str| ahead.get(db, key.as_bytes()).map(|entry| &entry.value);
+        let len = match held(&key) {
+            Some(Value::List(list)) => list.len(),
+            Some(_) => return None,
+            None => 0,
+        };
+        let few = (1 + self.random.below(4)).to_string();
+        let end = self.random.pick(&["L", "R"]);
+        Some(match self.random.below(14) {
+            0..5 => self.push(&format!("{end}PUSH"), &key, 8),
+            // More elements than one chunk takes.
+            5 if self.random.one_in(20) => self.push("RPUSH", &key, 600),
+            6..9 => command(&[&format!("{end}POP"), &key, &few]),
+            9 if key != other && matches!(held(&other), Some(Value::List(_)) | None) => {
+                command(&[&"LMOVE", &key, &other, &"LEFT", &"RIGHT"])
+            }
+            10 => command(&[&"LTRIM", &key, &"0", &self.random.pick(&["3", "50", "400"])]),
+            11 => command(&[&"LREM", &key, &"0", &self.member()]),
+            12 if len > 0 => command(&[&"LSET", &key, &"0", &self.value()]),
+            13 => command(&[&"LINSERT", &key, &"AFTER", &self.member(), &self.short_value()]),
+            _ => return None,
+        })
+    }
+
+    fn push(&mut self, name: &str, key: &str, elements_max: usize) -> Command {
+        let wide = elements_max > 100;
+        let elements = (0..1 + self.random.below(elements_max)).map(|number| match self.random.below(4) {
+            _ if wide => format!("an element of some length, number {number}").into_bytes(),
+            0 => self.value(),
+            _ => self.member().into_bytes(),
+        });
+        let elements: Vec<Vec<u8>> = elements.collect();
+        [name.as_bytes().to_vec(), key.into()].into_iter().chain(elements).collect()
+    }
+
     fn zadd(&mut self, key: &str, options: &[&str], pairs_max: usize) -> Command {
         let wide = pairs_max > 100;
         let pairs = (0..1 + self.random.below(pairs_max)).flat_map(|number| {
@@ -348,6 +388,35 @@ impl Author {
             0 => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id]),
             1 => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id, &"IFLAST", &if_last]),
             _ => command(&[&"RUN.APPEND", &key, &event, &event_type, &data, &"EVENTID", &id, &"STEP", &step]),
+        })
+    }
+
+    /// A stream as a queue: entries are added, delivered to consumers of its group, acknowledged, claimed by others and deleted.
+    fn write_stream(&mut self, ahead: &State, db: u32) -> Option<Command> {
+        let key = if self.random.one_in(4) { self.any_key() } else { self.owner.key("queue", self.random.below(3)) };
+        let stream = match ahead.get(db, key.as_bytes()).map(|entry| &entry.value) {
+            Some(Value::Stream(stream)) => stream,
+            None => return Some(command(&[&"XGROUP", &"CREATE", &key, &GROUP, &"0", &"MKSTREAM"])),
+            Some(_) => return None,
+        };
+        let consumer = self.random.pick(&["alice", "bob", "carol"]);
+        let (value, kept) = (self.value(), self.random.below(300).to_string());
+        let next = streams::id(stream.last + 1 + self.random.below(3) as u64);
+        let some = |numbers: Vec<&u64>, random: &mut Random| match numbers.len() {
+            0 => None,
+            len => Some(streams::id(*numbers[random.below(len)])),
+        };
+        let pending = some(stream.pending.keys().collect(), &mut self.random);
+        Some(match self.random.below(12) {
+            0..4 => command(&[&"XADD", &key, &next, &"v", &value]),
+            4 => command(&[&"XADD", &key, &"MAXLEN", &kept, &next, &"v", &value]),
+            5..8 => {
+                let count = (1 + self.random.below(5)).to_string();
+                command(&[&"XREADGROUP", &"GROUP", &GROUP, &consumer, &"COUNT", &count, &"STREAMS", &key, &">"])
+            }
+            8 | 9 => command(&[&"XACK", &key, &GROUP, &pending?]),
+            10 => command(&[&"XCLAIM", &key, &GROUP, &consumer, &"0", &pending?, &"JUSTID"]),
+            _ => command(&[&"XDEL", &key, &some(stream.entries.keys().collect(), &mut self.random)?]),
         })
     }
 
@@ -635,9 +704,10 @@ impl Author {
             Value::String(_) => Some(command(&[&"GET", &key])),
             Value::Hash(_) => Some(command(&[&"HGET", &key, &self.field()])),
             Value::Scores(_) => Some(command(&[&"ZSCORE", &key, &self.member()])),
+            Value::List(_) => Some(command(&[&"LINDEX", &key, &"0"])),
             Value::Cell(_) => Some(command(&[&"CELL.GET", &key])),
             Value::Register(_) => Some(command(&[&"REG.GET", &key])),
-            Value::Run(_) | Value::Session(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
+            Value::Run(_) | Value::Session(_) | Value::Stream(_) | Value::Checkpoint(_) | Value::Definition(_) => None,
         }
     }
 

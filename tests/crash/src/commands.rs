@@ -20,7 +20,12 @@ impl State {
             b"FUNCTION" => return Some(self.change_functions(args)),
             _ => {}
         }
-        let mut call = Call { state: self, db, key: args.get(1).map_or(&b""[..], |key| key), sent_ms };
+        let key_at = match args[0].as_slice() {
+            b"XGROUP" => 2,
+            b"XREADGROUP" => args.len() - 2,
+            _ => 1,
+        };
+        let mut call = Call { state: self, db, key: args.get(key_at).map_or(&b""[..], |key| key), sent_ms };
         let rest = args.get(2..).unwrap_or(&[]);
         let name = std::str::from_utf8(&args[0]).expect("command names are ASCII");
         Some(match name {
@@ -68,6 +73,16 @@ impl State {
             "ZPOPMIN" => call.zpopmin(rest),
             "ZREMRANGEBYRANK" => call.zremrangebyrank(rest),
             "ZRANGESTORE" => call.zrangestore(rest),
+            "LINDEX" => bulk_or_nil(call.list().and_then(|list| list.first()).cloned()),
+            "LPUSH" => call.push(rest, true),
+            "RPUSH" => call.push(rest, false),
+            "LPOP" => call.pop(rest, true),
+            "RPOP" => call.pop(rest, false),
+            "LMOVE" => call.lmove(rest),
+            "LTRIM" => call.ltrim(rest),
+            "LREM" => call.lrem(rest),
+            "LSET" => call.lset(rest),
+            "LINSERT" => call.linsert(rest),
             "CELL.GET" => bulk_or_nil(call.cell_value()),
             "CELL.INIT" => call.cell_init(rest),
             "CELL.SET" => call.cell_set(rest),
@@ -86,6 +101,12 @@ impl State {
             "SESSION.PUSH" => call.session_push(rest),
             "SESSION.ACK" => call.session_ack(rest),
             "SESSION.CLOSE" => Reply::Integer(call.take().is_some().into()),
+            "XGROUP" => call.xgroup_create(),
+            "XADD" => call.xadd(rest),
+            "XDEL" => call.xdel(rest),
+            "XREADGROUP" => call.xreadgroup(args),
+            "XACK" => call.xack(rest),
+            "XCLAIM" => call.xclaim(rest),
             "IDX.CREATE" => {
                 call.state.define(&args[1], indexes::definition(&args[4], &args[6]));
                 ok()

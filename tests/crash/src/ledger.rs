@@ -142,6 +142,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                 && match (&expected.value, &found.value) {
                     (Value::String(expected), Value::String(found)) => expected == found,
                     (Value::Scores(expected), Value::Scores(found)) => expected == found,
+                    (Value::List(expected), Value::List(found)) => expected == found,
                     (Value::Cell(expected), Value::Cell(found)) => expected == found,
                     (Value::Run(expected), Value::Run(found)) => {
                         expected.len() == found.len()
@@ -155,6 +156,7 @@ fn agree(expected: Option<&Entry>, found: Option<&Entry>, window: Window) -> boo
                             && expected.registers.values().zip(found.registers.values()).all(same)
                     }
                     (Value::Session(expected), Value::Session(found)) => expected.is(found),
+                    (Value::Stream(expected), Value::Stream(found)) => expected == found,
                     (Value::Definition(expected), Value::Definition(found)) => expected == found,
                     (Value::Hash(expected), Value::Hash(found)) => {
                         found.keys().all(|name| expected.contains_key(name))
@@ -269,6 +271,10 @@ fn show(entry: Option<&Entry>) -> String {
             let shown = scores.iter().take(6).map(|(member, score)| format!(" {}={score}", excerpt(member)));
             format!("sorted set of {}:{}", scores.len(), shown.collect::<String>())
         }
+        Value::List(list) => {
+            let shown = list.iter().take(6).map(|element| format!(" {}", excerpt(element)));
+            format!("list of {}:{}", list.len(), shown.collect::<String>())
+        }
         Value::Cell(cell) => {
             let shown = cell.values.iter().take(6).map(|value| format!(" {}", excerpt(value)));
             format!("cell of version {} with {} values:{}", cell.version, cell.values.len(), shown.collect::<String>())
@@ -293,6 +299,16 @@ fn show(entry: Option<&Entry>) -> String {
                 session.low,
                 session.last_id,
                 ids.join(" ")
+            )
+        }
+        Value::Stream(stream) => {
+            let pending = stream.pending.iter().map(|(number, consumer)| format!(" {number}={}", excerpt(consumer)));
+            format!(
+                "stream of {} entries up to {}, read up to {}, pending{}",
+                stream.entries.len(),
+                stream.last,
+                stream.read,
+                pending.collect::<String>()
             )
         }
         Value::Definition(definition) => format!("definition {}", excerpt(definition)),

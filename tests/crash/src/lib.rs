@@ -4,7 +4,7 @@
 //!
 //! The way through: [`run`] goes from round to round; a `round` is drawn from the seed; `server` is the process; each
 //! `client` sends a `workload` of `request`s that its `author` writes, and keeps its ledger in terms of the `model`, which
-//! `commands`, `scores`, `cells`, `event_runs`, `registers`, `sessions` and `scripts` change; the `moment` ends the round; `observe` reads what
+//! `commands`, `scores`, `lists`, `cells`, `event_runs`, `registers`, `sessions` and `scripts` change; the `moment` ends the round; `observe` reads what
 //! the server holds, with `checkpoints` for snapshots of registers, and `ledger` compares, with `shared` and `shared_registers` for
 //! what all clients write and `indexes` for what an index must hold.
 
@@ -19,6 +19,7 @@ mod connection;
 mod event_runs;
 mod indexes;
 mod ledger;
+mod lists;
 mod model;
 mod moment;
 mod observe;
@@ -32,6 +33,7 @@ mod server;
 mod sessions;
 mod shared;
 mod shared_registers;
+mod streams;
 mod workload;
 
 use std::fmt;

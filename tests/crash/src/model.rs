@@ -10,6 +10,7 @@ use crate::cells::Cell;
 use crate::event_runs::{self, Events};
 use crate::registers::{Checkpoint, Register};
 use crate::sessions::Session;
+use crate::streams::Stream;
 
 /// Keys, their values and their deadlines. Cloning is cheap: entries are shared until one of them changes.
 #[derive(Clone, Default, PartialEq)]
@@ -35,12 +36,14 @@ pub(crate) enum Value {
     String(Vec<u8>),
     Hash(BTreeMap<Vec<u8>, Field>),
     Scores(BTreeMap<Vec<u8>, f64>),
+    List(Vec<Vec<u8>>),
     Cell(Cell),
     Run(Events),
     Register(Register),
     /// A string that REG.SNAPSHOT has stored.
     Checkpoint(Checkpoint),
     Session(Session),
+    Stream(Stream),
     /// Of an index or a library of functions. These have a place too, though not in a database.
     Definition(Vec<u8>),
 }

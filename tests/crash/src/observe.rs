@@ -16,6 +16,7 @@ use crate::model::{Deadline, Entry, Field, Place, State, Value, parse_score};
 use crate::registers::Checkpoint;
 use crate::request::{Command, command, encode, excerpt, now_ms};
 use crate::sessions::Session;
+use crate::streams;
 
 /// What a server holds, and when it was asked.
 pub(crate) struct World {
@@ -70,9 +71,11 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
     let reads = keys.iter().zip(&types).map(|(key, kind)| match kind {
         Reply::Simple(kind) if kind == b"hash" => command(&[&"HGETALL", key]),
         Reply::Simple(kind) if kind == b"zset" => command(&[&"ZRANGE", key, &"0", &"-1", &"WITHSCORES"]),
+        Reply::Simple(kind) if kind == b"list" => command(&[&"LRANGE", key, &"0", &"-1"]),
         Reply::Simple(kind) if kind == b"cell" => command(&[&"CELL.HISTORY", key]),
         Reply::Simple(kind) if kind == b"register" => command(&[&"REG.SNAPSHOT", &"KEYS", &"1", key]),
         Reply::Simple(kind) if kind == b"run" => command(&[&"RUN.EVENTS", key, &"LIMIT", &"1000000"]),
+        Reply::Simple(kind) if kind == b"stream" => command(&[&"XINFO", &"STREAM", key, &"FULL", &"COUNT", &"0"]),
         Reply::Simple(kind) if kind == b"session" => command(&[&"SESSION.INFO", key]),
         _ => command(&[&"GET", key]),
     });
@@ -86,8 +89,14 @@ fn read_entries(connection: &mut Connection, keys: &[Vec<u8>], field_deadlines: 
             Reply::Bulk(bytes) => Some(Value::String(bytes)),
             Reply::Array(items) if items.is_empty() => None,
             Reply::Array(_) if kind == Reply::Simple(b"zset".to_vec()) => Some(scores(&texts(value)?)?),
+            Reply::Array(_) if kind == Reply::Simple(b"list".to_vec()) => Some(Value::List(texts(value)?)),
             Reply::Array(versions) if kind == Reply::Simple(b"cell".to_vec()) => Some(cell(versions)?),
             Reply::Array(events) if kind == Reply::Simple(b"run".to_vec()) => Some(run(&events)?),
+            Reply::Array(_) if kind == Reply::Simple(b"stream".to_vec()) => {
+                let stream = streams::observed(&value);
+                let wrong = || Trouble::Wrong(format!("{} in place of a stream", value.excerpt()));
+                Some(Value::Stream(stream.ok_or_else(wrong)?))
+            }
             Reply::Array(_) if kind == Reply::Simple(b"session".to_vec()) => Some(session(&value)?),
             Reply::Array(_) => Some(hash(texts(value)?)),
             _ => None,

@@ -96,7 +96,10 @@ impl State {
             replies.push(self.apply(db, command, sent_ms));
             words = rest;
         }
-        replies.into_iter().collect::<Option<_>>().map(Reply::Array)
+        // Lua has one null.
+        let as_lua_has_it = |reply: Reply| if reply == Reply::NilArray { Reply::NilBulk } else { reply };
+        let replies = replies.into_iter().map(|reply| reply.map(as_lua_has_it));
+        replies.collect::<Option<_>>().map(Reply::Array)
     }
 
     /// `FUNCTION LOAD REPLACE code` or `FUNCTION DELETE library`

@@ -137,6 +137,33 @@ const PASSED_OVER: &[(&str, &str)] = &[
     ("CLAIM 1 k SET 1 f 9", "-ERR there is no index 'k'"),
 ];
 
+const STREAM_COMMANDS: &[&str] = &[
+    "XADD k * f v",
+    "XADD k NOMKSTREAM * f v",
+    "XLEN k",
+    "XRANGE k - +",
+    "XREVRANGE k + -",
+    "XREAD STREAMS k 0",
+    "XREAD BLOCK 0 STREAMS k $",
+    "XDEL k 1-1",
+    "XTRIM k MAXLEN 0",
+    "XSETID k 9-9",
+    "XGROUP CREATE k g 0",
+    "XGROUP CREATE k g 0 MKSTREAM",
+    "XGROUP SETID k g 0",
+    "XGROUP DESTROY k g",
+    "XGROUP CREATECONSUMER k g c",
+    "XGROUP DELCONSUMER k g c",
+    "XREADGROUP GROUP g c STREAMS k >",
+    "XACK k g 1-1",
+    "XPENDING k g",
+    "XCLAIM k g c 0 1-1",
+    "XAUTOCLAIM k g c 0 0",
+    "XINFO STREAM k",
+    "XINFO GROUPS k",
+    "XINFO CONSUMERS k g",
+];
+
 const ZSET_COMMANDS: &[&str] = &[
     "ZADD k 1 m",
     "ZADD k XX 1 m",
@@ -408,6 +435,11 @@ fn sorted_set_commands_refuse_other_types() {
     let session = Session::start();
     refuse(&session, &["zset"], ZSET_COMMANDS);
     refuse(&session, &["zset", "set"], ZSET_OR_SET_COMMANDS);
+}
+
+#[test]
+fn stream_commands_refuse_other_types() {
+    refuse(&Session::start(), &["stream"], STREAM_COMMANDS);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod sessions;
 mod sets;
 mod sorted_sets;
 mod stalls;
+mod streams;
 mod strings_and_hashes;
 mod workload;
 
@@ -33,6 +34,7 @@ const FAMILIES: &[&[Workload]] = &[
     records::WORKLOADS,
     sorted_sets::WORKLOADS,
     sets::WORKLOADS,
+    streams::WORKLOADS,
     cells::WORKLOADS,
     runs::WORKLOADS,
     registers::WORKLOADS,

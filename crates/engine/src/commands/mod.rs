@@ -25,6 +25,7 @@ mod sets;
 pub(crate) mod shared;
 mod sorted_sets;
 mod sorting;
+mod streams;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/common/mod.rs"]
@@ -62,6 +63,7 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     sets::TABLES,
     sorted_sets::TABLES,
     geo::TABLES,
+    streams::TABLES,
     server::TABLES,
     topology::TABLES,
     #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::execution::interactive::InteractiveTransaction;
 use crate::execution::transaction::{Transaction, Watches};
 use crate::execution::waiting::waiter::WaitPhase;
 use crate::settings::{AppendFsync, Settings};
-use resp::Protocol;
+use resp::{OwnedRequest, Protocol};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub struct Client {
     pub(crate) wait_phase: WaitPhase,
     /// The wait that it asks for times out with a null array, whatever its command has replied.
     pub(crate) times_out_with_array: bool,
+    /// What its command is when it is served, if that is not what was sent: see [`Client::wait_as`].
+    pub(crate) wait_request: Option<OwnedRequest>,
     /// The progress of a command that works in slices; only its handler knows the type.
     pub(crate) unfinished: Option<Box<dyn Any + Send>>,
     /// What its slices so far took.
@@ -101,6 +103,7 @@ impl Client {
             last_batch: 0,
             wait_phase: WaitPhase::Idle,
             times_out_with_array: false,
+            wait_request: None,
             unfinished: None,
             slices_ns: 0,
             last_command: None,

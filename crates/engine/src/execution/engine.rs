@@ -9,6 +9,7 @@ use crate::execution::background_tasks::BackgroundTasks;
 use crate::execution::batch_limit::BATCH_BYTES_MAX;
 use crate::execution::command::{Handler, Registry};
 use crate::execution::commit::PendingBatch;
+use crate::execution::eviction::{Candidates, Eviction};
 use crate::execution::forks::Forks;
 use crate::execution::interactive::EndedTransactions;
 use crate::execution::register_restores::Restores;
@@ -84,6 +85,8 @@ pub struct Engine {
     pub(crate) restores: Restores,
     /// What all sessions have in common.
     pub sessions: Sessions,
+    /// What is known of memory beyond the limit.
+    pub eviction: Eviction,
     /// Clients that wait for keys.
     pub(crate) waiters: KeyWaiters,
     /// Clients that wait for records of indexes.
@@ -176,6 +179,7 @@ impl Engine {
             forks: Forks::default(),
             restores: Restores::default(),
             sessions: Sessions::default(),
+            eviction: Eviction::default(),
             waiters: KeyWaiters::default(),
             record_waiters: Arc::default(),
             last_wait: AtomicU64::new(0),
@@ -212,6 +216,7 @@ impl Engine {
             secrets: Vec::new(),
             batch: PendingBatch::default(),
             spare_transactions: Vec::new(),
+            candidates: Candidates::default(),
             lua: None,
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
@@ -255,7 +260,7 @@ impl Engine {
     #[inline]
     pub(crate) fn free(&self, garbage: Garbage) {
         if !garbage.is_empty() {
-            self.host.discard(Box::new(garbage));
+            self.host.discard(Box::new(self.eviction.counted(garbage)));
         }
     }
 

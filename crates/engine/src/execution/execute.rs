@@ -158,6 +158,9 @@ impl Engine {
             return Flow::Paused(until_ms);
         }
         client.handle.note_active(worker.last_ns);
+        if let Ok(row) = found {
+            self.make_room(worker, row, ahead);
+        }
         let mut after = After::Continue;
         match found {
             ref found if client.interactive.is_some() => {

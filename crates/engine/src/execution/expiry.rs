@@ -27,16 +27,17 @@ impl Engine {
         }
         // The clock may have been set, which no timer notices.
         self.serve_due_records(worker);
+        let has_to_evict = self.evict_in_background(worker);
         // While writes are refused the journal cannot record removals; expired keys read as absent anyway.
         if !self.active_expiry.load(Relaxed) || !self.may_expire() {
-            return false;
+            return has_to_evict;
         }
         let started_ns = self.clock.monotonic_ns();
         let cut_short = self.expire_shards(worker, index, workers, started_ns + budget_ns);
         let stats = &worker.books.stats;
         stats.expiry_ns.add(self.clock.monotonic_ns() - started_ns);
         stats.expiry_cut_short.add(u64::from(cut_short));
-        cut_short
+        cut_short || has_to_evict
     }
 
     fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {

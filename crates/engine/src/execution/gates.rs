@@ -163,16 +163,13 @@ impl Engine {
         flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
     }
 
-    /// Refuses commands that need more memory when more than `maxmemory` is in use.
+    /// Refuses commands that need more memory when more than `maxmemory` is in use, and no key can be removed.
     #[inline]
     pub(crate) fn pass_memory_limit(&self) -> CommandResult {
-        let limit = self.settings.maxmemory();
-        if limit == 0 || self.host.used_memory() <= limit {
-            return Ok(());
+        match self.settings.maxmemory() != 0 && self.is_out_of_memory() {
+            true => Err(CommandError::OutOfMemory),
+            false => Ok(()),
         }
-        // As in Redis, memory of scripts is not counted: a large script does not block writes.
-        let of_scripts = lua::total_bytes() as u64;
-        if self.host.used_memory().saturating_sub(of_scripts) > limit { Err(CommandError::OutOfMemory) } else { Ok(()) }
     }
 
     #[cold]

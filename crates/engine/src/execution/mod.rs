@@ -14,6 +14,7 @@ pub mod context;
 mod dispatch;
 pub mod docs;
 pub mod engine;
+pub mod eviction;
 pub mod execute;
 mod expiry;
 pub(crate) mod forks;

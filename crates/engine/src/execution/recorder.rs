@@ -19,6 +19,7 @@ use keyspace::types::list::{self, ListRef};
 use keyspace::types::register::{self, RegisterRef};
 use keyspace::types::run::Run;
 use keyspace::types::session::{self, Session};
+use keyspace::types::stream::Stream;
 use keyspace::types::{Object, RecordFields, cell, hash, string};
 use keyspace::{
     Applied, BadEffect, Cause, Change, Definable, Effect, Entry, Fate, HashRef, Key, Locked, SortedSetRef, Thresholds,
@@ -301,9 +302,11 @@ impl<'a> Recorder<'a> {
             let reason = match fate {
                 Fate::Read => continue,
                 Fate::Gone(Cause::Expired) | Fate::Loses(Cause::Expired) => Reason::Expired,
-                Fate::Gone(Cause::Deleted) | Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => {
-                    Reason::Changed
-                }
+                Fate::Gone(Cause::Deleted | Cause::Evicted)
+                | Fate::Loses(Cause::Deleted | Cause::Evicted)
+                | Fate::Gains { .. }
+                | Fate::Amended
+                | Fate::Deadline => Reason::Changed,
             };
             let readers = self.view.locked.tracked_mut(key).forget(key.name);
             if let Some(readers) = &readers {
@@ -458,6 +461,13 @@ impl<'a> Recorder<'a> {
     pub fn run_to_change(&mut self, key: Key<'_>) -> Result<Option<&Run>, CommandError> {
         self.remove_if_expired(self.view.db, key);
         self.view.run(key)
+    }
+
+    /// The stream at a key, made ready to be changed.
+    #[inline]
+    pub fn stream_to_change(&mut self, key: Key<'_>) -> Result<Option<&Stream>, CommandError> {
+        self.remove_if_expired(self.view.db, key);
+        self.view.stream(key)
     }
 
     /// Looks at the register at a key, once, to change it. An error when the key holds another type.

@@ -12,7 +12,8 @@ use keyspace::{Entry, Key};
 use locks::{RwLock, rank};
 use resp::{Protocol, Reply};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What a function can be called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,17 @@ pub struct Sessions {
     attached: AtomicBool,
     /// Functions that failed when a session expired.
     hook_failures: AtomicU64,
+    /// A thread removes sessions that have expired, with the function that is called for them.
+    is_expiring: AtomicBool,
+}
+
+/// The turn of one thread to remove sessions.
+pub(crate) struct ExpiryTurn<'a>(&'a AtomicBool);
+
+impl Drop for ExpiryTurn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Release);
+    }
 }
 
 /// The names of the functions.
@@ -78,6 +90,12 @@ impl Sessions {
         for event in HookEvent::ALL {
             self.set_hook(event.name().as_bytes(), definitions.hook(event.name().as_bytes()));
         }
+    }
+
+    /// The turn to remove sessions with the function that is called for them, if no other thread has it. Each removal takes all
+    /// locks: two threads would mostly wait for each other, and their clients with them.
+    pub(crate) fn expiry_turn(&self) -> Option<ExpiryTurn<'_>> {
+        (!self.is_expiring.swap(true, Acquire)).then(|| ExpiryTurn(&self.is_expiring))
     }
 
     /// Counts a function that failed when a session expired.

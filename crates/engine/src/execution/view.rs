@@ -18,6 +18,7 @@ use keyspace::types::cell::CellRef;
 use keyspace::types::register::RegisterRef;
 use keyspace::types::run::Run;
 use keyspace::types::session::Session;
+use keyspace::types::stream::Stream;
 use keyspace::{
     Cause, Effect, Entry, Fate, HashRef, IndexRef, Key, Locked, Scalar, SortedSetRef, Touch, Touches, Usage, Value,
 };
@@ -244,7 +245,11 @@ impl<'a> View<'a> {
                         self.notify_expired(db, key, entry);
                     }
                 }
-                Fate::Gone(Cause::Deleted) | Fate::Loses(_) | Fate::Deadline | Fate::Read => {}
+                Fate::Gone(Cause::Deleted | Cause::Evicted)
+                | Fate::Loses(_)
+                | Fate::Amended
+                | Fate::Deadline
+                | Fate::Read => {}
             }
         }
     }
@@ -271,13 +276,16 @@ impl<'a> View<'a> {
                 // Expired elements were notified when they were removed.
                 if change.fate() != Fate::Loses(Cause::Expired) {
                     let class = Events::of_letter(change.value_type().event_letter);
-                    self.notify_in(db, class, change.event(), key);
+                    if !change.event().is_empty() {
+                        self.notify_in(db, class, change.event(), key);
+                    }
                     if emptied {
                         generic(db, "del", key);
                     }
                 }
             }
             Effect::Delete { key, cause: Cause::Deleted } => generic(db, "del", key),
+            Effect::Delete { key, cause: Cause::Evicted } => self.notify_in(db, Events::EVICTED, "evicted", key),
             Effect::Deadline { key, deadline } => {
                 generic(db, if deadline.is_some() { "expire" } else { "persist" }, key);
             }
@@ -393,6 +401,16 @@ impl<'a> View<'a> {
         match self.get(key) {
             None => Ok(None),
             Some(Value::Session(session)) => Ok(Some(session)),
+            Some(_) => Err(CommandError::WrongType),
+        }
+    }
+
+    /// The stream at a key.
+    #[inline]
+    pub fn stream(&self, key: Key<'_>) -> Result<Option<&Stream>, CommandError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::Stream(stream)) => Ok(Some(stream)),
             Some(_) => Err(CommandError::WrongType),
         }
     }

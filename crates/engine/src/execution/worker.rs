@@ -1,6 +1,7 @@
 //! What a worker thread carries from request to request, and its books. Refuses to know what a request does.
 
 use crate::execution::commit::PendingBatch;
+use crate::execution::eviction::Candidates;
 use crate::execution::interactive::InteractiveTransaction;
 use crate::execution::scripts::LuaState;
 use crate::observability::latency::Histograms;
@@ -29,6 +30,8 @@ pub struct Worker {
     /// Interactive transactions that have ended, kept for their memory.
     #[allow(clippy::vec_box, reason = "a client takes the box, not what is in it")]
     pub(crate) spare_transactions: Vec<Box<InteractiveTransaction>>,
+    /// Keys to remove next when room is needed.
+    pub(crate) candidates: Candidates,
     /// Made when the first script runs here.
     pub(crate) lua: Option<Box<LuaState>>,
     /// Buffers for what scripts ask and answer, kept for their memory.

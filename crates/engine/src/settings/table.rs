@@ -128,8 +128,8 @@ pub const TABLE: &[Row] = &[
     // Memory, eviction and expiry.
     memory("maxmemory", 0, u64::MAX, "0"),
     choice("maxmemory-policy", MAXMEMORY_POLICIES, "noeviction"),
-    integer("maxmemory-samples", 1, 64, "5").without_effect(),
-    integer("maxmemory-eviction-tenacity", 0, 100, "10").without_effect(),
+    integer("maxmemory-samples", 1, 64, "5"),
+    integer("maxmemory-eviction-tenacity", 0, 100, "10"),
     integer("lfu-log-factor", 0, INT_MAX, "10"),
     integer("lfu-decay-time", 0, INT_MAX, "1"),
     integer("active-expire-effort", 1, 10, "1").without_effect(),
@@ -157,8 +157,8 @@ pub const TABLE: &[Row] = &[
     integer("zset-max-listpack-entries", 0, LONG_MAX, "128").alias("zset-max-ziplist-entries"),
     memory("zset-max-listpack-value", 0, SIZE_MAX, "64").alias("zset-max-ziplist-value"),
     memory("hll-sparse-max-bytes", 0, SIZE_MAX, "3000"),
-    memory("stream-node-max-bytes", 0, SIZE_MAX, "4096").without_effect(),
-    integer("stream-node-max-entries", 0, LONG_MAX, "100").without_effect(),
+    memory("stream-node-max-bytes", 0, SIZE_MAX, "4096"),
+    integer("stream-node-max-entries", 0, LONG_MAX, "100"),
     // Cells.
     integer("cell-max-versions", 0, LONG_MAX, "128"),
     // Registers.

@@ -51,6 +51,7 @@ const READS: &[&str] = &[
     "run.project",
     "reg.get",
     "reg.mget",
+    "xlen",
 ];
 
 /// Types of events, so that runs begin, end and have steps.
@@ -73,7 +74,7 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..5) {
+                return match self.random.u8(..6) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
                     2 => self.many_elements(),
@@ -101,6 +102,12 @@ impl Source {
             return self.about_indexes(&row.full_name);
         }
         match &*row.full_name {
+            // Few fields have deadlines that could be removed.
+            "hpersist" if self.random.bool() => {
+                let mut request = vec![b"hexpire".to_vec(), self.key()];
+                request.extend(words("100 fields 4 f0 f1 f2 f3"));
+                return request;
+            }
             "reg.snapshot" => return words("reg.snapshot store checkpoint"),
             "reg.restore" => {
                 return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
@@ -109,6 +116,9 @@ impl Source {
         }
         if row.full_name.starts_with("session.") {
             return self.about_sessions(&row.full_name);
+        }
+        if row.full_name.starts_with('x') {
+            return self.about_streams(&row.full_name);
         }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {
             return self.about_functions(subcommand);
@@ -177,6 +187,71 @@ impl Source {
 
     fn sid(&mut self) -> String {
         self.pick(&["sid:1", "sid:1", "sid:2", "sid:3"]).to_owned()
+    }
+
+    /// Few streams, groups and ids, so that entries are delivered, claimed, acknowledged and deleted.
+    fn about_streams(&mut self, command: &str) -> Vec<Vec<u8>> {
+        let key = match self.random.u8(..4) {
+            0 => self.key(),
+            _ => self.pick(&["stream:1", "stream:1", "stream:2"]).into(),
+        };
+        let (group, consumer) = (self.pick(&["g1", "g1", "g2"]), self.pick(&["c1", "c2", "c3"]));
+        let (ms, seq) = (self.random.u8(1..60), self.random.u8(..3));
+        let id = format!("{ms}-{seq}");
+        let trim =
+            self.pick(&["maxlen 0", "maxlen 5", "maxlen ~ 20", "maxlen = 30", "minid 20", "minid ~ 40-1 limit 0"]);
+        let idle = self.pick(&["0", "0", "5", "1000"]);
+        let after = match command {
+            "xadd" => {
+                let trim = if self.random.u8(..4) == 0 { trim } else { "" };
+                let id = match self.random.u8(..4) {
+                    0 => id,
+                    1 => format!("{ms}-*"),
+                    _ => "*".into(),
+                };
+                let fields = self.pick(&["f1 v f2 7", "f1 v f2 12345", "f1 w", "a b c d e f"]);
+                format!("{trim} {id} {fields}")
+            }
+            "xtrim" => trim.into(),
+            "xdel" => format!("{id} {ms}-0 {ms}-1"),
+            "xsetid" if self.random.bool() => format!("{} entriesadded 500 maxdeletedid {id}", self.now_ms + 10),
+            "xsetid" => id,
+            "xgroup|create" => {
+                format!("{group} {} {}", self.pick(&["0", "$", "7-1"]), self.pick(&["mkstream", "", "entriesread 3"]))
+            }
+            "xgroup|setid" => format!("{group} {}", self.pick(&["0", "$", "7-1", "0 entriesread 2"])),
+            "xgroup|destroy" if self.random.u8(..3) > 0 => return self.about_streams("xadd"),
+            "xgroup|destroy" => group.into(),
+            "xgroup|createconsumer" | "xgroup|delconsumer" => format!("{group} {consumer}"),
+            "xack" => format!("{group} {id} {ms}-0 {ms}-1"),
+            "xclaim" => {
+                let options = self.pick(&[
+                    "",
+                    "force",
+                    "justid",
+                    "idle 7 retrycount 9 force",
+                    "time 5 lastid 9-9",
+                    "force lastid 3",
+                ]);
+                format!("{group} {consumer} {idle} {id} {ms}-0 {options}")
+            }
+            "xautoclaim" => format!("{group} {consumer} {idle} 0 count 3"),
+            "xreadgroup" => {
+                let options = self.pick(&["", "count 2", "noack", "block 1", "count 3 noack"]);
+                let (from, mut request) = (
+                    self.pick(&[">", ">", "0", "5-1"]),
+                    words(&format!("xreadgroup group {group} {consumer} {options} streams")),
+                );
+                request.retain(|word| !word.is_empty());
+                request.extend([key, from.into()]);
+                return request;
+            }
+            _ => String::new(),
+        };
+        let mut request = words(&command.replace('|', " "));
+        request.push(key);
+        request.extend(words(&after).into_iter().filter(|word| !word.is_empty()));
+        request
     }
 
     /// Few indexes, of the fields that most requests are about.

@@ -13,6 +13,7 @@ use keyspace::types::run::{PackedKey, Replay, Run, SnapshotRef, StepRef};
 use keyspace::types::session::Session;
 use keyspace::types::set::SetRef;
 use keyspace::types::sorted_set::{Direction, StoredRef};
+use keyspace::types::stream::{Consumer, EntryRef, Stream, StreamId};
 use keyspace::types::{hash, string};
 use keyspace::{
     Change, Effect, Entry, HashRef, Key, Keyspace, Locked, NameHash, Scalar, SortedSetRef, Thresholds, Value,
@@ -53,6 +54,8 @@ pub(crate) enum Content {
     Register { current: Option<(String, Vec<u8>, Option<i64>)>, sealed: Option<u64>, buffer: Vec<(u64, String)> },
     /// All that is journalled of it.
     Session { head: [u64; 4], capabilities: Vec<(Vec<u8>, Vec<u8>)>, answers: Vec<String>, pending: Vec<String> },
+    /// All there is to it but where its chunks end, which the settings decide.
+    Stream { head: String, entries: Vec<String>, groups: Vec<String> },
 }
 
 /// Compares the list of runs that are not over with what a look at every key finds.
@@ -314,6 +317,29 @@ fn list(list: ListRef<'_>) -> Content {
     Content::List(elements)
 }
 
+fn stream(stream: &Stream) -> Content {
+    let shown = |entry: EntryRef<'_>| format!("{} {:?}", entry.id, entry.fields().collect::<Vec<_>>());
+    let entries: Vec<String> = stream.range(StreamId::MIN, StreamId::MAX).map(shown).collect();
+    assert_eq!(entries.len() as u64, stream.len());
+    let groups = stream.groups().map(|(name, group)| {
+        let pending: Vec<String> = group
+            .pending(..)
+            .map(|(id, pending)| {
+                let (at, times, owner) = (pending.delivered_ms, pending.deliveries, group.consumer_of(pending).name());
+                format!("{id} {at} {times} {owner:?}")
+            })
+            .collect();
+        let consumer = |consumer: &Consumer| {
+            let pending: Vec<StreamId> = consumer.pending(..).collect();
+            format!("{:?} {} {pending:?}", consumer.name(), consumer.seen_ms())
+        };
+        let consumers: Vec<String> = group.consumers().map(consumer).collect();
+        format!("{name:?} {} {:?} {pending:?} {consumers:?}", group.last, group.entries_read)
+    });
+    let head = format!("{} {} {} {}", stream.first(), stream.last(), stream.max_deleted(), stream.added());
+    Content::Stream { head, entries, groups: groups.collect() }
+}
+
 fn content(value: Value<'_>, marked: bool) -> Content {
     let hash = match value {
         Value::String(string) => {
@@ -329,6 +355,7 @@ fn content(value: Value<'_>, marked: bool) -> Content {
         Value::Run(events) => return run(events),
         Value::Register(found) => return register(found),
         Value::Session(found) => return session(found),
+        Value::Stream(found) => return stream(found),
     };
     let pairs: Vec<_> =
         hash.iter().map(|(field, value)| (field.scalar().bytes().into_owned(), value.bytes().into_owned())).collect();

@@ -9,6 +9,7 @@ use keyspace::DATABASES;
 use keyspace::Value;
 use keyspace::types::Object;
 use keyspace::types::cell::Version;
+use keyspace::types::stream::StreamId;
 use resp::{OwnedRequest, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -190,6 +191,24 @@ impl World {
                             assert_eq!(elements.len(), list.len());
                             Content::List(elements)
                         }
+                        Value::Stream(stream) => {
+                            let entries: Vec<_> = stream.range(StreamId::MIN, StreamId::MAX).collect();
+                            assert_eq!(entries.len() as u64, stream.len());
+                            assert!(entries.windows(2).all(|two| two[0].id < two[1].id), "ids that do not rise");
+                            assert!(entries.last().is_none_or(|entry| entry.id <= stream.last()));
+                            let shown: Vec<_> =
+                                entries.iter().map(|entry| (entry.id, entry.fields().collect::<Vec<_>>())).collect();
+                            let bytes = entries.iter().flat_map(|entry| entry.fields());
+                            let bytes: usize = bytes.map(|(name, value)| name.len() + value.len()).sum();
+                            let groups = stream.groups().map(|(name, group)| {
+                                let pending: Vec<_> = group.pending(..).map(|(id, _)| id).collect();
+                                let owned: usize = group.consumers().map(|consumer| consumer.len()).sum();
+                                assert_eq!(pending.len(), owned, "an entry is pending for one consumer");
+                                format!("{name:?} {} {pending:?}", group.last)
+                            });
+                            let groups = groups.collect::<Vec<_>>();
+                            Content::Stream(bytes, format!("{shown:?} {groups:?} {} {}", stream.last(), stream.added()))
+                        }
                         Value::SortedSet(set) => Content::SortedSet(
                             set.iter()
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
@@ -206,7 +225,7 @@ impl World {
                         }
                         Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
                         Content::Run(events) => assert!(!events.is_empty(), "a run without an event"),
-                        Content::String(_) | Content::Register(..) | Content::Session(..) => {}
+                        Content::String(_) | Content::Register(..) | Content::Session(..) | Content::Stream(..) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
                     assert!(before.is_none(), "a key is there twice");
@@ -254,6 +273,8 @@ pub(crate) enum Content {
     Register(Vec<u8>, String),
     /// How many bytes it holds, and all there is to it.
     Session(usize, String),
+    /// How many bytes its entries have, and all there is to it.
+    Stream(usize, String),
 }
 
 fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {

@@ -7,6 +7,7 @@ pub(crate) mod ziplist;
 pub(crate) mod zipmap;
 
 use numbers::{I64_CHARS_MAX, format_i64};
+use std::borrow::Cow;
 
 /// An element of a packed list. Numbers are packed as numbers; as text they have their one spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,14 @@ pub(crate) enum Element<'a> {
     Integer(i64),
 }
 
-impl Element<'_> {
+impl<'a> Element<'a> {
+    pub(crate) fn into_text(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+            Self::Integer(_) => Cow::Owned(self.to_vec()),
+        }
+    }
+
     pub(crate) fn to_vec(self) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes.to_vec(),

@@ -5,7 +5,7 @@ use super::{FileError, Trouble};
 use crate::input::Input;
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Length, Reader, Source};
-use crate::values::{Frame, Kind, frame, type_name};
+use crate::values::{Kind, MODULE, OLD_MODULE};
 use std::io::Read;
 
 /// What a module wrote, each part with its type in front.
@@ -18,24 +18,14 @@ mod module_part {
     pub(super) const STRING: u64 = 5;
 }
 
-const STREAM_ID_BYTES: u64 = 16;
-const TIME_BYTES: u64 = 8;
-
 impl<R: Read> Reader<Input<R>> {
     /// A value of a type that is not kept here.
     pub(super) fn skip_value(&mut self, kind: u8) -> Result<Kind, FileError> {
-        let name = type_name(kind).ok_or_else(|| self.source.error(Trouble::Type(kind)))?;
-        match frame(kind) {
-            Some(Frame::Stream) => self.skip_stream(match kind {
-                15 => Stream::First,
-                19 => Stream::WithCounts,
-                _ => Stream::WithActiveTimes,
-            })?,
-            Some(Frame::Module) if kind == 6 => return Err(self.source.error(Trouble::OldModule)),
-            Some(Frame::Module) => return self.skip_module().map(Kind::Module),
-            None => return Err(self.source.error(Trouble::Type(kind))),
+        match kind {
+            OLD_MODULE => Err(self.source.error(Trouble::OldModule)),
+            MODULE => self.skip_module().map(Kind::Module),
+            _ => Err(self.source.error(Trouble::Type(kind))),
         }
-        Ok(Kind::Type(name))
     }
 
     pub(super) fn skip_string(&mut self) -> Result<(), FileError> {
@@ -66,38 +56,6 @@ impl<R: Read> Reader<Input<R>> {
     fn skip_counted(&mut self, mut skip: impl FnMut(&mut Self) -> Result<(), FileError>) -> Result<(), FileError> {
         let count = self.length()?;
         (0..count).try_for_each(|_| skip(self))
-    }
-
-    fn skip_stream(&mut self, form: Stream) -> Result<(), FileError> {
-        // Nodes: the first ID, and a listpack.
-        self.skip_counted(|reader| reader.skip_strings(2))?;
-        // Length and last ID; then the first ID, the last one deleted, and how many were ever added.
-        self.skip_lengths(3)?;
-        if form >= Stream::WithCounts {
-            self.skip_lengths(5)?;
-        }
-        self.skip_counted(|reader| reader.skip_group(form))
-    }
-
-    fn skip_group(&mut self, form: Stream) -> Result<(), FileError> {
-        self.skip_string()?; // name
-        self.skip_lengths(2)?; // last ID delivered
-        if form >= Stream::WithCounts {
-            self.length()?; // how many were read
-        }
-        // Pending entries (delivered, not acknowledged): ID, time of delivery, and number of deliveries.
-        self.skip_counted(|reader| {
-            reader.source.skip(STREAM_ID_BYTES + TIME_BYTES)?;
-            reader.length().map(|_| ())
-        })?;
-        self.skip_counted(|reader| {
-            reader.skip_string()?; // a consumer's name, and when it was last seen and active
-            reader.source.skip(TIME_BYTES)?;
-            if form >= Stream::WithActiveTimes {
-                reader.source.skip(TIME_BYTES)?;
-            }
-            reader.skip_counted(|reader| reader.source.skip(STREAM_ID_BYTES))
-        })
     }
 
     /// A module's value; gives back the name of its type.
@@ -146,17 +104,6 @@ impl<R: Read> Reader<Input<R>> {
         }
         self.skip_string()
     }
-}
-
-/// The layouts with which versions of Redis have saved streams.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stream {
-    /// Redis 5.
-    First,
-    /// Redis 7.0.
-    WithCounts,
-    /// Redis 7.2.
-    WithActiveTimes,
 }
 
 /// The nine letters in a module type's number; its last ten bits are the module's own version.

@@ -74,6 +74,16 @@ fn line(item: Item) -> String {
             });
             members.collect::<Vec<_>>().join(" ")
         }
+        Value::Stream(stream) => {
+            let entries = stream.nodes.iter().flat_map(|node| node.entries());
+            let entries =
+                entries.filter(|entry| !entry.is_deleted).map(|entry| format!("{}-{}", entry.id.0, entry.id.1));
+            let groups = stream.groups.iter().map(|group| {
+                let pending: usize = group.consumers.iter().map(|consumer| consumer.pending.len()).sum();
+                format!("{}({pending} for {})", group.name.escape_ascii(), group.consumers.len())
+            });
+            entries.chain(groups).collect::<Vec<_>>().join(" ")
+        }
         Value::SortedSet(mut members) => {
             members.sort_by(|a, b| a.1.total_cmp(&b.1));
             let members = members.iter().map(|(name, score)| {
@@ -115,8 +125,8 @@ fn everything_that_redis_7_0_wrote_is_read_or_passed_over() {
         "0 str:lzf: 500 bytes",
         "0 str:plain: \"hello\"",
         "0 str:ttl@future+0: \"later\"",
-        "0 stream: stream",
-        "0 stream:empty: stream",
+        "0 stream: 1-1 2-1 g1(2 for 2) g2(0 for 1)",
+        "0 stream:empty: ",
         "0 zset:packed: 1:a 2.5:b",
         "0 zset:table: -inf:y 3:x inf:long",
         "9 in nine: \"9\"",
@@ -134,7 +144,7 @@ fn everything_that_redis_8_0_wrote_is_read_or_passed_over() {
         "0 hash:fields:table: a=1@future+0 big=long@future+5 c=70000@future+5",
         "0 hash:packed: a=1 b=xyz c=70000",
         "0 set:packed: a b",
-        "0 stream: stream",
+        "0 stream: 1-1 2-1 g1(2 for 2) g2(0 for 1)",
         "0 vectors: module:vectorset",
         "9 in nine: \"9\"",
         "library: #!lua name=lib",
@@ -159,7 +169,7 @@ fn encodings_of_older_redis_are_read_or_passed_over() {
             "0 zset: -inf:c -12.5:d 1.5:a inf:b",
             "0 zset:2: 1.5:a",
             "0 zset:ziplist: 1:a 2.5:b",
-            "0 stream: stream",
+            "0 stream: 1-1 g(1 for 1)",
             "0 hash@2000000000000: a=1 b=xyz",
             "0 hash:zipmap: a=1 bcd=xy",
             "0 hash:ziplist@future+1: a=1 b=xyz",

@@ -6,9 +6,13 @@ pub(crate) mod list;
 pub(crate) mod own;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
+pub(crate) mod stream;
 
 pub use own::OwnValue;
 pub use sorted_set::whole;
+pub use stream::{
+    EntryId, NodeEntry, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode, StreamPending,
+};
 
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
@@ -26,6 +30,7 @@ pub enum Value {
     /// No member twice.
     Set(Vec<Vec<u8>>),
     List(Vec<Vec<u8>>),
+    Stream(Box<Stream>),
     /// A value of a type that Redis has not.
     Own(OwnValue),
     /// Something that is not kept here, and was passed over.
@@ -39,28 +44,17 @@ const KEPT: &[(&str, &[u8])] = &[
     ("sorted set", &sorted_set::KINDS),
     ("set", &set::KINDS),
     ("list", &list::KINDS),
+    ("stream", &stream::KINDS),
 ];
 
-/// The types that are not: Redis's name for each, its type bytes, and how a value is framed.
-const NOT_KEPT: &[(&str, &[u8], Frame)] =
-    &[("stream", &[15, 19, 21], Frame::Stream), ("module", &[6, 7], Frame::Module)];
-
-/// How a value that is passed over is framed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    Stream,
-    Module,
-}
+/// The type bytes of values of modules, which are not: the first is of an old form that does not say where it ends.
+pub(crate) const OLD_MODULE: u8 = 6;
+pub(crate) const MODULE: u8 = 7;
 
 /// What Redis calls the type that a type byte stands for; `None` for a byte that is not known.
 pub(crate) fn type_name(kind: u8) -> Option<&'static str> {
     let kept = KEPT.iter().find(|(_, kinds)| kinds.contains(&kind)).map(|(name, _)| *name);
-    kept.or_else(|| NOT_KEPT.iter().find(|(_, kinds, _)| kinds.contains(&kind)).map(|(name, ..)| *name))
-}
-
-/// How a value of a type that is not kept here is framed.
-pub(crate) fn frame(kind: u8) -> Option<Frame> {
-    NOT_KEPT.iter().find(|(_, kinds, _)| kinds.contains(&kind)).map(|(.., frame)| *frame)
+    kept.or(matches!(kind, OLD_MODULE | MODULE).then_some("module"))
 }
 
 /// Takes one command after the other.
@@ -75,8 +69,9 @@ impl Value {
             _ if sorted_set::KINDS.contains(&kind) => Value::SortedSet(reader.sorted_set(kind)?),
             _ if set::KINDS.contains(&kind) => Value::Set(reader.set(kind)?),
             _ if list::KINDS.contains(&kind) => Value::List(reader.list(kind)?),
+            _ if stream::KINDS.contains(&kind) => Value::Stream(Box::new(reader.stream(kind)?)),
             own::KIND => Value::Own(reader.own()?),
-            _ if frame(kind).is_some() => return Ok(None),
+            OLD_MODULE | MODULE => return Ok(None),
             _ => return Err(reader.source.refusal(BadPayload::Format)),
         }))
     }
@@ -93,6 +88,7 @@ impl Value {
             }
             Value::Set(members) => set::encode_set(members, packed),
             Value::List(elements) => list::encode_list(elements),
+            Value::Stream(stream) => stream::encode_stream(stream),
             Value::Own(value) => own::encode(value),
             Value::Unsupported(_) => panic!("what is not kept is not written"),
         }
@@ -115,6 +111,7 @@ impl Value {
             Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
             Value::Set(members) => set::commands(name, members, &mut emit),
             Value::List(elements) => list::commands(name, elements, &mut emit),
+            Value::Stream(stream) => stream::commands(name, stream, &mut emit),
         }
     }
 }
@@ -144,10 +141,11 @@ pub type HashEntry = (Vec<u8>, Vec<u8>, Option<u64>);
 pub type SortedSetEntry = (Vec<u8>, f64);
 
 impl Value {
-    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one.
+    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one. A
+    /// stream may have none.
     pub fn has_no_elements(&self) -> bool {
         match self {
-            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => false,
+            Value::String(_) | Value::Stream(_) | Value::Own(_) | Value::Unsupported(_) => false,
             Value::Hash(fields) => fields.is_empty(),
             Value::SortedSet(members) => members.is_empty(),
             Value::Set(members) => members.is_empty(),
@@ -164,7 +162,8 @@ impl Value {
             Value::SortedSet(_) => noun(2, "sorted set", "sorted sets"),
             Value::Set(_) => noun(3, "set", "sets"),
             Value::List(_) => noun(4, "list", "lists"),
-            Value::Own(_) => noun(6, "value that Redis has no type for", "values that Redis has no type for"),
+            Value::Stream(_) => noun(5, "stream", "streams"),
+            Value::Own(_) => noun(200, "value that Redis has no type for", "values that Redis has no type for"),
             Value::Unsupported(_) => noun(u8::MAX, "other value", "other values"),
         }
     }
@@ -188,8 +187,6 @@ impl Noun {
 /// Something that is not kept here.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A value of the type that Redis calls so.
-    Type(&'static str),
     /// A value of the module type with this name.
     Module(String),
     /// What that module keeps for itself, under no key.
@@ -202,7 +199,6 @@ impl Kind {
     pub fn counted(&self, count: u64) -> String {
         let s = if count == 1 { "" } else { "s" };
         match self {
-            Kind::Type(name) => format!("{count} {name}{s}"),
             Kind::Module(name) => format!("{count} value{s} of the module type {name}"),
             Kind::ModuleData(name) => format!("{count} record{s} of the module type {name}"),
             Kind::FunctionLibrary => format!("{count} function librar{}", if count == 1 { "y" } else { "ies" }),
@@ -214,7 +210,6 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Type(name) => f.write_str(name),
             Kind::Module(name) => write!(f, "module:{name}"),
             Kind::ModuleData(name) => write!(f, "module data:{name}"),
             Kind::FunctionLibrary => f.write_str("function library"),

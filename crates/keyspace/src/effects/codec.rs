@@ -24,6 +24,7 @@ pub mod tag {
     pub const SWAP_DB: u8 = 11;
     pub const DEFINE: u8 = 12;
     pub const UNDEFINE: u8 = 13;
+    pub const EVICT: u8 = 14;
 }
 
 /// The byte for each kind of definition.
@@ -49,7 +50,11 @@ pub fn encode(db: usize, effect: &Effect<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(value.bytes);
         }
         Effect::Delete { key, cause } => {
-            head(if cause == Cause::Expired { tag::EXPIRE } else { tag::DELETE });
+            head(match cause {
+                Cause::Deleted => tag::DELETE,
+                Cause::Expired => tag::EXPIRE,
+                Cause::Evicted => tag::EVICT,
+            });
             put_bytes(key.name, out);
         }
         Effect::Deadline { key, deadline } => {
@@ -146,6 +151,7 @@ impl<'a> Decoder<'a> {
             }
             tag::DELETE => Effect::Delete { key: key(reader)?, cause: Cause::Deleted },
             tag::EXPIRE => Effect::Delete { key: key(reader)?, cause: Cause::Expired },
+            tag::EVICT => Effect::Delete { key: key(reader)?, cause: Cause::Evicted },
             tag::DEADLINE => Effect::Deadline { key: key(reader)?, deadline: reader.deadline()? },
             tag::RENAME => Effect::Rename { from: key(reader)?, to: key(reader)? },
             tag::COPY => Effect::Copy { from: key(reader)?, to: key(reader)?, to_db: database(reader)? },

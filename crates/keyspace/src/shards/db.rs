@@ -33,6 +33,9 @@ pub struct Db {
     pub(super) used_at: u32,
 }
 
+/// Random entries that are drawn for each that must have a deadline.
+const TRIES_PER_SAMPLE: usize = 8;
+
 /// Where the sessions of a database are listed.
 #[derive(Default)]
 struct SessionLists {
@@ -106,7 +109,8 @@ impl Db {
             | Object::Set(_)
             | Object::Register(_)
             | Object::Session(_)
-            | Object::List(_) => {}
+            | Object::List(_)
+            | Object::Stream(_) => {}
         });
     }
 
@@ -190,6 +194,38 @@ impl Db {
     /// A random entry, perhaps an expired one.
     pub fn random(&self, random: &mut fastrand::Rng) -> Option<&Entry> {
         self.table.random(random)
+    }
+
+    /// Visits so many random entries, perhaps some of them twice.
+    pub fn sample(&self, random: &mut fastrand::Rng, count: usize, mut visit: impl FnMut(&Entry)) {
+        for _ in 0..count {
+            self.table.random(random).into_iter().for_each(&mut visit);
+        }
+    }
+
+    /// Visits so many random entries that have a deadline. Where few keys have one, those behind a longer gap between
+    /// deadlines are likelier.
+    pub fn sample_with_deadline(&self, random: &mut fastrand::Rng, count: usize, mut visit: impl FnMut(&Entry)) {
+        let (Some((first, _)), Some((last, _))) = (self.deadlines.first(), self.deadlines.last()) else { return };
+        let mut found = 0;
+        for _ in 0..count * TRIES_PER_SAMPLE {
+            let drawn = self.table.random(random).filter(|entry| entry.deadline().is_some());
+            found += usize::from(drawn.is_some());
+            drawn.into_iter().for_each(&mut visit);
+            if found == count {
+                return;
+            }
+        }
+        for _ in found..count {
+            let from = (random.u64(*first..=*last), NameId::MIN);
+            let drawn = self.deadlines.range(from..).next().and_then(|(_, id)| self.table.by_id(*id));
+            drawn.into_iter().for_each(&mut visit);
+        }
+    }
+
+    /// The entries that expire soonest.
+    pub fn soonest_to_expire(&self, count: usize) -> impl Iterator<Item = &Entry> {
+        self.deadlines.iter().take(count).filter_map(|(_, id)| self.table.by_id(*id))
     }
 
     /// How many keys have expired, or have fields that have; no more than `max`.

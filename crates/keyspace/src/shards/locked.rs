@@ -485,7 +485,10 @@ impl<'a> Locked<'a> {
                             let entry = self.db(touch.db, touch.key).entry(touch.key);
                             entry.is_some_and(|entry| Db::is_expired(entry, now_ms))
                         }
-                        Fate::Loses(Cause::Deleted) | Fate::Gains { .. } | Fate::Deadline => false,
+                        Fate::Loses(Cause::Deleted | Cause::Evicted)
+                        | Fate::Gains { .. }
+                        | Fate::Amended
+                        | Fate::Deadline => false,
                     };
                     self.watched_mut(touch.key).changed(touch.db, touch.key, expired);
                 }

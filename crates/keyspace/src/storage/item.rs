@@ -148,6 +148,19 @@ pub(crate) fn item_len(items: &[u8]) -> usize {
     }
 }
 
+/// How many bytes the item at the start of bytes that are not trusted takes; `None` when there is none.
+pub(crate) fn checked_item_len(items: &[u8]) -> Option<usize> {
+    let head_len = match *items.first()? {
+        0..LEN8 => 1,
+        LEN8 => 2,
+        LEN16 => 3,
+        LEN32 => 5,
+        _ => return None,
+    };
+    let len = if items.len() < head_len { return None } else { item_len(items) };
+    (len <= items.len()).then_some(len)
+}
+
 /// The length of an item by its first byte; 0 where the length follows.
 static ITEM_LEN: [u8; 256] = {
     let mut lens = [0; 256];

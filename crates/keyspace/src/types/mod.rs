@@ -13,6 +13,7 @@ pub mod run;
 pub mod session;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 
 use crate::digest::Digest;
@@ -26,6 +27,7 @@ use run::Run;
 use session::Session;
 use set::MemberTable;
 use sorted_set::SortedSet;
+use stream::Stream;
 
 pub use crate::storage::shapes::Shapes;
 
@@ -55,6 +57,8 @@ pub enum Object {
     Session(Session),
     /// A list that is not small.
     List(ChunkedList),
+    /// A stream.
+    Stream(Stream),
 }
 
 /// Every type, in the order of the tags.
@@ -68,6 +72,7 @@ pub static TYPES: &[&ValueType] = &[
     &register::TYPE,
     &session::TYPE,
     &list::TYPE,
+    &stream::TYPE,
 ];
 
 /// What the rest of the server needs to know of a type.
@@ -132,6 +137,7 @@ impl ValueType {
                 Object::Register(_) => &register::TYPE,
                 Object::Session(_) => &session::TYPE,
                 Object::List(_) => &list::TYPE,
+                Object::Stream(_) => &stream::TYPE,
             },
         }
     }
@@ -167,27 +173,32 @@ pub struct Thresholds {
     pub hash: hash::Thresholds,
     pub sorted_set: sorted_set::Thresholds,
     pub set: set::Thresholds,
+    pub stream: stream::Thresholds,
 }
 
 /// The settings that thresholds are read from.
-pub const THRESHOLD_SETTINGS: [&str; 5] = [
+pub const THRESHOLD_SETTINGS: [&str; 7] = [
     "hash-max-listpack-entries",
     "hash-max-listpack-value",
     "zset-max-listpack-entries",
     "zset-max-listpack-value",
     "set-max-intset-entries",
+    "stream-node-max-entries",
+    "stream-node-max-bytes",
 ];
 
 impl Thresholds {
     /// From the values of [`THRESHOLD_SETTINGS`], in their order.
     #[inline]
     pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
-        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max] =
+        let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max, ..] =
             values;
+        let [.., node_entries_max, node_bytes_max] = values;
         Thresholds {
             hash: hash::Thresholds { entries_max: hash_entries_max, value_bytes_max: hash_value_bytes_max },
             sorted_set: sorted_set::Thresholds { entries_max: zset_entries_max, value_bytes_max: zset_value_bytes_max },
             set: set::Thresholds { intset_entries_max },
+            stream: stream::Thresholds { entries_max: node_entries_max, bytes_max: node_bytes_max },
         }
     }
 }
@@ -204,6 +215,7 @@ pub enum Change<'a> {
     Register(register::Change<'a>),
     Session(session::Change<'a>),
     List(list::Change<'a>),
+    Stream(stream::Change<'a>),
 }
 
 impl<'a> From<string::Change<'a>> for Change<'a> {
@@ -269,6 +281,13 @@ impl<'a> From<list::Change<'a>> for Change<'a> {
     }
 }
 
+impl<'a> From<stream::Change<'a>> for Change<'a> {
+    #[inline]
+    fn from(change: stream::Change<'a>) -> Change<'a> {
+        Change::Stream(change)
+    }
+}
+
 /// What applying a change came to, where the state alone can tell.
 ///
 /// Two words, so that it is returned in registers. In memory, it would be written by the word and read by two: such a read waits
@@ -319,6 +338,8 @@ impl Applied {
 pub enum Cause {
     Deleted,
     Expired,
+    /// Removed to make room.
+    Evicted,
 }
 
 /// What becomes of the value of a key.
@@ -330,6 +351,8 @@ pub enum Fate {
     Gains { replaces: bool },
     /// Its value loses something, and may be gone.
     Loses(Cause),
+    /// Its value changes in something that no client waits for, such as what is pending in a group of a stream.
+    Amended,
     /// Its value stays as it is; when it expires changes.
     Deadline,
     /// It is gone.
@@ -363,6 +386,7 @@ impl<'a> Change<'a> {
             Change::Register(_) => &register::TYPE,
             Change::Session(_) => &session::TYPE,
             Change::List(_) => &list::TYPE,
+            Change::Stream(_) => &stream::TYPE,
         }
     }
 
@@ -381,10 +405,11 @@ impl<'a> Change<'a> {
             Change::Register(change) => change.fate(),
             Change::Session(change) => change.fate(),
             Change::List(change) => change.fate(),
+            Change::Stream(change) => change.fate(),
         }
     }
 
-    /// The keyspace event of the plainest command that makes this change.
+    /// The keyspace event of the plainest command that makes this change; empty when there is none.
     pub fn event(&self) -> &'static str {
         match self {
             Change::String(change) => change.event(),
@@ -396,6 +421,7 @@ impl<'a> Change<'a> {
             Change::Register(change) => change.event(),
             Change::Session(change) => change.event(),
             Change::List(change) => change.event(),
+            Change::Stream(change) => change.event(),
         }
     }
 
@@ -417,7 +443,8 @@ impl<'a> Change<'a> {
             | Change::Run(_)
             | Change::Register(_)
             | Change::Session(_)
-            | Change::List(_) => RecordFields::None,
+            | Change::List(_)
+            | Change::Stream(_) => RecordFields::None,
         }
     }
 
@@ -434,6 +461,7 @@ impl<'a> Change<'a> {
             Change::Register(change) => change.apply(entry),
             Change::Session(change) => change.apply(entry),
             Change::List(change) => change.apply(entry),
+            Change::Stream(change) => change.apply(entry, &thresholds.stream),
         }
     }
 
@@ -450,6 +478,7 @@ impl<'a> Change<'a> {
             Change::Register(change) => change.create(name),
             Change::Session(change) => change.create(name),
             Change::List(change) => change.create(name),
+            Change::Stream(change) => change.create(name, &thresholds.stream),
         }
     }
 
@@ -467,6 +496,7 @@ impl<'a> Change<'a> {
             Change::Register(change) => change.encode(out),
             Change::Session(change) => change.encode(out),
             Change::List(change) => change.encode(out),
+            Change::Stream(change) => change.encode(out),
         }
     }
 
@@ -485,6 +515,7 @@ impl<'a> Change<'a> {
             tag if tag == register::TYPE.tag => register::Change::decode(reader).map(Change::Register),
             tag if tag == session::TYPE.tag => session::Change::decode(reader).map(Change::Session),
             tag if tag == list::TYPE.tag => list::Change::decode(reader, lists).map(Change::List),
+            tag if tag == stream::TYPE.tag => stream::Change::decode(reader, lists).map(Change::Stream),
             unknown => Err(BadEffect::UnknownChange(unknown, 0)),
         }
     }
@@ -496,6 +527,8 @@ pub(crate) struct Lists<'l> {
     pub(crate) pairs: Vec<hash::Pair<'l>>,
     pub(crate) names: Vec<&'l [u8]>,
     pub(crate) members: Vec<sorted_set::Scored<'l>>,
+    pub(crate) ids: Vec<stream::StreamId>,
+    pub(crate) deliveries: Vec<stream::Delivery>,
 }
 
 /// A value that came from Redis, as an image. `None` when it is of a type that is not kept here, or nothing is left of it
@@ -526,6 +559,10 @@ pub fn image_of(
         formats::Value::List(elements) => {
             list::image_of(elements, &mut restored.image);
             &list::TYPE
+        }
+        formats::Value::Stream(from) => {
+            stream::image_of(from, &mut restored.image);
+            &stream::TYPE
         }
         formats::Value::Own(own) => {
             let value_type = own_type(own)?;

@@ -10,6 +10,7 @@ use crate::types::register::{self, RegisterRef};
 use crate::types::run::{self, Run};
 use crate::types::session::{self, Session};
 use crate::types::set::{self, SetRef};
+use crate::types::stream::{self, Stream};
 use crate::types::{Entry, Object, ValueType, sorted_set, string};
 
 /// The value of a key, to be read.
@@ -24,6 +25,7 @@ pub enum Value<'a> {
     Register(RegisterRef<'a>),
     Session(&'a Session),
     List(ListRef<'a>),
+    Stream(&'a Stream),
 }
 
 impl Value<'_> {
@@ -39,6 +41,7 @@ impl Value<'_> {
             Value::Register(_) => &register::TYPE,
             Value::Session(_) => &session::TYPE,
             Value::List(_) => &list::TYPE,
+            Value::Stream(_) => &stream::TYPE,
         }
     }
 }
@@ -65,6 +68,7 @@ impl Db {
                 Object::Register(register) => Value::Register(RegisterRef::Whole(register)),
                 Object::Session(session) => Value::Session(session),
                 Object::List(list) => Value::List(ListRef::Chunked(list)),
+                Object::Stream(stream) => Value::Stream(stream),
             },
         }
     }

@@ -64,6 +64,8 @@ impl Command {
                     "ZSCORE",
                     "ZCARD",
                     "ZRANGE",
+                    "LRANGE",
+                    "LLEN",
                     "IDX.RANGE",
                     "RUN.EVENTS",
                 ];
@@ -85,6 +87,8 @@ impl Command {
             (_, Reply::Error(_)) => true,
             ("DEL" | "HDEL" | "COPY" | "MSETNX" | "HCAS" | "ZREM", told) => *told == Reply::Integer(0),
             ("SET" | "GETDEL", told) => *told == Reply::NilBulk,
+            ("LPOP" | "RPOP" | "LMOVE", told) => *told == Reply::NilBulk,
+            ("BLPOP" | "BRPOP" | "BLMOVE", told) => told.is_nil(),
             ("ZPOPMIN", told) => told.items().is_empty(),
             ("RUN.APPEND", told) => *part(told, "persisted") == Reply::Integer(0),
             _ => false,
@@ -157,6 +161,8 @@ fn tidy(command: &Command, reply: Reply) -> Reply {
             fields.sort_by_key(|field| field[0].bytes());
             Reply::Array(fields.concat())
         }
+        // Where it cannot wait, in a transaction, it is the other null.
+        (Command::Plain(words), Reply::NilArray) if words[0] == "BLMOVE" => Reply::NilBulk,
         // Without the times, which are the server's own.
         (Command::Plain(words), appended @ Reply::Array(_)) if words[0] == "RUN.APPEND" => {
             parts(&appended, &["runSeq", "idempotent", "persisted", "eventId", "mismatch"])

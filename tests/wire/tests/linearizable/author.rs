@@ -54,6 +54,9 @@ impl Author {
                 0 => actions.push(run(format!("SET {key} {}", self.number()))),
                 1 => actions.push(run(format!("HSET {key} f {}", self.number()))),
                 2 => actions.push(run(format!("ZADD {key} {} m", self.number()))),
+                3 if self.random.one_in(2) => {
+                    actions.push(run(format!("RPUSH {key} {} {}", self.number(), self.number())))
+                }
                 3 if self.has_own_commands => actions.push(Action::Run(self.append(key))),
                 _ => {}
             }
@@ -156,6 +159,9 @@ impl Author {
         if self.random.one_in(4) {
             return self.on_sorted_set();
         }
+        if self.random.one_in(4) {
+            return self.on_list();
+        }
         if self.has_own_commands && self.random.one_in(6) {
             return self.own_command();
         }
@@ -197,6 +203,22 @@ impl Author {
             29 => format!("HINCRBY {key} {field} {}", self.random.pick(&["1", "-2"])),
             30 => format!("HGETALL {key}"),
             _ => format!("HLEN {key}"),
+        })
+    }
+
+    /// Each element is another, so that it shows who has taken which.
+    fn on_list(&mut self) -> Command {
+        let (key, other, element) = (self.key(), self.key(), self.number());
+        Command::plain(match self.random.below(12) {
+            0..2 => format!("LPUSH {key} {element}"),
+            2..4 => format!("RPUSH {key} {element} {element}x"),
+            4 => format!("LPOP {key}"),
+            5 => format!("RPOP {key}"),
+            6..8 => format!("BLPOP {key} 0.002"),
+            8 => format!("BRPOP {key} 0.002"),
+            9 => format!("LMOVE {key} {other} LEFT RIGHT"),
+            10 => format!("BLMOVE {key} {other} LEFT RIGHT 0.002"),
+            _ => format!("LRANGE {key} 0 -1"),
         })
     }
 

@@ -29,6 +29,7 @@ enum Value {
     /// Scores by member.
     Scores(BTreeMap<String, i64>),
     Run(Vec<Event>),
+    List(Vec<String>),
 }
 
 /// An event of a run, by its number less 1.
@@ -151,6 +152,25 @@ impl Model {
                 array(self.indexed().into_iter().map(|(_, key)| bulk(Some(key))))
             }
             ["ZRANGE", "by_f", "0", "-1", "WITHSCORES"] => with_scores(self.indexed()),
+            [name @ ("LPUSH" | "RPUSH"), key, elements @ ..] => {
+                let mut list = self.list(key)?;
+                for element in elements {
+                    let at = if *name == "LPUSH" { 0 } else { list.len() };
+                    list.insert(at, (*element).into());
+                }
+                let len = list.len();
+                self.put(key, Value::List(list));
+                count(len)
+            }
+            [name @ ("LPOP" | "RPOP"), key] => bulk(self.take(key, *name == "LPOP")?.as_deref()),
+            // Where there is nothing it waits for a moment, and gives up.
+            [name @ ("BLPOP" | "BRPOP"), key, _] => match self.take(key, *name == "BLPOP")? {
+                Some(element) => array([bulk(Some(key)), bulk(Some(&element))]),
+                None => Reply::NilArray,
+            },
+            ["LMOVE" | "BLMOVE", from, to, "LEFT", "RIGHT", ..] => bulk(self.shift(from, to)?.as_deref()),
+            ["LLEN", key] => count(self.list(key)?.len()),
+            ["LRANGE", key, "0", "-1"] => array(self.list(key)?.iter().map(|element| bulk(Some(element)))),
             [name, key, args @ ..] if name.starts_with("RUN.") => self.run_on_run(name, key, args)?,
             [name, key, args @ ..] if name.starts_with('Z') => self.run_on_scores(name, key, args)?,
             [name, key, args @ ..] => self.run_on_hash(name, key, args)?,
@@ -249,6 +269,40 @@ impl Model {
             self.put(key, Value::Scores(scores));
         }
         Ok(reply)
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<String>, &'static str> {
+        match self.entries.get(key) {
+            None => Ok(Vec::new()),
+            Some(Value::List(list)) => Ok(list.clone()),
+            Some(_) => Err(WRONG_TYPE),
+        }
+    }
+
+    fn take(&mut self, key: &str, left: bool) -> Result<Option<String>, &'static str> {
+        let mut list = self.list(key)?;
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let element = list.remove(if left { 0 } else { list.len() - 1 });
+        match list.is_empty() {
+            true => drop(self.remove(key)),
+            false => self.put(key, Value::List(list)),
+        }
+        Ok(Some(element))
+    }
+
+    /// From the left end of one to the right end of another.
+    fn shift(&mut self, from: &str, to: &str) -> Result<Option<String>, &'static str> {
+        if self.list(from)?.is_empty() {
+            return Ok(None);
+        }
+        self.list(to)?;
+        let Some(element) = self.take(from, true)? else { return Ok(None) };
+        let mut list = self.list(to)?;
+        list.push(element.clone());
+        self.put(to, Value::List(list));
+        Ok(Some(element))
     }
 
     fn run_on_run(&mut self, name: &str, key: &str, args: &[&str]) -> Outcome {

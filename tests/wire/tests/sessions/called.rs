@@ -1,6 +1,7 @@
 //! What SESSION.CALL can run, and what that means for the session and for others.
 
 use crate::{check, must, start};
+use wire::Reply;
 
 #[test]
 fn records_claims_cells_runs_and_registers_are_changed_once() {
@@ -313,4 +314,39 @@ fn a_call_wakes_waiters() {
         4< ["v", :1, *]
         "#,
     );
+}
+
+/// Calls of a pipeline, for which locks are taken ahead, are answered as those that come alone: also of an index, of a session's own
+/// name, of a wrong type, and with other sessions between them.
+#[test]
+fn a_pipeline_of_calls_is_answered_as_calls_alone() {
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "IDX.CREATE jobs PREFIX 1 job: FIELD at");
+    let keys = ["job:1", "job:2", "jobs", "s", "t", "text", "{s}a", "{s}b", "{t}a"];
+    for (command, rest) in
+        [("HSET", "at 7"), ("HGET", "at"), ("ZCARD", ""), ("TYPE", ""), ("HINCRBY", "at 1"), ("DEL", "")]
+    {
+        let call = |number: usize| {
+            let (of, key) = (["s", "s", "s", "t"][number % 4], keys[number % keys.len()]);
+            format!("SESSION.CALL {of} {} LOW 0 {command} {key} {rest}", number + 1)
+        };
+        let lines: Vec<String> = (0..4 * keys.len()).map(call).collect();
+        let mut begin = || {
+            for line in [
+                "DEL s t job:1 job:2 text {s}a {s}b {t}a",
+                "HSET job:1 at 5",
+                "SESSION.OPEN ID s",
+                "SESSION.OPEN ID t",
+                "SET text x",
+            ] {
+                must(&mut connection, line);
+            }
+            session.connect()
+        };
+        let together = begin().pipeline(&lines);
+        let mut connection = begin();
+        let alone: Vec<Reply> = lines.iter().map(|line| connection.run(line)).collect();
+        assert_eq!(together, alone, "{command}");
+    }
 }

@@ -66,6 +66,7 @@ pub(super) fn resetstat(cx: &mut ServerCx<'_>) -> CommandResult {
     cx.engine.clients.reset_totals();
     cx.engine.transactions.reset();
     cx.engine.sessions.reset_failures();
+    cx.engine.eviction.reset();
     cx.engine.sampler.reset();
     cx.engine.stats_since_ms.store(cx.now_ms, Relaxed);
     cx.reply.ok();

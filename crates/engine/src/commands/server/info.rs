@@ -291,10 +291,12 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("expired_keys", totals.expired_keys);
     lines.add("expired_time_cap_reached_count", totals.expiry_cut_short);
     lines.add("expire_cycle_cpu_milliseconds", totals.expiry_ns / 1_000_000);
-    lines.add("evicted_keys", 0);
+    lines.add("evicted_keys", totals.evicted_keys);
     lines.add("evicted_clients", cx.server().clients.evicted());
     lines.add("evicted_scripts", cx.server().scripts.evicted());
-    lines.zeros(&["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
+    let (exceeded_ms, exceeded_now_ms) = cx.server().eviction.exceeded_ms(cx.server().clock.monotonic_ns());
+    lines.add("total_eviction_exceeded_time", exceeded_ms);
+    lines.add("current_eviction_exceeded_time", exceeded_now_ms);
     lines.add("keyspace_hits", totals.keyspace_hits);
     lines.add("keyspace_misses", totals.keyspace_misses);
     lines.add("pubsub_channels", cx.server().pubsub.len(Topic::Channel));

@@ -52,9 +52,10 @@ impl Engine {
         true
     }
 
-    /// Removes sessions, after the function that is called for each; one at a time, each as one batch. True when there was time for
-    /// one.
+    /// Removes sessions, after the function that is called for each; one at a time, each as one batch. False when
+    /// another thread is at it.
     fn expire_with_hook(&self, worker: &mut Worker, expired: &[(usize, Vec<u8>)], until_ns: u64) -> bool {
+        let Some(_turn) = self.sessions.expiry_turn() else { return false };
         for (db, name) in expired {
             let key = Key::new(name);
             let Some(mut locked) = self.keyspace.lock_all_unless_busy() else { return false };

@@ -123,7 +123,7 @@ impl Engine {
         keys.record(&Effect::Delete { key, cause });
         match cause {
             Cause::Deleted => keys.notify(Events::MODULE, "session.close", key),
-            Cause::Expired => {}
+            Cause::Expired | Cause::Evicted => {}
         }
         let garbage = keys.finish().take_garbage();
         self.free(garbage);

@@ -31,7 +31,7 @@ use keyspace::DATABASES;
 use keyspace::db::Db;
 use keyspace::{Effect, Fate, Key, Locked, Touch, Touches, Value};
 use locks::{Mutex, rank};
-use resp::{Reply, Request};
+use resp::{OwnedRequest, Reply, Request};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -183,7 +183,14 @@ impl Client {
     /// Asks to wait until one of the command's keys has something for it. What the handler has replied is the timeout
     /// reply, also for a command that cannot wait (inside a transaction or script).
     pub(crate) fn wait(&mut self, wait: Wait) {
+        self.wait_as(wait, None);
+    }
+
+    /// Asks to wait with another request in place of its own, in which words that mean something else later, such as "from now
+    /// on", are what they mean now. It has the same keys in the same places.
+    pub(crate) fn wait_as(&mut self, wait: Wait, request: Option<OwnedRequest>) {
         self.wait_phase = WaitPhase::Requested(wait);
+        self.wait_request = request;
         self.times_out_with_array = false;
     }
 
@@ -221,7 +228,7 @@ pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db
                             pending.ready(db, key.name);
                         }
                     }
-                    Fate::Deadline | Fate::Read => {}
+                    Fate::Amended | Fate::Deadline | Fate::Read => {}
                 }
             }
         }
@@ -249,6 +256,8 @@ impl Engine {
             out.truncate(reply_at);
             Reply::new(out, client.protocol).null_array();
         }
+        let resolved = client.wait_request.take();
+        let request = resolved.as_ref().map_or(request, OwnedRequest::as_request);
         // The number is assigned under the locks, so that later waiters have higher numbers in every queue.
         let blocked = BlockedCommand::new(self.next_wait_number(), client, command, request, out.split_off(reply_at));
         let waiter = Arc::new(Waiter {

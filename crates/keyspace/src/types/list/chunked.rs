@@ -16,6 +16,9 @@ use crate::storage::size_class::size_class;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// So many sealed chunks at each end are not packed: they were written not long ago, or are read soon.
+const PLAIN_CHUNKS: usize = 2;
+
 /// A list with more chunks than this is freed after the locks are released.
 const FREED_AT_ONCE_CHUNKS: usize = 64;
 
@@ -26,6 +29,8 @@ pub struct ChunkedList {
     right: Open,
     inner: VecDeque<Sealed>,
     len: usize,
+    /// The chunk that was last to be packed could not be: the next ones need no room for it.
+    is_incompressible: bool,
 }
 
 /// A chunk by where it is.
@@ -70,10 +75,21 @@ impl ChunkedList {
     #[cold]
     fn seal(&mut self, side: Side, room: usize) {
         while !self.open_mut(side).is_empty() && self.open_mut(side).bytes() + room > open::BYTES_MAX {
-            let sealed = self.open_mut(side).take_sealed(side.other());
-            match side {
-                Side::Left => self.inner.push_front(sealed),
-                Side::Right => self.inner.push_back(sealed),
+            let bytes_max = if self.is_incompressible { Sealed::BYTES_MAX } else { Sealed::BYTES_PACKED_MAX };
+            let sealed = self.open_mut(side).take_sealed(side.other(), bytes_max);
+            let at = match side {
+                Side::Left => {
+                    self.inner.push_front(sealed);
+                    PLAIN_CHUNKS
+                }
+                Side::Right => {
+                    self.inner.push_back(sealed);
+                    self.inner.len().saturating_sub(1 + PLAIN_CHUNKS)
+                }
+            };
+            // As far from the other end, too.
+            if self.inner.len() > 2 * PLAIN_CHUNKS {
+                self.is_incompressible = !self.inner[at].pack();
             }
         }
     }
@@ -207,7 +223,7 @@ impl ChunkedList {
         match place {
             Place::End(Side::Left) => self.left.visit(numbers, from, look),
             Place::End(Side::Right) => self.right.visit(numbers, from, look),
-            Place::Inner(at) => visit_plain(self.inner[at].plain(), numbers, from, look),
+            Place::Inner(at) => self.inner[at].with_plain(|plain| visit_plain(plain, numbers, from, look)),
         }
     }
 
@@ -224,7 +240,7 @@ impl ChunkedList {
                 let count = chunk.count();
                 let mut plain = Vec::new();
                 if count > 1 {
-                    plain.extend_from_slice(chunk.plain());
+                    chunk.with_plain(|all| plain.extend_from_slice(all));
                     let start = plain_offset(&plain, number);
                     let old = item_len(&plain[start..]);
                     splice(&mut plain, start..start + old, &item);
@@ -256,12 +272,12 @@ impl ChunkedList {
                 let count = chunk.count();
                 let mut plain = Vec::new();
                 // One that is large enough stays as it is.
-                if chunk.plain().len() + item.len() > 2 * Sealed::BYTES_MAX && (number == 0 || number == count) {
+                if chunk.plain_len() + item.len() > 2 * Sealed::BYTES_MAX && (number == 0 || number == count) {
                     splice(&mut plain, 0..0, &item);
                     self.inner.insert(at + usize::from(number > 0), Sealed::new(plain, 1));
                     return;
                 }
-                plain.extend_from_slice(chunk.plain());
+                chunk.with_plain(|all| plain.extend_from_slice(all));
                 let start = plain_offset(&plain, number);
                 splice(&mut plain, start..start, &item);
                 self.replace(at, plain, count + 1);
@@ -289,10 +305,18 @@ impl ChunkedList {
         let chunks = Sealed::split(plain, count);
         for (number, chunk) in chunks.into_iter().enumerate() {
             match number {
-                0 => self.inner[at] = chunk,
+                0 => self.put(at, chunk),
                 _ => self.inner.insert(at + number, chunk),
             }
         }
+    }
+
+    /// Puts a chunk in the place of another, packed if that was.
+    fn put(&mut self, at: usize, mut chunk: Sealed) {
+        if self.inner[at].is_packed() {
+            chunk.pack();
+        }
+        self.inner[at] = chunk;
     }
 
     /// Removes elements that are equal to this one, at most `max`, those nearest to that side, and returns how many.
@@ -341,11 +365,12 @@ impl ChunkedList {
             Place::Inner(at) => {
                 let mut plain = Vec::new();
                 if gone.len() < count {
-                    let all = self.inner[at].plain();
-                    let kept = plain_items(all).enumerate().filter(|(number, _)| keeps(*number));
-                    kept.for_each(|(_, (item, _))| plain.extend_from_slice(&all[item]));
+                    self.inner[at].with_plain(|all| {
+                        let kept = plain_items(all).enumerate().filter(|(number, _)| keeps(*number));
+                        kept.for_each(|(_, (item, _))| plain.extend_from_slice(&all[item]));
+                    });
                 }
-                self.inner[at] = Sealed::new(plain, count - gone.len());
+                self.put(at, Sealed::new(plain, count - gone.len()));
             }
         }
         gone.len()
@@ -356,9 +381,13 @@ impl ChunkedList {
         let mut merged: VecDeque<Sealed> = VecDeque::with_capacity(self.inner.len());
         for chunk in self.inner.drain(..).filter(|chunk| chunk.count() > 0) {
             match merged.back_mut() {
-                Some(last) if last.plain().len() + chunk.plain().len() <= Sealed::BYTES_MAX / 2 => {
-                    let count = last.count() + chunk.count();
-                    *last = Sealed::new([last.plain(), chunk.plain()].concat(), count);
+                Some(last) if last.plain_len() + chunk.plain_len() <= Sealed::BYTES_MAX / 2 => {
+                    let (count, is_packed) = (last.count() + chunk.count(), last.is_packed());
+                    let both = last.with_plain(|one| chunk.with_plain(|other| [one, other].concat()));
+                    *last = Sealed::new(both, count);
+                    if is_packed {
+                        last.pack();
+                    }
                 }
                 _ => merged.push_back(chunk),
             }

@@ -1,6 +1,7 @@
 //! Lists in their two forms behind one face for readers: packed in the entry, or a deque of chunks. Knows elements and their
 //! order; refuses to know commands, and how each form is laid out (`packed`, `chunked`).
 
+mod alphabet;
 mod change;
 mod chunked;
 mod image;

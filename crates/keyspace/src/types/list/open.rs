@@ -255,8 +255,8 @@ impl Open {
         (self.end, self.count) = (to as u32, count);
     }
 
-    /// Takes as many elements off that end as a sealed chunk has, at least one.
-    pub(super) fn take_sealed(&mut self, from: Side) -> Sealed {
+    /// Takes elements off that end for a sealed chunk, as many as make so many bytes, at least one.
+    pub(super) fn take_sealed(&mut self, from: Side, bytes_max: usize) -> Sealed {
         if self.count == 1 && self.bytes() > Sealed::BYTES_MAX {
             // Perhaps very large: it is not copied.
             let len = first_linked(self.run()).0;
@@ -271,7 +271,7 @@ impl Open {
                 Side::Left => first_linked(&run[linked..]),
                 Side::Right => last_linked(&run[..run.len() - linked]),
             };
-            if count > 0 && bytes + len > Sealed::BYTES_MAX {
+            if count > 0 && bytes + len > bytes_max {
                 break;
             }
             (count, bytes, linked) = (count + 1, bytes + len, linked + with_link);

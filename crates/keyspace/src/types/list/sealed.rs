@@ -1,8 +1,10 @@
 //! A chunk inside a large list. Knows how its elements are kept; refuses to know the chunks beside it.
 //!
-//! Its elements are plain (see `items`) and fill their allocation; to change one is to write all of them anew.
+//! Its elements are plain (see `items`) and fill their allocation; to change one is to write all of them anew. A chunk that is not
+//! near an end of its list is packed (`alphabet`) if that saves memory: it is unpacked for each reader.
 
-use super::items::plain_items;
+use super::alphabet;
+use super::items::{last_linked, plain_items};
 use crate::storage::size_class::size_class;
 
 /// A chunk that is not at an end.
@@ -17,14 +19,21 @@ pub(super) struct Sealed {
 enum Form {
     /// The elements.
     Plain,
+    /// The elements, of which it is known that they cannot be packed.
+    Incompressible,
     /// One element, with its link: very large ones are moved to and from an end without a copy.
     Single,
+    /// The elements with fewer bits.
+    Packed,
 }
 
 impl Sealed {
     /// A chunk has no more bytes than this, unless it has one element: it is a size of the allocator, so that nothing is lost
     /// behind a full one.
     pub(super) const BYTES_MAX: usize = 8192;
+    /// A chunk that may be packed has no more bytes than this: with four to seven bits and the values beside them it fills a size
+    /// of the allocator too.
+    pub(super) const BYTES_PACKED_MAX: usize = 8064;
 
     /// A chunk of these plain elements.
     pub(super) fn new(plain: Vec<u8>, count: usize) -> Sealed {
@@ -46,23 +55,52 @@ impl Sealed {
         size_class(self.bytes.len())
     }
 
-    /// Its elements as a plain run.
-    #[inline]
-    pub(super) fn plain(&self) -> &[u8] {
+    /// How many bytes its elements take as a plain run.
+    pub(super) fn plain_len(&self) -> usize {
         match self.form {
-            Form::Plain => &self.bytes,
-            Form::Single => {
-                let len = super::items::last_linked(&self.bytes).0;
-                &self.bytes[..len]
+            Form::Plain | Form::Incompressible => self.bytes.len(),
+            Form::Single => last_linked(&self.bytes).0,
+            Form::Packed => alphabet::unpacked_len(&self.bytes),
+        }
+    }
+
+    /// Shows its elements as a plain run.
+    #[inline]
+    pub(super) fn with_plain<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
+        match self.form {
+            Form::Plain | Form::Incompressible => look(&self.bytes),
+            Form::Single => look(&self.bytes[..last_linked(&self.bytes).0]),
+            Form::Packed => {
+                let mut buffer = [0; Sealed::BYTES_MAX + alphabet::SLACK];
+                let len = alphabet::unpack(&self.bytes, &mut buffer);
+                look(&buffer[..len])
             }
         }
+    }
+
+    pub(super) fn is_packed(&self) -> bool {
+        self.form == Form::Packed
+    }
+
+    /// Packs it, if that was not tried before. False when it cannot be packed.
+    pub(super) fn pack(&mut self) -> bool {
+        if self.form == Form::Plain && self.bytes.len() <= Sealed::BYTES_MAX {
+            match alphabet::pack(&self.bytes) {
+                Some(packed) if size_class(packed.len()) < size_class(self.bytes.len()) => {
+                    (self.bytes, self.form) = (packed.into_boxed_slice(), Form::Packed);
+                }
+                _ => self.form = Form::Incompressible,
+            }
+        }
+        self.form == Form::Packed
     }
 
     /// Its element with its link, if it has a very large one; otherwise its elements as a plain run.
     pub(super) fn into_linked(self) -> Result<Box<[u8]>, Box<[u8]>> {
         match self.form {
-            Form::Plain => Err(self.bytes),
             Form::Single => Ok(self.bytes),
+            Form::Plain | Form::Incompressible => Err(self.bytes),
+            Form::Packed => Err(self.with_plain(|plain| plain.into())),
         }
     }
 

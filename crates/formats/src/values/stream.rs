@@ -1,0 +1,462 @@
+//! Streams in Redis's RDB encoding: nodes of packed entries, and consumer groups. Knows how both are framed and what has to hold
+//! between ids; refuses to know how entries are stored.
+//!
+//! A node is a listpack. It begins with how many entries there are, how many of them are deleted, and the names of the first entry's
+//! fields:
+//! ```text
+//! entries | deleted | fields | name … | 0
+//! ```
+//! then each entry, with its id as a difference to that of the node, and at its end how many elements it takes:
+//! ```text
+//! flags | ms | seq | fields | name | value … | elements        without names and count if SAME_NAMES
+//! ```
+
+use super::Emit;
+use crate::packed::{Element, Malformed, listpack};
+use crate::rdb::BadPayload;
+use crate::rdb::reader::{Reader, Source};
+use crate::rdb::writer::{VERSION_PLAIN, Writer};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+pub(crate) mod kind {
+    /// Of Redis 5.
+    pub(crate) const STREAM_FIRST: u8 = 15;
+    /// Of Redis 7.0: with counts of what was ever added and read.
+    pub(crate) const STREAM: u8 = 19;
+    /// Of Redis 7.2: with when a consumer was last active.
+    pub(crate) const STREAM_ACTIVE: u8 = 21;
+}
+
+/// All of them.
+pub(crate) const KINDS: [u8; 3] = [kind::STREAM_FIRST, kind::STREAM, kind::STREAM_ACTIVE];
+
+const DELETED: i64 = 1;
+const SAME_NAMES: i64 = 2;
+
+/// The two parts of an id.
+pub type EntryId = (u64, u64);
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Stream {
+    /// In the order of their ids.
+    pub nodes: Vec<StreamNode>,
+    /// The last id that was given out.
+    pub last: EntryId,
+    /// Of Redis 7.0 and later.
+    pub counts: Option<StreamCounts>,
+    /// No name twice.
+    pub groups: Vec<StreamGroup>,
+}
+
+/// What Redis counts since 7.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamCounts {
+    pub first: EntryId,
+    pub max_deleted: EntryId,
+    pub added: u64,
+}
+
+/// Consecutive entries. The ids of those that are not deleted rise, from the node's own on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamNode {
+    pub first: EntryId,
+    listpack: Vec<u8>,
+}
+
+/// A consumer group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamGroup {
+    pub name: Vec<u8>,
+    pub last: EntryId,
+    /// If it is known.
+    pub entries_read: Option<u64>,
+    /// No name twice.
+    pub consumers: Vec<StreamConsumer>,
+}
+
+/// A consumer with what is pending for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamConsumer {
+    pub name: Vec<u8>,
+    pub seen_ms: i64,
+    /// In the order of their ids, none of which another consumer has.
+    pub pending: Vec<StreamPending>,
+}
+
+/// An entry that was delivered and not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPending {
+    pub id: EntryId,
+    pub delivered_ms: i64,
+    pub deliveries: u64,
+}
+
+/// An entry of a node. It owns no bytes of the node: many entries may share a long name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEntry<'a> {
+    pub id: EntryId,
+    pub is_deleted: bool,
+    /// It has the names of the node.
+    pub shares_names: bool,
+    /// Names and values.
+    pub fields: Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>,
+}
+
+impl StreamNode {
+    /// The names of the first entry's fields.
+    pub fn names(&self) -> Vec<Vec<u8>> {
+        let mut elements = self.elements();
+        elements.names().map(|names| names.into_iter().map(Element::to_vec).collect()).unwrap_or_default()
+    }
+
+    /// Its listpack.
+    pub fn bytes(&self) -> &[u8] {
+        &self.listpack
+    }
+
+    /// Its entries, deleted ones too.
+    pub fn entries(&self) -> Vec<NodeEntry<'_>> {
+        self.read().unwrap_or_default()
+    }
+
+    fn elements(&self) -> NodeElements<impl Iterator<Item = Result<Element<'_>, Malformed>>> {
+        NodeElements { elements: listpack::elements(&self.listpack).into_iter().flatten() }
+    }
+
+    fn read(&self) -> Result<Vec<NodeEntry<'_>>, BadPayload> {
+        let mut elements = NodeElements { elements: listpack::elements(&self.listpack)? };
+        let (live, deleted) = elements.counts()?;
+        let names: Vec<Cow<'_, [u8]>> = elements.field_names()?.into_iter().map(Element::into_text).collect();
+        let mut entries = Vec::new();
+        while let Some(flags) = elements.next() {
+            let flags = integer(flags?)?;
+            let ms = self.first.0.wrapping_add(elements.integer()? as u64);
+            let seq = self.first.1.wrapping_add(elements.integer()? as u64);
+            let shares_names = flags & SAME_NAMES != 0;
+            let mut fields = Vec::new();
+            let mut count = 3;
+            if shares_names {
+                for name in &names {
+                    fields.push((name.clone(), elements.element()?.into_text()));
+                }
+                count += names.len();
+            } else {
+                for _ in 0..elements.integer()? {
+                    fields.push((elements.element()?.into_text(), elements.element()?.into_text()));
+                }
+                count += 1 + 2 * fields.len();
+            }
+            if elements.integer()? != count as i64 {
+                return Err(BadPayload::Format);
+            }
+            entries.push(NodeEntry { id: (ms, seq), is_deleted: flags & DELETED != 0, shares_names, fields });
+        }
+        let deleted_found = entries.iter().filter(|entry| entry.is_deleted).count() as i64;
+        if entries.is_empty() || deleted != deleted_found || live.checked_add(deleted) != Some(entries.len() as i64) {
+            return Err(BadPayload::Format);
+        }
+        Ok(entries)
+    }
+}
+
+/// The elements of a node.
+struct NodeElements<I> {
+    elements: I,
+}
+
+impl<'a, I: Iterator<Item = Result<Element<'a>, Malformed>>> NodeElements<I> {
+    fn next(&mut self) -> Option<Result<Element<'a>, Malformed>> {
+        self.elements.next()
+    }
+
+    fn element(&mut self) -> Result<Element<'a>, BadPayload> {
+        Ok(self.elements.next().ok_or(BadPayload::Format)??)
+    }
+
+    fn integer(&mut self) -> Result<i64, BadPayload> {
+        integer(self.element()?)
+    }
+
+    /// How many entries are not deleted, and how many are.
+    fn counts(&mut self) -> Result<(i64, i64), BadPayload> {
+        Ok((self.integer()?, self.integer()?))
+    }
+
+    fn field_names(&mut self) -> Result<Vec<Element<'a>>, BadPayload> {
+        let mut names = Vec::new();
+        for _ in 0..self.integer()? {
+            names.push(self.element()?);
+        }
+        match self.integer()? {
+            0 => Ok(names),
+            _ => Err(BadPayload::Format),
+        }
+    }
+
+    fn names(&mut self) -> Result<Vec<Element<'a>>, BadPayload> {
+        self.counts()?;
+        self.field_names()
+    }
+}
+
+fn integer(element: Element<'_>) -> Result<i64, BadPayload> {
+    match element {
+        Element::Integer(number) => Ok(number),
+        Element::Bytes(_) => Err(BadPayload::Format),
+    }
+}
+
+/// Builds a node, entry by entry.
+pub struct NodeWriter {
+    first: EntryId,
+    listpack: listpack::Writer,
+}
+
+impl NodeWriter {
+    /// A node with so many entries that are not deleted, and that are, whose first entry has these names.
+    pub fn new<'n>(
+        first: EntryId,
+        live: u64,
+        deleted: u64,
+        names: impl ExactSizeIterator<Item = &'n [u8]>,
+    ) -> NodeWriter {
+        let mut listpack = listpack::Writer::new();
+        listpack.push_integer(live as i64);
+        listpack.push_integer(deleted as i64);
+        listpack.push_integer(names.len() as i64);
+        names.for_each(|name| listpack.push(name));
+        listpack.push_integer(0);
+        NodeWriter { first, listpack }
+    }
+
+    /// Adds an entry.
+    pub fn push(&mut self, entry: &NodeEntry<'_>) {
+        let listpack = &mut self.listpack;
+        let deleted = if entry.is_deleted { DELETED } else { 0 };
+        listpack.push_integer(deleted | if entry.shares_names { SAME_NAMES } else { 0 });
+        listpack.push_integer(entry.id.0.wrapping_sub(self.first.0) as i64);
+        listpack.push_integer(entry.id.1.wrapping_sub(self.first.1) as i64);
+        let mut count = 3 + entry.fields.len();
+        if !entry.shares_names {
+            listpack.push_integer(entry.fields.len() as i64);
+            count += 1 + entry.fields.len();
+        }
+        for (name, value) in &entry.fields {
+            if !entry.shares_names {
+                listpack.push(name);
+            }
+            listpack.push(value);
+        }
+        listpack.push_integer(count as i64);
+    }
+
+    pub fn finish(self) -> StreamNode {
+        StreamNode { first: self.first, listpack: self.listpack.finish() }
+    }
+}
+
+impl<'a, S: Source<'a>> Reader<S> {
+    /// A stream of one of the kinds above.
+    pub(crate) fn stream(&mut self, kind: u8) -> Result<Stream, S::Error> {
+        let mut stream = Stream::default();
+        for _ in 0..self.length()? {
+            let first = self.string()?;
+            let first = <[u8; 16]>::try_from(&*first).map_err(|_| self.source.refusal(BadPayload::Format))?;
+            let listpack = self.string()?.into_owned();
+            stream.nodes.push(StreamNode { first: id_of(first), listpack });
+        }
+        self.length()?; // how many entries there are, which the nodes say too
+        stream.last = self.entry_id()?;
+        if kind != kind::STREAM_FIRST {
+            let (first, max_deleted) = (self.entry_id()?, self.entry_id()?);
+            stream.counts = Some(StreamCounts { first, max_deleted, added: self.length()? });
+        }
+        for _ in 0..self.length()? {
+            stream.groups.push(self.stream_group(kind)?);
+        }
+        check(&stream).map_err(|why| self.source.refusal(why))?;
+        Ok(stream)
+    }
+
+    fn entry_id(&mut self) -> Result<EntryId, S::Error> {
+        Ok((self.length()?, self.length()?))
+    }
+
+    fn raw_id(&mut self) -> Result<EntryId, S::Error> {
+        Ok(id_of(self.source.array()?))
+    }
+
+    fn stream_group(&mut self, kind: u8) -> Result<StreamGroup, S::Error> {
+        let (name, last) = (self.string()?.into_owned(), self.entry_id()?);
+        let entries_read = match kind {
+            kind::STREAM_FIRST => None,
+            // -1 says that it is not known.
+            _ => Some(self.length()?).filter(|read| *read != u64::MAX),
+        };
+        let mut pending = Vec::new();
+        for _ in 0..self.length()? {
+            let (id, delivered_ms) = (self.raw_id()?, self.u64()? as i64);
+            pending.push(StreamPending { id, delivered_ms, deliveries: self.length()? });
+        }
+        pending.sort_unstable_by_key(|pending| pending.id);
+        let mut consumers = Vec::new();
+        let mut owned = 0;
+        for _ in 0..self.length()? {
+            let (name, seen_ms) = (self.string()?.into_owned(), self.u64()? as i64);
+            if kind == kind::STREAM_ACTIVE {
+                self.u64()?; // when it was last active
+            }
+            let mut consumer = StreamConsumer { name, seen_ms, pending: Vec::new() };
+            for _ in 0..self.length()? {
+                let id = self.raw_id()?;
+                let found = pending.binary_search_by_key(&id, |pending| pending.id);
+                let at = found.map_err(|_| self.source.refusal(BadPayload::Format))?;
+                consumer.pending.push(pending[at]);
+            }
+            owned += consumer.pending.len();
+            consumers.push(consumer);
+        }
+        // With no id twice, as many as are pending are all that are pending.
+        match owned == pending.len() {
+            true => Ok(StreamGroup { name, last, entries_read, consumers }),
+            false => Err(self.source.refusal(BadPayload::Format)),
+        }
+    }
+}
+
+fn id_of(bytes: [u8; 16]) -> EntryId {
+    let id = u128::from_be_bytes(bytes);
+    ((id >> 64) as u64, id as u64)
+}
+
+fn id_bytes((ms, seq): EntryId) -> [u8; 16] {
+    (u128::from(ms) << 64 | u128::from(seq)).to_be_bytes()
+}
+
+/// Refuses a stream whose ids do not rise, or that has a name or a pending entry twice: Redis never writes one.
+fn check(stream: &Stream) -> Result<(), BadPayload> {
+    let mut last_live: Option<EntryId> = None;
+    let mut last_first: Option<EntryId> = None;
+    for node in &stream.nodes {
+        if last_first.is_some_and(|before| node.first <= before) || last_live.is_some_and(|live| node.first <= live) {
+            return Err(BadPayload::Format);
+        }
+        last_first = Some(node.first);
+        for entry in node.read()?.iter().filter(|entry| !entry.is_deleted) {
+            if entry.id < node.first || last_live.is_some_and(|before| entry.id <= before) {
+                return Err(BadPayload::Format);
+            }
+            last_live = Some(entry.id);
+        }
+    }
+    let mut groups = BTreeSet::new();
+    let groups_are_fine = stream.groups.iter().all(|group| {
+        let (mut names, mut pending) = (BTreeSet::new(), BTreeSet::new());
+        groups.insert(&group.name)
+            && group.consumers.iter().all(|consumer| {
+                names.insert(&consumer.name) && consumer.pending.iter().all(|entry| pending.insert(entry.id))
+            })
+    });
+    match groups_are_fine && last_live.is_none_or(|live| live <= stream.last) {
+        true => Ok(()),
+        false => Err(BadPayload::Format),
+    }
+}
+
+/// The stream as a payload, which Redis 7.0 and later restore.
+pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
+    let mut writer = Writer::new(kind::STREAM);
+    let id = |writer: &mut Writer, (ms, seq): EntryId| {
+        writer.length(ms);
+        writer.length(seq);
+    };
+    writer.length(stream.nodes.len() as u64);
+    let mut count = 0;
+    for node in &stream.nodes {
+        writer.string(&id_bytes(node.first));
+        writer.string(&node.listpack);
+        count += node.elements().counts().map_or(0, |(live, _)| live as u64);
+    }
+    writer.length(count);
+    id(&mut writer, stream.last);
+    let counts = stream.counts.unwrap_or(StreamCounts { first: (0, 0), max_deleted: (0, 0), added: count });
+    id(&mut writer, counts.first);
+    id(&mut writer, counts.max_deleted);
+    writer.length(counts.added);
+    writer.length(stream.groups.len() as u64);
+    for group in &stream.groups {
+        writer.string(&group.name);
+        id(&mut writer, group.last);
+        writer.length(group.entries_read.unwrap_or(u64::MAX));
+        let mut pending: Vec<&StreamPending> = group.consumers.iter().flat_map(|consumer| &consumer.pending).collect();
+        pending.sort_unstable_by_key(|pending| pending.id);
+        writer.length(pending.len() as u64);
+        for entry in pending {
+            writer.bytes.extend(id_bytes(entry.id));
+            writer.bytes.extend(entry.delivered_ms.to_le_bytes());
+            writer.length(entry.deliveries);
+        }
+        writer.length(group.consumers.len() as u64);
+        for consumer in &group.consumers {
+            writer.string(&consumer.name);
+            writer.bytes.extend(consumer.seen_ms.to_le_bytes());
+            writer.length(consumer.pending.len() as u64);
+            consumer.pending.iter().for_each(|entry| writer.bytes.extend(id_bytes(entry.id)));
+        }
+    }
+    writer.finish(VERSION_PLAIN)
+}
+
+/// Emits the commands that create this stream at a key that does not exist. Deleted entries leave no trace but in its counts, as in
+/// Redis's own files.
+pub(crate) fn commands<E>(name: &[u8], stream: &Stream, emit: Emit<'_, E>) -> Result<(), E> {
+    let text = |(ms, seq): EntryId| format!("{ms}-{seq}").into_bytes();
+    let mut count = 0u64;
+    for entry in stream.nodes.iter().flat_map(StreamNode::entries).filter(|entry| !entry.is_deleted) {
+        let id = text(entry.id);
+        let mut args: Vec<&[u8]> = vec![b"XADD", name, &id];
+        entry.fields.iter().for_each(|(field, value)| args.extend([&**field, &**value]));
+        emit(&args)?;
+        count += 1;
+    }
+    if count == 0 {
+        // An entry that is trimmed at once leaves an empty stream. No entry has the id 0-0.
+        let id = text(stream.last.max((0, 1)));
+        emit(&[b"XADD", name, b"MAXLEN", b"0", &id, b"x", b"y"])?;
+    }
+    let (last, counts) = (text(stream.last), stream.counts);
+    let added = counts.map_or(count, |counts| counts.added).to_string();
+    let max_deleted = text(counts.map_or((0, 0), |counts| counts.max_deleted));
+    emit(&[b"XSETID", name, &last, b"ENTRIESADDED", added.as_bytes(), b"MAXDELETEDID", &max_deleted])?;
+    for group in &stream.groups {
+        let (last, read) = (text(group.last), group.entries_read.map_or(-1, |read| read as i64).to_string());
+        emit(&[b"XGROUP", b"CREATE", name, &group.name, &last, b"ENTRIESREAD", read.as_bytes()])?;
+        for consumer in &group.consumers {
+            emit(&[b"XGROUP", b"CREATECONSUMER", name, &group.name, &consumer.name])?;
+            for entry in &consumer.pending {
+                let (id, at) = (text(entry.id), entry.delivered_ms.to_string());
+                let deliveries = entry.deliveries.to_string();
+                emit(&[
+                    b"XCLAIM",
+                    name,
+                    &group.name,
+                    &consumer.name,
+                    b"0",
+                    &id,
+                    b"TIME",
+                    at.as_bytes(),
+                    b"RETRYCOUNT",
+                    deliveries.as_bytes(),
+                    b"JUSTID",
+                    b"FORCE",
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Bytes of few different values, written with as many bits as tell them apart. Knows nothing of lists.
+//!
+//! Ids, hexadecimal digits and texts use a part of all byte values: those of a chunk of job ids are told apart by four or five bits,
+//! those of any ASCII text by seven. LZ4 was rejected: it finds nothing in ids that are random digits, which is what queues hold
+//! most of, and where it does better, on texts that repeat each other, it takes longer. Eight bytes become as many as a byte has bits, so either
+//! way takes about two cycles a byte.
+//!
+//! ```text
+//! u8    bits of a byte, 1 to 7
+//! u16   how many bytes there are
+//! u8    how many values there are, and the values; 0 if each byte stands for itself, with seven bits
+//! ...   groups of eight bytes, the first one lowest
+//! ```
+
+/// The longest run that can be written.
+pub(super) const BYTES_MAX: usize = u16::MAX as usize;
+/// How many bytes may be written behind what is unpacked.
+pub(super) const SLACK: usize = 8;
+
+const HEADER: usize = 4;
+const GROUP: usize = 8;
+
+/// The bytes with fewer bits, if that saves at least an eighth.
+pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+    debug_assert!(bytes.len() <= BYTES_MAX);
+    let (codes, values) = codes_of(bytes)?;
+    let bits = match values.len() {
+        0 => 7,
+        count => (usize::BITS - (count - 1).leading_zeros()).max(1) as usize,
+    };
+    let mut packed = Vec::with_capacity(HEADER + values.len() + bytes.len().div_ceil(GROUP) * bits);
+    packed.push(bits as u8);
+    packed.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+    packed.push(values.len() as u8);
+    packed.extend_from_slice(&values);
+    let mut groups = bytes.chunks_exact(GROUP);
+    let join = |group: &[u8; GROUP]| {
+        let each = group.iter().enumerate();
+        each.fold(0, |joined, (at, byte)| joined | u64::from(codes[usize::from(*byte)]) << (at * bits))
+    };
+    for group in &mut groups {
+        let group = group.try_into().expect("a group has eight bytes");
+        packed.extend_from_slice(&join(group).to_le_bytes()[..bits]);
+    }
+    if !groups.remainder().is_empty() {
+        let mut last = [bytes[0]; GROUP];
+        last[..groups.remainder().len()].copy_from_slice(groups.remainder());
+        packed.extend_from_slice(&join(&last).to_le_bytes()[..bits]);
+    }
+    (packed.len() <= bytes.len() / 8 * 7 + HEADER + GROUP).then_some(packed)
+}
+
+/// The code of each byte value, and the values in the order of their codes; none where each stands for itself. `None` when there are
+/// too many.
+fn codes_of(bytes: &[u8]) -> Option<([u8; 256], Vec<u8>)> {
+    const VALUES_MAX: usize = 64;
+    let mut seen = [false; 256];
+    for some in bytes.chunks(512) {
+        some.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+        // Most of what does not pack shows it soon.
+        if seen[128..].contains(&true) && seen.iter().filter(|seen| **seen).count() > VALUES_MAX {
+            return None;
+        }
+    }
+    let values: Vec<u8> = (0..=u8::MAX).filter(|value| seen[usize::from(*value)]).collect();
+    let mut codes = [0; 256];
+    if values.len() > VALUES_MAX {
+        (0..128_u8).for_each(|value| codes[usize::from(value)] = value);
+        return Some((codes, Vec::new()));
+    }
+    values.iter().enumerate().for_each(|(code, value)| codes[usize::from(*value)] = code as u8);
+    Some((codes, values))
+}
+
+/// How many bytes there are.
+pub(super) fn unpacked_len(packed: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([packed[1], packed[2]]))
+}
+
+/// Unpacks into the beginning of a buffer, which has [`SLACK`] bytes more than are needed, and returns how many there are.
+pub(super) fn unpack(packed: &[u8], to: &mut [u8]) -> usize {
+    let (bits, len, count) = (usize::from(packed[0]), unpacked_len(packed), usize::from(packed[3]));
+    let (values, groups) = packed[HEADER..].split_at(count);
+    let mut table = [0; 128];
+    match count {
+        0 => (0..128_u8).for_each(|value| table[usize::from(value)] = value),
+        _ => table[..count].copy_from_slice(values),
+    }
+    let mask = (1_u64 << bits) - 1;
+    for (at, to) in (0..len.div_ceil(GROUP)).zip(to.chunks_exact_mut(GROUP)) {
+        let group = match groups.get(at * bits..).and_then(|rest| rest.first_chunk::<GROUP>()) {
+            Some(group) => u64::from_le_bytes(*group),
+            None => {
+                let mut last = [0; GROUP];
+                last[..bits].copy_from_slice(&groups[at * bits..][..bits]);
+                u64::from_le_bytes(last)
+            }
+        };
+        for (place, to) in to.iter_mut().enumerate() {
+            *to = table[(group >> (place * bits) & mask & 0x7f) as usize];
+        }
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(bytes: &[u8]) -> Option<usize> {
+        let packed = pack(bytes)?;
+        let mut buffer = vec![0; bytes.len() + SLACK];
+        assert_eq!(unpack(&packed, &mut buffer), bytes.len());
+        assert_eq!(&buffer[..bytes.len()], bytes);
+        Some(packed.len())
+    }
+
+    #[test]
+    fn bytes_are_what_they_were() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for values in [1, 2, 3, 4, 5, 16, 17, 32, 33, 64, 65, 100, 128] {
+            for len in [64, 65, 71, 72, 1000, 8064, 8065, 8192] {
+                let bytes: Vec<u8> = (0..len).map(|_| random.u8(..values)).collect();
+                let packed = round_trip(&bytes);
+                assert!(packed.is_some() || len < 1000, "{values} values in {len} bytes");
+                // The same with values that do not stand for themselves.
+                let shifted: Vec<u8> = bytes.iter().map(|byte| 255 - byte).collect();
+                assert_eq!(round_trip(&shifted).is_some() || len < 1000, values <= 64 || len < 1000, "{values} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_all_values_is_not_packed() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let noise: Vec<u8> = (0..8192).map(|_| random.u8(..)).collect();
+        assert!(pack(&noise).is_none());
+    }
+
+    #[test]
+    fn ids_take_half_of_their_text() {
+        let hex: Vec<u8> = (0..8000_u64).map(|at| b"0123456789abcdef"[(at * at % 16) as usize]).collect();
+        assert!(round_trip(&hex).unwrap() < 4050);
+    }
+}

@@ -1,0 +1,196 @@
+//! A whole stream: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
+//! docs/effect-format.md shows the bytes.
+
+use super::change::{entries_read, id, put_entries_read, put_id};
+use super::chunk::{Chunk, EntryRef};
+use super::group::{Delivery, Group};
+use super::id::StreamId;
+use super::{Stream, stream};
+use crate::digest::Digest;
+use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
+use crate::types::{Entry, Object, Shapes};
+
+/// How a stream is written. IMPORTANT: append only; journals on disk hold these numbers.
+mod form {
+    pub(super) const CHUNKS: u8 = 0;
+}
+
+pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
+    put(stream(entry), out);
+}
+
+fn put(stream: &Stream, out: &mut Vec<u8>) {
+    out.push(form::CHUNKS);
+    put_id(stream.last, out);
+    put_id(stream.max_deleted, out);
+    put_number(stream.added, out);
+    put_number(stream.log.chunks().len() as u64, out);
+    for chunk in stream.log.chunks() {
+        put_id(chunk.first, out);
+        put_bytes(chunk.bytes(), out);
+    }
+    put_number(stream.groups.len() as u64, out);
+    for (name, group) in &stream.groups {
+        put_bytes(name, out);
+        put_id(group.last, out);
+        put_entries_read(group.entries_read, out);
+        put_number(group.consumers().len() as u64, out);
+        for consumer in group.consumers() {
+            put_bytes(consumer.name(), out);
+            put_signed(consumer.seen_ms(), out);
+            put_number(consumer.len() as u64, out);
+            for id in consumer.pending(..) {
+                let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
+                put_id(id, out);
+                put_signed(pending.delivered_ms, out);
+                put_number(pending.deliveries, out);
+            }
+        }
+    }
+}
+
+pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
+    take(reader).map(|_| ())
+}
+
+pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline: Option<u64>) -> Entry {
+    let stream = take(&mut image).expect("an image is checked before it is read");
+    Entry::with_object(name, Box::new(Object::Stream(stream)), deadline)
+}
+
+fn take(reader: &mut Reader<'_>) -> Result<Stream, BadEffect> {
+    if reader.byte()? != form::CHUNKS {
+        return Err(BadEffect::OutOfRange);
+    }
+    let (last, max_deleted) = (id(reader)?, id(reader)?);
+    let mut stream = Stream { last, max_deleted, added: reader.number()?, ..Stream::default() };
+    for _ in 0..reader.count()? {
+        let first = id(reader)?;
+        let chunk = Chunk::read(first, reader.bytes()?)?;
+        stream.len += chunk.live();
+        if !stream.log.push_chunk(chunk) {
+            return Err(BadEffect::OutOfRange);
+        }
+    }
+    stream.first = stream.log.first().unwrap_or_default();
+    if stream.last_entry().is_some_and(|entry| entry > last) {
+        return Err(BadEffect::OutOfRange);
+    }
+    for _ in 0..reader.count()? {
+        let (name, mut group) = (reader.bytes()?, Group::new(id(reader)?, entries_read(reader)?));
+        for _ in 0..reader.count()? {
+            let (consumer, seen_ms) = (reader.bytes()?, reader.signed()?);
+            if !group.create_consumer(consumer, seen_ms) {
+                return Err(BadEffect::OutOfRange);
+            }
+            let number = group.see(consumer, seen_ms).ok_or(BadEffect::OutOfRange)?;
+            for _ in 0..reader.count()? {
+                let (id, delivered_ms, deliveries) = (id(reader)?, reader.signed()?, reader.number()?);
+                if group.get(id).is_some() {
+                    return Err(BadEffect::OutOfRange);
+                }
+                group.deliver(number, Delivery { id, delivered_ms, deliveries });
+            }
+        }
+        if stream.groups.insert(name.into(), group).is_some() {
+            return Err(BadEffect::OutOfRange);
+        }
+    }
+    Ok(stream)
+}
+
+/// Appends the image of a stream that came from Redis.
+pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
+    let to_id = |(ms, seq): formats::EntryId| StreamId { ms, seq };
+    let mut stream = Stream { last: to_id(from.last), ..Stream::default() };
+    for node in &from.nodes {
+        let mut chunk = Chunk::empty(to_id(node.first), node.names().iter().map(|name| &**name));
+        for entry in node.entries() {
+            let fields: Vec<_> = entry.fields.iter().map(|(name, value)| (&**name, &**value)).collect();
+            chunk.push_read(to_id(entry.id), &fields, entry.shares_names, entry.is_deleted);
+        }
+        stream.len += chunk.live();
+        stream.log.push_chunk(chunk);
+    }
+    stream.first = stream.log.first().unwrap_or_default();
+    match from.counts {
+        Some(counts) => (stream.max_deleted, stream.added) = (to_id(counts.max_deleted), counts.added),
+        None => stream.added = stream.len,
+    }
+    for group in &from.groups {
+        let last = to_id(group.last);
+        // Before 7.0 Redis did not count what a group has read.
+        let read = if from.counts.is_some() { group.entries_read } else { stream.entries_up_to(last) };
+        let mut to = Group::new(last, read);
+        for consumer in &group.consumers {
+            to.create_consumer(&consumer.name, consumer.seen_ms);
+            let Some(number) = to.see(&consumer.name, consumer.seen_ms) else { continue };
+            for pending in &consumer.pending {
+                let formats::StreamPending { id, delivered_ms, deliveries } = *pending;
+                to.deliver(number, Delivery { id: to_id(id), delivered_ms, deliveries });
+            }
+        }
+        stream.groups.insert(group.name.as_slice().into(), to);
+    }
+    put(&stream, out);
+}
+
+/// The stream as Redis's formats have it.
+pub fn to_redis(stream: &Stream) -> formats::Value {
+    let from_id = |id: StreamId| (id.ms, id.seq);
+    let nodes = stream.log.chunks().map(|chunk| {
+        let names: Vec<Vec<u8>> = chunk.names().map(|name| name.bytes().into_owned()).collect();
+        let names = names.iter().map(|name| &**name);
+        let mut writer = formats::NodeWriter::new(from_id(chunk.first), chunk.live(), chunk.deleted(), names);
+        for entry in chunk.entries() {
+            writer.push(&node_entry(&entry));
+        }
+        writer.finish()
+    });
+    let groups = stream.groups.iter().map(|(name, group)| formats::StreamGroup {
+        name: name.to_vec(),
+        last: from_id(group.last),
+        entries_read: group.entries_read,
+        consumers: group.consumers().map(|consumer| to_redis_consumer(group, consumer)).collect(),
+    });
+    let counts = formats::StreamCounts {
+        first: from_id(stream.first),
+        max_deleted: from_id(stream.max_deleted),
+        added: stream.added,
+    };
+    formats::Value::Stream(Box::new(formats::Stream {
+        nodes: nodes.collect(),
+        last: from_id(stream.last),
+        counts: Some(counts),
+        groups: groups.collect(),
+    }))
+}
+
+fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::StreamConsumer {
+    let pending = consumer.pending(..).map(|id| {
+        let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
+        let (delivered_ms, deliveries) = (pending.delivered_ms, pending.deliveries);
+        formats::StreamPending { id: (id.ms, id.seq), delivered_ms, deliveries }
+    });
+    formats::StreamConsumer { name: consumer.name().to_vec(), seen_ms: consumer.seen_ms(), pending: pending.collect() }
+}
+
+fn node_entry<'a>(entry: &EntryRef<'a>) -> formats::NodeEntry<'a> {
+    let fields = entry.fields().map(|(name, value)| (name.bytes(), value.bytes()));
+    formats::NodeEntry {
+        id: (entry.id.ms, entry.id.seq),
+        is_deleted: entry.is_deleted,
+        shares_names: entry.shares_names(),
+        fields: fields.collect(),
+    }
+}
+
+pub(super) fn digest(entry: &Entry, _: &Shapes, _: u64, digest: &mut Digest) {
+    for entry in stream(entry).range(StreamId::MIN, StreamId::MAX) {
+        digest.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+        for (name, value) in entry.fields() {
+            name.with_bytes(|name| digest.mix(name));
+            value.with_bytes(|value| digest.mix(value));
+        }
+    }
+}

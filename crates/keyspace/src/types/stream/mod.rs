@@ -1,0 +1,246 @@
+//! Streams: entries in the order of their ids, and consumer groups that read them. Knows entries, groups and what Redis counts of
+//! both; refuses to know commands, and how entries are packed (`chunk`).
+//!
+//! Entries only come at the end. A deleted entry stays in its chunk, marked, until all of the chunk is deleted. A stream may have no
+//! entry at all.
+
+mod change;
+mod chunk;
+mod group;
+mod id;
+mod image;
+mod log;
+mod node_bytes;
+mod radix;
+mod trim;
+
+pub use change::Change;
+pub use chunk::{EntryRef, Field, Fields};
+pub use group::{Consumer, Delivery, Group, Pending};
+pub use id::StreamId;
+pub use image::{image_of, to_redis};
+pub use log::{CHUNK_BYTES_MAX, Thresholds};
+pub use trim::{Keep, Trimmed, Trimming};
+
+use super::{Entry, Object, ValueType};
+use log::Log;
+use std::collections::BTreeMap;
+
+/// What the rest of the server needs to know of streams.
+pub static TYPE: ValueType = ValueType {
+    tag: 10,
+    name: "stream",
+    redis_number: 6,
+    event_letter: 't',
+    is_own: false,
+    is_bound: false,
+    name_error: |_| None,
+    encoding: |_| "stream",
+    elements: |entry, _| stream(entry).len() as usize,
+    heap_bytes: |object, samples| stream_of(object).map_or(0, |stream| stream.heap_bytes(samples)),
+    is_freed_later: |object| {
+        stream_of(object).is_some_and(|stream| {
+            let pending: usize = stream.groups.values().map(Group::len).sum();
+            stream.chunks() > FREED_AT_ONCE_CHUNKS_MAX || pending > super::FREED_AT_ONCE_MAX
+        })
+    },
+    write_image: image::write,
+    check_image: image::check,
+    read_image: image::read,
+    release: None,
+    to_redis: |entry, _, _| to_redis(stream(entry)),
+    digest: image::digest,
+};
+
+/// A stream of more is freed in the background.
+const FREED_AT_ONCE_CHUNKS_MAX: usize = 64;
+
+/// The stream that an entry of a stream holds.
+#[inline]
+pub fn stream(entry: &Entry) -> &Stream {
+    entry.object().and_then(stream_of).expect("the entry holds a stream")
+}
+
+#[inline]
+fn stream_of(object: &Object) -> Option<&Stream> {
+    match object {
+        Object::Stream(stream) => Some(stream),
+        _ => None,
+    }
+}
+
+/// A stream.
+#[derive(Clone, Default)]
+pub struct Stream {
+    log: Log,
+    len: u64,
+    /// The id of the first entry; 0-0 without entries.
+    first: StreamId,
+    /// The last id that was given out.
+    last: StreamId,
+    max_deleted: StreamId,
+    /// How many entries were ever added.
+    added: u64,
+    groups: BTreeMap<Box<[u8]>, Group>,
+}
+
+impl Stream {
+    /// How many entries there are.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True when there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The id of the first entry; 0-0 when there is none.
+    pub fn first(&self) -> StreamId {
+        self.first
+    }
+
+    /// The last id that was given out, whatever became of its entry.
+    #[inline]
+    pub fn last(&self) -> StreamId {
+        self.last
+    }
+
+    /// The id of the last entry.
+    #[inline]
+    pub fn last_entry(&self) -> Option<StreamId> {
+        self.log.last()
+    }
+
+    /// The highest id that XDEL has removed.
+    pub fn max_deleted(&self) -> StreamId {
+        self.max_deleted
+    }
+
+    /// How many entries were ever added.
+    pub fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// How many chunks there are, which are Redis's nodes.
+    pub fn chunks(&self) -> usize {
+        self.log.chunks().len()
+    }
+
+    /// How many nodes Redis's radix tree would have.
+    pub fn radix_nodes(&self) -> usize {
+        let ids: Vec<StreamId> = self.log.chunks().map(|chunk| chunk.first).collect();
+        radix::nodes(&ids)
+    }
+
+    /// The entry of that id.
+    pub fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
+        self.log.get(id)
+    }
+
+    /// The entries from one id to another, both included.
+    #[inline]
+    pub fn range(&self, from: StreamId, to: StreamId) -> impl Iterator<Item = EntryRef<'_>> {
+        self.log.range(from, to)
+    }
+
+    /// The entries from one id down to another, both included.
+    pub fn range_back(&self, from: StreamId, to: StreamId) -> impl Iterator<Item = EntryRef<'_>> {
+        self.log.range_back(from, to)
+    }
+
+    /// The entries behind an id.
+    #[inline]
+    pub fn after(&self, id: StreamId) -> impl Iterator<Item = EntryRef<'_>> {
+        id.next().map(|from| self.log.range(from, StreamId::MAX)).into_iter().flatten()
+    }
+
+    /// The group of that name.
+    #[inline]
+    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.get(name)
+    }
+
+    /// The groups in the order of their names.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
+        self.groups.iter().map(|(name, group)| (&**name, group))
+    }
+
+    /// How many entries a group has read once it has read that one as its last.
+    pub fn entries_read(&self, before: Option<u64>, id: StreamId) -> Option<u64> {
+        match before {
+            Some(before) if !self.has_gaps_from(id) => Some(before + 1),
+            before if self.added == 0 => before,
+            _ => self.entries_up_to(id),
+        }
+    }
+
+    /// How many entries a group has still to read, if that is known.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
+        let read = match group.entries_read {
+            _ if self.added == 0 => return Some(0),
+            Some(read) if !self.has_gaps_from(group.last) => read,
+            _ => self.entries_up_to(group.last)?,
+        };
+        Some((self.added as i64).wrapping_sub(read as i64))
+    }
+
+    /// How many entries were ever added up to that id, if that is known: of the ends of a stream without gaps it is.
+    pub fn entries_up_to(&self, id: StreamId) -> Option<u64> {
+        if self.added == 0 {
+            return Some(0);
+        }
+        if self.len == 0 && id <= self.last || id == self.last {
+            return Some(self.added);
+        }
+        let has_gaps = self.max_deleted != StreamId::MIN && self.max_deleted >= self.first;
+        if id > self.last || has_gaps || id > self.first {
+            return None;
+        }
+        let gone = self.added.wrapping_sub(self.len);
+        Some(if id == self.first { gone.wrapping_add(1) } else { gone })
+    }
+
+    /// True when XDEL may have removed entries from that id on.
+    fn has_gaps_from(&self, id: StreamId) -> bool {
+        let has_gaps = self.len > 0 && self.max_deleted != StreamId::MIN && self.first <= self.max_deleted;
+        has_gaps && id <= self.max_deleted
+    }
+
+    fn append(&mut self, id: StreamId, fields: &[Field<'_>], thresholds: &Thresholds) {
+        self.log.push(id, fields, thresholds);
+        self.len += 1;
+        self.added += 1;
+        self.last = id;
+        if self.len == 1 {
+            self.first = id;
+        }
+    }
+
+    fn delete(&mut self, ids: &[StreamId]) -> usize {
+        let before = self.len;
+        for id in ids.iter().filter(|id| self.log.delete(**id)) {
+            self.len -= 1;
+            self.max_deleted = self.max_deleted.max(*id);
+        }
+        self.first = self.log.first().unwrap_or_default();
+        (before - self.len) as usize
+    }
+
+    fn trim(&mut self, upto: StreamId) -> usize {
+        let count = self.log.delete_up_to(upto);
+        self.len -= count;
+        self.first = self.log.first().unwrap_or_default();
+        count as usize
+    }
+
+    fn heap_bytes(&self, samples: usize) -> usize {
+        let groups = self.groups.iter();
+        self.log.heap_bytes(samples)
+            + groups.map(|(name, group)| name.len() + size_of::<Group>() + group.heap_bytes()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Random commands: every reply must agree with that of a Redis, byte for byte but for times.
+//!
+//! A failure prints the seed; `HOLDFAST_TEST_SEED` runs the same commands again, `HOLDFAST_TEST_STEPS` runs more.
+
+use std::fmt::Write as _;
+
+use wire::{Connection, Product, Random, Redis, Reply, Session};
+
+use crate::commands::{Commands, KEYS};
+
+/// Commands that travel together: sometimes one, sometimes many.
+const PIPELINE_MAX: usize = 40;
+/// How many of the last commands a failure shows.
+const HISTORY_SHOWN: usize = 60;
+/// After so many commands all there is is compared.
+const COMMANDS_BETWEEN_READINGS: usize = 2_000;
+/// The year 2001 in unix milliseconds: what is above is a time of now.
+const TIMES_FROM_MS: i64 = 1_000_000_000_000;
+
+#[test]
+fn random_commands_agree_with_redis() {
+    let Some(redis) = Redis::start() else {
+        wire::skip("there is no redis-server");
+        return;
+    };
+    let session = Session::start();
+    let (mut connection, mut judge) = (session.connect(), redis.connect());
+    let mut commands = Commands::new(Random::from_env());
+    let mut history = History::default();
+    let mut read_at = COMMANDS_BETWEEN_READINGS;
+    while history.count < steps(10_000) {
+        let pipeline = commands.pipeline(PIPELINE_MAX);
+        history.compare(&pipeline, judge.pipeline(&pipeline), connection.pipeline(&pipeline));
+        if history.count >= read_at {
+            let readings = Commands::readings();
+            history.compare(&readings, judge.pipeline(&readings), connection.pipeline(&readings));
+            read_at += COMMANDS_BETWEEN_READINGS;
+        }
+    }
+    let readings = Commands::readings();
+    history.compare(&readings, judge.pipeline(&readings), connection.pipeline(&readings));
+    // The commands have set them; other tests rely on what they are by default.
+    connection.run("CONFIG SET stream-node-max-entries 100 stream-node-max-bytes 4096");
+    take_over(&mut connection, &mut judge);
+    if session.product() == Product::Holdfast {
+        take_over(&mut judge, &mut connection);
+    }
+}
+
+/// What one dumps, the other restores, and what that dumps in turn is the same to the first. The bytes in between may be compressed
+/// in another way.
+fn take_over(to: &mut Connection, from: &mut Connection) {
+    for key in KEYS {
+        let Reply::Bulk(dump) = from.run(&format!("DUMP {key}")) else { continue };
+        let restored = to.run_with("RESTORE taken-over 0", &[&dump, b"REPLACE"]);
+        assert_eq!(restored.to_string(), "+OK", "{key}: {dump:?}");
+        let Reply::Bulk(back) = to.run("DUMP taken-over") else { panic!("it was restored") };
+        assert_eq!(from.run_with("RESTORE taken-back 0", &[&back, b"REPLACE"]).to_string(), "+OK", "{key}");
+        assert_eq!(from.run("DUMP taken-back"), Reply::Bulk(dump), "{key}");
+        from.run("DEL taken-back");
+        let (expected, found) = (Commands::readings_of(key), Commands::readings_of("taken-over"));
+        assert_eq!(to.pipeline(&found), from.pipeline(&expected), "{key}");
+        to.run("DEL taken-over");
+    }
+}
+
+/// How many commands to run: what `HOLDFAST_TEST_STEPS` says, or so many.
+fn steps(default: usize) -> usize {
+    match std::env::var("HOLDFAST_TEST_STEPS") {
+        Ok(given) => given.parse().expect("HOLDFAST_TEST_STEPS is a number"),
+        Err(_) => default,
+    }
+}
+
+/// The commands up to now and what they should have answered.
+#[derive(Default)]
+struct History {
+    lines: Vec<String>,
+    count: usize,
+}
+
+impl History {
+    #[track_caller]
+    fn compare(&mut self, commands: &[String], expected: Vec<Reply>, received: Vec<Reply>) {
+        for ((command, expected), received) in commands.iter().zip(expected).zip(received) {
+            self.count += 1;
+            let is_fine = agree(&expected, &received, idle_place(command));
+            self.lines.push(format!("> {command}\n{expected}"));
+            if !is_fine {
+                let mut shown = String::new();
+                for line in &self.lines[self.lines.len().saturating_sub(HISTORY_SHOWN)..] {
+                    let _ = writeln!(shown, "{line}");
+                }
+                panic!("{shown}received: {received}");
+            }
+            if self.lines.len() > 2 * HISTORY_SHOWN {
+                self.lines.drain(..HISTORY_SHOWN);
+            }
+        }
+    }
+}
+
+/// Where in each row of a reply it says for how long something was idle.
+fn idle_place(command: &str) -> Option<usize> {
+    match command.split(' ').collect::<Vec<_>>()[..] {
+        ["XPENDING", _, _, _, ..] => Some(2),
+        ["XINFO", "CONSUMERS", ..] => Some(5),
+        _ => None,
+    }
+}
+
+/// Whether two replies are the same, but for the time.
+fn agree(expected: &Reply, received: &Reply, idle_at: Option<usize>) -> bool {
+    match (expected, received) {
+        (Reply::Integer(expected), Reply::Integer(received)) => {
+            expected == received || *expected > TIMES_FROM_MS && *received > TIMES_FROM_MS
+        }
+        (Reply::Array(expected), Reply::Array(received)) => {
+            let is_idle = |at: usize| idle_at == Some(at) && expected.len() > 1;
+            expected.len() == received.len()
+                && expected.iter().zip(received).enumerate().all(|(at, (a, b))| match (a, b) {
+                    (Reply::Integer(_), Reply::Integer(_)) if is_idle(at) => true,
+                    _ => agree(a, b, idle_at),
+                })
+        }
+        (expected, received) => expected == received,
+    }
+}

@@ -1,0 +1,15 @@
+//! Stream commands.
+
+mod agreement;
+mod append;
+mod blocking;
+mod commands;
+mod dump;
+mod groups;
+mod info;
+mod keyspace;
+mod notifications;
+mod pending;
+mod ranges;
+mod read;
+mod trim;
