@@ -62,8 +62,8 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     lists::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
-    streams::TABLES,
     geo::TABLES,
+    streams::TABLES,
     server::TABLES,
     topology::TABLES,
     #[cfg(test)]

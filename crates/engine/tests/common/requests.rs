@@ -74,7 +74,7 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..5) {
+                return match self.random.u8(..6) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
                     2 => self.many_elements(),
@@ -102,6 +102,12 @@ impl Source {
             return self.about_indexes(&row.full_name);
         }
         match &*row.full_name {
+            // Few fields have deadlines that could be removed.
+            "hpersist" if self.random.bool() => {
+                let mut request = vec![b"hexpire".to_vec(), self.key()];
+                request.extend(words("100 fields 4 f0 f1 f2 f3"));
+                return request;
+            }
             "reg.snapshot" => return words("reg.snapshot store checkpoint"),
             "reg.restore" => {
                 return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
