@@ -40,11 +40,18 @@ impl Engine {
         cut_short || has_to_evict
     }
 
+    /// IMPORTANT: begins where the last slice ended. A slice may be too short for a look at every shard; one that always began
+    /// with the first would never come to the last ones, and would never end.
     fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {
-        for shard in (index..self.keyspace.shard_count()).step_by(workers) {
+        let first = index.max(std::mem::take(&mut worker.expiry_shard));
+        let mut shards = (first..self.keyspace.shard_count()).step_by(workers).peekable();
+        while let Some(shard) = shards.next() {
             loop {
                 let removed = self.expire_some(shard, worker) | self.expire_sessions(shard, worker, until_ns);
-                if self.clock.monotonic_ns() > until_ns {
+                if self.clock.monotonic_ns() > until_ns
+                    && let Some(next) = if removed { Some(shard) } else { shards.peek().copied() }
+                {
+                    worker.expiry_shard = next;
                     return true;
                 }
                 if !removed {
