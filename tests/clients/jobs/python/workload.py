@@ -113,6 +113,13 @@ class Ledger:
         late = [job for job in order[first_low:] if is_high(job)]
         assert len(late) <= in_hand_max, late
 
+    def check_tendency(self):
+        """High jobs went before low ones on average."""
+        order = [job for job in map(int, _ledger.lrange("order", 0, -1)) if is_plain(job)]
+        high = [i for i, job in enumerate(order) if is_high(job)]
+        low = [i for i, job in enumerate(order) if not is_high(job)]
+        assert sum(high) / len(high) < sum(low) / len(low)
+
 
 def _counts(name):
     return {int(job): int(n) for job, n in _ledger.hgetall(name).items()}
