@@ -141,6 +141,23 @@ fn what_expires_together_is_removed_in_slices_before_an_index_is_read() {
     }
 }
 
+/// On a machine that is slow or busy, or with many shards, a slice can be too short for a look at each shard.
+#[test]
+fn the_expiry_cycle_reaches_all_shards_and_ends_though_no_slice_is_long_enough_for_them() {
+    let place = Place::new(16, 2, &[]);
+    let mut peer = Peer::new(&place, 0);
+    for number in 0..500 {
+        peer.say(&format!("SET soon:{number} v PX 1"));
+        peer.say(&format!("SET late:{number} v PX 1000000"));
+    }
+    place.pass_ms(10);
+    place.set_look_ns(500_000);
+    // A slice for each shard, and one for each that had keys to remove.
+    let slices = (1..1000).find(|_| !place.engine.expire_cycle(&mut peer.worker, 0, 1, 250_000)).expect("it ends");
+    assert!((16..=32).contains(&slices), "{slices}");
+    assert_eq!(peer.say("DBSIZE"), ":500\r\n");
+}
+
 /// The names of records in a reply.
 fn names(reply: &str) -> Vec<&str> {
     reply.lines().filter(|line| line.starts_with("r:")).collect()
