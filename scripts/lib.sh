@@ -149,7 +149,7 @@ is_expected() {
     return 1
 }
 
-# Adds up what cargo test, pytest, node --test and our own scripts say of their tests: prints `passed failed skipped`.
+# Adds up what cargo test, pytest, node --test, minitest and our own scripts say of their tests: prints `passed failed skipped`.
 count_tests() {
     awk '
         function tally(n, word) {
@@ -160,6 +160,11 @@ count_tests() {
         }
         /^test result: / || /^=* ?[0-9]+ [a-z].* in [0-9.]+s/ || /^[a-z-]+: [0-9]+ passed, [0-9]+ failed/ {
             for (i = 2; i <= NF; i++) tally($(i - 1), $i)
+        }
+        /^[0-9]+ runs, [0-9]+ assertions, / {
+            passed += $1 - $5 - $7 - $9
+            failed += $5 + $7
+            skipped += $9
         }
         /^ℹ (pass|fail|cancelled|skipped) [0-9]+$/ { tally($3, $2) }
         END { print passed + 0, failed + 0, skipped + 0 }
