@@ -51,7 +51,7 @@ struct Args {
     document: bool,
 
     /// Measure only these workloads: a name, or a part of one (`durability`: all that keep a journal;
-    /// `coordination`: scripts, transactions (also beside etcd, if there is one), messages; `records`; `sorted-sets`; `sets`; `stalls`: how long a large
+    /// `coordination`: scripts, transactions (also beside etcd, if there is one), messages; `records`; `sorted-sets`; `sets`; `lists`; `stalls`: how long a large
     /// command keeps others waiting)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     only: Vec<String>,

@@ -132,7 +132,7 @@ impl History {
             source.hear(&request, &reply);
             if live.kept.tail() > tail {
                 let name = match &request[0][..] {
-                    b"function" => [&request[0][..], b"|", &request[1]].concat(),
+                    b"function" | b"xgroup" => [&request[0][..], b"|", &request[1]].concat(),
                     name => name.to_vec(),
                 };
                 *recorded.entry(String::from_utf8_lossy(&name).into_owned()).or_default() += 1;

@@ -10,6 +10,7 @@ pub mod rdb_file;
 mod values;
 
 pub use values::{
-    EntryId, NodeEntry, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode, StreamPending,
+    EntryId, NodeEntry, NodeField, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode,
+    StreamPending,
 };
 pub use values::{HashEntry, Kind, Noun, OwnValue, SortedSetEntry, Value, whole};

@@ -85,10 +85,12 @@ fn appended(run_seq: usize, [idempotent, persisted]: [i64; 2], id: Option<&[u8]>
     Reply::Array(told.into_iter().flat_map(|(name, value)| [Reply::Bulk(name.into()), value]).collect())
 }
 
-/// A reply with the times taken out that the model cannot know, also where it has replies in it.
+/// A reply with the times taken out that the model cannot know, also where it has replies in it. Lua knows one nil: what is nil in an array
+/// may be either.
 pub(crate) fn without_times(reply: &Reply) -> Reply {
     let Reply::Array(items) = reply else { return reply.clone() };
-    let mut items: Vec<Reply> = items.iter().map(without_times).collect();
+    let item = |item: &Reply| if *item == Reply::NilArray { Reply::NilBulk } else { without_times(item) };
+    let mut items: Vec<Reply> = items.iter().map(item).collect();
     for at in 1..items.len() {
         if matches!(items[at], Reply::Integer(_)) && items[at - 1] == Reply::Bulk(b"persistedAt".to_vec()) {
             items[at] = SOME_TIME;

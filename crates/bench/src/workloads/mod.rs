@@ -11,6 +11,7 @@ mod data_sets;
 pub(crate) mod durability;
 mod in_turns;
 mod job_records;
+mod lists;
 mod memory;
 mod records;
 mod registers;
@@ -35,6 +36,7 @@ const FAMILIES: &[&[Workload]] = &[
     sorted_sets::WORKLOADS,
     sets::WORKLOADS,
     streams::WORKLOADS,
+    lists::WORKLOADS,
     cells::WORKLOADS,
     runs::WORKLOADS,
     registers::WORKLOADS,
@@ -141,7 +143,8 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups = selected(&["coordination", "records", "sorted-sets", "sets", "cells", "runs", "sessions"]);
+        let groups =
+            selected(&["coordination", "records", "sorted-sets", "sets", "lists", "cells", "runs", "sessions"]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 

@@ -62,8 +62,8 @@ pub(crate) const FAMILIES: &[&[Table]] = &[
     lists::TABLES,
     sets::TABLES,
     sorted_sets::TABLES,
-    geo::TABLES,
     streams::TABLES,
+    geo::TABLES,
     server::TABLES,
     topology::TABLES,
     #[cfg(test)]

@@ -216,6 +216,7 @@ impl Engine {
             secrets: Vec::new(),
             batch: PendingBatch::default(),
             spare_transactions: Vec::new(),
+            shards_to_expire: 0,
             candidates: Candidates::default(),
             lua: None,
             script_reply: Vec::new(),

@@ -40,19 +40,23 @@ impl Engine {
         cut_short || has_to_evict
     }
 
+    /// Goes on where it was cut short.
     fn expire_shards(&self, worker: &mut Worker, index: usize, workers: usize, until_ns: u64) -> bool {
-        for shard in (index..self.keyspace.shard_count()).step_by(workers) {
-            loop {
-                let removed = self.expire_some(shard, worker) | self.expire_sessions(shard, worker, until_ns);
-                if self.clock.monotonic_ns() > until_ns {
-                    return true;
-                }
-                if !removed {
-                    break;
-                }
+        let own = self.keyspace.shard_count().saturating_sub(index).div_ceil(workers);
+        if worker.shards_to_expire == 0 {
+            worker.shards_to_expire = own;
+        }
+        while worker.shards_to_expire > 0 {
+            let shard = index + own.saturating_sub(worker.shards_to_expire) * workers;
+            let removed = self.expire_some(shard, worker) | self.expire_sessions(shard, worker, until_ns);
+            if !removed {
+                worker.shards_to_expire -= 1;
+            }
+            if self.clock.monotonic_ns() > until_ns {
+                break;
             }
         }
-        false
+        worker.shards_to_expire > 0
     }
 
     /// Removes a few expired keys and fields of one shard; true when there were any.

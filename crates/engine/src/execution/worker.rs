@@ -30,6 +30,8 @@ pub struct Worker {
     /// Interactive transactions that have ended, kept for their memory.
     #[allow(clippy::vec_box, reason = "a client takes the box, not what is in it")]
     pub(crate) spare_transactions: Vec<Box<InteractiveTransaction>>,
+    /// How many of its shards the expiry cycle has not come to yet.
+    pub(super) shards_to_expire: usize,
     /// Keys to remove next when room is needed.
     pub(crate) candidates: Candidates,
     /// Made when the first script runs here.

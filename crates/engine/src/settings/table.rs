@@ -156,9 +156,9 @@ pub const TABLE: &[Row] = &[
     integer("set-max-listpack-value", 0, LONG_MAX, "64").without_effect(),
     integer("zset-max-listpack-entries", 0, LONG_MAX, "128").alias("zset-max-ziplist-entries"),
     memory("zset-max-listpack-value", 0, SIZE_MAX, "64").alias("zset-max-ziplist-value"),
-    memory("hll-sparse-max-bytes", 0, SIZE_MAX, "3000"),
     memory("stream-node-max-bytes", 0, SIZE_MAX, "4096"),
     integer("stream-node-max-entries", 0, LONG_MAX, "100"),
+    memory("hll-sparse-max-bytes", 0, SIZE_MAX, "3000"),
     // Cells.
     integer("cell-max-versions", 0, LONG_MAX, "128"),
     // Registers.

@@ -196,8 +196,11 @@ impl Source {
             _ => self.pick(&["stream:1", "stream:1", "stream:2"]).into(),
         };
         let (group, consumer) = (self.pick(&["g1", "g1", "g2"]), self.pick(&["c1", "c2", "c3"]));
-        let (ms, seq) = (self.random.u8(1..60), self.random.u8(..3));
+        let (ms, seq) = (self.pick(&[1, 30, 59, 59]), self.random.u8(..30));
         let id = format!("{ms}-{seq}");
+        if self.random.u8(..60) == 0 {
+            return vec![b"del".to_vec(), key];
+        }
         let trim =
             self.pick(&["maxlen 0", "maxlen 5", "maxlen ~ 20", "maxlen = 30", "minid 20", "minid ~ 40-1 limit 0"]);
         let idle = self.pick(&["0", "0", "5", "1000"]);
@@ -206,8 +209,9 @@ impl Source {
                 let trim = if self.random.u8(..4) == 0 { trim } else { "" };
                 let id = match self.random.u8(..4) {
                     0 => id,
-                    1 => format!("{ms}-*"),
-                    _ => "*".into(),
+                    // Behind it no id of those above is new.
+                    1 if key == b"stream:2" => "*".into(),
+                    _ => format!("{ms}-*"),
                 };
                 let fields = self.pick(&["f1 v f2 7", "f1 v f2 12345", "f1 w", "a b c d e f"]);
                 format!("{trim} {id} {fields}")

@@ -325,7 +325,8 @@ fn stream(stream: &Stream) -> Content {
         let pending: Vec<String> = group
             .pending(..)
             .map(|(id, pending)| {
-                let (at, times, owner) = (pending.delivered_ms, pending.deliveries, group.consumer_of(pending).name());
+                let (at, times, owner) =
+                    (pending.delivered_ms, pending.deliveries(), group.consumer_of(pending).name());
                 format!("{id} {at} {times} {owner:?}")
             })
             .collect();

@@ -161,7 +161,7 @@ fn write(leader: &Place, index: usize, seed: u64) -> BTreeSet<String> {
         source.hear(&request, &reply);
         if asker.client.last_batch > before {
             let name = match &request[0][..] {
-                b"function" => [&request[0][..], b"|", &request[1]].concat(),
+                b"function" | b"xgroup" => [&request[0][..], b"|", &request[1]].concat(),
                 name => name.to_vec(),
             };
             recorded.insert(String::from_utf8_lossy(&name).into_owned());

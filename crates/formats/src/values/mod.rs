@@ -11,7 +11,8 @@ pub(crate) mod stream;
 pub use own::OwnValue;
 pub use sorted_set::whole;
 pub use stream::{
-    EntryId, NodeEntry, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode, StreamPending,
+    EntryId, NodeEntry, NodeField, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode,
+    StreamPending,
 };
 
 use crate::rdb::BadPayload;

@@ -93,6 +93,9 @@ pub struct StreamPending {
     pub deliveries: u64,
 }
 
+/// A name and a value.
+pub type NodeField<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
 /// An entry of a node. It owns no bytes of the node: many entries may share a long name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEntry<'a> {
@@ -101,7 +104,7 @@ pub struct NodeEntry<'a> {
     /// It has the names of the node.
     pub shares_names: bool,
     /// Names and values.
-    pub fields: Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>,
+    pub fields: Vec<NodeField<'a>>,
 }
 
 impl StreamNode {

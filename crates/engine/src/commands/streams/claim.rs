@@ -106,7 +106,7 @@ pub(super) fn xclaim(cx: &mut WriteCx<'_>) -> CommandResult {
             };
             let before = match pending {
                 Some(pending) if !is_idle(pending.delivered_ms, idle_ms, now_ms) => continue,
-                Some(pending) => pending.deliveries,
+                Some(pending) => pending.deliveries(),
                 None if options.force => 1,
                 None => continue,
             };
@@ -176,7 +176,7 @@ pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
         if stream.get(id).is_none() {
             gone.push(id);
         } else if is_idle(pending.delivered_ms, idle_ms, now_ms) {
-            let deliveries = pending.deliveries.wrapping_add(u64::from(!just_ids));
+            let deliveries = pending.deliveries().wrapping_add(u64::from(!just_ids));
             claimed.push(Delivery { id, delivered_ms: now_ms, deliveries });
         }
     }

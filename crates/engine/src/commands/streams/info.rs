@@ -152,7 +152,7 @@ fn reply_full(reply: &mut Reply<'_>, stream: &Stream, count: usize) {
             reply_id(reply, id);
             reply.bulk(group.consumer_of(pending).name());
             reply.integer(pending.delivered_ms);
-            reply.integer(pending.deliveries as i64);
+            reply.integer(pending.deliveries() as i64);
         }
         reply.bulk(b"consumers");
         reply.array(group.consumers().len());
@@ -175,6 +175,6 @@ fn reply_consumer(reply: &mut Reply<'_>, group: &Group, consumer: &Consumer, cou
         reply.array(3);
         reply_id(reply, id);
         reply.integer(pending.delivered_ms);
-        reply.integer(pending.deliveries as i64);
+        reply.integer(pending.deliveries() as i64);
     }
 }

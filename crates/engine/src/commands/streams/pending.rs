@@ -85,7 +85,7 @@ fn list(reply: &mut Reply<'_>, group: &Group, filter: &Filter<'_>, now_ms: i64) 
             reply_id(reply, id);
             reply.bulk(group.consumer_of(pending).name());
             reply.integer(now_ms.wrapping_sub(pending.delivered_ms).max(0));
-            reply.integer(pending.deliveries as i64);
+            reply.integer(pending.deliveries() as i64);
             count += 1;
         };
         match filter.consumer {

@@ -404,7 +404,7 @@ fn read_pending(
             match stream.get(id) {
                 Some(entry) => {
                     reply_entry(reply, &entry);
-                    let before = group.get(id).map_or(0, |pending| pending.deliveries);
+                    let before = group.get(id).map_or(0, |pending| pending.deliveries());
                     deliveries.push(Delivery { id, delivered_ms: now_ms as i64, deliveries: before.wrapping_add(1) });
                 }
                 None => {

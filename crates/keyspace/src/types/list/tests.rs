@@ -141,16 +141,18 @@ fn lists_do_what_a_deque_does() {
         let mut largest = 0;
         for number in 0..600 {
             let grows = number % 200 < 120;
-            let kept = entry.take();
-            if kept.is_none() || random.u8(..20) < if grows { 12 } else { 5 } {
-                let many = if random.u8(..8) == 0 { random.usize(1..400) } else { random.usize(1..5) };
-                let elements: Vec<Vec<u8>> = (0..many).map(|_| element(&mut random, size)).collect();
-                let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
-                let side = side(&mut random);
-                entry = push(kept, &mut model, side, &elements);
-            } else {
-                entry = step(kept.unwrap(), &mut model, &mut random, size);
-            }
+            entry = match entry.take() {
+                Some(list) if random.u8(..20) >= if grows { 12 } else { 5 } => {
+                    step(list, &mut model, &mut random, size)
+                }
+                kept => {
+                    let many = if random.u8(..8) == 0 { random.usize(1..400) } else { random.usize(1..5) };
+                    let elements: Vec<Vec<u8>> = (0..many).map(|_| element(&mut random, size)).collect();
+                    let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
+                    let side = side(&mut random);
+                    push(kept, &mut model, side, &elements)
+                }
+            };
             let Some(entry) = &entry else { continue };
             largest = largest.max(model.len());
             if number % 7 == 0 {

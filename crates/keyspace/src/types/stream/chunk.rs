@@ -196,7 +196,7 @@ impl Chunk {
 
     /// Its entries from the first one on that is not deleted; deleted ones may follow.
     #[inline]
-    pub(super) fn from_first_live(&self) -> ChunkEntries<'_> {
+    pub(super) fn first_live_on(&self) -> ChunkEntries<'_> {
         let body = &*self.body;
         let names = &body.bytes[..body.entries_at as usize];
         ChunkEntries { bytes: &body.bytes, names, at: body.live_at as usize, before: body.before_live }
@@ -204,7 +204,7 @@ impl Chunk {
 
     /// The entry of that id that is not deleted.
     pub(super) fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
-        self.from_first_live().find(|entry| entry.id == id && !entry.is_deleted)
+        self.first_live_on().find(|entry| entry.id == id && !entry.is_deleted)
     }
 
     /// Marks an entry as deleted; false when there is none.
@@ -218,7 +218,7 @@ impl Chunk {
     /// Marks the entries up to that id as deleted; returns how many there were.
     pub(super) fn delete_up_to(&mut self, id: StreamId) -> u64 {
         let doomed: SmallVec<[usize; 128]> = {
-            let entries = self.from_first_live().take_while(|entry| entry.is_deleted || entry.id <= id);
+            let entries = self.first_live_on().take_while(|entry| entry.is_deleted || entry.id <= id);
             entries.filter(|entry| !entry.is_deleted).map(|entry| entry.at).collect()
         };
         doomed.iter().for_each(|at| self.mark(*at));
@@ -234,7 +234,7 @@ impl Chunk {
 
     /// Looks for the first entry behind those that are deleted from now on.
     fn skip_deleted(&mut self) {
-        let mut entries = self.from_first_live();
+        let mut entries = self.first_live_on();
         let mut from = (entries.at, entries.before);
         while entries.next().is_some_and(|entry| entry.is_deleted) {
             from = (entries.at, entries.before);
@@ -247,7 +247,7 @@ impl Chunk {
         match (self.body.live, self.body.deleted) {
             (0, _) => None,
             (_, 0) => Some(self.body.last),
-            _ => self.from_first_live().filter(|entry| !entry.is_deleted).last().map(|entry| entry.id),
+            _ => self.first_live_on().filter(|entry| !entry.is_deleted).last().map(|entry| entry.id),
         }
     }
 

@@ -26,10 +26,17 @@ pub struct Group {
 pub struct Pending {
     /// Unix milliseconds of its last delivery.
     pub delivered_ms: i64,
-    /// How often it was delivered.
-    pub deliveries: u64,
+    /// How often it was delivered; more than fits is as much as fits. Many entries may be pending: every word counts.
+    deliveries: u32,
     /// The number of its consumer.
     consumer: u32,
+}
+
+impl Pending {
+    /// How often it was delivered.
+    pub fn deliveries(&self) -> u64 {
+        self.deliveries.into()
+    }
 }
 
 /// An entry, when it was delivered last and how often.
@@ -156,6 +163,7 @@ impl Group {
     /// An entry is pending for that consumer, and for no other.
     pub(super) fn deliver(&mut self, consumer: u32, delivery: Delivery) {
         let Delivery { id, delivered_ms, deliveries } = delivery;
+        let deliveries = u32::try_from(deliveries).unwrap_or(u32::MAX);
         let before = self.pending.insert(id, Pending { delivered_ms, deliveries, consumer });
         match before {
             Some(before) if before.consumer == consumer => return,

@@ -43,7 +43,7 @@ fn put(stream: &Stream, out: &mut Vec<u8>) {
                 let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
                 put_id(id, out);
                 put_signed(pending.delivered_ms, out);
-                put_number(pending.deliveries, out);
+                put_number(pending.deliveries(), out);
             }
         }
     }
@@ -169,7 +169,7 @@ pub fn to_redis(stream: &Stream) -> formats::Value {
 fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::StreamConsumer {
     let pending = consumer.pending(..).map(|id| {
         let pending = group.get(id).expect("what is pending for a consumer is pending in its group");
-        let (delivered_ms, deliveries) = (pending.delivered_ms, pending.deliveries);
+        let (delivered_ms, deliveries) = (pending.delivered_ms, pending.deliveries());
         formats::StreamPending { id: (id.ms, id.seq), delivered_ms, deliveries }
     });
     formats::StreamConsumer { name: consumer.name().to_vec(), seen_ms: consumer.seen_ms(), pending: pending.collect() }

@@ -109,7 +109,7 @@ impl Log {
     /// The id of the first entry.
     pub(super) fn first(&self) -> Option<StreamId> {
         let chunk = self.chunks.iter().find(|chunk| chunk.live() > 0)?;
-        chunk.from_first_live().next().map(|entry| entry.id)
+        chunk.first_live_on().next().map(|entry| entry.id)
     }
 
     /// The id of the last entry.
@@ -124,7 +124,7 @@ impl Log {
         if self.chunks.get(at).is_some_and(|chunk| chunk.last() < from) {
             at += 1;
         }
-        Range { log: self, next: at + 1, entries: self.chunks.get(at).map(Chunk::from_first_live), from, to }
+        Range { log: self, next: at + 1, entries: self.chunks.get(at).map(Chunk::first_live_on), from, to }
     }
 
     /// The entries from one id down to another, both included.
@@ -137,7 +137,7 @@ impl Log {
         let count = self.chunks.len();
         let sampled = samples.clamp(1, count.max(1)).min(count);
         let bytes: usize = self.chunks.iter().take(sampled).map(Chunk::heap_bytes).sum();
-        let chunks = if sampled == 0 { 0 } else { bytes / sampled * count };
+        let chunks = bytes.checked_div(sampled).unwrap_or(0) * count;
         chunks + size_class(self.chunks.capacity() * size_of::<Chunk>())
     }
 }
@@ -174,7 +174,7 @@ impl<'a> Iterator for Range<'a> {
                     return if entry.id <= self.to { Some(entry) } else { None };
                 }
             }
-            self.entries = self.log.chunks.get(self.next).map(Chunk::from_first_live);
+            self.entries = self.log.chunks.get(self.next).map(Chunk::first_live_on);
             self.next += 1;
         }
     }
@@ -201,9 +201,8 @@ impl<'a> Iterator for RangeBack<'a> {
             self.left = self.left.checked_sub(1)?;
             let chunk = &self.log.chunks[self.left];
             let (from, to) = (self.from, self.to);
-            self.entries.extend(
-                chunk.from_first_live().filter(|entry| !entry.is_deleted && entry.id <= from && entry.id >= to),
-            );
+            self.entries
+                .extend(chunk.first_live_on().filter(|entry| !entry.is_deleted && entry.id <= from && entry.id >= to));
             // Nothing of an older chunk can be in range once this one begins before it.
             if chunk.first < to {
                 self.left = 0;

@@ -55,7 +55,7 @@ impl Stream {
             if is_approximate {
                 break;
             }
-            for entry in chunk.from_first_live().filter(|entry| !entry.is_deleted) {
+            for entry in chunk.first_live_on().filter(|entry| !entry.is_deleted) {
                 if keep.is_reached(left) || matches!(keep, Keep::From(id) if entry.id >= id) {
                     break;
                 }
