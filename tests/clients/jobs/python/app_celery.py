@@ -6,7 +6,7 @@ from workload import URL, FirstAttemptFails, work
 # The queues in the order in which a worker looks at them.
 QUEUES = ("high", "low")
 # How long a worker may have a message before it is given to another; longer than any delay, which a worker waits for with the message in hand.
-VISIBILITY_SECONDS = 6
+VISIBILITY_SECONDS = 10
 
 app = Celery("jobs", broker=URL, backend=URL)
 app.conf.update(
