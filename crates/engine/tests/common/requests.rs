@@ -74,7 +74,7 @@ impl Source {
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
-                return match self.random.u8(..6) {
+                return match self.random.u8(..5) {
                     0 => self.wide_sorted_set(),
                     1 => self.wide_set(),
                     2 => self.many_elements(),
@@ -102,11 +102,14 @@ impl Source {
             return self.about_indexes(&row.full_name);
         }
         match &*row.full_name {
-            // Few fields have deadlines that could be removed.
-            "hpersist" if self.random.bool() => {
-                let mut request = vec![b"hexpire".to_vec(), self.key()];
-                request.extend(words("100 fields 4 f0 f1 f2 f3"));
-                return request;
+            // Hardly any field of the others has a deadline that could be removed.
+            "hpersist" if self.random.u8(..4) > 0 => {
+                let step = self.pick(&[
+                    "hset timed f0 1 f1 2",
+                    "hexpire timed 100 fields 2 f0 f1",
+                    "hpersist timed fields 1 f0",
+                ]);
+                return words(step);
             }
             "reg.snapshot" => return words("reg.snapshot store checkpoint"),
             "reg.restore" => {
