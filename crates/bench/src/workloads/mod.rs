@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_whole_name_selects_one_and_a_part_selects_many() {
         assert_eq!(selected(&["hget"]), ["hget"]);
-        assert_eq!(selected(&["memory"]), ["memory-records", "memory-idle"]);
+        assert_eq!(selected(&["memory"]), ["memory-stream", "memory-records", "memory-idle"]);
         assert_eq!(selected(&["-idle"]), ["memory-idle"]);
         assert!(selected(&["records"]).iter().all(|name| name.starts_with("records-")));
         assert_eq!(selected(&["hget", "set"]), ["set", "hget"]);
@@ -143,8 +143,17 @@ mod tests {
     #[test]
     fn the_workloads_with_clients_of_our_own_are_in_groups() {
         let ours = all().filter(|workload| matches!(workload.driver, Driver::Clients { .. }));
-        let groups =
-            selected(&["coordination", "records", "sorted-sets", "sets", "lists", "cells", "runs", "sessions"]);
+        let groups = selected(&[
+            "coordination",
+            "records",
+            "sorted-sets",
+            "sets",
+            "lists",
+            "streams",
+            "cells",
+            "runs",
+            "sessions",
+        ]);
         assert!(ours.into_iter().all(|workload| groups.contains(&workload.name)));
     }
 

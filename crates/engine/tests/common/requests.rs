@@ -13,6 +13,8 @@ pub(crate) struct Source {
     payloads: Vec<Vec<u8>>,
     /// The last reply to FUNCTION DUMP.
     libraries: Vec<u8>,
+    /// How many requests about streams follow.
+    streams_left: u8,
 }
 
 /// Commands that leave little behind for others.
@@ -60,7 +62,7 @@ const EVENT_TYPES: &[&str] =
 
 impl Source {
     pub(crate) fn new(seed: u64) -> Source {
-        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new(), libraries: Vec::new() }
+        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new(), libraries: Vec::new(), streams_left: 0 }
     }
 
     /// Every command whose effects are to be tested.
@@ -71,6 +73,13 @@ impl Source {
 
     pub(crate) fn request(&mut self) -> Vec<Vec<u8>> {
         let writes: Vec<&CommandRow> = Source::writes().collect();
+        if self.streams_left > 0 {
+            self.streams_left -= 1;
+            let of_streams: Vec<&CommandRow> =
+                writes.iter().copied().filter(|row| row.full_name.starts_with('x')).collect();
+            let command = self.pick(&of_streams).full_name.clone();
+            return self.about_streams(&command);
+        }
         let row = match self.random.u8(..24) {
             0 => return words(&format!("select {}", self.database())),
             1 => {
@@ -121,6 +130,10 @@ impl Source {
             return self.about_sessions(&row.full_name);
         }
         if row.full_name.starts_with('x') {
+            // A consumer needs a group, which needs a stream: they come together.
+            if self.random.u8(..8) == 0 {
+                self.streams_left = 40;
+            }
             return self.about_streams(&row.full_name);
         }
         if let Some(subcommand) = row.full_name.strip_prefix("function|") {

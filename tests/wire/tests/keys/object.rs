@@ -527,8 +527,8 @@ fn restore_names_the_type_it_cannot_keep() {
         # holdfast only
         > SET a 1
         +OK
-        > RESTORE a 0 "\x12\x01\x02\n\n\x00\x00\x00\x01\x00\x81a\x02\xff\n\x00\t\xb9\xed\xf5\x94\xde\xd9\x95" REPLACE
-        -ERR RESTORE cannot keep values of type list: not supported
+        > RESTORE a 0 "\x07\x00\x0a\x00\xf2\x07\x8a\x0c\xd0\x0c\xef\x01" REPLACE
+        -ERR RESTORE cannot keep values of type module: not supported
         > GET a
         "1"
         "#,

@@ -29,7 +29,7 @@ fn an_import_that_leaves_something_out_says_so_by_its_exit_code() {
     let files = Dir::fresh();
     let whole = aof(&[&["SET", "a", "1"], &["HSET", "h", "f", "v"]]);
     let good = files.write("good.aof", &whole);
-    let unsupported = files.write("unsupported.aof", &(whole.clone() + &aof(&[&["XADD", "s", "1-1", "f", "v"]])));
+    let unsupported = files.write("unsupported.aof", &(whole.clone() + &aof(&[&["ACL", "SETUSER", "someone", "on"]])));
     let elsewhere =
         files.write("elsewhere.aof", &(aof(&[&["SELECT", "99"], &["SET", "b", "1"], &["SELECT", "0"]]) + &whole));
     let cut = files.write("cut.aof", &(whole.clone() + "*3\r\n$3\r\nSET\r\n$1\r\nb"));
