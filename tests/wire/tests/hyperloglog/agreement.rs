@@ -57,20 +57,17 @@ fn command(random: &mut Random) -> String {
         28 if random.one_in(4) => format!("PFDEBUG TODENSE {key}"),
         29 => format!("CONFIG SET hll-sparse-max-bytes {}", random.pick(&[0, 30, 100, 300, 3_000, 3_000, 16_000])),
         30 => format!("DEL {key}"),
-        31 => {
-            let damaged = match random.below(12) {
-                0 | 1 => format!("SET {DAMAGED} \"HYLL\\x01{}{}\"", "\\x00".repeat(10), random.pick(DAMAGED_RUNS)),
-                2 => format!("PFCOUNT {key} {DAMAGED}"),
-                3 => format!("PFMERGE {key} {DAMAGED}"),
-                4 => format!("PFMERGE {DAMAGED} {key}"),
-                5 => format!("DEL {DAMAGED}"),
-                6 => format!("PFCOUNT {DAMAGED}"),
-                7 => format!("PFDEBUG DECODE {DAMAGED}"),
-                8 => format!("GET {DAMAGED}"),
-                _ => format!("PFADD {DAMAGED} e{}", random.below(2_000)),
-            };
-            return damaged;
-        }
+        31 => match random.below(12) {
+            0 | 1 => format!("SET {DAMAGED} \"HYLL\\x01{}{}\"", "\\x00".repeat(10), random.pick(DAMAGED_RUNS)),
+            2 => format!("PFCOUNT {key} {DAMAGED}"),
+            3 => format!("PFMERGE {key} {DAMAGED}"),
+            4 => format!("PFMERGE {DAMAGED} {key}"),
+            5 => format!("DEL {DAMAGED}"),
+            6 => format!("PFCOUNT {DAMAGED}"),
+            7 => format!("PFDEBUG DECODE {DAMAGED}"),
+            8 => format!("GET {DAMAGED}"),
+            _ => format!("PFADD {DAMAGED} e{}", random.below(2_000)),
+        },
         32 => format!("STRLEN {key}"),
         33 => format!("PFADD {key} one{}", random.below(100_000)),
         34 if random.one_in(4) => format!("EXPIRE {key} 1000"),
