@@ -120,6 +120,17 @@ impl Source {
                 ]);
                 return words(step);
             }
+            // Only one in its first form can be made dense.
+            "pfdebug" | "pfadd" | "pfmerge" if self.random.u8(..4) > 0 => {
+                let step = self.pick(&[
+                    "pfadd hll:1 a",
+                    "pfadd hll:2 a b",
+                    "pfdebug todense hll:1",
+                    "pfdebug todense hll:2",
+                    "del hll:1 hll:2",
+                ]);
+                return words(step);
+            }
             "reg.snapshot" => return words("reg.snapshot store checkpoint"),
             "reg.restore" => {
                 return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
