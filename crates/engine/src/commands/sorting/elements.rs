@@ -110,12 +110,14 @@ pub(super) fn weight_of(text: &[u8]) -> Option<f64> {
     let number = parse_f64_loosely(text)?;
     let text = up_to_nul(text);
     let is_spelled_out = || text.iter().any(|byte| matches!(byte, b'n' | b'N'));
-    let is_hex = || text.iter().any(|byte| matches!(byte, b'x' | b'X'));
-    let mut mantissa = text.iter().take_while(|byte| is_hex() || !matches!(byte, b'e' | b'E'));
     let is_in_range = match number {
         _ if number.is_infinite() => is_spelled_out(),
         // Less than the least number with all its bits, though it has digits.
-        _ if number == 0.0 || number.is_subnormal() => !mantissa.any(|byte| matches!(byte, b'1'..=b'9')),
+        _ if number == 0.0 || number.is_subnormal() => {
+            let is_hex = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
+            let mut mantissa = text.iter().take_while(|byte| is_hex || !matches!(byte, b'e' | b'E'));
+            !mantissa.any(|byte| matches!(byte, b'1'..=b'9'))
+        }
         _ => true,
     };
     is_in_range.then_some(number)
@@ -124,6 +126,13 @@ pub(super) fn weight_of(text: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::weight_of;
+
+    /// A look at every byte for every byte would not end.
+    #[test]
+    fn the_weight_of_a_long_text_is_read_in_one_pass() {
+        assert_eq!(weight_of(&vec![b'0'; 16 << 20]), Some(0.0));
+        assert_eq!(weight_of(&[&vec![b'0'; 16 << 20][..], b"x"].concat()), None);
+    }
 
     #[test]
     fn weights_are_read_as_strtod_does() {
