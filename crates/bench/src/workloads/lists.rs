@@ -8,7 +8,8 @@ use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
 use super::data_sets::NOTHING;
-use super::workload::{Driver, HEAVY, MEDIUM, Needs, Setup, Workload};
+use super::records::list_wakeup;
+use super::workload::{COMMAND_TARGETS, Driver, HEAVY, MEDIUM, Needs, Setup, Workload};
 use crate::load::{CLIENTS, Connections, Footprint, Loader, Random, SETTLE, Template, Traffic, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Reply, Server};
@@ -73,19 +74,26 @@ fn run(server: &Server, pipeline: u32, operations: u64, traffic: &mut impl Traff
     Connections::new(server)?.senders(CLIENTS as usize)?.run(server, pipeline, operations, traffic)
 }
 
-/// Requests of some kinds in turn, each to a random queue.
+/// Requests of some kinds in turn. The first are each to a random queue, those that follow to one that had a first long before:
+/// what is pushed to a queue is popped from it, in every round, but not while it is still in the CPU's cache.
 struct Requests {
     random: Random,
+    /// The queues that had a first request, oldest first.
+    before: VecDeque<u64>,
     templates: Vec<Template>,
     /// Of each sender, the kinds of what it has in flight, and of its next.
     asked: Vec<VecDeque<usize>>,
     next: Vec<usize>,
 }
 
+/// So many requests before.
+const LONG_BEFORE: u64 = 5_000;
+
 impl Requests {
     fn new(commands: &[&[&str]]) -> Self {
         Requests {
             random: Random(0),
+            before: (0..LONG_BEFORE).collect(),
             templates: commands.iter().map(|command| Template::new(command)).collect(),
             asked: vec![VecDeque::new(); CLIENTS as usize],
             next: vec![0; CLIENTS as usize],
@@ -95,7 +103,14 @@ impl Requests {
 
 impl Traffic for Requests {
     fn next_request(&mut self, sender: usize, requests: &mut Vec<u8>) {
-        let (kind, queue) = (self.next[sender], self.random.below(QUEUE_COUNT));
+        let kind = self.next[sender];
+        let queue = match kind {
+            0 => self.random.below(QUEUE_COUNT),
+            _ => self.before.pop_front().unwrap_or_default(),
+        };
+        if kind == 0 && self.templates.len() > 1 {
+            self.before.push_back(queue);
+        }
         self.next[sender] = (kind + 1) % self.templates.len();
         self.templates[kind].write(requests, [queue, queue].into_iter());
         self.asked[sender].push_back(kind);
@@ -129,7 +144,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &QUEUES,
         driver: Driver::Clients { run: queue, amounts: MEDIUM, needs: Needs::Command("LPUSH") },
-        targets: LIST_TARGETS,
+        targets: COMMAND_TARGETS,
     },
     Workload {
         name: "lists-lmove",
@@ -137,7 +152,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &QUEUES,
         driver: Driver::Clients { run: lmove, amounts: MEDIUM, needs: Needs::Command("LMOVE") },
-        targets: LIST_TARGETS,
+        targets: COMMAND_TARGETS,
     },
     Workload {
         name: "lists-lrange",
@@ -145,7 +160,23 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &QUEUES,
         driver: Driver::Clients { run: lrange, amounts: HEAVY, needs: Needs::Command("LRANGE") },
-        targets: LIST_TARGETS,
+        targets: COMMAND_TARGETS,
+    },
+    Workload {
+        name: "lists-wakeup",
+        about: "LPUSH to a waiting BRPOP",
+        persistence: Persistence::Off,
+        setup: &NOTHING,
+        driver: Driver::Custom {
+            run: list_wakeup,
+            amount: 10_000,
+            amount_quick: 2_000,
+            needs: Needs::Command("BRPOP"),
+        },
+        targets: &[
+            Target { pipeline: None, metric: Metric::LatencyP50, bound: Bound::AtMost(1.0) },
+            Target { pipeline: None, metric: Metric::LatencyP99, bound: Bound::AtMost(1.0) },
+        ],
     },
     Workload {
         name: "lists-memory",
@@ -160,12 +191,6 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         },
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.9) }],
     },
-];
-
-const LIST_TARGETS: &[Target] = &[
-    Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
-    Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
-    Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
 ];
 
 #[cfg(test)]
@@ -186,6 +211,20 @@ mod tests {
         assert_eq!(requests.check_reply(3, replies).unwrap(), Some(6));
         assert_eq!(requests.check_reply(3, &replies[6..]).unwrap(), Some(replies.len() - 6));
         assert!(requests.check_reply(3, replies).is_err(), "nothing was asked for");
+    }
+
+    #[test]
+    fn as_much_is_popped_from_a_queue_as_was_pushed() {
+        let mut requests = Requests::new(&[&["LPUSH", KEY, ELEMENT], &["RPOP", KEY]]);
+        let mut pushed_less_popped = vec![0_i32; QUEUE_COUNT as usize];
+        for number in 0..400_000 {
+            let mut sent = Vec::new();
+            requests.next_request(number % CLIENTS as usize, &mut sent);
+            let at = sent.windows(4).position(|bytes| bytes == b"gbe:").unwrap() + "gbe:queue:".len();
+            let queue: usize = std::str::from_utf8(&sent[at..at + 12]).unwrap().parse().unwrap();
+            pushed_less_popped[queue] += if sent.starts_with(b"*3") { 1 } else { -1 };
+        }
+        assert!(pushed_less_popped.iter().all(|net| (-1..10).contains(net)), "{:?}", pushed_less_popped.iter().min());
     }
 
     #[test]

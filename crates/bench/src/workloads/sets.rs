@@ -1,12 +1,14 @@
-//! Load on many small sets, every reply of which is checked, and their memory. Knows nothing of how a server keeps them.
+//! Load on many sets, small ones and larger ones, every reply of which is checked, and their memory. Knows nothing of how a server keeps them.
 
 use std::collections::VecDeque;
 use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
+use redis_protocol::resp2::decode::decode_range;
+use redis_protocol::resp2::types::RangeFrame;
 
 use super::data_sets::NOTHING;
-use super::workload::{Driver, LIGHT, MEDIUM, Needs, Setup, Workload};
+use super::workload::{COMMAND_TARGETS, Driver, LIGHT, MEDIUM, Needs, RequestCounts, Setup, Workload};
 use crate::load::{CLIENTS, Connections, Footprint, KEYS, Loader, Random, SETTLE, Template, Traffic, expect, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server};
@@ -19,6 +21,25 @@ const MEMBER: &str = "tag___rand_int__";
 
 /// Short members in each set: few enough for every server's small form.
 const MEMBERS: u64 = 10;
+
+/// The watchers of topics: the members of set n are the users 500 n to 500 n + 999, so it shares half of them with the next.
+static WATCHERS: Setup = Setup { size: 1_000, size_quick: 200, load: load_watchers };
+
+const LARGE_KEY: &str = "gbe:state:watchers:__rand_int__";
+const USER: &str = "user__rand_int__";
+const USERS: u64 = 1_000;
+const SHARED: u64 = 500;
+
+fn load_watchers(server: &Server, sets: u64) -> Result<()> {
+    let mut loader = Loader::new(server)?;
+    for set in 0..sets {
+        let key = numbered(LARGE_KEY, set);
+        let users: Vec<_> = (set * SHARED..set * SHARED + USERS).map(|user| numbered(USER, user)).collect();
+        let request: Vec<_> = ["SADD", &key].into_iter().chain(users.iter().map(String::as_str)).collect();
+        loader.send(&request, Reply::Integer(USERS as i64))?;
+    }
+    loader.finish()
+}
 
 fn load_tags(server: &Server, sets: u64) -> Result<()> {
     let mut loader = Loader::new(server)?;
@@ -45,6 +66,15 @@ fn sadd(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
 /// SISMEMBER of a member that a random set has, or has not.
 fn sismember(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
     run(server, pipeline, operations, &mut Questions::new())
+}
+
+/// SINTER of two sets that share half of their members.
+fn sinter(server: &Server, pipeline: u32, operations: u64) -> Result<Sample> {
+    let sets = match server.connect()?.call(&["DBSIZE"])? {
+        Reply::Integer(sets @ 2..) => sets as u64,
+        other => bail!("DBSIZE answered {other:?}"),
+    };
+    run(server, pipeline, operations, &mut Intersections::new(sets))
 }
 
 /// Memory of a set, over the empty server.
@@ -148,6 +178,45 @@ impl Traffic for Questions {
     }
 }
 
+struct Intersections {
+    random: Random,
+    template: Template,
+    sets: u64,
+}
+
+impl Intersections {
+    fn new(sets: u64) -> Self {
+        Intersections { random: Random(0), template: Template::new(&["SINTER", LARGE_KEY, LARGE_KEY]), sets }
+    }
+}
+
+impl Traffic for Intersections {
+    fn next_request(&mut self, _sender: usize, requests: &mut Vec<u8>) {
+        let set = self.random.below(self.sets - 1);
+        self.template.write(requests, [set, set + 1].into_iter());
+    }
+
+    /// As many users as the two have in common, in any order.
+    fn check_reply(&mut self, _sender: usize, received: &[u8]) -> Result<Option<usize>> {
+        let is_user = |frame: &RangeFrame| match frame {
+            RangeFrame::BulkString((start, end)) => received[*start..*end].starts_with(b"user"),
+            _ => false,
+        };
+        match decode_range(received) {
+            Ok(None) => Ok(None),
+            Ok(Some((RangeFrame::Array(users), length)))
+                if users.len() == SHARED as usize && users.iter().all(is_user) =>
+            {
+                Ok(Some(length))
+            }
+            _ => bail!("SINTER answered {:?}", String::from_utf8_lossy(&received[..received.len().min(200)])),
+        }
+    }
+}
+
+/// Each looks for a thousand members and replies with half of them.
+const LARGE: RequestCounts = &[(1, 30_000), (8, 40_000)];
+
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "sets-sadd",
@@ -155,7 +224,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &TAGS,
         driver: Driver::Clients { run: sadd, amounts: MEDIUM, needs: Needs::Command("SADD") },
-        targets: SET_TARGETS,
+        targets: COMMAND_TARGETS,
     },
     Workload {
         name: "sets-sismember",
@@ -163,7 +232,15 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &TAGS,
         driver: Driver::Clients { run: sismember, amounts: LIGHT, needs: Needs::Command("SISMEMBER") },
-        targets: SET_TARGETS,
+        targets: COMMAND_TARGETS,
+    },
+    Workload {
+        name: "sets-sinter",
+        about: "SINTER, 2 sets of 1,000",
+        persistence: Persistence::Off,
+        setup: &WATCHERS,
+        driver: Driver::Clients { run: sinter, amounts: LARGE, needs: Needs::Command("SINTER") },
+        targets: COMMAND_TARGETS,
     },
     Workload {
         name: "sets-memory",
@@ -174,8 +251,6 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         targets: &[Target { pipeline: None, metric: Metric::RssPerItem, bound: Bound::AtMost(0.9) }],
     },
 ];
-
-const SET_TARGETS: &[Target] = &[Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) }];
 
 #[cfg(test)]
 mod tests {
@@ -210,6 +285,24 @@ mod tests {
         assert_eq!(additions.added, 1);
         assert!(additions.check_reply(0, b":2\r\n").is_err());
         assert!(additions.check_reply(0, b"-WRONGTYPE no\r\n").is_err());
+    }
+
+    #[test]
+    fn an_intersection_has_as_many_members_as_two_sets_share() {
+        let mut intersections = Intersections::new(3);
+        for _ in 0..100 {
+            let (set, next) = numbers(&asked(&mut intersections, 0));
+            assert!(set < 2 && next == set + 1);
+        }
+        let reply = |users: u64| {
+            let users: Vec<_> = (0..users).map(|user| format!("$16\r\n{}\r\n", numbered(USER, user))).collect();
+            format!("*{}\r\n{}", users.len(), users.concat())
+        };
+        let whole = reply(SHARED);
+        assert_eq!(intersections.check_reply(0, &whole.as_bytes()[..whole.len() - 1]).unwrap(), None);
+        assert_eq!(intersections.check_reply(0, whole.as_bytes()).unwrap(), Some(whole.len()));
+        assert!(intersections.check_reply(0, reply(SHARED - 1).as_bytes()).is_err());
+        assert!(intersections.check_reply(0, whole.replace("user", "tag_").as_bytes()).is_err());
     }
 
     #[test]

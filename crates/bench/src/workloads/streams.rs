@@ -8,7 +8,7 @@ use redis_protocol::resp2::decode::decode_range;
 use redis_protocol::resp2::types::RangeFrame;
 
 use super::data_sets::NOTHING;
-use super::workload::{Driver, MEDIUM, Needs, Setup, Workload};
+use super::workload::{COMMAND_TARGETS, Driver, MEDIUM, Needs, Setup, Workload};
 use crate::load::{CLIENTS, Connections, Footprint, Loader, SETTLE, Template, Traffic, numbered};
 use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Connection, Persistence, Reply, Server, simple};
@@ -193,15 +193,6 @@ fn memory(server: &mut Server, entries: u64) -> Result<Sample> {
     Ok(after.since(&before, entries))
 }
 
-const QUEUE_TARGETS: &[Target] = &[
-    Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
-    Target { pipeline: Some(1), metric: Metric::ServerCpu, bound: Bound::AtMost(0.9) },
-    Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
-    Target { pipeline: Some(16), metric: Metric::ServerCpu, bound: Bound::AtMost(0.7) },
-    Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
-    Target { pipeline: Some(64), metric: Metric::ServerCpu, bound: Bound::AtMost(0.6) },
-];
-
 pub(crate) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "streams-xadd",
@@ -209,7 +200,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &QUEUE,
         driver: Driver::Clients { run: xadd, amounts: MEDIUM, needs: Needs::Command("XADD") },
-        targets: QUEUE_TARGETS,
+        targets: COMMAND_TARGETS,
     },
     Workload {
         name: "streams-group",
@@ -217,10 +208,10 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         persistence: Persistence::Off,
         setup: &QUEUE,
         driver: Driver::Clients { run: xreadgroup_xack, amounts: MEDIUM, needs: Needs::Command("XREADGROUP") },
-        targets: QUEUE_TARGETS,
+        targets: COMMAND_TARGETS,
     },
     Workload {
-        name: "memory-stream",
+        name: "streams-memory",
         about: "Memory per stream entry, 4 fields",
         persistence: Persistence::Off,
         setup: &NOTHING,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::measure::{Sample, Target};
+use crate::measure::{Bound, Metric, Sample, Target};
 use crate::servers::{Persistence, Server, ServerSpec};
 
 pub(crate) struct Workload {
@@ -131,6 +131,16 @@ impl Setup {
         if length == Length::Quick { self.size_quick } else { self.size }
     }
 }
+
+/// What is promised of a command that Redis has too, on both without a journal.
+pub(crate) const COMMAND_TARGETS: &[Target] = &[
+    Target { pipeline: Some(1), metric: Metric::Throughput, bound: Bound::AtLeast(1.0) },
+    Target { pipeline: Some(1), metric: Metric::ServerCpu, bound: Bound::AtMost(0.9) },
+    Target { pipeline: Some(16), metric: Metric::Throughput, bound: Bound::AtLeast(1.5) },
+    Target { pipeline: Some(16), metric: Metric::ServerCpu, bound: Bound::AtMost(0.7) },
+    Target { pipeline: Some(64), metric: Metric::Throughput, bound: Bound::AtLeast(2.0) },
+    Target { pipeline: Some(64), metric: Metric::ServerCpu, bound: Bound::AtMost(0.6) },
+];
 
 pub(crate) const LIGHT: RequestCounts = &[(1, 300_000), (8, 1_500_000), (32, 2_000_000)];
 pub(crate) const MEDIUM: RequestCounts = &[(1, 300_000), (8, 1_000_000), (32, 1_200_000)];

@@ -10,6 +10,8 @@ mod requests;
 mod stuck;
 mod wakeup;
 
+pub(super) use wakeup::list_wakeup;
+
 use anyhow::Result;
 
 use super::coordination;

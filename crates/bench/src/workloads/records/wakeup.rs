@@ -1,5 +1,5 @@
 //! How long it takes from a job's arrival to the reply of a worker that waits for one: HSET to a blocked CLAIM, and where
-//! a server has no CLAIM, LPUSH to a blocked BLPOP. Knows nothing of how a server wakes its clients.
+//! a server has no CLAIM, LPUSH to a blocked BRPOP. Knows nothing of how a server wakes its clients.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -14,17 +14,21 @@ use crate::servers::{Connection, Reply, Server, info, info_field, text};
 
 /// One worker waits.
 pub(crate) fn one(server: &mut Server, jobs: u64) -> Result<Sample> {
-    wakeups(server, jobs, 1)
+    wakeups(server, jobs, 1, Means::of(server)?)
 }
 
 /// Fifty wait, and the one that has waited for longest gets the job.
 pub(crate) fn many(server: &mut Server, jobs: u64) -> Result<Sample> {
-    wakeups(server, jobs, 50)
+    wakeups(server, jobs, 50, Means::of(server)?)
+}
+
+/// One worker waits for an element of a list, on every server.
+pub(crate) fn list_wakeup(server: &mut Server, jobs: u64) -> Result<Sample> {
+    wakeups(server, jobs, 1, Means::List)
 }
 
 /// Jobs one at a time, each when all workers wait again.
-fn wakeups(server: &Server, jobs: u64, workers: usize) -> Result<Sample> {
-    let means = if server.knows("CLAIM")? { Means::Claim } else { Means::List };
+fn wakeups(server: &Server, jobs: u64, workers: usize, means: Means) -> Result<Sample> {
     if means == Means::Claim {
         Queue::of(server)?;
     }
@@ -85,12 +89,17 @@ enum Means {
 const LIST: &str = "jobs";
 
 impl Means {
+    /// The best that a server has.
+    fn of(server: &Server) -> Result<Means> {
+        Ok(if server.knows("CLAIM")? { Means::Claim } else { Means::List })
+    }
+
     fn wait(self, worker: &mut Connection) -> Result<()> {
         match self {
             #[rustfmt::skip]
             Means::Claim => worker.push(&["CLAIM", "1", DUE, "MAX", "NOW", "SET", "3", "state", "running", "worker", "w-1",
                 "run_at", LEASE, "COUNTER", "attempt", "BLOCK", "0"]),
-            Means::List => worker.push(&["BLPOP", LIST, "0"]),
+            Means::List => worker.push(&["BRPOP", LIST, "0"]),
         }
         worker.flush()
     }
