@@ -29,6 +29,8 @@ pub(crate) struct Local {
     pub(super) pool: Vec<Vec<u8>>,
     /// Connections with something to send at the end of the tick.
     to_flush: Vec<usize>,
+    /// How many of them come before the others.
+    flushed_first: usize,
     /// Connections whose output waits for the journal.
     held: Vec<usize>,
     pub(crate) keeper: Arc<Keeper>,
@@ -55,6 +57,7 @@ pub(super) fn begin(engine: &Arc<Engine>, keeper: &Arc<Keeper>, team: &Arc<Team>
             batch: Batch::default(),
             pool: Vec::new(),
             to_flush: Vec::new(),
+            flushed_first: 0,
             held: Vec::new(),
             keeper: keeper.clone(),
             flusher: Waker::noop().clone(),
@@ -108,10 +111,23 @@ impl Local {
         }
     }
 
+    /// Sends a connection's output at the end of this tick, before those of others: its client has waited for what another has just
+    /// brought.
+    pub(super) fn flush_first(&mut self, socket: usize) {
+        if self.sockets[socket].flush_queued {
+            return;
+        }
+        self.flush_later(socket);
+        let last = self.to_flush.len() - 1;
+        self.to_flush.swap(self.flushed_first, last);
+        self.flushed_first += 1;
+    }
+
     /// Sends the output of all ready connections: one write to the journal and one pass of writes to sockets for the whole
     /// tick. IMPORTANT: the journal first, so that no client sees a change that is not stored.
     pub(super) fn flush_all(&mut self) {
         let mut queue = std::mem::take(&mut self.to_flush);
+        self.flushed_first = 0;
         queue.append(&mut self.held);
         let newest = queue
             .iter()

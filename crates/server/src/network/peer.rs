@@ -310,7 +310,7 @@ impl Peer {
                 socket.depends_on = self.client.depends_on;
                 socket.last_batch = self.client.last_batch;
                 self.state = State::Running;
-                local.flush_later(self.socket);
+                local.flush_first(self.socket);
             }
         }
     }
