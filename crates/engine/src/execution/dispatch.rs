@@ -15,6 +15,7 @@ use crate::execution::worker::Worker;
 use crate::panics;
 use keyspace::{Key, Locked};
 use resp::{Reply, Request};
+use smallvec::SmallVec;
 
 impl Engine {
     #[inline]
@@ -57,9 +58,15 @@ impl Engine {
                 (ahead.lock_key(&self.keyspace, key).ok_or_else(|| self.busy())?, Some((at, key)))
             }
             _ => {
-                ahead.release();
-                let locked = match row.locks(request) {
-                    Locks::Key(_) | Locks::Keys => self.keyspace.lock_keys_unless_busy(row.keys(request)),
+                let locks = row.locks(request);
+                if locks != Locks::Keys {
+                    ahead.release();
+                }
+                let locked = match locks {
+                    Locks::Key(_) | Locks::Keys => {
+                        let keys: SmallVec<[Key<'_>; 4]> = row.keys(request).collect();
+                        ahead.lock_keys(&self.keyspace, &keys)
+                    }
                     Locks::Everything => self.keyspace.lock_all_unless_busy(),
                     Locks::None | Locks::Walk | Locks::Declared => Some(self.keyspace.lock_none()),
                 };

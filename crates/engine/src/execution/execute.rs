@@ -52,6 +52,17 @@ impl<'e> Ahead<'e> {
         }
     }
 
+    /// The shards of several keys, likewise.
+    pub(crate) fn lock_keys<'s>(&'s mut self, keyspace: &'s Keyspace, keys: &[Key<'_>]) -> Option<Locked<'s>> {
+        if !self.batch.as_ref().is_some_and(|batch| keys.iter().all(|key| batch.holds(*key))) {
+            self.release();
+        }
+        match &mut self.batch {
+            Some(batch) => Some(batch.lend_keys(keys)),
+            None => keyspace.lock_keys_unless_busy(keys.iter().copied()),
+        }
+    }
+
     /// Releases all locks: before a command that takes others, or that takes long.
     pub(crate) fn release(&mut self) {
         self.batch = None;
@@ -59,7 +70,7 @@ impl<'e> Ahead<'e> {
 }
 
 impl Engine {
-    /// Prepares to execute several pipelined requests: for those that touch one key each, takes the locks and
+    /// Prepares to execute several pipelined requests: for those that touch one key each or two, takes the locks and
     /// prefetches the entries. Pass the result to [`Engine::execute_ahead`] with each request.
     pub fn look_ahead<'r>(&self, client: &Client, requests: impl Iterator<Item = Request<'r>>) -> Ahead<'_> {
         let mut keys: SmallVec<[Key<'r>; BATCH_MAX]> = SmallVec::new();
@@ -91,6 +102,14 @@ impl Engine {
                     }
                     _ => break,
                 },
+                Locks::Keys if keys.len() + 2 <= BATCH_MAX && row.command.reaches_beyond.is_none() => {
+                    match row.found_keys(request).ranges[..] {
+                        [one, other] if one.first == one.last && other.first == other.last => {
+                            keys.extend([one, other].map(|range| Key::new(request.arg(range.first as usize))));
+                        }
+                        _ => break,
+                    }
+                }
                 Locks::None if row.command.flags.has(Flags::BEGINS_TXN) => is_interactive = true,
                 // Another transaction may follow.
                 Locks::None if is_interactive && row.command.flags.has(Flags::ENDS_TXN) => {}

@@ -470,12 +470,13 @@ impl<'a> Recorder<'a> {
         self.view.stream(key)
     }
 
-    /// Looks at the register at a key, once, to change it. An error when the key holds another type.
+    /// Looks at the value of that type at a key, once, to change it. An error when the key holds another type.
     #[inline]
-    pub fn look_at_register<T>(
+    fn look_at<T>(
         &mut self,
         key: Key<'_>,
-        look: impl Fn(Option<RegisterRef<'_>>) -> T,
+        wanted: &ValueType,
+        look: impl FnOnce(Option<&Entry>) -> T,
     ) -> Result<T, CommandError> {
         if !self.view.is_offered(key) {
             return Ok(look(None));
@@ -483,16 +484,26 @@ impl<'a> Recorder<'a> {
         match self.view.locked.db(self.view.db, key).entry(key) {
             None => return Ok(look(None)),
             Some(entry) if Db::is_expired(entry, self.view.now_ms) => {}
-            Some(entry) if !ValueType::of(entry).is(&register::TYPE) => return Err(CommandError::WrongType),
+            Some(entry) if !ValueType::of(entry).is(wanted) => return Err(CommandError::WrongType),
             Some(entry) => {
                 if self.view.touch {
                     self.view.use_entry(entry);
                 }
-                return Ok(look(Some(register::register(entry))));
+                return Ok(look(Some(entry)));
             }
         }
         self.remove_if_expired(self.view.db, key);
         Ok(look(None))
+    }
+
+    /// Looks at the register at a key, once, to change it.
+    #[inline]
+    pub fn look_at_register<T>(
+        &mut self,
+        key: Key<'_>,
+        look: impl FnOnce(Option<RegisterRef<'_>>) -> T,
+    ) -> Result<T, CommandError> {
+        self.look_at(key, &register::TYPE, |entry| look(entry.map(register::register)))
     }
 
     /// The register at a key, made ready to be changed.
@@ -502,29 +513,14 @@ impl<'a> Recorder<'a> {
         self.view.register(key)
     }
 
-    /// Looks at the list at a key, once, to change it. An error when the key holds another type.
+    /// Looks at the list at a key, once, to change it.
     #[inline]
     pub fn look_at_list<T>(
         &mut self,
         key: Key<'_>,
         look: impl FnOnce(Option<ListRef<'_>>) -> T,
     ) -> Result<T, CommandError> {
-        if !self.view.is_offered(key) {
-            return Ok(look(None));
-        }
-        match self.view.locked.db(self.view.db, key).entry(key) {
-            None => return Ok(look(None)),
-            Some(entry) if Db::is_expired(entry, self.view.now_ms) => {}
-            Some(entry) if !ValueType::of(entry).is(&list::TYPE) => return Err(CommandError::WrongType),
-            Some(entry) => {
-                if self.view.touch {
-                    self.view.use_entry(entry);
-                }
-                return Ok(look(Some(list::list(entry))));
-            }
-        }
-        self.remove_if_expired(self.view.db, key);
-        Ok(look(None))
+        self.look_at(key, &list::TYPE, |entry| look(entry.map(list::list)))
     }
 
     /// The session at a key. An expired one is absent, and left to the expiry cycle.

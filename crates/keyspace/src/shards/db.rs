@@ -103,13 +103,13 @@ impl Db {
         self.table.visit_object(hash, |object| match object {
             Object::Cell(history) => history.prefetch_end(),
             Object::Run(run) => run.prefetch_append(),
+            Object::List(list) => list.prefetch_ends(),
             Object::Bytes(_)
             | Object::Hash(_)
             | Object::SortedSet(_)
             | Object::Set(_)
             | Object::Register(_)
             | Object::Session(_)
-            | Object::List(_)
             | Object::Stream(_) => {}
         });
     }

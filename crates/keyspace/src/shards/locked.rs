@@ -71,7 +71,7 @@ impl std::ops::DerefMut for Guard<'_> {
     }
 }
 
-/// Locks held for the next commands of a pipeline, each of which touches one key.
+/// Locks held for the next commands of a pipeline, each of which touches one key or two.
 ///
 /// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
 /// other, each command would wait for memory alone. The locks are taken with try_lock: a thread that holds some must
@@ -82,7 +82,7 @@ pub struct Batch<'a> {
     /// The keys whose values may lie behind a pointer, in the order of their commands, and their database.
     objects: SmallVec<[KeyHashes; BATCH_MAX]>,
     db: usize,
-    /// How many commands have run.
+    /// Of how many keys commands have run.
     lent: usize,
 }
 
@@ -105,35 +105,49 @@ impl Batch<'_> {
         held.map(|(_, held)| held.guard.db(self.db))
     }
 
-    /// Prefetches values of the commands after the one that is about to run. What this looks at was itself prefetched a
-    /// command before: for all keys at once, each step would wait for the one before.
+    /// Prefetches values of the two commands after the one that is about to run, if they have as many keys. What this looks at was
+    /// itself prefetched a command before: for all keys at once, each step would wait for the one before.
     #[inline]
-    fn prefetch_objects(&self) {
-        if let Some(key) = self.objects.get(self.lent + 2)
-            && let Some(db) = self.db_of(*key)
-        {
-            db.prefetch_object(key.hash);
+    fn prefetch_objects(&mut self, keys: usize) {
+        if self.objects.is_empty() {
+            return;
         }
-        if let Some(key) = self.objects.get(self.lent + 1)
-            && let Some(db) = self.db_of(*key)
-        {
-            db.prefetch_write(key.hash);
+        let next = self.lent + keys;
+        for key in self.objects.iter().skip(next + keys).take(keys) {
+            if let Some(db) = self.db_of(*key) {
+                db.prefetch_object(key.hash);
+            }
         }
+        for key in self.objects.iter().skip(next).take(keys) {
+            if let Some(db) = self.db_of(*key) {
+                db.prefetch_write(key.hash);
+            }
+        }
+        self.lent = next;
     }
 
     /// The shard of a key, lent for one command. It must be held.
     #[inline]
     pub fn lend(&mut self, key: Key<'_>) -> Locked<'_> {
-        if !self.objects.is_empty() {
-            self.prefetch_objects();
-            self.lent += 1;
-        }
+        self.prefetch_objects(1);
         let number = key.shard(self.shard_count);
         let guard = self.guards.iter_mut().find(|(index, _)| *index == number);
         let (_, guard) = guard.expect("only what is held can be lent");
         let mut guards = SmallVec::new();
         guards.push((number, Guard::Lent(&mut guard.guard)));
         Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Vec::new() }
+    }
+
+    /// The shards of several keys, lent for one command. They must be held.
+    pub fn lend_keys(&mut self, keys: &[Key<'_>]) -> Locked<'_> {
+        self.prefetch_objects(keys.len());
+        let shard_count = self.shard_count;
+        let is_wanted = |number: usize| keys.iter().any(|key| key.shard(shard_count) == number);
+        let held = self.guards.iter_mut().filter(|(number, _)| is_wanted(*number));
+        let mut guards: SmallVec<[(usize, Guard<'_>); 2]> =
+            held.map(|(number, held)| (*number, Guard::Lent(&mut held.guard))).collect();
+        guards.sort_unstable_by_key(|(number, _)| *number);
+        Locked { guards, shard_count, used_at: 0, garbage: Vec::new() }
     }
 }
 

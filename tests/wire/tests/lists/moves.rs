@@ -1,6 +1,6 @@
 //! LMOVE and RPOPLPUSH. Those that wait are in `blocking`.
 
-use wire::check;
+use wire::{Random, Session, check};
 
 #[test]
 fn lmove() {
@@ -172,4 +172,44 @@ fn moves_refuse() {
         "v"
         "#,
     );
+}
+
+/// The locks of a pipeline's next commands are taken together, whichever keys they have in common.
+#[test]
+fn pipelines_of_many_clients_lose_nothing() {
+    const LISTS: usize = 24;
+    const ELEMENTS: usize = 200;
+    let session = Session::start();
+    let mut control = session.connect();
+    for number in 0..ELEMENTS {
+        control.run(&format!("RPUSH l{} {number}", number % LISTS));
+    }
+    std::thread::scope(|scope| {
+        for seed in 1..=4 {
+            let mut client = session.connect();
+            scope.spawn(move || {
+                let mut random = Random::new(seed);
+                for _ in 0..100 {
+                    let lines: Vec<String> = (0..30)
+                        .map(|_| {
+                            let mut list = || format!("l{}", random.below(LISTS));
+                            match (list(), list()) {
+                                (from, to) if random.one_in(4) => format!("RPOPLPUSH {from} {to}"),
+                                (from, _) if random.one_in(6) => format!("LLEN {from}"),
+                                (from, to) => format!("LMOVE {from} {to} LEFT RIGHT"),
+                            }
+                        })
+                        .collect();
+                    assert_eq!(client.pipeline(&lines).len(), lines.len());
+                }
+            });
+        }
+    });
+    let mut left: Vec<usize> = Vec::new();
+    for list in 0..LISTS {
+        let elements = control.run(&format!("LRANGE l{list} 0 -1"));
+        left.extend(elements.items().iter().map(|element| element.text().parse::<usize>().unwrap()));
+    }
+    left.sort_unstable();
+    assert_eq!(left, (0..ELEMENTS).collect::<Vec<_>>());
 }

@@ -60,6 +60,13 @@ impl ChunkedList {
         }
     }
 
+    /// Prefetches what a push or a pop at either end touches.
+    #[inline]
+    pub(crate) fn prefetch_ends(&self) {
+        self.left.prefetch_end(Side::Left);
+        self.right.prefetch_end(Side::Right);
+    }
+
     /// Pushes an element.
     #[inline]
     pub(super) fn push(&mut self, side: Side, element: &[u8]) {

@@ -9,6 +9,7 @@ use super::items::{first_linked, last_linked, link_len, plain_items, write_link}
 use super::sealed::Sealed;
 use crate::storage::Scalar;
 use crate::storage::item::{Item, read_item};
+use crate::storage::prefetch::prefetch_at;
 use crate::storage::size_class::size_class;
 use std::ops::Range;
 
@@ -17,6 +18,8 @@ use std::ops::Range;
 pub(super) const BYTES_MAX: usize = 2 * Sealed::BYTES_MAX;
 /// A smaller allocation is not made for a chunk.
 const BYTES_MIN: usize = 256;
+/// The bytes of an element of usual size.
+const LIKELY_BYTES: usize = 64;
 
 /// An open chunk.
 #[derive(Clone, Default)]
@@ -42,6 +45,16 @@ impl Open {
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         (self.end - self.start) as usize
+    }
+
+    /// Prefetches what lies at that end: an element of usual size, and as much room.
+    #[inline]
+    pub(super) fn prefetch_end(&self, side: Side) {
+        let end = match side {
+            Side::Left => self.start,
+            Side::Right => self.end,
+        };
+        prefetch_at(self.room.as_ptr().wrapping_add(end as usize).wrapping_sub(LIKELY_BYTES), 2 * LIKELY_BYTES);
     }
 
     pub(super) fn heap_bytes(&self) -> usize {

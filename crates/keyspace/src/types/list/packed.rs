@@ -164,8 +164,7 @@ pub(super) fn keep(entry: &mut Entry, keeps: impl Fn(usize) -> bool) {
     let list = Packed::new(entry.body());
     let mut count = 0;
     let body = body_of(0, |body| {
-        for (number, (at, _)) in list.items().enumerate().filter(|(number, _)| keeps(*number)) {
-            let _ = number;
+        for (_, (at, _)) in list.items().enumerate().filter(|(number, _)| keeps(*number)) {
             body.extend_from_slice(&list.items[at]);
             count += 1;
         }
