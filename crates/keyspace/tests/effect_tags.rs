@@ -318,8 +318,8 @@ fn images() -> Vec<Row> {
         ),
         (
             0,
-            put(b"s", None, &stream::TYPE, b"\x00\x09\x00\x05\x01\x03\x01\x05\x00\x08\x01\x01f\x06\x00\x02\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x05\x01\x08\x07"),
-            "0200 0173 00 0a 00 0900 0501 03 01 0500 08 0101660600020176 01 0167 0501 03 01 0163 0a 01 0501 08 07",
+            put(b"s", None, &stream::TYPE, b"\x00\x09\x00\x05\x01\x03\x01\x05\x00\x07\x01\x01f\x06\x00\x01v\x01\x01g\x05\x01\x03\x01\x01c\x0a\x01\x05\x01\x08\x07"),
+            "0200 0173 00 0a 00 0900 0501 03 01 0500 07 01016606000176 01 0167 0501 03 01 0163 0a 01 0501 08 07",
         ),
     ]
 }
@@ -569,12 +569,9 @@ fn what_no_version_wrote_is_refused() {
         ("0100 0173 0a01 05 01 00", BadEffect::OutOfRange),                                   // an entry without fields
         ("0200 0173 00 0a 01 0900 0501 03 00 00", BadEffect::OutOfRange),                     // an unknown form
         ("0200 0173 00 0a 00 0900 0501 03 01 0500 03 010166 00", BadEffect::OutOfRange),      // a chunk without entries
-        ("0200 0173 00 0a 00 0400 0501 03 01 0500 08 0101660600020176 00", BadEffect::OutOfRange), // an entry behind the last
-        (
-            "0200 0173 00 0a 00 0900 0501 03 02 0500 08 0101660600020176 0500 08 0101660600020176 00",
-            BadEffect::OutOfRange,
-        ), // one chunk twice
-        ("0200 0173 00 0a 00 0900 0501 03 01 0500 09 010166060003017600 00", BadEffect::OutOfRange), // a value too many
+        ("0200 0173 00 0a 00 0400 0501 03 01 0500 07 01016606000176 00", BadEffect::OutOfRange), // an entry behind the last
+        ("0200 0173 00 0a 00 0900 0501 03 02 0500 07 01016606000176 0500 07 01016606000176 00", BadEffect::OutOfRange), // one chunk twice
+        ("0200 0173 00 0a 00 0900 0501 03 01 0500 0c 010166 0400 06 01 0166 0176 00 00", BadEffect::OutOfRange), // a value too many
         ("0200 0173 00 0a 00 0900 0501 03 00 02 0167 0501 03 00 0167 0501 03 00", BadEffect::OutOfRange), // one group twice
     ] {
         assert_eq!(Decoder::new(&from_hex(hex)).next().err(), Some(error), "{hex}");

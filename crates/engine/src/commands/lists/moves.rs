@@ -66,7 +66,9 @@ fn move_element(
         list.with(index, |element| element.with_bytes(SmallVec::from_slice))
     })?;
     let Some(element) = element else { return Ok(false) };
-    cx.keys.look_at_list(to, |_| ())?;
+    if to.name != from.name {
+        cx.keys.look_at_list(to, |_| ())?;
+    }
     // IMPORTANT: pushed first. An only element of a list that is moved to the same list would otherwise take the key, and when
     // that expires, with it.
     cx.keys.record(&Effect::change(to, Change::Push { side: to_side, elements: &[&element] }));

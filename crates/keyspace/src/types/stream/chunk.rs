@@ -13,7 +13,7 @@
 //! byte     flags, below; in the upper half, unless SAME_MS, the milliseconds since the entry before it if these are 1 to 15
 //! number   otherwise those milliseconds; none with SAME_MS
 //! number   the second part of the id, with SAME_MS how much higher it is than that of the entry before; none with IMPLIED_SEQ
-//! number   bytes that follow
+//! number   bytes that follow; none with SAME_NAMES and few fields, which are passed over one by one
 //! number   how many fields there are; none with SAME_NAMES
 //! items    name, value, name, value…; with SAME_NAMES value, value…
 //! ```
@@ -32,6 +32,9 @@ const SAME_MS: u8 = 1 << 2;
 /// One more than that of the entry before it, or 0 in another millisecond.
 const IMPLIED_SEQ: u8 = 1 << 3;
 const SHORT_MS_MAX: u64 = 15;
+
+/// Of an entry with the names of its chunk, the length is written if it has more fields than this.
+const PASSED_OVER_MAX: usize = 8;
 
 /// The names and values of an entry, as commands give them.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
@@ -158,7 +161,10 @@ impl Chunk {
         let mut elements = 3 + fields.len();
         put_head(&mut body.bytes, id, body.last, if is_same { SAME_NAMES } else { 0 });
         let len_at = body.bytes.len();
-        body.bytes.push(0);
+        let has_length = !is_same || fields.len() > PASSED_OVER_MAX;
+        if has_length {
+            body.bytes.push(0);
+        }
         if !is_same {
             put_number(fields.len() as u64, &mut body.bytes);
             node_bytes += integer_bytes(fields.len() as i64);
@@ -174,7 +180,9 @@ impl Chunk {
             node_bytes += element_bytes(value);
             write_item(&mut body.bytes, value);
         }
-        close_length(&mut body.bytes, len_at);
+        if has_length {
+            close_length(&mut body.bytes, len_at);
+        }
         body.node_bytes += node_bytes + integer_bytes(elements as i64);
         body.last = id;
         body.live += 1;
@@ -191,15 +199,14 @@ impl Chunk {
     pub(super) fn entries(&self) -> ChunkEntries<'_> {
         let body = &*self.body;
         let at = body.entries_at as usize;
-        ChunkEntries { bytes: &body.bytes, names: &body.bytes[..at], at, before: self.first }
+        ChunkEntries::new(&body.bytes, at, at, self.first)
     }
 
     /// Its entries from the first one on that is not deleted; deleted ones may follow.
     #[inline]
     pub(super) fn first_live_on(&self) -> ChunkEntries<'_> {
         let body = &*self.body;
-        let names = &body.bytes[..body.entries_at as usize];
-        ChunkEntries { bytes: &body.bytes, names, at: body.live_at as usize, before: body.before_live }
+        ChunkEntries::new(&body.bytes, body.entries_at as usize, body.live_at as usize, body.before_live)
     }
 
     /// The entry of that id that is not deleted.
@@ -254,14 +261,14 @@ impl Chunk {
     /// A chunk from its bytes, which are not trusted. The entries that are not deleted have ids from `first` on that only rise.
     pub(super) fn read(first: StreamId, bytes: &[u8]) -> Result<Chunk, BadEffect> {
         let entries_at = check_names(bytes)?;
+        let (count, names) = split_count(&bytes[..entries_at]);
         let mut rest = Reader::new(&bytes[entries_at..]);
         while !rest.is_empty() {
-            check_entry(&mut rest)?;
+            check_entry(&mut rest, count)?;
         }
         if u32::try_from(bytes.len()).is_err() {
             return Err(BadEffect::OutOfRange);
         }
-        let (count, names) = split_count(&bytes[..entries_at]);
         let mut body = Body {
             bytes: bytes.to_vec(),
             last: first,
@@ -274,10 +281,7 @@ impl Chunk {
         };
         body.node_bytes += items(names).map(element_bytes).sum::<u64>();
         let mut live_before = None;
-        for entry in (ChunkEntries { bytes, names: &bytes[..entries_at], at: entries_at, before: first }) {
-            if entry.shares_names() && items(entry.body).count() != count {
-                return Err(BadEffect::OutOfRange);
-            }
+        for entry in ChunkEntries::new(bytes, entries_at, entries_at, first) {
             if entry.is_deleted {
                 body.deleted += 1;
             } else if entry.id >= first && live_before.is_none_or(|before| entry.id > before) {
@@ -369,15 +373,12 @@ fn items(mut bytes: &[u8]) -> impl Iterator<Item = Scalar<'_>> {
 fn check_names(bytes: &[u8]) -> Result<usize, BadEffect> {
     let mut reader = Reader::new(bytes);
     let count = reader.count()?;
-    for _ in 0..count {
-        let len = checked_item_len(reader.rest()).ok_or(BadEffect::CutShort)?;
-        reader.slice(len)?;
-    }
+    check_items(&mut reader, count)?;
     Ok(bytes.len() - reader.rest().len())
 }
 
-/// Takes an entry off the front of bytes that may be anything.
-fn check_entry(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
+/// Takes an entry off the front of bytes that may be anything, in a chunk with so many names.
+fn check_entry(reader: &mut Reader<'_>, names: usize) -> Result<(), BadEffect> {
     let flags = reader.byte()?;
     match (flags & SAME_MS != 0, flags >> 4) {
         (true, 0) | (false, 1..) => {}
@@ -387,18 +388,26 @@ fn check_entry(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
     if flags & IMPLIED_SEQ == 0 {
         reader.number()?;
     }
+    let shares_names = flags & SAME_NAMES != 0;
+    if shares_names && names <= PASSED_OVER_MAX {
+        return check_items(reader, names);
+    }
     let mut body = Reader::new(reader.bytes()?);
-    let count = if flags & SAME_NAMES == 0 { Some(body.count()?) } else { None };
-    let mut found = 0;
-    while !body.is_empty() {
-        let len = checked_item_len(body.rest()).ok_or(BadEffect::CutShort)?;
-        body.slice(len)?;
-        found += 1;
+    let count = match shares_names {
+        true => names,
+        false => body.count()?.checked_mul(2).ok_or(BadEffect::OutOfRange)?,
+    };
+    check_items(&mut body, count)?;
+    if body.is_empty() { Ok(()) } else { Err(BadEffect::OutOfRange) }
+}
+
+/// Takes so many items off the front of bytes that may be anything.
+fn check_items(reader: &mut Reader<'_>, count: usize) -> Result<(), BadEffect> {
+    for _ in 0..count {
+        let len = checked_item_len(reader.rest()).ok_or(BadEffect::CutShort)?;
+        reader.slice(len)?;
     }
-    match count {
-        Some(count) if count.checked_mul(2) != Some(found) => Err(BadEffect::OutOfRange),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The entries of a chunk, deleted ones too.
@@ -406,8 +415,18 @@ fn check_entry(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
 pub(super) struct ChunkEntries<'a> {
     bytes: &'a [u8],
     names: &'a [u8],
+    /// How many names there are.
+    count: usize,
     at: usize,
     before: StreamId,
+}
+
+impl<'a> ChunkEntries<'a> {
+    /// Those from one on, with the id before it, of a chunk whose names end there.
+    fn new(bytes: &'a [u8], names_end: usize, at: usize, before: StreamId) -> ChunkEntries<'a> {
+        let names = &bytes[..names_end];
+        ChunkEntries { bytes, names, count: split_count(names).0, at, before }
+    }
 }
 
 impl<'a> Iterator for ChunkEntries<'a> {
@@ -439,11 +458,15 @@ impl<'a> Iterator for ChunkEntries<'a> {
             let seq = if flags & IMPLIED_SEQ != 0 { 0 } else { number() };
             StreamId { ms: self.before.ms.wrapping_add(more), seq }
         };
-        let len = number() as usize;
+        let shares_names = flags & SAME_NAMES != 0;
+        let len = match shares_names && self.count <= PASSED_OVER_MAX {
+            true => (0..self.count).fold(0, |len, _| len + item_len(&self.bytes[cursor + len..])),
+            false => number() as usize,
+        };
         let body = &self.bytes[cursor..cursor + len];
         self.at = cursor + len;
         self.before = id;
-        let names = (flags & SAME_NAMES != 0).then_some(self.names);
+        let names = shares_names.then_some(self.names);
         Some(EntryRef { id, names, body, is_deleted: flags & DELETED != 0, at })
     }
 }
