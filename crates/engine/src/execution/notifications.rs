@@ -12,6 +12,7 @@ use keyspace::index::Index;
 use keyspace::interest::readers::Readers;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -24,12 +25,21 @@ struct Pending {
     notifications: Vec<Notification>,
     /// The names of their keys, one behind the other.
     names: Vec<u8>,
-    /// Keys with waiters that have changed, and the order in which they did.
-    ready: BTreeMap<(usize, Box<[u8]>), usize>,
+    /// Keys with waiters that have changed.
+    ready: BTreeMap<(usize, Box<[u8]>), Turn>,
+    /// How often one of them was given a turn.
+    turns: usize,
     /// Records that have got a score in an index with waiters.
     records: Vec<Written>,
     /// Databases that were exchanged while clients waited for records.
     exchanged: Vec<usize>,
+}
+
+/// When the waiters of a key are served, among those of other keys.
+struct Turn {
+    order: usize,
+    /// The key had a value when it got this turn.
+    has_value: bool,
 }
 
 struct Notification {
@@ -106,11 +116,19 @@ impl PendingNotifications {
         self.add(What::AllStale, b"");
     }
 
-    /// Notes that a key with waiters has changed.
-    pub(crate) fn ready(&self, db: usize, name: &[u8]) {
-        let ready = &mut self.0.borrow_mut().ready;
-        let order = ready.len();
-        ready.entry((db, name.into())).or_insert(order);
+    /// Notes that a key with waiters has changed, and whether it has a value now. Its turn is that of its first value: FLUSHALL
+    /// in front of pushes changes every key, in no order, and has nothing for those who wait for a push.
+    pub(crate) fn ready(&self, db: usize, name: &[u8], has_value: bool) {
+        let Pending { ready, turns, .. } = &mut *self.0.borrow_mut();
+        let turn = Turn { order: *turns, has_value };
+        match ready.entry((db, name.into())) {
+            Entry::Vacant(entry) => {
+                entry.insert(turn);
+            }
+            Entry::Occupied(mut entry) if has_value && !entry.get().has_value => *entry.get_mut() = turn,
+            Entry::Occupied(_) => return,
+        }
+        *turns += 1;
     }
 
     /// Notes that a record has got a score in an index with waiters.
@@ -152,11 +170,12 @@ impl PendingNotifications {
         !self.0.borrow().ready.is_empty()
     }
 
-    /// Takes the changed keys with waiters, each once, in the order in which they changed.
+    /// Takes the changed keys with waiters, each once, in the order of their turns.
     pub(crate) fn take_ready(&self) -> Vec<(usize, Box<[u8]>)> {
-        let ready = std::mem::take(&mut self.0.borrow_mut().ready);
-        let mut in_order: Vec<_> = ready.into_iter().collect();
-        in_order.sort_unstable_by_key(|(_, order)| *order);
+        let Pending { ready, turns, .. } = &mut *self.0.borrow_mut();
+        *turns = 0;
+        let mut in_order: Vec<_> = std::mem::take(ready).into_iter().collect();
+        in_order.sort_unstable_by_key(|(_, turn)| turn.order);
         in_order.into_iter().map(|(key, _)| key).collect()
     }
 
@@ -256,10 +275,14 @@ mod tests {
     fn keys_are_ready_in_the_order_in_which_they_got_a_value() {
         let pending = PendingNotifications::default();
         for (db, name) in [(0, "b"), (1, "a"), (0, "a"), (0, "b")] {
-            pending.ready(db, name.as_bytes());
+            pending.ready(db, name.as_bytes(), true);
         }
-        let ready: Vec<_> = pending.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect();
-        assert_eq!(ready, [(0, b'b'), (1, b'a'), (0, b'a')]);
+        let ready = || pending.take_ready().into_iter().map(|(db, name)| (db, name[0])).collect::<Vec<_>>();
+        assert_eq!(ready(), [(0, b'b'), (1, b'a'), (0, b'a')]);
+        for (name, has_value) in [("a", false), ("b", false), ("c", true), ("b", true), ("c", false), ("b", true)] {
+            pending.ready(0, name.as_bytes(), has_value);
+        }
+        assert_eq!(ready(), [(0, b'a'), (0, b'c'), (0, b'b')]);
         assert!(!pending.has_ready() && pending.take_ready().is_empty());
     }
 

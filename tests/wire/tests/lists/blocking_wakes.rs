@@ -103,6 +103,34 @@ fn one_of_several_keys() {
     );
 }
 
+/// FLUSHALL changes all lists at once, in no order: it does not decide which of them is looked at first.
+#[test]
+fn what_is_pushed_after_a_flush_is_served_in_order() {
+    for (first, others) in [("a", "b c d e"), ("b", "c d e a"), ("c", "d e a b"), ("d", "e a b c"), ("e", "a b c d")] {
+        let pushes: String = others.split(' ').map(|key| format!("2> RPUSH {key} y\n+QUEUED\n")).collect();
+        // Since Redis 7.2 the first that was named.
+        check(&format!(
+            r#"
+            > BLPOP {others} {first} 0
+            # until blocked_clients:1
+            2> MULTI
+            +OK
+            2> FLUSHALL
+            +QUEUED
+            2> RPUSH {first} x
+            +QUEUED
+            {pushes}
+            2> EXEC
+            [+OK, :1, :1, :1, :1, :1]
+            1< ["{first}", "x"] | ["{named}", "y"]
+            > FLUSHALL
+            +OK
+            "#,
+            named = &others[..1],
+        ));
+    }
+}
+
 /// An element goes from list to list as long as a client waits to move it on.
 #[test]
 fn moves_wake_moves() {

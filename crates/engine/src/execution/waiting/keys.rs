@@ -214,9 +214,10 @@ impl Client {
 /// Notes the keys with waiters that an effect has just changed.
 #[inline(never)]
 pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db: usize, effect: &Effect<'_>) {
+    let ready = |db: usize, key: Key<'_>| pending.ready(db, key.name, locked.db(db, key).entry(key).is_some());
     let all_of = |db: usize| {
         for (_, shard) in locked.shards() {
-            shard.awaited.names(db).for_each(|name| pending.ready(db, name));
+            shard.awaited.names(db).for_each(|name| ready(db, Key::new(name)));
         }
     };
     match effect.touches(db) {
@@ -225,7 +226,7 @@ pub(crate) fn note_ready(pending: &PendingNotifications, locked: &Locked<'_>, db
                 match fate {
                     Fate::Gains { .. } | Fate::Loses(_) | Fate::Gone(_) => {
                         if locked.shard(key).awaited.has(db, key.name) {
-                            pending.ready(db, key.name);
+                            ready(db, key);
                         }
                     }
                     Fate::Amended | Fate::Deadline | Fate::Read => {}
@@ -276,7 +277,7 @@ impl Engine {
         Some(Blocked { until_ms, event: Event::Value, silent: false })
     }
 
-    /// Serves the waiters of changed keys, in the order in which the keys changed. Part of a commit.
+    /// Serves the waiters of changed keys, in the order in which the keys got a value. Part of a commit.
     #[inline]
     pub(crate) fn serve_ready(&self, worker: &mut Worker, locked: &mut Locked<'_>) {
         if worker.batch.notifications.has_ready() {
@@ -419,7 +420,7 @@ impl Engine {
                 self.waiters.defer(db, key);
                 continue;
             };
-            worker.batch.notifications.ready(db, &name);
+            worker.batch.notifications.ready(db, &name, true);
             served += self.serve_all(worker, &mut locked);
         }
         served
