@@ -163,7 +163,7 @@ const SEQUENCE_ROWS: &[Row] = &[
     row("LINDEX in the middle", ready, |bench| bench.call(&["LINDEX", LIST, &bench.middle()])),
     row("LSET in the middle", ready, |bench| bench.call(&["LSET", LIST, &bench.middle(), "another"])),
     row("LINSERT in the middle", ready, |bench| {
-        bench.call(&["LINSERT", LIST, "BEFORE", &element(bench.keys / 2 | 1), "another"])
+        bench.call(&["LINSERT", LIST, "BEFORE", &element((bench.keys / 2) | 1), "another"])
     }),
     row("LREM, no match", ready, |bench| bench.call(&["LREM", LIST, "0", "none"])),
     row("DUMP, list", ready, |bench| bench.call(&["DUMP", LIST])),

@@ -14,7 +14,7 @@ pub(crate) struct Model {
 
 #[derive(Clone, Default)]
 struct Stream {
-    entries: BTreeMap<Id, Vec<Vec<u8>>>,
+    entries: Entries,
     last: Id,
     max_deleted: Id,
     added: i64,
@@ -38,6 +38,8 @@ struct Pending {
 }
 
 type Id = (u64, u64);
+/// Fields and values, one behind the other.
+type Entries = BTreeMap<Id, Vec<Vec<u8>>>;
 type Args<'a> = &'a [&'a [u8]];
 type Outcome = Result<Reply, String>;
 
@@ -261,7 +263,7 @@ impl Model {
         Ok(array_or_nil(found))
     }
 
-    fn existing(&mut self, key: &[u8], group: &[u8]) -> Result<(&BTreeMap<Id, Vec<Vec<u8>>>, &mut Group), String> {
+    fn existing(&mut self, key: &[u8], group: &[u8]) -> Result<(&Entries, &mut Group), String> {
         let stream = self.streams.get_mut(key);
         let found = stream.and_then(|stream| Some((&stream.entries, stream.groups.get_mut(group)?)));
         found.ok_or_else(|| format!("NOGROUP No such key '{}' or consumer group '{}'", text(key), text(group)))
