@@ -113,6 +113,7 @@ fn held_bytes(snapshot: &Snapshot) -> usize {
         Content::String(bytes) => bytes.len(),
         Content::Hash(fields) => fields.iter().map(|(field, (value, _))| field.len() + value.len()).sum(),
         Content::Set(members) => members.iter().map(Vec::len).sum(),
+        Content::List(elements) => elements.iter().map(Vec::len).sum(),
         Content::SortedSet(members) => members.iter().map(|(name, _)| name.len() + 8).sum(),
         Content::Register(value, whole) => value.len().max(whole.len() / 4),
         Content::Session(bytes, _) | Content::Stream(bytes, _) => *bytes,

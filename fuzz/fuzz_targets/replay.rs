@@ -72,7 +72,19 @@ fn look_at(place: &Place) {
     let mut asker = place.asker(0);
     for (db, name) in State::of(&place.engine).0.into_keys() {
         asker.say(&format!("select {db}"));
-        for command in ["dump", "hgetall", "hrandfield", "get", "object encoding", "memory usage", "cell.history", "run.events", "run.snapshot", "run.project", "reg.get"] {
+        for command in [
+            "dump",
+            "hgetall",
+            "hrandfield",
+            "get",
+            "object encoding",
+            "memory usage",
+            "cell.history",
+            "run.events",
+            "run.snapshot",
+            "run.project",
+            "reg.get",
+        ] {
             let mut request: Vec<Vec<u8>> = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
             request.push(name.clone());
             asker.ask(&request);
@@ -91,7 +103,19 @@ fn look_at(place: &Place) {
         asker.ask(&[b"rpush".to_vec(), name.clone(), b"f".to_vec()]);
         asker.ask(&[b"zadd".to_vec(), name.clone(), b"1".to_vec(), b"f".to_vec()]);
         asker.ask(&[b"zrem".to_vec(), name.clone(), b"f".to_vec(), b"g".to_vec()]);
-        for line in ["xadd # maxlen 3 * f v", "xgroup create # g 0", "xreadgroup group g c streams # >", "xdel # 1-1"] {
+        for line in [
+            "xadd # maxlen 3 * f v",
+            "xgroup create # g 0",
+            "xreadgroup group g c streams # >",
+            "xautoclaim # g d 0 0",
+            "xdel # 1-1",
+            "xinfo stream # full",
+            "linsert # before f g",
+            "lrem # 1 f",
+            "lrange # 0 -1",
+            "pfadd # a",
+            "pfcount #",
+        ] {
             let word = |word: &str| if word == "#" { name.clone() } else { word.as_bytes().to_vec() };
             asker.ask(&line.split(' ').map(word).collect::<Vec<_>>());
         }

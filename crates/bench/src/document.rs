@@ -227,7 +227,7 @@ const SECTIONS: &[Section] = &[
     Section {
         name: "stalls",
         settings: Settings::OfWorkloadBesideRedis,
-        workloads: &["stalls", "stalls-cells", "stalls-registers"],
+        workloads: &["stalls", "stalls-cells", "stalls-registers", "stalls-sequences"],
         pipelines: &[],
         rounds_max: 1,
         judged: false,

@@ -134,6 +134,7 @@ mod tests {
                 "stalls",
                 "stalls-cells",
                 "stalls-registers",
+                "stalls-sequences",
                 "records-index"
             ]),
             journaled.iter().map(|workload| workload.name).collect::<Vec<_>>()

@@ -152,6 +152,68 @@ const REGISTER_ROWS: &[Row] = &[
     row("registers are written, as long as in REG.RESTORE", ready, Bench::write_as_long),
 ];
 
+/// The rows about lists, streams and sets: one large value of each, and copies of it for what changes or removes it.
+const SEQUENCE_ROWS: &[Row] = &[
+    row("nothing, for a second, beside lists", ready, |_| {
+        thread::sleep(Duration::from_secs(1));
+        Ok(Outcome::Done)
+    }),
+    row("LRANGE 0 -1", ready, |bench| bench.call(&["LRANGE", LIST, "0", "-1"])),
+    row("LPOS, no match", ready, |bench| bench.call(&["LPOS", LIST, "none"])),
+    row("LINDEX in the middle", ready, |bench| bench.call(&["LINDEX", LIST, &bench.middle()])),
+    row("LSET in the middle", ready, |bench| bench.call(&["LSET", LIST, &bench.middle(), "another"])),
+    row("LINSERT in the middle", ready, |bench| {
+        bench.call(&["LINSERT", LIST, "BEFORE", &element((bench.keys / 2) | 1), "another"])
+    }),
+    row("LREM, no match", ready, |bench| bench.call(&["LREM", LIST, "0", "none"])),
+    row("DUMP, list", ready, |bench| bench.call(&["DUMP", LIST])),
+    row("COPY, list", ready, |bench| bench.call(&["COPY", LIST, "copy:list"])),
+    row("LREM, every second element", ready, |bench| bench.call(&["LREM", "copy:list", "0", EVEN])),
+    row("LTRIM, the middle stays", Bench::copy_list, |bench| {
+        bench.call(&["LTRIM", "copy:list", &bench.middle(), &bench.middle()])
+    }),
+    row("LPOP, all elements", Bench::copy_list, |bench| bench.call(&["LPOP", "copy:list", &bench.keys.to_string()])),
+    row("UNLINK, list", Bench::copy_list, |bench| bench.call(&["UNLINK", "copy:list"])),
+    row("DEL, list", Bench::copy_list, |bench| bench.call(&["DEL", "copy:list"])),
+    row("SORT LIMIT 0 10", ready, |bench| bench.call(&["SORT", NUMBERS, "LIMIT", "0", "10"])),
+    row("SORT", ready, |bench| bench.call(&["SORT", NUMBERS])),
+    row("SORT ALPHA STORE", ready, |bench| bench.call(&["SORT", NUMBERS, "ALPHA", "STORE", "sorted"])),
+    row("XRANGE - +", |bench| bench.must(&["DEL", "sorted"]), |bench| bench.call(&["XRANGE", STREAM, "-", "+"])),
+    row("XREAD, all entries", ready, |bench| bench.call(&["XREAD", "STREAMS", STREAM, "0"])),
+    row("DUMP, stream", ready, |bench| bench.call(&["DUMP", STREAM])),
+    row("COPY, stream", ready, |bench| bench.call(&["COPY", STREAM, "copy:stream"])),
+    row("XTRIM MAXLEN, half", ready, |bench| bench.call(&["XTRIM", "copy:stream", "MAXLEN", &bench.middle()])),
+    row("XTRIM MAXLEN 0", Bench::copy_stream, |bench| bench.call(&["XTRIM", "copy:stream", "MAXLEN", "0"])),
+    row("UNLINK, stream", Bench::copy_stream, |bench| bench.call(&["UNLINK", "copy:stream"])),
+    row("DEL, stream", Bench::copy_stream, |bench| bench.call(&["DEL", "copy:stream"])),
+    row(
+        "XREADGROUP, all entries",
+        |bench| bench.must(&["XGROUP", "CREATE", STREAM, "group", "0"]),
+        |bench| bench.call(&["XREADGROUP", "GROUP", "group", "consumer", "STREAMS", STREAM, ">"]),
+    ),
+    row("XPENDING, all entries", ready, |bench| bench.call(&["XPENDING", STREAM, "group"])),
+    row("XAUTOCLAIM COUNT 1000000", ready, |bench| {
+        bench.call(&["XAUTOCLAIM", STREAM, "group", "other", "0", "0", "COUNT", "1000000", "JUSTID"])
+    }),
+    row("XGROUP DESTROY, all entries pending", ready, |bench| bench.call(&["XGROUP", "DESTROY", STREAM, "group"])),
+    row("SMEMBERS", ready, |bench| bench.call(&["SMEMBERS", MEMBERS])),
+    row("SINTERSTORE", ready, |bench| bench.call(&["SINTERSTORE", "inter", MEMBERS, MEMBERS])),
+    row("DEL, set", ready, |bench| bench.call(&["DEL", "inter"])),
+];
+
+const LIST: &str = "large:list";
+const NUMBERS: &str = "large:numbers";
+const STREAM: &str = "large:stream";
+const MEMBERS: &str = "large:members";
+
+/// Every second element of the list.
+const EVEN: &str = "an element that is there often..";
+
+/// An element of the list, of 32 bytes.
+fn element(number: u64) -> String {
+    if number.is_multiple_of(2) { EVEN.into() } else { format!("element:{number:024}") }
+}
+
 const SNAPSHOT: &str = "snapshot";
 
 const fn row(
@@ -194,6 +256,11 @@ fn cell_stalls(spec: &ServerSpec, cells: u64) -> Result<Vec<RowFigures>> {
 /// Runs the rows about registers on a server with registers alone.
 fn register_stalls(spec: &ServerSpec, registers: u64) -> Result<Vec<RowFigures>> {
     measured(spec, registers, REGISTER_ROWS, Bench::fill_registers)
+}
+
+/// Runs the rows about lists, streams and sets on a server with one large value of each.
+fn sequence_stalls(spec: &ServerSpec, elements: u64) -> Result<Vec<RowFigures>> {
+    measured(spec, elements, SEQUENCE_ROWS, Bench::fill_sequences)
 }
 
 /// Runs rows on a server of their own, and tells the figures of those that it knows.
@@ -298,6 +365,35 @@ impl Bench {
             self.exchange_if_full(number + 1)?;
         }
         self.exchange(self.keys % BATCH)
+    }
+
+    /// Values with as many elements as there are keys elsewhere.
+    fn fill_sequences(&mut self) -> Result<()> {
+        let mut random = Random(1);
+        for number in 0..self.keys {
+            let (value, unsorted) = (format!("value {number}"), random.below(1 << 40).to_string());
+            self.connection.push(&["RPUSH", LIST, &element(number)]);
+            self.connection.push(&["RPUSH", NUMBERS, &unsorted]);
+            self.connection
+                .push(&["XADD", STREAM, "*", "state", "done", "worker", "w1", "attempt", "1", "text", &value]);
+            self.connection.push(&["SADD", MEMBERS, &value]);
+            if (number + 1).is_multiple_of(BATCH) {
+                self.exchange(4 * BATCH)?;
+            }
+        }
+        self.exchange(4 * (self.keys % BATCH))
+    }
+
+    fn middle(&self) -> String {
+        (self.keys / 2).to_string()
+    }
+
+    fn copy_list(&mut self) -> Result<()> {
+        self.must(&["COPY", LIST, "copy:list", "REPLACE"])
+    }
+
+    fn copy_stream(&mut self) -> Result<()> {
+        self.must(&["COPY", STREAM, "copy:stream", "REPLACE"])
     }
 
     fn fork_cells(&mut self) -> Result<Outcome> {
@@ -610,6 +706,14 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         driver: Driver::Rows { run: register_stalls, amount: 1_000_000, amount_quick: 100_000 },
         targets: &[],
     },
+    Workload {
+        name: "stalls-sequences",
+        about: "Large lists, streams and sets",
+        persistence: Persistence::EverySecond,
+        setup: &NOTHING,
+        driver: Driver::Rows { run: sequence_stalls, amount: 1_000_000, amount_quick: 100_000 },
+        targets: &[],
+    },
 ];
 
 #[cfg(test)]
@@ -618,7 +722,7 @@ mod tests {
 
     #[test]
     fn each_row_has_a_name_of_its_own() {
-        let rows: Vec<_> = ROWS.iter().chain(CELL_ROWS).chain(REGISTER_ROWS).collect();
+        let rows: Vec<_> = ROWS.iter().chain(CELL_ROWS).chain(REGISTER_ROWS).chain(SEQUENCE_ROWS).collect();
         for (i, row) in rows.iter().enumerate() {
             assert!(rows[..i].iter().all(|other| other.about != row.about), "{}", row.about);
         }

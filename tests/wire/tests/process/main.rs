@@ -12,6 +12,7 @@ mod listening;
 mod logs;
 mod many_names;
 mod memory;
+mod migrating;
 mod panics;
 mod slow_readers;
 mod start;

@@ -8,6 +8,7 @@ mod dump;
 mod groups;
 mod info;
 mod keyspace;
+mod model;
 mod notifications;
 mod pending;
 mod ranges;

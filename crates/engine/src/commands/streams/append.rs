@@ -1,6 +1,7 @@
 //! XADD, XLEN and XSETID.
 
 use super::ids::{NewId, id, reply_id};
+use super::stamp_ms;
 use super::trim::{Options, trim};
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
@@ -23,7 +24,7 @@ pub(super) fn xadd(cx: &mut WriteCx<'_>) -> CommandResult {
     if id == NewId::Exact(StreamId::MIN) {
         return Err(NOT_ABOVE_ZERO);
     }
-    let now_ms = cx.keys.now_ms;
+    let now_ms = stamp_ms(cx);
     let last = match cx.keys.stream_to_change(key)? {
         Some(stream) => stream.last(),
         None if options.makes_stream => StreamId::MIN,

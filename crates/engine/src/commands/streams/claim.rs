@@ -4,6 +4,7 @@ use super::groups::no_key_or_group;
 use super::ids::{id, reply_id, start};
 use super::ranges::reply_entry;
 use super::read::make_consumer;
+use super::stamp_ms;
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WriteCx;
@@ -79,7 +80,7 @@ pub(super) fn xclaim(cx: &mut WriteCx<'_>) -> CommandResult {
         cx.args.bytes()?;
         ids.push(id);
     }
-    let now_ms = cx.keys.now_ms as i64;
+    let now_ms = stamp_ms(cx) as i64;
     let options = Options::take(cx, now_ms)?;
     let (_, at) = found(&cx.keys, key, group)?;
     if options.last > at.last {
@@ -138,8 +139,8 @@ fn record(
         cx.keys.record(&Effect::change(key, Change::Acknowledge { group, ids: gone }));
     }
     if !claimed.is_empty() {
-        make_consumer(&mut cx.keys, key, group, consumer)?;
-        let at_ms = cx.keys.now_ms as i64;
+        make_consumer(cx, key, group, consumer)?;
+        let at_ms = stamp_ms(cx) as i64;
         cx.keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: claimed }));
     }
     Ok(())
@@ -166,7 +167,7 @@ pub(super) fn xautoclaim(cx: &mut WriteCx<'_>) -> CommandResult {
     }
     cx.keys.stream_to_change(key)?;
     let (stream, at) = found(&cx.keys, key, group)?;
-    let now_ms = cx.keys.now_ms as i64;
+    let now_ms = stamp_ms(cx) as i64;
     let (mut claimed, mut gone) = (Vec::new(), Vec::new());
     let mut pending = at.pending(from..);
     let mut looked_at = 0;

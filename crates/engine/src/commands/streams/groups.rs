@@ -1,6 +1,7 @@
 //! XGROUP and XACK.
 
 use super::ids::{id, id_or_end, text_of};
+use super::stamp_ms;
 use crate::args::is_word;
 use crate::error::{CommandError, CommandResult};
 use crate::execution::context::WriteCx;
@@ -131,7 +132,7 @@ pub(super) fn create_consumer(cx: &mut WriteCx<'_>) -> CommandResult {
     let (_, found) = needed(&mut cx.keys, key, group)?;
     let is_new = found.consumer(consumer).is_none();
     if is_new {
-        let at_ms = cx.keys.now_ms as i64;
+        let at_ms = stamp_ms(cx) as i64;
         cx.keys.record(&Effect::change(key, Change::CreateConsumer { group, consumer, at_ms }));
         cx.keys.notify(Events::STREAM, "xgroup-createconsumer", key);
     }

@@ -3,11 +3,11 @@
 
 use super::ids::{id, reply_id, text_of};
 use super::ranges::{reply_entries, reply_entry};
+use super::stamp_ms;
 use crate::args::{Args, is_word};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::command::{FoundKeys, KeyFlags, KeyRange};
 use crate::execution::context::{ReadCx, WriteCx};
-use crate::execution::recorder::Recorder;
 use crate::execution::waiting::keys::{Condition, Wait, WaitKeys, WaitRole};
 use crate::settings::events::Events;
 use keyspace::types::stream::{Change, Delivery, Stream, StreamId};
@@ -289,8 +289,8 @@ pub(super) fn xreadgroup(cx: &mut WriteCx<'_>) -> CommandResult {
             let key = asked.key(number);
             reply_name(&mut cx.reply, key);
             match from {
-                From::New => read_new(&mut cx.keys, &mut cx.reply, key, &asked, count)?,
-                From::Pending(after) => read_pending(&mut cx.keys, &mut cx.reply, key, &asked, after, count)?,
+                From::New => read_new(cx, key, &asked, count)?,
+                From::Pending(after) => read_pending(cx, key, &asked, after, count)?,
             }
         }
         return Ok(());
@@ -329,36 +329,31 @@ fn read_offered(cx: &mut WriteCx<'_>, asked: &Asked<'_>, number: usize, group: &
     }
     begin(&mut cx.reply, 1);
     reply_name(&mut cx.reply, key);
-    read_new(&mut cx.keys, &mut cx.reply, key, asked, asked.count.unwrap_or(COUNT_AFTER_WAIT))
+    read_new(cx, key, asked, asked.count.unwrap_or(COUNT_AFTER_WAIT))
 }
 
 /// Makes the consumer if there is none.
 pub(super) fn make_consumer(
-    keys: &mut Recorder<'_>,
+    cx: &mut WriteCx<'_>,
     key: Key<'_>,
     group: &[u8],
     consumer: &[u8],
 ) -> Result<(), CommandError> {
-    let found = keys.stream(key)?.and_then(|stream| stream.group(group)).and_then(|group| group.consumer(consumer));
+    let found = cx.keys.stream(key)?.and_then(|stream| stream.group(group)).and_then(|group| group.consumer(consumer));
     if found.is_none() {
-        let at_ms = keys.now_ms as i64;
-        keys.record(&Effect::change(key, Change::CreateConsumer { group, consumer, at_ms }));
-        keys.notify(Events::STREAM, "xgroup-createconsumer", key);
+        let at_ms = stamp_ms(cx) as i64;
+        cx.keys.record(&Effect::change(key, Change::CreateConsumer { group, consumer, at_ms }));
+        cx.keys.notify(Events::STREAM, "xgroup-createconsumer", key);
     }
     Ok(())
 }
 
 /// Delivers entries that no consumer of the group has got.
-fn read_new(
-    keys: &mut Recorder<'_>,
-    reply: &mut Reply<'_>,
-    key: Key<'_>,
-    asked: &Asked<'_>,
-    count: usize,
-) -> CommandResult {
+fn read_new(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, count: usize) -> CommandResult {
     let (group, consumer) = asked.group.ok_or(CommandError::Syntax)?;
-    make_consumer(keys, key, group, consumer)?;
-    let at_ms = keys.now_ms as i64;
+    make_consumer(cx, key, group, consumer)?;
+    let at_ms = stamp_ms(cx) as i64;
+    let (keys, reply) = (&mut cx.keys, &mut cx.reply);
     let mut ids = SmallVec::<[StreamId; 16]>::new();
     let (mut last, mut entries_read) = (StreamId::MIN, None);
     if let Some(stream) = keys.stream(key)?
@@ -379,17 +374,11 @@ fn read_new(
 }
 
 /// Delivers entries again that are pending for the consumer.
-fn read_pending(
-    keys: &mut Recorder<'_>,
-    reply: &mut Reply<'_>,
-    key: Key<'_>,
-    asked: &Asked<'_>,
-    after: StreamId,
-    count: usize,
-) -> CommandResult {
+fn read_pending(cx: &mut WriteCx<'_>, key: Key<'_>, asked: &Asked<'_>, after: StreamId, count: usize) -> CommandResult {
     let (group, consumer) = asked.group.ok_or(CommandError::Syntax)?;
-    make_consumer(keys, key, group, consumer)?;
-    let now_ms = keys.now_ms;
+    make_consumer(cx, key, group, consumer)?;
+    let at_ms = stamp_ms(cx) as i64;
+    let (keys, reply) = (&mut cx.keys, &mut cx.reply);
     let mut deliveries = Vec::new();
     let stream = keys.stream(key)?;
     let found = stream.and_then(|stream| Some((stream, stream.group(group)?)));
@@ -405,7 +394,7 @@ fn read_pending(
                 Some(entry) => {
                     reply_entry(reply, &entry);
                     let before = group.get(id).map_or(0, |pending| pending.deliveries());
-                    deliveries.push(Delivery { id, delivered_ms: now_ms as i64, deliveries: before.wrapping_add(1) });
+                    deliveries.push(Delivery { id, delivered_ms: at_ms, deliveries: before.wrapping_add(1) });
                 }
                 None => {
                     reply.array(2);
@@ -417,7 +406,6 @@ fn read_pending(
         reply.close(open, replied);
     }
     // Though nothing may be pending, the consumer was seen.
-    let at_ms = now_ms as i64;
     keys.record(&Effect::change(key, Change::Claim { group, consumer, at_ms, deliveries: &deliveries }));
     Ok(())
 }
