@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use resp::Protocol;
 
-use crate::context::{Context, FunctionInfo, Random};
+use crate::context::{Context, FunctionInfo};
 use crate::convert;
 use crate::host::Host;
 use crate::sandbox::{self, Globals, Version};
@@ -283,7 +283,6 @@ impl State {
         let context = &*self.context;
         context.killed.set(false);
         context.resp3.set(false);
-        context.random.set(Random::default());
         let succeeded = context.with_host(host, || {
             let stack = self.stack();
             sandbox::set_hook(stack, true);

@@ -338,3 +338,24 @@ fn what_is_gone_stays_gone_and_our_own_types_stay() {
     }
     assert_eq!((server.count("cell:", 0..300), server.count("register:", 0..300)), (300, 300));
 }
+
+/// What is sent to clients about removed keys takes memory too. It goes when they have been served, and no key goes for it.
+#[test]
+fn messages_about_removed_keys_remove_no_more_keys() {
+    const KEYS: usize = 300;
+    let mut limited = Limited::start();
+    let mut readers: Vec<Connection> = (0..10).map(|_| limited.session.connect()).collect();
+    for reader in &mut readers {
+        must(reader, "HELLO 3");
+        must(reader, "CLIENT TRACKING ON");
+    }
+    for number in 0..KEYS {
+        let key = format!("{number}{}", "x".repeat(1000));
+        must(&mut limited.client, &format!("SET {key} x"));
+        readers.iter_mut().for_each(|reader| assert_eq!(reader.run(&format!("GET {key}")).text(), "x"));
+    }
+    limited.limit("allkeys-lru", -40_000);
+    let left = limited.client.run("DBSIZE").integer();
+    assert!((KEYS as i64 / 3..KEYS as i64).contains(&left), "{left} keys are left");
+    assert!(limited.info("evicted_keys") > 0);
+}

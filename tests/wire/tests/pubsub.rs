@@ -277,3 +277,23 @@ fn a_client_without_replies_hears_of_its_subscriptions() {
         ));
     }
 }
+
+/// CLIENT LIST tells of all that a client has not taken, also of what came after its socket was full.
+#[test]
+fn what_a_slow_listener_has_not_taken_is_counted() {
+    let session = Session::start();
+    let (mut listener, mut speaker) = (session.connect(), session.connect());
+    listener.run("SUBSCRIBE c");
+    let message = format!("PUBLISH c {}", "x".repeat(100_000));
+    let mut unsent = 0;
+    // The systems between the two take a few megabytes. A client with 32 MB that it has not taken is closed.
+    for _ in 0..300 {
+        assert_eq!(speaker.run(&message).to_string(), ":1");
+        let line = speaker.run("CLIENT LIST TYPE pubsub").text().to_owned();
+        unsent = line.split_once(" omem=").unwrap().1.split(' ').next().unwrap().parse().unwrap();
+        if unsent > 1_000_000 {
+            return;
+        }
+    }
+    panic!("omem={unsent}");
+}

@@ -404,3 +404,41 @@ fn read_only_scripts_do_not_publish() {
         "##,
     );
 }
+
+/// An error that a script passes on from a command is counted once, at the command; the script has failed all the same. The
+/// loop makes sure that it also holds for scripts that may run long.
+#[test]
+fn failures_in_scripts_are_counted() {
+    check(
+        r#"
+        > SET text abc
+        +OK
+        > CONFIG RESETSTAT
+        +OK
+        > EVAL "return redis.pcall('GET')" 0
+        -ERR Wrong number of args calling Redis command from script
+        > EVAL "return redis.pcall('INCR', KEYS[1])" 1 text
+        -ERR value is not an integer or out of range
+        > EVAL "while true do redis.call('INCR', KEYS[1]) end" 1 text
+        ~-ERR value is not an integer or out of range script: *
+        > EVAL_RO "return {redis.pcall('SET', KEYS[1], 1)['err']}" 1 text
+        ["ERR Write commands are not allowed from read-only scripts."]
+        > EVAL "return {err='MINE it is'}" 0
+        -MINE it is
+        > INFO errorstats
+        ~"*errorstat_ERR:count=4\r\n*"
+        > INFO errorstats
+        ~"*errorstat_MINE:count=1\r\n*"
+        > INFO commandstats
+        ~"*cmdstat_get:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
+        > INFO commandstats
+        ~"*cmdstat_set:calls=0,*,rejected_calls=1,failed_calls=0\r\n*"
+        > INFO commandstats
+        ~"*cmdstat_incr:calls=2,*,rejected_calls=0,failed_calls=2\r\n*"
+        > INFO commandstats
+        ~"*cmdstat_eval:calls=4,*,rejected_calls=0,failed_calls=4\r\n*"
+        > INFO commandstats
+        ~"*cmdstat_eval_ro:calls=1,*,rejected_calls=0,failed_calls=0\r\n*"
+        "#,
+    );
+}

@@ -134,8 +134,12 @@ impl Engine {
     ) -> CommandResult {
         let args = Args::new(request, row.name_args, None);
         let mut cx = ScriptCx { engine: self, client, worker, args, reply, held, after: After::Continue };
+        cx.worker.script_has_failed = false;
         let result = handler(&mut cx);
         *after = std::mem::take(&mut cx.after);
+        if cx.worker.script_has_failed {
+            cx.worker.books.stats.commands[row.index].failed.add(1);
+        }
         result
     }
 

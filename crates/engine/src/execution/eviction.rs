@@ -11,6 +11,7 @@ use crate::execution::worker::Worker;
 use crate::settings::MaxmemoryPolicy;
 use crate::settings::events::Events;
 use keyspace::db::Db;
+use keyspace::footprint;
 use keyspace::locked::Garbage;
 use keyspace::storage::entry::idle_s;
 use keyspace::types::ValueType;
@@ -27,8 +28,12 @@ const REMOVALS_PER_LOOK: usize = 16;
 /// Keys looked at under one lock in a search through all of them, and how often that is done at once.
 const KEYS_PER_STEP: usize = 256;
 const SEARCH_STEPS_MAX: usize = 64;
+/// Elements from which the size of a key is estimated.
+const SAMPLES: usize = 5;
 /// How long it takes until all keys are looked at again.
 const SEARCH_EVERY_MS: u64 = 100;
+/// How long clients have to take what they are sent about removed keys.
+const SERVED_WITHIN_NS: u64 = 10_000_000;
 /// What the regular work of a worker spends on removals before clients run again.
 const BACKGROUND_NS: u64 = 250_000;
 
@@ -43,6 +48,9 @@ pub struct Eviction {
     behind_ns: AtomicU64,
     /// Lists of large values that another thread is freeing.
     being_freed: Arc<AtomicUsize>,
+    /// Bytes beyond the limit for which no key goes, and until when, on the monotonic clock.
+    on_its_way_bytes: AtomicU64,
+    on_its_way_until_ns: AtomicU64,
 }
 
 /// Large values on their way to the thread that frees them.
@@ -75,6 +83,25 @@ impl Eviction {
             since_ns => now_ns.saturating_sub(since_ns),
         };
         ((self.behind_ns.load(Relaxed) + current_ns) / 1_000_000, current_ns / 1_000_000)
+    }
+
+    /// Lets so many more bytes be in use for a moment: messages on their way to clients.
+    fn wait_for_clients(&self, bytes: u64, now_ns: u64) {
+        self.on_its_way_bytes.fetch_add(bytes, Relaxed);
+        self.on_its_way_until_ns.store(now_ns + SERVED_WITHIN_NS, Relaxed);
+    }
+
+    /// Bytes beyond the limit that are let be now.
+    fn on_its_way(&self, now_ns: u64) -> u64 {
+        match self.on_its_way_until_ns.load(Relaxed) {
+            0 => 0,
+            until_ns if now_ns < until_ns => self.on_its_way_bytes.load(Relaxed),
+            _ => {
+                self.on_its_way_until_ns.store(0, Relaxed);
+                self.on_its_way_bytes.store(0, Relaxed);
+                0
+            }
+        }
     }
 
     /// CONFIG RESETSTAT.
@@ -185,34 +212,54 @@ impl Engine {
         self.is_over_limit() && (!self.may_evict() || self.eviction.has_nothing_left.load(Relaxed))
     }
 
-    /// As in Redis, memory of scripts is not counted: a large script does not block writes.
-    fn is_over_limit(&self) -> bool {
+    /// True when more than `maxmemory` is in use: memory that is kept to be used again is better free.
+    pub fn is_short_of_memory(&self) -> bool {
         let limit = self.settings.maxmemory();
-        let used = self.host.used_memory();
-        used > limit && used.saturating_sub(lua::total_bytes() as u64) > limit
+        limit != 0 && self.host.used_memory() > limit
+    }
+
+    fn is_over_limit(&self) -> bool {
+        self.host.used_memory() > self.settings.maxmemory() && self.excess_bytes() > 0
     }
 
     fn may_evict(&self) -> bool {
         self.settings.maxmemory_policy() != MaxmemoryPolicy::NoEviction && self.may_expire()
     }
 
-    /// Removes keys until no more than `maxmemory` is in use. IMPORTANT: the caller holds no locks.
+    /// How many bytes beyond the limit are in use, and not only until clients have been served. As in Redis, memory of scripts is
+    /// not counted: a large script does not block writes.
+    fn excess_bytes(&self) -> u64 {
+        let used = self.host.used_memory().saturating_sub(lua::total_bytes() as u64);
+        match used.saturating_sub(self.settings.maxmemory()) {
+            0 => 0,
+            excess => excess.saturating_sub(self.eviction.on_its_way(self.clock.monotonic_ns())),
+        }
+    }
+
+    /// Removes keys until no more than `maxmemory` is in use, or until those that are gone were as much as was too much: what is
+    /// sent to clients that cache them takes memory too, and removing more keys for it would mean more messages. It goes when
+    /// the clients have been served. IMPORTANT: the caller holds no locks.
     fn evict(&self, worker: &mut Worker, time_ns: Option<u64>) -> Outcome {
         let started_ns = self.clock.monotonic_ns();
         let until_ns = time_ns.map_or(u64::MAX, |time_ns| started_ns.saturating_add(time_ns));
-        let mut removed = 0;
+        let excess_bytes = self.excess_bytes();
+        let (mut removed, mut removed_bytes) = (0, 0);
         let outcome = loop {
             if !self.is_over_limit() {
                 break Outcome::Enough;
+            }
+            if removed_bytes > excess_bytes {
+                self.eviction.wait_for_clients(self.excess_bytes(), self.clock.monotonic_ns());
+                break Outcome::NotYet;
             }
             // What they hold is as good as free: no other key goes for it.
             if self.eviction.being_freed.load(Relaxed) > 0 {
                 break Outcome::NotYet;
             }
             match self.evict_one(worker) {
-                Some(true) => removed += 1,
-                Some(false) if self.clock.monotonic_ns() > until_ns || !self.may_evict() => break Outcome::NotYet,
-                Some(false) => continue,
+                Some(0) if self.clock.monotonic_ns() > until_ns || !self.may_evict() => break Outcome::NotYet,
+                Some(0) => continue,
+                Some(bytes) => (removed, removed_bytes) = (removed + 1, removed_bytes + bytes as u64),
                 None => break Outcome::NothingLeft,
             }
             if removed % REMOVALS_PER_LOOK == 0 && self.clock.monotonic_ns() > until_ns {
@@ -229,15 +276,15 @@ impl Engine {
         outcome
     }
 
-    /// Removes one key. `None` when there is none that may go, false when that cannot be told now.
-    fn evict_one(&self, worker: &mut Worker) -> Option<bool> {
+    /// Removes one key and says about how many bytes it took. `None` when there is none that may go, 0 when that cannot be told now.
+    fn evict_one(&self, worker: &mut Worker) -> Option<usize> {
         let mut candidates = std::mem::take(&mut worker.candidates);
         let outcome = self.evict_best(worker, &mut candidates);
         worker.candidates = candidates;
         outcome
     }
 
-    fn evict_best(&self, worker: &mut Worker, candidates: &mut Candidates) -> Option<bool> {
+    fn evict_best(&self, worker: &mut Worker, candidates: &mut Candidates) -> Option<usize> {
         let policy = self.settings.maxmemory_policy();
         if candidates.policy != Some(policy) {
             *candidates = Candidates { policy: Some(policy), ..Candidates::default() };
@@ -246,13 +293,14 @@ impl Engine {
             self.look_for_candidates(worker, policy, candidates) && self.search_all(worker, policy, candidates);
         while let Some(Candidate { db, name, .. }) = candidates.keys.pop() {
             let key = Key::new(&name);
-            let Some(mut locked) = self.keyspace.lock_key_unless_busy(key) else { return Some(false) };
+            let Some(mut locked) = self.keyspace.lock_key_unless_busy(key) else { return Some(0) };
             let entry = locked.db(db, key).entry(key).filter(|entry| may_go(entry, policy));
-            let Some(is_expired) = entry.map(|entry| Db::is_expired(entry, worker.now_ms)) else { continue };
+            let Some(entry) = entry else { continue };
+            let (is_expired, bytes) = (Db::is_expired(entry, worker.now_ms), footprint::bytes_of(entry, SAMPLES));
             self.remove_for_room(worker, &mut locked, db, key, is_expired);
-            return Some(true);
+            return Some(bytes.max(1));
         }
-        (!has_looked_everywhere).then_some(false)
+        (!has_looked_everywhere).then_some(0)
     }
 
     fn remove_for_room(&self, worker: &mut Worker, locked: &mut Locked<'_>, db: usize, key: Key<'_>, is_expired: bool) {

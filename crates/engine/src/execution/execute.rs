@@ -440,9 +440,9 @@ fn silence(out: &mut Vec<u8>, reply_at: usize, after: &mut After) {
     }
 }
 
-/// Counts a request with the wrong number of arguments for the command it names.
+/// Counts a request that the command it names was not asked to execute, such as one with the wrong number of arguments.
 #[cold]
-fn count_rejected(worker: &Worker, request: Request<'_>) {
+pub(crate) fn count_rejected(worker: &Worker, request: Request<'_>) {
     let Some(command) = registry().find(request.arg(0)) else { return };
     let row = match command.subcommands.is_empty() || request.len() == 1 {
         true => Some(command),

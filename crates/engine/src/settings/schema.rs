@@ -24,8 +24,8 @@ pub struct Row {
 pub enum Access {
     /// At any time.
     Live,
-    /// At start only, although Redis can change it later. CONFIG SET to the present value succeeds, so tools that
-    /// write back all they have read go on working.
+    /// At start only, although Redis can change it later or does not know it. CONFIG SET to the present value succeeds, so
+    /// tools that write back all they have read go on working.
     Pinned,
     /// At start, and later only where `enable-protected-configs` allows it.
     Protected,

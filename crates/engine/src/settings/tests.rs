@@ -47,6 +47,17 @@ fn every_value_can_be_written_back() {
     }
 }
 
+/// A tool that writes back what CONFIG GET * has listed leaves out what it knows to be fixed in Redis, and cannot know ours.
+#[test]
+fn our_own_settings_can_be_written_back_and_no_other_value() {
+    let settings = Settings::new();
+    for (name, other) in [("threads", "3"), ("shards", "64"), ("log-format", "json")] {
+        assert_eq!(set(&settings, &[name, &value(&settings, name)]), Ok(vec![]), "{name}");
+        let refused = set(&settings, &[name, other]).unwrap_err();
+        assert!(refused.ends_with("can't set immutable config"), "{refused}");
+    }
+}
+
 #[test]
 fn errors_have_redis_texts() {
     let settings = Settings::new();

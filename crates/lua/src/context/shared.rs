@@ -29,6 +29,7 @@ pub(crate) struct Context {
     scratch: RefCell<Vec<u8>>,
     /// Tables that are being written or read.
     nesting: RefCell<Vec<Nesting>>,
+    /// Goes on from script to script, as in Redis.
     pub(crate) random: Cell<Random>,
     /// `redis.setresp(3)` was called in this run.
     pub(crate) resp3: Cell<bool>,
@@ -55,7 +56,7 @@ impl Context {
             many: Cell::default(),
             scratch: RefCell::default(),
             nesting: RefCell::default(),
-            random: Cell::default(),
+            random: Cell::new(Random::anywhere()),
             resp3: Cell::new(false),
             killed: Cell::new(false),
             kill_message: RefCell::default(),

@@ -17,6 +17,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// Output buffers kept for reuse, and the largest worth keeping.
 const POOL_BUFFERS: usize = 64;
 pub(super) const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
+const SMALL_BUFFER_BYTES: usize = 16 * 1024;
 
 /// What the connections of one worker share. It lives in a thread-local: only tasks of this thread use it.
 pub(crate) struct Local {
@@ -90,10 +91,12 @@ impl Local {
         self.pool.pop().unwrap_or_default()
     }
 
-    /// Gives an output buffer back.
+    /// Gives an output buffer back. Large ones are kept only while there is room: no key goes for them.
     #[inline]
     pub(crate) fn give_buffer(&mut self, mut buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && buffer.capacity() <= POOL_BUFFER_BYTES_MAX && self.pool.len() < POOL_BUFFERS {
+        let bytes = buffer.capacity();
+        let is_kept = bytes > 0 && bytes <= POOL_BUFFER_BYTES_MAX && self.pool.len() < POOL_BUFFERS;
+        if is_kept && (bytes <= SMALL_BUFFER_BYTES || !self.engine.is_short_of_memory()) {
             buffer.clear();
             self.pool.push(buffer);
         }

@@ -113,7 +113,8 @@ impl Peer {
     }
 
     pub(super) fn poll(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
-        if self.awaits_script() {
+        // Before messages: what a served command has changed itself makes the client's cache invalid after its reply, as in Redis.
+        if matches!(self.state, State::Blocked(..)) {
             self.poll_waiting(local, cx);
         }
         if self.poll_output(local, cx).is_ready() {
@@ -247,7 +248,8 @@ impl Peer {
                     }
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Pending => {}
+                // Messages may have been added.
+                Poll::Pending => socket.handle.output_bytes.store(socket.pending(), Relaxed),
             }
             if self.exceeds_output_limit(local) {
                 local.engine.clients.count_output_overflow();

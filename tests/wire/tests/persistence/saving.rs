@@ -95,6 +95,18 @@ fn rewriting_keeps_the_data() {
     );
 }
 
+/// What a transaction asks for happens after it.
+#[test]
+fn in_a_transaction_both_are_scheduled() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    let scheduled = r#"[+"Background append only file rewriting scheduled", +OK, +"Background saving scheduled"]"#;
+    eventually("none is at work", || {
+        let replies = connection.pipeline(&["MULTI", "BGREWRITEAOF", "SET a 1", "BGSAVE", "EXEC"]);
+        replies[4].to_string() == scheduled
+    });
+}
+
 /// Whoever comes second while the first is at work. It may be done before the second is looked at, so they ask again.
 #[test]
 fn one_at_a_time() {

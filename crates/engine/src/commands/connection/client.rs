@@ -166,7 +166,6 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("psub", &handle.subscriptions[1].load(Relaxed)),
         ("ssub", &handle.subscriptions[2].load(Relaxed)),
         ("multi", &handle.queued.load(Relaxed)),
-        ("watch", &handle.watching.load(Relaxed)),
         ("qbuf", &query_bytes),
         ("qbuf-free", &buffer_bytes.saturating_sub(query_bytes)),
         ("argv-mem", &0),
@@ -184,6 +183,8 @@ fn describe(engine: &Engine, handle: &ClientHandle, now_ms: u64, out: &mut Strin
         ("resp", &handle.resp.load(Relaxed)),
         ("lib-name", &shown(&labels.library)),
         ("lib-ver", &shown(&labels.library_version)),
+        // What newer versions of Redis have is at the end: programs that know the line of 7.0 by its order go on working.
+        ("watch", &handle.watching.load(Relaxed)),
     ];
     for (at, (name, value)) in fields.iter().enumerate() {
         let space = if at == 0 { "" } else { " " };

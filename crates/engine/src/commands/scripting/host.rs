@@ -5,6 +5,7 @@ use crate::error::CommandError;
 use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Locks, registry};
 use crate::execution::engine::Engine;
+use crate::execution::execute::count_rejected;
 use crate::execution::scripts::Program;
 use crate::execution::worker::Worker;
 use keyspace::Locked;
@@ -31,6 +32,9 @@ pub(super) struct ScriptHost<'a> {
     pub(super) has_written: bool,
     pub(super) began_ns: u64,
     pub(super) request: OwnedRequest,
+    /// The last error that one of its commands has answered with. It is counted where that happened, and not once more when it
+    /// is the script's own answer.
+    pub(super) counted_error: Vec<u8>,
 }
 
 impl lua::Host for ScriptHost<'_> {
@@ -39,9 +43,15 @@ impl lua::Host for ScriptHost<'_> {
         args.iter().for_each(|arg| self.request.push(arg));
         let request = std::mem::take(&mut self.request);
         let protocol = self.client.protocol;
+        let reply_at = reply.len();
         let outcome = self.find(args).and_then(|row| self.check(row, &request).map(|()| row));
         match outcome {
-            Err(error) => Reply::new(reply, protocol).error(&error.to_string()),
+            Err(error) => {
+                let text = error.to_string();
+                count_rejected(self.worker, request.as_request());
+                self.worker.books.stats.count_error(&text);
+                Reply::new(reply, protocol).error(&text);
+            }
             Ok(row) => {
                 if row.command.flags.has(Flags::WRITE)
                     && !std::mem::replace(&mut self.has_written, true)
@@ -53,6 +63,9 @@ impl lua::Host for ScriptHost<'_> {
                 let request = request.as_request();
                 self.engine.execute_under(self.worker, self.client, row, request, &mut writer, &mut self.locked);
             }
+        }
+        if reply.get(reply_at) == Some(&b'-') {
+            self.counted_error = reply[reply_at..].trim_ascii_end().to_vec();
         }
         self.request = request;
     }

@@ -59,7 +59,7 @@ impl Engine {
         let allow_oom = flags.allow_oom || read_only;
         let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
         out.clear();
-        let (garbage, request) = {
+        let (garbage, request, counted_error) = {
             let mut host = ScriptHost {
                 engine: self,
                 worker,
@@ -74,6 +74,7 @@ impl Engine {
                 has_written: false,
                 began_ns,
                 request,
+                counted_error: Vec::new(),
             };
             match program {
                 Program::Script(script) => lua.state.run(&mut host, &script.sha, keys, args, protocol, &mut out),
@@ -82,7 +83,7 @@ impl Engine {
                     lua.state.run_function(&mut host, &library.handle, name, keys, args, protocol, &mut out)
                 }
             };
-            (host.locked.take_garbage(), host.request)
+            (host.locked.take_garbage(), host.request, host.counted_error)
         };
         client.db = db;
         client.protocol = protocol;
@@ -95,8 +96,12 @@ impl Engine {
         self.free(garbage);
         reply.raw(&out);
         if out.first() == Some(&b'-') {
-            let text = String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned();
-            worker.books.stats.count_error(&text);
+            worker.script_has_failed = true;
+            // Where it was raised may be added to the command's own text.
+            if counted_error.is_empty() || !out.starts_with(&counted_error) {
+                let text = String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned();
+                worker.books.stats.count_error(&text);
+            }
         }
         if out.capacity() > SCRIPT_REPLY_KEPT {
             out = Vec::new();

@@ -34,6 +34,7 @@ impl Engine {
                 std::thread::yield_now();
                 self.begin(&mut worker);
             }
+            worker.script_has_failed = false;
             let mut writer = Reply::new(&mut reply, job.protocol);
             let outcome = self.run_program(
                 &mut worker,
@@ -46,6 +47,7 @@ impl Engine {
                 None,
             );
             if let Err(error) = outcome {
+                worker.script_has_failed = true;
                 reply.clear();
                 let text = error.to_string();
                 worker.books.stats.count_error(&text);
@@ -71,6 +73,9 @@ impl Engine {
         let Some(row) = registry().find(&job.command[0]) else { return };
         let took_ns = self.clock.monotonic_ns().saturating_sub(began_ns);
         worker.books.stats.commands[row.index].ns.add(took_ns);
+        if worker.script_has_failed {
+            worker.books.stats.commands[row.index].failed.add(1);
+        }
         let count = job.keys.len().to_string().into_bytes();
         let words = job.command.iter().chain([&count]).chain(&job.keys).chain(&job.args);
         let request: OwnedRequest = words.map(Vec::as_slice).collect();

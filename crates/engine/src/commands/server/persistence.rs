@@ -22,10 +22,13 @@ pub(super) fn bgsave(cx: &mut ServerCx<'_>) -> CommandResult {
         Some(word) if is_word(word, "SCHEDULE") && cx.args.is_empty() => true,
         Some(_) => return Err(CommandError::Syntax),
     };
+    let in_transaction = cx.worker.batch.is_atomic;
     match cx.engine.persistence.begin_snapshot(SnapshotReason::Save) {
+        // It has the whole transaction: it cannot pass the locks before that has ended.
+        Ok(_) if in_transaction => cx.reply.simple("Background saving scheduled"),
         Ok(_) => cx.reply.simple("Background saving started"),
         Err(SnapshotBusy(SnapshotReason::Save)) => return Err(SAVE_IN_PROGRESS),
-        Err(SnapshotBusy(SnapshotReason::Compaction)) if may_wait => {
+        Err(SnapshotBusy(SnapshotReason::Compaction)) if may_wait || in_transaction => {
             cx.engine.persistence.schedule_snapshot(SnapshotReason::Save);
             cx.reply.simple("Background saving scheduled");
         }
@@ -47,6 +50,7 @@ pub(super) fn lastsave(cx: &mut ServerCx<'_>) -> CommandResult {
 /// A snapshot replaces the journal before it: that is what rewriting means here.
 pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
     match cx.engine.persistence.begin_snapshot(SnapshotReason::Compaction) {
+        Ok(_) if cx.worker.batch.is_atomic => cx.reply.simple("Background append only file rewriting scheduled"),
         Ok(_) => cx.reply.simple("Background append only file rewriting started"),
         Err(SnapshotBusy(SnapshotReason::Save)) => {
             cx.engine.persistence.schedule_snapshot(SnapshotReason::Compaction);
