@@ -383,7 +383,11 @@ const TOKENS: &[&str] = &[
 ];
 
 /// True when the request, whatever it was meant to be, is a command that only reads.
+/// True when a request changes nothing. PFCOUNT does, though it is marked as a read, as in Redis: it writes down what it has counted.
 fn is_read_only(request: &[Vec<u8>]) -> bool {
+    if request[0].eq_ignore_ascii_case(b"pfcount") {
+        return false;
+    }
     let command = registry().find(&request[0]);
     let subcommand = command.zip(request.get(1)).and_then(|(command, name)| command.subcommand(name));
     subcommand.or(command).is_some_and(|row| row.command.flags.has(Flags::READONLY))
