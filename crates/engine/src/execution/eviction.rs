@@ -109,8 +109,11 @@ impl Eviction {
         self.behind_ns.store(0, Relaxed);
     }
 
-    fn note(&self, outcome: Outcome, now_ns: u64) {
-        self.has_nothing_left.store(outcome == Outcome::NothingLeft, Relaxed);
+    fn note(&self, outcome: Outcome, removed: usize, now_ns: u64) {
+        // A search that had no time to end and removed nothing has learnt nothing.
+        if outcome != Outcome::NotYet || removed > 0 {
+            self.has_nothing_left.store(outcome == Outcome::NothingLeft, Relaxed);
+        }
         let since_ns = self.behind_since_ns.load(Relaxed);
         match outcome {
             Outcome::Enough if since_ns != 0 => {
@@ -267,7 +270,7 @@ impl Engine {
             }
         };
         let ended_ns = self.clock.monotonic_ns();
-        self.eviction.note(outcome, ended_ns);
+        self.eviction.note(outcome, removed, ended_ns);
         let (took_ms, threshold_ms) =
             (ended_ns.saturating_sub(started_ns) / 1_000_000, self.settings.latency_monitor_threshold());
         if removed > 0 && threshold_ms > 0 && took_ms >= threshold_ms {

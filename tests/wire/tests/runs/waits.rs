@@ -363,8 +363,8 @@ fn a_client_that_caches_is_told_of_changes_after_its_wait() {
         # until blocked_clients:1
         > RUN.APPEND r k1 t d
         *
-        2< push["invalidate", ["r"]]
         2< *
+        2< push["invalidate", ["r"]]
         > RUN.APPEND r k2 t d
         *
         2< push["invalidate", ["r"]]
@@ -372,8 +372,8 @@ fn a_client_that_caches_is_told_of_changes_after_its_wait() {
         # until blocked_clients:1
         > CELL.SET c v
         :1
-        2< push["invalidate", ["c"]]
         2< ["v", :1, *]
+        2< push["invalidate", ["c"]]
         > CELL.SET c w
         :2
         2< push["invalidate", ["c"]]
