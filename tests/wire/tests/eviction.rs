@@ -359,3 +359,20 @@ fn messages_about_removed_keys_remove_no_more_keys() {
     assert!((KEYS as i64 / 3..KEYS as i64).contains(&left), "{left} keys are left");
     assert!(limited.info("evicted_keys") > 0);
 }
+
+/// However long it is written to, and whatever the size of a key is estimated to be; also while a client caches keys.
+#[test]
+fn small_keys_one_after_the_other_stay_within_the_limit() {
+    let mut limited = Limited::start();
+    let mut reader = limited.session.connect();
+    for tracking in ["OFF", "ON"] {
+        must(&mut reader, "HELLO 3");
+        must(&mut reader, &format!("CLIENT TRACKING {tracking}"));
+        let limit = limited.limit("allkeys-random", 100_000);
+        for number in 0..30_000 {
+            must(&mut limited.client, &format!("SET small:{tracking}:{number} x"));
+        }
+        let used = limited.used();
+        assert!(used < limit + 32 * 1024, "tracking {tracking}: {used} of {limit}");
+    }
+}

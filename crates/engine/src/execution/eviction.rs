@@ -87,8 +87,11 @@ impl Eviction {
 
     /// Lets so many more bytes be in use for a moment: messages on their way to clients.
     fn wait_for_clients(&self, bytes: u64, now_ns: u64) {
+        // IMPORTANT: more bytes get no more time. Otherwise steady writes would move the limit on and on.
+        if self.on_its_way(now_ns) == 0 {
+            self.on_its_way_until_ns.store(now_ns + SERVED_WITHIN_NS, Relaxed);
+        }
         self.on_its_way_bytes.fetch_add(bytes, Relaxed);
-        self.on_its_way_until_ns.store(now_ns + SERVED_WITHIN_NS, Relaxed);
     }
 
     /// Bytes beyond the limit that are let be now.
@@ -251,7 +254,7 @@ impl Engine {
             if !self.is_over_limit() {
                 break Outcome::Enough;
             }
-            if removed_bytes > excess_bytes {
+            if removed_bytes > excess_bytes && self.tracking.any() {
                 self.eviction.wait_for_clients(self.excess_bytes(), self.clock.monotonic_ns());
                 break Outcome::NotYet;
             }
