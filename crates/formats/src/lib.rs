@@ -13,4 +13,4 @@ pub use values::{
     EntryId, NodeEntry, NodeField, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode,
     StreamPending,
 };
-pub use values::{HashEntry, Kind, Noun, OwnValue, SortedSetEntry, Value, whole};
+pub use values::{HashEntry, Kind, Noun, OwnValue, SortedSetEntry, Texts, Value, whole};

@@ -100,7 +100,7 @@ pub fn decode_functions(payload: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>
 
 /// The codes of libraries as a payload for FUNCTION RESTORE.
 pub fn encode_functions<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut writer = Writer { bytes: Vec::new() };
+    let mut writer = Writer::behind(Vec::new());
     for code in codes {
         writer.bytes.push(FUNCTION);
         writer.string(code);

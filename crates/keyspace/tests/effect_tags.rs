@@ -716,13 +716,14 @@ fn describe_image(value: Image<'_>) -> String {
         formats::Value::SortedSet(members) => {
             joined(members.iter().map(|(name, score)| format!("{}={score:?}", quoted(name))))
         }
-        formats::Value::Set(mut members) => {
+        formats::Value::Set(members) => {
+            let mut members: Vec<&[u8]> = members.iter().collect();
             if entry.object().is_some() {
                 members.sort();
             }
             joined(members.iter().map(|member| quoted(member)))
         }
-        formats::Value::List(elements) => joined(elements.iter().map(|element| quoted(element))),
+        formats::Value::List(elements) => joined(elements.iter().map(quoted)),
         formats::Value::Own(own) if own.tag == run::TYPE.tag => {
             let shown =
                 |found: run::Numbered<'_>| format!("{}@{}={}", found.number, found.time_ms, quoted(found.event.bytes));

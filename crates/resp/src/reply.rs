@@ -66,6 +66,14 @@ impl<'a> Reply<'a> {
         &self.out[position..]
     }
 
+    /// Makes room for so many times what was written since `position`, as far as that is not very much: a large output that grows by
+    /// doubling is moved, and touches as much fresh memory again.
+    pub fn expect_times(&mut self, position: usize, times: usize) {
+        const ROOM_MAX: usize = 64 * 1024 * 1024;
+        let room = (self.out.len() - position).saturating_mul(times).min(ROOM_MAX);
+        self.out.reserve(room.min(self.bytes_max.saturating_sub(self.out.len())));
+    }
+
     /// Takes back everything written since `position`.
     pub fn truncate(&mut self, position: usize) {
         self.out.truncate(position);

@@ -105,6 +105,14 @@ impl Engine {
         if restrictions.contains(Restrictions::NO_WRITES) { Err(self.refusal()) } else { Ok(()) }
     }
 
+    /// Refuses what a client wants to write if that needs replicas: there are none.
+    pub(crate) fn pass_replicas(&self) -> CommandResult {
+        match self.settings.writes_need_replicas() {
+            true => Err(CommandError::fixed("NOREPLICAS Not enough good replicas to write.")),
+            false => Ok(()),
+        }
+    }
+
     /// True while any restriction is in force.
     pub(crate) fn is_restricted(&self) -> bool {
         self.restrictions.load(Relaxed) != 0
@@ -124,7 +132,7 @@ impl Engine {
                 row.full_name
             )));
         }
-        if self.is_restricted() {
+        if self.is_restricted() || flags.has(Flags::WRITE) && self.settings.writes_need_replicas() {
             self.pass_restrictions(flags)?;
         }
         if flags.has(Flags::DENYOOM) {
@@ -181,7 +189,11 @@ impl Engine {
         if restrictions.contains(Restrictions::BUSY) && !flags.has(Flags::ALLOW_BUSY) {
             return Err(self.busy());
         }
-        if flags.has(Flags::WRITE) { self.pass_write_restrictions() } else { Ok(()) }
+        if flags.has(Flags::WRITE) {
+            self.pass_write_restrictions()?;
+            self.pass_replicas()?;
+        }
+        Ok(())
     }
 
     pub(crate) fn refusal(&self) -> CommandError {

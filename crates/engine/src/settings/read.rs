@@ -233,6 +233,16 @@ impl Settings {
     }
 }
 
+/// Replicas.
+impl Settings {
+    /// True when writes are to be refused while there are no replicas. Redis counts none as up when they may not lag at all, and
+    /// then refuses nothing.
+    #[inline]
+    pub fn writes_need_replicas(&self) -> bool {
+        self.flag(row::MIN_REPLICAS_TO_WRITE) && self.flag(row::MIN_REPLICAS_MAX_LAG)
+    }
+}
+
 /// Memory, eviction and expiry.
 impl Settings {
     /// Bytes; 0 is no limit.

@@ -70,10 +70,10 @@ pub const TABLE: &[Row] = &[
     integer("shards", 1, 512, "128").pinned(),
     integer("io-threads", 1, 128, "1").immutable().without_effect(),
     yes_no("io-threads-do-reads", "no").immutable().without_effect(),
-    text("server-cpulist", "").alias("server_cpulist").immutable().without_effect(),
-    text("bio-cpulist", "").alias("bio_cpulist").immutable().without_effect(),
-    text("aof-rewrite-cpulist", "").alias("aof_rewrite_cpulist").immutable().without_effect(),
-    text("bgsave-cpulist", "").alias("bgsave_cpulist").immutable().without_effect(),
+    text("server-cpulist", "").alias("server_cpulist").pinned().without_effect(),
+    text("bio-cpulist", "").alias("bio_cpulist").pinned().without_effect(),
+    text("aof-rewrite-cpulist", "").alias("aof_rewrite_cpulist").pinned().without_effect(),
+    text("bgsave-cpulist", "").alias("bgsave_cpulist").pinned().without_effect(),
     Row::new("hz", Kind::Clamped { low: 1, high: 500 }, "10").without_effect(),
     yes_no("dynamic-hz", "yes").without_effect(),
     yes_no("activerehashing", "yes").without_effect(),
@@ -205,8 +205,8 @@ pub const TABLE: &[Row] = &[
     integer("replica-announce-port", 0, PORT_MAX, "0").alias("slave-announce-port").without_effect(),
     integer("replica-priority", 0, INT_MAX, "100").alias("slave-priority").without_effect(),
     memory("replica-full-sync-buffer-limit", 0, SIZE_MAX, "0").without_effect(),
-    integer("min-replicas-to-write", 0, INT_MAX, "0").alias("min-slaves-to-write").without_effect(),
-    integer("min-replicas-max-lag", 0, INT_MAX, "10").alias("min-slaves-max-lag").without_effect(),
+    integer("min-replicas-to-write", 0, INT_MAX, "0").alias("min-slaves-to-write"),
+    integer("min-replicas-max-lag", 0, INT_MAX, "10").alias("min-slaves-max-lag"),
     memory("repl-backlog-size", 1, SIZE_MAX, "1048576").without_effect(),
     integer("repl-backlog-ttl", 0, LONG_MAX, "3600").without_effect(),
     yes_no("repl-disable-tcp-nodelay", "no").without_effect(),
@@ -337,6 +337,8 @@ pub mod row {
     pub const LATENCY_TRACKING: usize = index_of("latency-tracking");
     pub const LATENCY_TRACKING_INFO_PERCENTILES: usize = index_of("latency-tracking-info-percentiles");
     pub const BUSY_REPLY_THRESHOLD: usize = index_of("busy-reply-threshold");
+    pub const MIN_REPLICAS_TO_WRITE: usize = index_of("min-replicas-to-write");
+    pub const MIN_REPLICAS_MAX_LAG: usize = index_of("min-replicas-max-lag");
     pub const MAXMEMORY: usize = index_of("maxmemory");
     pub const MAXMEMORY_POLICY: usize = index_of("maxmemory-policy");
     pub const MAXMEMORY_SAMPLES: usize = index_of("maxmemory-samples");

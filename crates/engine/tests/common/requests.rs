@@ -13,8 +13,12 @@ pub(crate) struct Source {
     payloads: Vec<Vec<u8>>,
     /// The last reply to FUNCTION DUMP.
     libraries: Vec<u8>,
+    /// Requests that follow.
+    steps_left: &'static [&'static str],
     /// How many requests about streams follow.
     streams_left: u8,
+    /// What the request is about, if commands of one group need a key of their own type.
+    group: Option<&'static str>,
 }
 
 /// Commands that leave little behind for others.
@@ -56,13 +60,39 @@ const READS: &[&str] = &[
     "xlen",
 ];
 
+/// Commands that change something only after others, with those.
+const STEPS: &[(&str, &[&str])] = &[
+    ("hpersist", &["hset timed f0 1 f1 2", "hexpire timed 100 fields 2 f0 f1", "hpersist timed fields 1 f0"]),
+    // Only one in its first form can be made dense.
+    ("pfdebug", &["del hll:1", "pfadd hll:1 a", "pfdebug todense hll:1"]),
+    ("pfmerge", &["pfadd hll:1 a", "pfadd hll:2 a b", "pfmerge hll:3 hll:1 hll:2", "del hll:3"]),
+    ("smove", &["sadd set:1 a b", "smove set:1 set:2 a", "smove set:2 set:1 a"]),
+    ("lset", &["rpush list:1 a b c", "lset list:1 -2 another"]),
+    ("lrem", &["rpush list:1 a b c", "lrem list:1 1 b"]),
+    ("linsert", &["rpush list:1 a b c", "linsert list:1 before b another"]),
+    ("zremrangebylex", &["zadd sorted-set:1 0 a 0 b 0 c", "zremrangebylex sorted-set:1 [b [b"]),
+    ("cell.del", &["cell.set cell:1 v", "cell.del cell:1"]),
+    ("hcas", &["hset timed f0 1", "hcas timed f0 1 2"]),
+];
+
+/// Groups whose commands find a value of their type seldom where those of all others meet.
+const TYPES: &[&str] = &["hash", "set", "sorted-set", "list"];
+
 /// Types of events, so that runs begin, end and have steps.
 const EVENT_TYPES: &[&str] =
     &["RunStarted", "RunPaused", "RunCompleted", "RunFailed", "StepStarted", "StepCompleted", "StepCorrected", "other"];
 
 impl Source {
     pub(crate) fn new(seed: u64) -> Source {
-        Source { random: Rng::with_seed(seed), now_ms: 0, payloads: Vec::new(), libraries: Vec::new(), streams_left: 0 }
+        Source {
+            random: Rng::with_seed(seed),
+            now_ms: 0,
+            payloads: Vec::new(),
+            libraries: Vec::new(),
+            steps_left: &[],
+            streams_left: 0,
+            group: None,
+        }
     }
 
     /// Every command whose effects are to be tested.
@@ -73,6 +103,10 @@ impl Source {
 
     pub(crate) fn request(&mut self) -> Vec<Vec<u8>> {
         let writes: Vec<&CommandRow> = Source::writes().collect();
+        if let Some((step, rest)) = self.steps_left.split_first() {
+            self.steps_left = rest;
+            return words(step);
+        }
         if self.streams_left > 0 {
             self.streams_left -= 1;
             let of_streams: Vec<&CommandRow> =
@@ -110,27 +144,13 @@ impl Source {
         if ["idx.create", "idx.drop", "sweep", "claim"].contains(&&*row.full_name) {
             return self.about_indexes(&row.full_name);
         }
+        if let Some((_, steps)) = STEPS.iter().find(|(name, _)| *name == row.full_name)
+            && self.random.u8(..4) > 0
+        {
+            self.steps_left = &steps[1..];
+            return words(steps[0]);
+        }
         match &*row.full_name {
-            // Hardly any field of the others has a deadline that could be removed.
-            "hpersist" if self.random.u8(..4) > 0 => {
-                let step = self.pick(&[
-                    "hset timed f0 1 f1 2",
-                    "hexpire timed 100 fields 2 f0 f1",
-                    "hpersist timed fields 1 f0",
-                ]);
-                return words(step);
-            }
-            // Only one in its first form can be made dense.
-            "pfdebug" | "pfadd" | "pfmerge" if self.random.u8(..4) > 0 => {
-                let step = self.pick(&[
-                    "pfadd hll:1 a",
-                    "pfadd hll:2 a b",
-                    "pfdebug todense hll:1",
-                    "pfdebug todense hll:2",
-                    "del hll:1 hll:2",
-                ]);
-                return words(step);
-            }
             "reg.snapshot" => return words("reg.snapshot store checkpoint"),
             "reg.restore" => {
                 return words(&format!("reg.restore from checkpoint {}", self.pick(&["replace", "merge"])));
@@ -151,7 +171,9 @@ impl Source {
             return self.about_functions(subcommand);
         }
         let mut request = vec![row.full_name.clone().into_bytes()];
+        self.group = Some(row.group()).filter(|group| TYPES.contains(group));
         self.several(row.command.docs.arguments, &mut request);
+        self.group = None;
         request
     }
 
@@ -492,7 +514,13 @@ impl Source {
 
     /// Most commands meet at a few keys; many more give the tables something to divide.
     fn key(&mut self) -> Vec<u8> {
+        if let Some(group) = self.group
+            && self.random.bool()
+        {
+            return format!("{group}:{}", self.random.u8(..3)).into_bytes();
+        }
         match self.random.u8(..8) {
+            3 if self.random.u8(..8) == 0 => format!("{}:{}", self.pick(TYPES), self.random.u8(..3)).into_bytes(),
             0 | 1 => format!("cold:{}", self.random.u8(..100)).into_bytes(),
             2 => format!("spare:{}", self.random.u16(..400)).into_bytes(),
             _ => self.pick(&["a", "b", "c", "d", "e", "{a}b", "{a}c", "", "\u{e9}\n"]).into(),

@@ -10,6 +10,8 @@ use super::{COUNT_UNKNOWN, END, Element, Malformed, little_endian, walk};
 use numbers::parse_i64;
 
 const HEADER_BYTES: usize = 6;
+/// What a text takes beside its bytes: an encoding with its length, and the way back.
+const TEXT_OVERHEAD_MAX: usize = 5 + 5;
 
 // Reading -------------------------------------------------------------------------------------------------------------
 
@@ -68,7 +70,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new() -> Self {
-        Self { bytes: vec![0; HEADER_BYTES], count: 0 }
+        Self::with_capacity(0)
+    }
+
+    /// With room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        let mut listpack = Vec::with_capacity(bytes.max(HEADER_BYTES));
+        listpack.resize(HEADER_BYTES, 0);
+        Self { bytes: listpack, count: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -77,54 +86,66 @@ impl Writer {
 
     /// Appends a text; one that spells a number is packed as that number, as in Redis.
     pub(crate) fn push(&mut self, text: &[u8]) {
-        if let Some(number) = parse_i64(text) {
+        if matches!(text.first(), Some(b'-' | b'0'..=b'9'))
+            && let Some(number) = parse_i64(text)
+        {
             return self.push_integer(number);
         }
         let start = self.bytes.len();
+        self.bytes.reserve(text.len() + TEXT_OVERHEAD_MAX);
         match text.len() {
             len @ 0..64 => self.bytes.push(0x80 | len as u8),
-            len @ 64..4096 => self.bytes.extend([0xe0 | (len >> 8) as u8, len as u8]),
+            len @ 64..4096 => self.bytes.extend_from_slice(&[0xe0 | (len >> 8) as u8, len as u8]),
             len => {
                 self.bytes.push(0xf0);
-                self.bytes.extend((len as u32).to_le_bytes());
+                self.bytes.extend_from_slice(&(len as u32).to_le_bytes());
             }
         }
         self.bytes.extend_from_slice(text);
-        self.end_element(start);
-    }
-
-    pub(crate) fn push_integer(&mut self, number: i64) {
-        let start = self.bytes.len();
-        let raw = number.to_le_bytes();
-        match number {
-            0..128 => self.bytes.push(raw[0]),
-            -4096..4096 => self.bytes.extend([0xc0 | (raw[1] & 0x1f), raw[0]]),
-            -0x8000..0x8000 => self.push_bytes(0xf1, &raw[..2]),
-            -0x80_0000..0x80_0000 => self.push_bytes(0xf2, &raw[..3]),
-            -0x8000_0000..0x8000_0000 => self.push_bytes(0xf3, &raw[..4]),
-            _ => self.push_bytes(0xf4, &raw),
-        }
-        self.end_element(start);
-    }
-
-    fn push_bytes(&mut self, encoding: u8, bytes: &[u8]) {
-        self.bytes.push(encoding);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn end_element(&mut self, start: usize) {
         let (bytes, groups) = back_length(self.bytes.len() - start);
         self.bytes.extend_from_slice(&bytes[..groups]);
         self.count += 1;
     }
 
-    /// The finished listpack; it must stay below 4 GiB.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
+    /// Appends a number. How long it is for a reader that goes backwards is the byte behind it.
+    pub(crate) fn push_integer(&mut self, number: i64) {
+        let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
+        let bytes = &mut self.bytes;
+        match number {
+            0..128 => bytes.extend_from_slice(&[a, 1]),
+            -4096..4096 => bytes.extend_from_slice(&[0xc0 | (b & 0x1f), a, 2]),
+            -0x8000..0x8000 => bytes.extend_from_slice(&[0xf1, a, b, 3]),
+            -0x80_0000..0x80_0000 => bytes.extend_from_slice(&[0xf2, a, b, c, 4]),
+            -0x8000_0000..0x8000_0000 => bytes.extend_from_slice(&[0xf3, a, b, c, d, 5]),
+            _ => bytes.extend_from_slice(&[0xf4, a, b, c, d, e, f, g, h, 9]),
+        }
+        self.count += 1;
+    }
+
+    /// True until something is pushed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Begins another, in the same memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.truncate(HEADER_BYTES);
+        self.count = 0;
+    }
+
+    /// Ends the listpack, to which nothing is pushed any more; it must stay below 4 GiB.
+    pub(crate) fn close(&mut self) -> &[u8] {
         self.bytes.push(END);
         let total = u32::try_from(self.bytes.len()).expect("callers keep listpacks small");
         let count = u16::try_from(self.count).unwrap_or(COUNT_UNKNOWN);
         self.bytes[..4].copy_from_slice(&total.to_le_bytes());
         self.bytes[4..6].copy_from_slice(&count.to_le_bytes());
+        &self.bytes
+    }
+
+    /// The finished listpack; it must stay below 4 GiB.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.close();
         self.bytes
     }
 }
@@ -132,7 +153,11 @@ impl Writer {
 /// The length of an element's data for a reader that goes backwards: 7 bits a byte, most significant first, and every
 /// byte but the first marked. Redis's limits for two and more bytes are one short of what would fit; its check on
 /// loading has the same limits.
+#[inline]
 fn back_length(len: usize) -> ([u8; 5], usize) {
+    if len <= 127 {
+        return ([len as u8, 0, 0, 0, 0], 1);
+    }
     let groups = match len {
         0..=127 => 1,
         128..16_383 => 2,

@@ -52,56 +52,86 @@ pub(crate) fn decompress(mut input: &[u8], len: usize) -> Option<Vec<u8>> {
     (output.len() == len).then_some(output)
 }
 
-/// Compresses to at most `bytes_max` bytes, or answers None: not worth it.
-pub(crate) fn compress(input: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
-    // Where three bytes with this hash were last seen, plus one. As small as the input allows: most are short, and
-    // clearing the table would take longer than compressing them.
-    let bits = (usize::BITS - input.len().leading_zeros()).clamp(6, 14);
-    let mut seen = vec![0_u32; 1 << bits];
-    let slot = |at: usize| {
-        let word = u32::from_le_bytes([input[at], input[at + 1], input[at + 2], 0]);
-        (word.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize
-    };
-    u32::try_from(input.len()).ok()?;
+/// Compresses one input after the other, in the same memory.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    /// Where three bytes with this hash were last seen: positions go on from one input to the next, so that those of inputs before
+    /// are known by being lower, and nothing is cleared between them.
+    seen: Vec<u32>,
+    /// The end of the input before.
+    end: u32,
+    output: Vec<u8>,
+}
 
-    let mut output = Vec::with_capacity(bytes_max);
-    let (mut at, mut written) = (0, 0);
-    while at + COPY_MIN <= input.len() {
-        let entry = &mut seen[slot(at)];
-        let candidate = std::mem::replace(entry, at as u32 + 1) as usize;
-        let usable = candidate != 0
-            && at - (candidate - 1) <= DISTANCE_MAX
-            && input[candidate - 1..][..COPY_MIN] == input[at..][..COPY_MIN];
-        if !usable {
-            at += 1;
-            continue;
+impl Compressor {
+    /// Compresses to at most `bytes_max` bytes, or answers None: not worth it.
+    pub(crate) fn compress(&mut self, input: &[u8], bytes_max: usize) -> Option<&[u8]> {
+        // As small as the input allows: most are short, and clearing the table would take longer than compressing them.
+        let bits = (usize::BITS - input.len().leading_zeros()).clamp(6, 14);
+        if self.seen.len() < 1 << bits {
+            self.seen.resize(1 << bits, 0);
         }
-        let from = candidate - 1;
-        let tail = &input[at..input.len().min(at + COPY_MAX)];
-        let copy = tail.iter().zip(&input[from..]).take_while(|(a, b)| a == b).count();
+        let len = u32::try_from(input.len()).ok()?;
+        if self.end.checked_add(1).and_then(|start| start.checked_add(len)).is_none() {
+            self.seen.fill(0);
+            self.end = 0;
+        }
+        let start = self.end + 1;
+        self.end = start.checked_add(len)?;
+        // Three bytes, from where there are four: the last one is always literal.
+        let three = |at: usize| input[at..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four) & 0xff_ffff);
+        let slot = |word: u32| (word.wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize;
 
-        push_literals(&input[written..at], &mut output);
-        let (distance, length) = (at - from - 1, copy - 2);
-        let high = (distance >> 8) as u8;
-        if length < 7 {
-            output.push((length as u8) << 5 | high);
-        } else {
-            output.push(7 << 5 | high);
-            output.push((length - 7) as u8);
+        let (seen, output) = (&mut self.seen[..1 << bits], &mut self.output);
+        output.clear();
+        let (mut at, mut written) = (0, 0);
+        while at + COPY_MIN < input.len() {
+            let word = three(at);
+            let candidate = std::mem::replace(&mut seen[slot(word)], start + at as u32);
+            let from = candidate.wrapping_sub(start) as usize;
+            if candidate < start || at - from > DISTANCE_MAX || three(from) != word {
+                at += 1;
+                continue;
+            }
+            let copy = equal_bytes(&input[at..input.len().min(at + COPY_MAX)], &input[from..]);
+
+            push_literals(&input[written..at], output);
+            let (distance, length) = (at - from - 1, copy - 2);
+            let high = (distance >> 8) as u8;
+            if length < 7 {
+                output.push((length as u8) << 5 | high);
+            } else {
+                output.push(7 << 5 | high);
+                output.push((length - 7) as u8);
+            }
+            output.push(distance as u8);
+            if output.len() > bytes_max {
+                return None;
+            }
+            // Note the last position of the copy as well, so that what repeats with a period is found again.
+            at += copy;
+            written = at;
+            if at + 2 < input.len() {
+                seen[slot(three(at - 1))] = start + (at as u32 - 1);
+            }
         }
-        output.push(distance as u8);
-        if output.len() > bytes_max {
-            return None;
-        }
-        // Note the last position of the copy as well, so that what repeats with a period is found again.
-        at += copy;
-        written = at;
-        if at + 2 <= input.len() {
-            seen[slot(at - 1)] = at as u32;
-        }
+        push_literals(&input[written..], output);
+        (output.len() <= bytes_max).then_some(&self.output[..])
     }
-    push_literals(&input[written..], &mut output);
-    (output.len() <= bytes_max).then_some(output)
+}
+
+/// How many bytes at the beginning of two runs are equal.
+fn equal_bytes(a: &[u8], b: &[u8]) -> usize {
+    let (words, _) = a.as_chunks::<8>();
+    let mut equal = 0;
+    for (one, other) in words.iter().zip(b.as_chunks::<8>().0) {
+        let differ = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if differ != 0 {
+            return equal + differ.trailing_zeros() as usize / 8;
+        }
+        equal += 8;
+    }
+    equal + a[equal..].iter().zip(&b[equal..]).take_while(|(a, b)| a == b).count()
 }
 
 fn push_literals(literals: &[u8], output: &mut Vec<u8>) {
@@ -128,15 +158,20 @@ mod tests {
     #[test]
     fn what_is_compressed_reads_back() {
         let mut random = Random::new();
-        for _ in 0..1_000 {
+        let mut compressor = Compressor::default();
+        for round in 0..1_000 {
+            if round == 500 {
+                // Positions begin again before they run over.
+                compressor.end = u32::MAX - 100_000;
+            }
             let limit = *random.pick(&[4, 40, 300, 20_000]);
             let alphabet = *random.pick(&[&b"a"[..], b"ab", b"abcdefgh", b"\"state\":running,0123456789"]);
             let mut input = random.bytes(limit, alphabet);
             if random.below(2) == 0 {
                 input = input.repeat(3);
             }
-            if let Some(packed) = compress(&input, input.len() + input.len() / 32 + 1) {
-                assert_eq!(decompress(&packed, input.len()), Some(input));
+            if let Some(packed) = compressor.compress(&input, input.len() + input.len() / 32 + 1) {
+                assert_eq!(decompress(packed, input.len()), Some(input));
             } else {
                 panic!("even literals alone would have fitted");
             }
@@ -145,11 +180,12 @@ mod tests {
 
     #[test]
     fn long_runs_shrink_and_noise_is_refused() {
-        assert!(compress(&[b'a'; 10_000], 200).is_some());
-        assert!(compress(&b"state=running;".repeat(50), 100).is_some());
+        let mut compressor = Compressor::default();
+        assert!(compressor.compress(&[b'a'; 10_000], 200).is_some());
+        assert!(compressor.compress(&b"state=running;".repeat(50), 100).is_some());
         let mut random = Random::new();
         let noise: Vec<u8> = (0..1_000).map(|_| random.next() as u8).collect();
-        assert_eq!(compress(&noise, noise.len() - 4), None);
+        assert_eq!(compressor.compress(&noise, noise.len() - 4), None);
     }
 
     #[test]

@@ -24,11 +24,15 @@ impl<'a> Element<'a> {
         }
     }
 
-    pub(crate) fn to_vec(self) -> Vec<u8> {
+    pub(crate) fn with_text<T>(self, look: impl FnOnce(&[u8]) -> T) -> T {
         match self {
-            Self::Bytes(bytes) => bytes.to_vec(),
-            Self::Integer(number) => format_i64(number, &mut [0; I64_CHARS_MAX]).to_vec(),
+            Self::Bytes(bytes) => look(bytes),
+            Self::Integer(number) => look(format_i64(number, &mut [0; I64_CHARS_MAX])),
         }
+    }
+
+    pub(crate) fn to_vec(self) -> Vec<u8> {
+        self.with_text(<[u8]>::to_vec)
     }
 }
 

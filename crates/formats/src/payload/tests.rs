@@ -17,7 +17,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 
 /// A footer for a body that was made by hand.
 fn sealed(body: &[u8], version: u16) -> Vec<u8> {
-    let writer = Writer { bytes: body.to_vec() };
+    let writer = Writer::behind(body.to_vec());
     writer.finish(version)
 }
 
@@ -270,7 +270,7 @@ fn no_payload_panics() {
     let members = [(&b"a"[..], -1.5), (&b"12"[..], 3.0), (&b"member"[..], f64::INFINITY)];
     for form in [true, false] {
         bodies.push(encode_sorted_set(members.iter().copied(), form));
-        bodies.push(encode_set(&[b"12".to_vec(), b"-70000".to_vec()], form));
+        bodies.push(encode_set(&["12", "-70000"].into_iter().collect(), form));
     }
     for body in &mut bodies {
         body.truncate(body.len() - FOOTER_BYTES);

@@ -23,26 +23,35 @@ pub(crate) fn encode_string(bytes: &[u8]) -> Vec<u8> {
 /// A payload being written.
 pub(crate) struct Writer {
     pub(crate) bytes: Vec<u8>,
+    compressor: lzf::Compressor,
 }
 
 impl Writer {
     pub(crate) fn new(kind: u8) -> Self {
-        Self { bytes: vec![kind] }
+        Self::behind(vec![kind])
+    }
+
+    /// A payload of about so many bytes.
+    pub(crate) fn with_capacity(kind: u8, bytes: usize) -> Self {
+        let mut payload = Vec::with_capacity(bytes);
+        payload.push(kind);
+        Self::behind(payload)
+    }
+
+    /// A payload that goes on behind these bytes.
+    pub(crate) fn behind(bytes: Vec<u8>) -> Self {
+        Self { bytes, compressor: lzf::Compressor::default() }
     }
 
     pub(crate) fn length(&mut self, length: u64) {
-        match length {
-            0..0x40 => self.bytes.push(length as u8),
-            0x40..0x4000 => self.bytes.extend((length as u16 | 0x4000).to_be_bytes()),
-            0x4000..=0xffff_ffff => {
-                self.bytes.push(0x80);
-                self.bytes.extend((length as u32).to_be_bytes());
-            }
-            _ => {
-                self.bytes.push(0x81);
-                self.bytes.extend(length.to_be_bytes());
-            }
-        }
+        put_length(length, &mut self.bytes);
+    }
+
+    /// Writes a length in front of what has been written from there on.
+    pub(crate) fn insert_length(&mut self, at: usize, length: u64) {
+        let mut bytes = Vec::new();
+        put_length(length, &mut bytes);
+        self.bytes.splice(at..at, bytes);
     }
 
     /// As Redis does: short numbers as numbers, longer texts compressed where that saves something.
@@ -57,12 +66,12 @@ impl Writer {
             return;
         }
         if bytes.len() > COMPRESS_ABOVE
-            && let Some(packed) = lzf::compress(bytes, bytes.len() - SAVED_MIN)
+            && let Some(packed) = self.compressor.compress(bytes, bytes.len() - SAVED_MIN)
         {
             self.bytes.push(0xc3);
-            self.length(packed.len() as u64);
-            self.length(bytes.len() as u64);
-            self.bytes.extend(packed);
+            put_length(packed.len() as u64, &mut self.bytes);
+            put_length(bytes.len() as u64, &mut self.bytes);
+            self.bytes.extend_from_slice(packed);
             return;
         }
         self.length(bytes.len() as u64);
@@ -90,5 +99,20 @@ impl Writer {
         let checksum = CHECKSUM.checksum(&self.bytes);
         self.bytes.extend(checksum.to_le_bytes());
         self.bytes
+    }
+}
+
+fn put_length(length: u64, out: &mut Vec<u8>) {
+    match length {
+        0..0x40 => out.push(length as u8),
+        0x40..0x4000 => out.extend((length as u16 | 0x4000).to_be_bytes()),
+        0x4000..=0xffff_ffff => {
+            out.push(0x80);
+            out.extend((length as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(0x81);
+            out.extend(length.to_be_bytes());
+        }
     }
 }

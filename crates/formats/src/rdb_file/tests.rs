@@ -66,7 +66,8 @@ fn line(item: Item) -> String {
             });
             elements.collect::<Vec<_>>().join(" ")
         }
-        Value::Set(mut members) => {
+        Value::Set(members) => {
+            let mut members: Vec<&[u8]> = members.iter().collect();
             members.sort();
             let members = members.iter().map(|member| match member.len() {
                 0..=20 => member.escape_ascii().to_string(),

@@ -1,7 +1,7 @@
 //! Lists in Redis's RDB encoding: strings one behind the other, ziplists, and the nodes of quicklists. Knows how elements are
 //! encoded; refuses to know how they are kept.
 
-use super::{Emit, in_chunks};
+use super::{Emit, Texts, in_chunks};
 use crate::packed::{Malformed, listpack, ziplist};
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Elements, Reader, Source};
@@ -35,8 +35,8 @@ const ELEMENT_OVERHEAD: usize = 8;
 
 impl<'a, S: Source<'a>> Reader<S> {
     /// The elements of a list of one of the kinds above.
-    pub(crate) fn list(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, S::Error> {
-        let mut elements = Vec::new();
+    pub(crate) fn list(&mut self, kind: u8) -> Result<Texts, S::Error> {
+        let mut elements = Texts::default();
         if kind == kind::LIST_ZIPLIST {
             self.node(kind, &mut elements)?;
             return Ok(elements);
@@ -44,14 +44,14 @@ impl<'a, S: Source<'a>> Reader<S> {
         let count = self.length()?;
         for _ in 0..count {
             match kind {
-                kind::LIST => elements.push(self.string()?.into_owned()),
+                kind::LIST => elements.push(&self.string()?),
                 _ => self.node(kind, &mut elements)?,
             }
         }
         Ok(elements)
     }
 
-    fn node(&mut self, kind: u8, elements: &mut Vec<Vec<u8>>) -> Result<(), S::Error> {
+    fn node(&mut self, kind: u8, elements: &mut Texts) -> Result<(), S::Error> {
         let container = match kind {
             kind::LIST_QUICKLIST_2 => self.length()?,
             _ => node::PACKED,
@@ -59,7 +59,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         let bytes = self.string()?;
         match container {
             node::PLAIN => {
-                elements.push(bytes.into_owned());
+                elements.push(&bytes);
                 return Ok(());
             }
             node::PACKED => {}
@@ -73,50 +73,50 @@ impl<'a, S: Source<'a>> Reader<S> {
     }
 }
 
-fn add_all<'a>(found: impl Iterator<Item = Elements<'a>>, elements: &mut Vec<Vec<u8>>) -> Result<(), Malformed> {
+fn add_all<'a>(found: impl Iterator<Item = Elements<'a>>, elements: &mut Texts) -> Result<(), Malformed> {
     for element in found {
-        elements.push(element?.to_vec());
+        element?.with_text(|text| elements.push(text));
     }
     Ok(())
 }
 
 /// The elements as Redis 7.0 has them in memory if they are pushed to the right one after the other. Everything since restores it.
-pub(crate) fn encode_list(elements: &[Vec<u8>]) -> Vec<u8> {
-    let (mut nodes, mut count) = (Writer { bytes: Vec::new() }, 0);
-    let mut open: Option<listpack::Writer> = None;
-    let mut end = |open: &mut Option<listpack::Writer>, nodes: &mut Writer| {
-        if let Some(listpack) = open.take() {
-            nodes.length(node::PACKED);
-            nodes.string(&listpack.finish());
+pub(crate) fn encode_list(elements: &Texts) -> Vec<u8> {
+    let mut writer = Writer::with_capacity(kind::LIST_QUICKLIST_2, elements.bytes());
+    let count_at = writer.bytes.len();
+    let mut count = 0;
+    let mut node = listpack::Writer::with_capacity(elements.bytes().min(NODE_BYTES_MAX));
+    let mut end = |node: &mut listpack::Writer, writer: &mut Writer| {
+        if !node.is_empty() {
+            writer.length(node::PACKED);
+            writer.string(node.close());
+            node.clear();
             count += 1;
         }
     };
     let mut plain = 0;
-    for element in elements {
+    for element in elements.iter() {
         if element.len() >= LISTPACK_BYTES_MAX {
-            end(&mut open, &mut nodes);
-            nodes.length(node::PLAIN);
-            nodes.string(element);
+            end(&mut node, &mut writer);
+            writer.length(node::PLAIN);
+            writer.string(element);
             plain += 1;
             continue;
         }
-        // Its own length counts the byte that ends it once it is finished.
-        let is_full = |node: &listpack::Writer| node.len() + 1 + element.len() + ELEMENT_OVERHEAD > NODE_BYTES_MAX;
-        if open.as_ref().is_some_and(is_full) {
-            end(&mut open, &mut nodes);
+        // Its own length counts the byte that ends it once it is closed.
+        if !node.is_empty() && node.len() + 1 + element.len() + ELEMENT_OVERHEAD > NODE_BYTES_MAX {
+            end(&mut node, &mut writer);
         }
-        open.get_or_insert_with(listpack::Writer::new).push(element);
+        node.push(element);
     }
-    end(&mut open, &mut nodes);
-    let mut writer = Writer::new(kind::LIST_QUICKLIST_2);
-    writer.length(count + plain);
-    writer.bytes.append(&mut nodes.bytes);
+    end(&mut node, &mut writer);
+    writer.insert_length(count_at, count + plain);
     writer.finish(VERSION_PLAIN)
 }
 
 /// Hands out the commands that make a list of a key that is gone.
-pub(crate) fn commands<E>(name: &[u8], elements: &[Vec<u8>], emit: Emit<'_, E>) -> Result<(), E> {
-    in_chunks(&[b"RPUSH", name], elements, |element, args| args.push(element), emit)
+pub(crate) fn commands<E>(name: &[u8], elements: &Texts, emit: Emit<'_, E>) -> Result<(), E> {
+    in_chunks(&[b"RPUSH", name], elements.iter(), |element, args| args.push(element), emit)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub(crate) mod own;
 pub(crate) mod set;
 pub(crate) mod sorted_set;
 pub(crate) mod stream;
+mod texts;
 
 pub use own::OwnValue;
 pub use sorted_set::whole;
@@ -14,6 +15,7 @@ pub use stream::{
     EntryId, NodeEntry, NodeField, NodeWriter, Stream, StreamConsumer, StreamCounts, StreamGroup, StreamNode,
     StreamPending,
 };
+pub use texts::Texts;
 
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
@@ -29,8 +31,8 @@ pub enum Value {
     /// No member twice; every score is a number.
     SortedSet(Vec<SortedSetEntry>),
     /// No member twice.
-    Set(Vec<Vec<u8>>),
-    List(Vec<Vec<u8>>),
+    Set(Texts),
+    List(Texts),
     Stream(Box<Stream>),
     /// A value of a type that Redis has not.
     Own(OwnValue),
@@ -123,13 +125,14 @@ const ELEMENTS_PER_COMMAND: usize = 500;
 /// Commands that begin with `head`, each with some of the elements.
 fn in_chunks<'a, T, E>(
     head: &[&'a [u8]],
-    elements: &'a [T],
-    push: impl Fn(&'a T, &mut Vec<&'a [u8]>),
+    elements: impl IntoIterator<Item = T>,
+    push: impl Fn(T, &mut Vec<&'a [u8]>),
     emit: Emit<'_, E>,
 ) -> Result<(), E> {
-    for some in elements.chunks(ELEMENTS_PER_COMMAND) {
+    let mut elements = elements.into_iter().peekable();
+    while elements.peek().is_some() {
         let mut args = head.to_vec();
-        some.iter().for_each(|element| push(element, &mut args));
+        elements.by_ref().take(ELEMENTS_PER_COMMAND).for_each(|element| push(element, &mut args));
         emit(&args)?;
     }
     Ok(())

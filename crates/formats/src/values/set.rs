@@ -1,7 +1,7 @@
 //! Sets in Redis's RDB encoding: tables, intsets, and the listpacks of Redis 7.2. Knows how members are spelled; refuses to
 //! know how they are kept.
 
-use super::{Emit, in_chunks};
+use super::{Emit, Texts, in_chunks};
 use crate::packed::{Element, listpack, little_endian};
 use crate::rdb::BadPayload;
 use crate::rdb::reader::{Reader, Source};
@@ -21,7 +21,7 @@ pub(crate) const KINDS: [u8; 3] = [kind::SET, kind::SET_INTSET, kind::SET_LISTPA
 
 impl<'a, S: Source<'a>> Reader<S> {
     /// The members of a set of one of the kinds above; none twice.
-    pub(crate) fn set(&mut self, kind: u8) -> Result<Vec<Vec<u8>>, S::Error> {
+    pub(crate) fn set(&mut self, kind: u8) -> Result<Texts, S::Error> {
         let members = match kind {
             kind::SET => self.members()?,
             _ => {
@@ -38,20 +38,20 @@ impl<'a, S: Source<'a>> Reader<S> {
     }
 
     /// A count, and so many strings.
-    fn members(&mut self) -> Result<Vec<Vec<u8>>, S::Error> {
+    fn members(&mut self) -> Result<Texts, S::Error> {
         let count = self.length()?;
         // The count is a claim; the source says how many there can be.
         let likely_max = self.source.entries_likely();
-        let mut members = Vec::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max));
+        let mut members = Texts::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max), 0);
         for _ in 0..count {
-            members.push(self.string()?.into_owned());
+            members.push(&self.string()?);
         }
         Ok(members)
     }
 }
 
 /// The numbers of an intset: how many bytes each has, how many there are, and the numbers, ascending.
-fn numbers(intset: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
+fn numbers(intset: &[u8]) -> Result<Texts, BadPayload> {
     let (width, rest) = intset.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
     let (count, rest) = rest.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
     let width @ (2 | 4 | 8) = u32::from_le_bytes(*width) as usize else { return Err(BadPayload::Format) };
@@ -61,18 +61,26 @@ fn numbers(intset: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
     }
     let numbers: Vec<i64> = rest.chunks_exact(width).map(little_endian).collect();
     match numbers.is_sorted_by(|a, b| a < b) {
-        true => Ok(numbers.into_iter().map(|number| Element::Integer(number).to_vec()).collect()),
+        true => {
+            let mut texts = Texts::with_capacity(numbers.len(), 0);
+            numbers.iter().for_each(|number| Element::Integer(*number).with_text(|text| texts.push(text)));
+            Ok(texts)
+        }
         false => Err(BadPayload::Format),
     }
 }
 
-fn elements(packed: &[u8]) -> Result<Vec<Vec<u8>>, BadPayload> {
-    listpack::elements(packed)?.map(|element| Ok(element?.to_vec())).collect()
+fn elements(packed: &[u8]) -> Result<Texts, BadPayload> {
+    let mut texts = Texts::default();
+    for element in listpack::elements(packed)? {
+        element?.with_text(|text| texts.push(text));
+    }
+    Ok(texts)
 }
 
 /// Refuses a value that has the same member twice: Redis never writes one.
-fn check(members: &[Vec<u8>]) -> Result<(), BadPayload> {
-    let mut names: Vec<&[u8]> = members.iter().map(Vec::as_slice).collect();
+fn check(members: &Texts) -> Result<(), BadPayload> {
+    let mut names: Vec<&[u8]> = members.iter().collect();
     // Sorting rather than hashing: the same work whatever members a client chooses.
     names.sort_unstable();
     match names.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -83,7 +91,7 @@ fn check(members: &[Vec<u8>]) -> Result<(), BadPayload> {
 
 /// The members; with `packed`, as an intset, which all of them must be whole numbers for. Redis 7.0 and everything since
 /// restores it.
-pub(crate) fn encode_set(members: &[Vec<u8>], packed: bool) -> Vec<u8> {
+pub(crate) fn encode_set(members: &Texts, packed: bool) -> Vec<u8> {
     let intset = match packed {
         true => intset_of(members),
         false => None,
@@ -95,7 +103,7 @@ pub(crate) fn encode_set(members: &[Vec<u8>], packed: bool) -> Vec<u8> {
             writer
         }
         None => {
-            let mut writer = Writer::new(kind::SET);
+            let mut writer = Writer::with_capacity(kind::SET, members.bytes());
             writer.length(members.len() as u64);
             members.iter().for_each(|member| writer.string(member));
             writer
@@ -105,9 +113,9 @@ pub(crate) fn encode_set(members: &[Vec<u8>], packed: bool) -> Vec<u8> {
 }
 
 /// The members as an intset; `None` when one of them is no number, or they are more than an intset can count.
-fn intset_of(members: &[Vec<u8>]) -> Option<Vec<u8>> {
+fn intset_of(members: &Texts) -> Option<Vec<u8>> {
     let count = u32::try_from(members.len()).ok()?;
-    let mut numbers: Vec<i64> = members.iter().map(|member| parse_i64(member)).collect::<Option<_>>()?;
+    let mut numbers: Vec<i64> = members.iter().map(parse_i64).collect::<Option<_>>()?;
     numbers.sort_unstable();
     let fit = |min: i64, max: i64| numbers.iter().all(|number| (min..=max).contains(number));
     let width: usize = if fit(i16::MIN.into(), i16::MAX.into()) {
@@ -125,8 +133,8 @@ fn intset_of(members: &[Vec<u8>]) -> Option<Vec<u8>> {
 }
 
 /// Hands out the commands that make a set of a key that is gone.
-pub(crate) fn commands<E>(name: &[u8], members: &[Vec<u8>], emit: Emit<'_, E>) -> Result<(), E> {
-    in_chunks(&[b"SADD", name], members, |member, args| args.push(member), emit)
+pub(crate) fn commands<E>(name: &[u8], members: &Texts, emit: Emit<'_, E>) -> Result<(), E> {
+    in_chunks(&[b"SADD", name], members.iter(), |member, args| args.push(member), emit)
 }
 
 #[cfg(test)]

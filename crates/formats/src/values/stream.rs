@@ -215,44 +215,54 @@ fn integer(element: Element<'_>) -> Result<i64, BadPayload> {
 pub struct NodeWriter {
     first: EntryId,
     listpack: listpack::Writer,
+    /// How many elements the entry takes that is being written, without their count.
+    elements: usize,
 }
 
 impl NodeWriter {
-    /// A node with so many entries that are not deleted, and that are, whose first entry has these names.
+    /// A node of about so many bytes with so many entries that are not deleted, and that are, whose first entry has these names.
     pub fn new<'n>(
         first: EntryId,
+        bytes: usize,
         live: u64,
         deleted: u64,
         names: impl ExactSizeIterator<Item = &'n [u8]>,
     ) -> NodeWriter {
-        let mut listpack = listpack::Writer::new();
+        let mut listpack = listpack::Writer::with_capacity(bytes);
         listpack.push_integer(live as i64);
         listpack.push_integer(deleted as i64);
         listpack.push_integer(names.len() as i64);
         names.for_each(|name| listpack.push(name));
         listpack.push_integer(0);
-        NodeWriter { first, listpack }
+        NodeWriter { first, listpack, elements: 0 }
     }
 
-    /// Adds an entry.
-    pub fn push(&mut self, entry: &NodeEntry<'_>) {
+    /// Begins an entry with so many fields, of which [`NodeWriter::text`] or [`NodeWriter::number`] then adds each name, unless it
+    /// has those of the node, and each value; [`NodeWriter::end_entry`] ends it.
+    pub fn begin_entry(&mut self, id: EntryId, is_deleted: bool, shares_names: bool, fields: usize) {
         let listpack = &mut self.listpack;
-        let deleted = if entry.is_deleted { DELETED } else { 0 };
-        listpack.push_integer(deleted | if entry.shares_names { SAME_NAMES } else { 0 });
-        listpack.push_integer(entry.id.0.wrapping_sub(self.first.0) as i64);
-        listpack.push_integer(entry.id.1.wrapping_sub(self.first.1) as i64);
-        let mut count = 3 + entry.fields.len();
-        if !entry.shares_names {
-            listpack.push_integer(entry.fields.len() as i64);
-            count += 1 + entry.fields.len();
+        let deleted = if is_deleted { DELETED } else { 0 };
+        listpack.push_integer(deleted | if shares_names { SAME_NAMES } else { 0 });
+        listpack.push_integer(id.0.wrapping_sub(self.first.0) as i64);
+        listpack.push_integer(id.1.wrapping_sub(self.first.1) as i64);
+        self.elements = 3 + fields;
+        if !shares_names {
+            listpack.push_integer(fields as i64);
+            self.elements += 1 + fields;
         }
-        for (name, value) in &entry.fields {
-            if !entry.shares_names {
-                listpack.push(name);
-            }
-            listpack.push(value);
-        }
-        listpack.push_integer(count as i64);
+    }
+
+    pub fn text(&mut self, text: &[u8]) {
+        self.listpack.push(text);
+    }
+
+    /// Adds a text that is a number's one spelling.
+    pub fn number(&mut self, number: i64) {
+        self.listpack.push_integer(number);
+    }
+
+    pub fn end_entry(&mut self) {
+        self.listpack.push_integer(self.elements as i64);
     }
 
     pub fn finish(self) -> StreamNode {
@@ -370,7 +380,8 @@ fn check(stream: &Stream) -> Result<(), BadPayload> {
 
 /// The stream as a payload, which Redis 7.0 and later restore.
 pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
-    let mut writer = Writer::new(kind::STREAM);
+    let bytes: usize = stream.nodes.iter().map(|node| node.listpack.len()).sum();
+    let mut writer = Writer::with_capacity(kind::STREAM, bytes);
     let id = |writer: &mut Writer, (ms, seq): EntryId| {
         writer.length(ms);
         writer.length(seq);

@@ -152,3 +152,69 @@ fn nothing_is_replicated() {
         "#,
     );
 }
+
+#[test]
+fn writes_that_need_replicas_are_refused() {
+    check(
+        r##"
+        > SET k v
+        +OK
+        > CONFIG SET min-replicas-to-write 1
+        +OK
+        > SET k w
+        -NOREPLICAS Not enough good replicas to write.
+        > INFO replication
+        ~"*connected_slaves:0\r\nmin_slaves_good_slaves:0\r\n*"
+        > DEL k
+        -NOREPLICAS Not enough good replicas to write.
+        > BLPOP l 0.01
+        -NOREPLICAS Not enough good replicas to write.
+        > GET k
+        "v"
+        > PUBLISH c m
+        :0
+        > EVAL "return redis.call('GET', KEYS[1])" 1 k
+        "v"
+        > EVAL "return redis.pcall('SET', KEYS[1], 'w').err" 1 k
+        "NOREPLICAS Not enough good replicas to write."
+        > EVAL "#!lua\nreturn redis.call('GET', KEYS[1])" 1 k
+        -NOREPLICAS Not enough good replicas to write.
+        > EVAL "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])" 1 k
+        "v"
+        > MULTI
+        +OK
+        > SET k w
+        -NOREPLICAS Not enough good replicas to write.
+        > EXEC
+        -EXECABORT Transaction discarded because of previous errors.
+        // Where replicas may not lag at all, none is needed.
+        > CONFIG SET min-replicas-max-lag 0
+        +OK
+        > SET k w
+        +OK
+        > CONFIG SET min-slaves-max-lag 10 min-slaves-to-write 0
+        +OK
+        // What was queued before is refused as a whole.
+        > MULTI
+        +OK
+        > INCR n
+        +QUEUED
+        2> CONFIG SET min-replicas-to-write 2
+        +OK
+        > EXEC
+        -EXECABORT Transaction discarded because of: NOREPLICAS Not enough good replicas to write.
+        > EXISTS n
+        :0
+        > MULTI
+        +OK
+        > GET k
+        +QUEUED
+        > EXEC
+        ["w"]
+        > CONFIG SET min-replicas-to-write 0
+        +OK
+        > INCR n
+        :1
+        "##,
+    );
+}

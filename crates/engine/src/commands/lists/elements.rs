@@ -10,6 +10,7 @@ use crate::value_reply::ValueReply;
 use keyspace::types::list::{Change, ListRef, Side};
 use keyspace::{Cause, Effect, Scalar};
 use numbers::parse_i64;
+use resp::Reply;
 use std::ops::Range;
 
 pub(super) fn llen(cx: &mut ReadCx<'_>) -> CommandResult {
@@ -50,6 +51,9 @@ fn range_of(start: i64, stop: i64, len: usize) -> Range<usize> {
     if start > stop { 0..0 } else { start as usize..stop as usize + 1 }
 }
 
+/// How many elements tell how long the reply will be.
+const JUDGED_BY: usize = 512;
+
 pub(super) fn lrange(cx: &mut ReadCx<'_>) -> CommandResult {
     let (key, start, stop) = (cx.args.key()?, cx.args.int()?, cx.args.int()?);
     let list = list(&cx.keys, key)?;
@@ -61,10 +65,21 @@ pub(super) fn lrange(cx: &mut ReadCx<'_>) -> CommandResult {
     let range = range_of(start, stop, list.len());
     let reply = &mut cx.reply;
     reply.array(range.len());
-    list.visit(range, Side::Left, |element| {
-        element.reply(reply);
-        true
-    });
+    let position = reply.position();
+    let visit = |range, reply: &mut Reply<'_>| {
+        list.visit(range, Side::Left, |element| {
+            element.reply(reply);
+            true
+        });
+    };
+    if range.len() <= JUDGED_BY {
+        visit(range, reply);
+        return Ok(());
+    }
+    let judged = range.start + JUDGED_BY;
+    visit(range.start..judged, reply);
+    reply.expect_times(position, (range.end - judged).div_ceil(JUDGED_BY));
+    visit(judged..range.end, reply);
     Ok(())
 }
 

@@ -144,6 +144,9 @@ impl ScriptHost<'_> {
         }
         if flags.has(Flags::WRITE) {
             self.engine.pass_write_restrictions()?;
+            if !self.has_written {
+                self.engine.pass_replicas()?;
+            }
         }
         if let Some(declared) = self.keys {
             return self.check_in_transaction(row, request, declared);

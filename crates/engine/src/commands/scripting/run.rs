@@ -123,6 +123,7 @@ impl Engine {
         let Some(flags) = program.flags() else { return Ok(()) };
         if !flags.no_writes {
             self.pass_write_restrictions()?;
+            self.pass_replicas()?;
             if !flags.allow_oom && !in_transaction {
                 self.pass_memory_limit()?;
             }

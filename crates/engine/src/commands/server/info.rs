@@ -338,6 +338,9 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
     lines.add("role", "master");
     lines.add("connected_slaves", 0);
+    if cx.server().settings.writes_need_replicas() {
+        lines.add("min_slaves_good_slaves", 0);
+    }
     lines.add("master_failover_state", "no-failover");
     lines.add("master_replid", cx.server().replication_id.lock());
     lines.add("master_replid2", "0".repeat(40));

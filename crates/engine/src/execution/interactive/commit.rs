@@ -66,6 +66,7 @@ impl Engine {
             return Ok(());
         }
         self.pass_write_restrictions()?;
+        self.pass_replicas()?;
         if open.needs_memory {
             self.pass_memory_limit()?;
         }

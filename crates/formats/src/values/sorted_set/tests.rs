@@ -13,7 +13,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 }
 
 fn sealed(body: &[u8], version: u16) -> Vec<u8> {
-    Writer { bytes: body.to_vec() }.finish(version)
+    Writer::behind(body.to_vec()).finish(version)
 }
 
 /// The members in their order, with the bits of their scores.

@@ -16,9 +16,20 @@ fn entry(
 fn node(first: EntryId, names: &[&str], entries: &[NodeEntry<'_>]) -> StreamNode {
     let deleted = entries.iter().filter(|entry| entry.is_deleted).count() as u64;
     let names = names.iter().map(|name| name.as_bytes());
-    let mut writer = NodeWriter::new(first, entries.len() as u64 - deleted, deleted, names);
-    entries.iter().for_each(|entry| writer.push(entry));
+    let mut writer = NodeWriter::new(first, 0, entries.len() as u64 - deleted, deleted, names);
+    entries.iter().for_each(|entry| push(&mut writer, entry));
     writer.finish()
+}
+
+fn push(writer: &mut NodeWriter, entry: &NodeEntry<'_>) {
+    writer.begin_entry(entry.id, entry.is_deleted, entry.shares_names, entry.fields.len());
+    for (name, value) in &entry.fields {
+        if !entry.shares_names {
+            writer.text(name);
+        }
+        writer.text(value);
+    }
+    writer.end_entry();
 }
 
 fn sample() -> Stream {
@@ -87,8 +98,8 @@ fn what_redis_never_writes_is_refused() {
     refused(|stream| stream.nodes[1] = node((7, 0), &["a"], &[live((6, 9))]));
     refused(|stream| stream.nodes[1] = node((7, 0), &["a"], &[]));
     refused(|stream| {
-        let mut writer = NodeWriter::new((7, 0), 2, 0, [&b"a"[..]].into_iter());
-        writer.push(&live((7, 0)));
+        let mut writer = NodeWriter::new((7, 0), 0, 2, 0, [&b"a"[..]].into_iter());
+        push(&mut writer, &live((7, 0)));
         stream.nodes[1] = writer.finish();
     });
     refused(|stream| {

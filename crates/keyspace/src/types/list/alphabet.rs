@@ -86,21 +86,32 @@ pub(super) fn unpack(packed: &[u8], to: &mut [u8]) -> usize {
         0 => (0..128_u8).for_each(|value| table[usize::from(value)] = value),
         _ => table[..count].copy_from_slice(values),
     }
-    let mask = (1_u64 << bits) - 1;
-    for (at, to) in (0..len.div_ceil(GROUP)).zip(to.chunks_exact_mut(GROUP)) {
-        let group = match groups.get(at * bits..).and_then(|rest| rest.first_chunk::<GROUP>()) {
+    let to = &mut to[..len.next_multiple_of(GROUP)];
+    match bits {
+        1 => unpack_groups::<1>(groups, &table, to),
+        2 => unpack_groups::<2>(groups, &table, to),
+        3 => unpack_groups::<3>(groups, &table, to),
+        4 => unpack_groups::<4>(groups, &table, to),
+        5 => unpack_groups::<5>(groups, &table, to),
+        6 => unpack_groups::<6>(groups, &table, to),
+        _ => unpack_groups::<7>(groups, &table, to),
+    }
+    len
+}
+
+/// Unpacks groups of eight bytes of so many bits.
+fn unpack_groups<const BITS: usize>(groups: &[u8], table: &[u8; 128], to: &mut [u8]) {
+    for (at, to) in to.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+        let group = match groups.get(at * BITS..).and_then(|rest| rest.first_chunk::<GROUP>()) {
             Some(group) => u64::from_le_bytes(*group),
             None => {
                 let mut last = [0; GROUP];
-                last[..bits].copy_from_slice(&groups[at * bits..][..bits]);
+                last[..BITS].copy_from_slice(&groups[at * BITS..][..BITS]);
                 u64::from_le_bytes(last)
             }
         };
-        for (place, to) in to.iter_mut().enumerate() {
-            *to = table[(group >> (place * bits) & mask & 0x7f) as usize];
-        }
+        *to = std::array::from_fn(|place| table[(group >> (place * BITS)) as usize & ((1 << BITS) - 1)]);
     }
-    len
 }
 
 #[cfg(test)]

@@ -415,6 +415,12 @@ impl ChunkedList {
         }))
     }
 
+    /// Bytes of its elements one behind the other.
+    pub(super) fn plain_bytes(&self) -> usize {
+        let sealed: usize = self.inner.iter().map(Sealed::plain_len).sum();
+        self.left.bytes() + sealed + self.right.bytes()
+    }
+
     /// Heap bytes, judged by so many of its chunks.
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
         let looked_at = self.inner.len().min(samples);

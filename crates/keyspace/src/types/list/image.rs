@@ -43,14 +43,14 @@ pub fn put_image<'e>(elements: impl ExactSizeIterator<Item = &'e [u8]>, out: &mu
 }
 
 /// Appends the image of a list that came from Redis.
-pub fn image_of(elements: &[Vec<u8>], out: &mut Vec<u8>) {
-    put_image(elements.iter().map(Vec::as_slice), out);
+pub fn image_of(elements: &formats::Texts, out: &mut Vec<u8>) {
+    put_image(elements.iter(), out);
 }
 
 pub(super) fn to_redis(entry: &Entry, _: &Shapes, _: u64) -> formats::Value {
     let list = list(entry);
-    let mut elements = Vec::with_capacity(list.len());
-    list.for_each(|element| elements.push(element.bytes().into_owned()));
+    let mut elements = formats::Texts::with_capacity(list.len(), list.plain_bytes());
+    list.for_each(|element| element.with_bytes(|element| elements.push(element)));
     formats::Value::List(elements)
 }
 

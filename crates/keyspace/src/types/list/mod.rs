@@ -96,6 +96,14 @@ impl ListRef<'_> {
         }
     }
 
+    /// How many bytes its elements take one behind the other: about as many as they have.
+    pub(super) fn plain_bytes(&self) -> usize {
+        match self {
+            ListRef::Packed(list) => list.plain_bytes(),
+            ListRef::Chunked(list) => list.plain_bytes(),
+        }
+    }
+
     /// Never: a key without elements is deleted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -45,6 +45,10 @@ impl<'a> Packed<'a> {
         self.count == 0
     }
 
+    pub(super) fn plain_bytes(&self) -> usize {
+        self.items.len()
+    }
+
     pub(super) fn visit(&self, range: Range<usize>, from: Side, look: &mut impl FnMut(Scalar<'_>) -> bool) -> bool {
         visit_plain(self.items, range, from, look)
     }

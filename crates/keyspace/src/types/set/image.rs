@@ -96,13 +96,16 @@ pub fn put_image(members: &[Scalar<'_>], may_be_intset: bool, thresholds: &Thres
 }
 
 /// Appends the image of a set that came from Redis.
-pub fn image_of(members: &[Vec<u8>], thresholds: &Thresholds, out: &mut Vec<u8>) {
-    let members: Vec<Scalar<'_>> = members.iter().map(|member| Scalar::Bytes(member)).collect();
+pub fn image_of(members: &formats::Texts, thresholds: &Thresholds, out: &mut Vec<u8>) {
+    let members: Vec<Scalar<'_>> = members.iter().map(Scalar::Bytes).collect();
     put_image(&members, true, thresholds, out);
 }
 
 pub(super) fn to_redis(entry: &Entry, _: &Shapes, _: u64) -> formats::Value {
-    formats::Value::Set(set(entry).iter().map(|member| member.bytes().into_owned()).collect())
+    let set = set(entry);
+    let mut members = formats::Texts::with_capacity(set.len(), 0);
+    set.iter().for_each(|member| member.with_bytes(|member| members.push(member)));
+    formats::Value::Set(members)
 }
 
 pub(super) fn digest(entry: &Entry, _: &Shapes, _: u64, digest: &mut Digest) {

@@ -8,6 +8,7 @@ use super::id::StreamId;
 use super::{Stream, stream};
 use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
+use crate::storage::Scalar;
 use crate::types::{Entry, Object, Shapes};
 
 /// How a stream is written. IMPORTANT: append only; journals on disk hold these numbers.
@@ -141,9 +142,15 @@ pub fn to_redis(stream: &Stream) -> formats::Value {
     let nodes = stream.log.chunks().map(|chunk| {
         let names: Vec<Vec<u8>> = chunk.names().map(|name| name.bytes().into_owned()).collect();
         let names = names.iter().map(|name| &**name);
-        let mut writer = formats::NodeWriter::new(from_id(chunk.first), chunk.live(), chunk.deleted(), names);
+        let mut writer = formats::NodeWriter::new(
+            from_id(chunk.first),
+            chunk.node_bytes() as usize,
+            chunk.live(),
+            chunk.deleted(),
+            names,
+        );
         for entry in chunk.entries() {
-            writer.push(&node_entry(&entry));
+            push_entry(&mut writer, &entry);
         }
         writer.finish()
     });
@@ -175,14 +182,20 @@ fn to_redis_consumer(group: &Group, consumer: &super::Consumer) -> formats::Stre
     formats::StreamConsumer { name: consumer.name().to_vec(), seen_ms: consumer.seen_ms(), pending: pending.collect() }
 }
 
-fn node_entry<'a>(entry: &EntryRef<'a>) -> formats::NodeEntry<'a> {
-    let fields = entry.fields().map(|(name, value)| (name.bytes(), value.bytes()));
-    formats::NodeEntry {
-        id: (entry.id.ms, entry.id.seq),
-        is_deleted: entry.is_deleted,
-        shares_names: entry.shares_names(),
-        fields: fields.collect(),
+fn push_entry(writer: &mut formats::NodeWriter, entry: &EntryRef<'_>) {
+    let push = |writer: &mut formats::NodeWriter, scalar| match scalar {
+        Scalar::Bytes(text) => writer.text(text),
+        Scalar::Number(number) => writer.number(number),
+    };
+    let id = (entry.id.ms, entry.id.seq);
+    writer.begin_entry(id, entry.is_deleted, entry.shares_names(), entry.len());
+    for (name, value) in entry.fields() {
+        if !entry.shares_names() {
+            push(writer, name);
+        }
+        push(writer, value);
     }
+    writer.end_entry();
 }
 
 pub(super) fn digest(entry: &Entry, _: &Shapes, _: u64, digest: &mut Digest) {
