@@ -102,14 +102,20 @@ impl Engine {
                     }
                     _ => break,
                 },
-                Locks::Keys if keys.len() + 2 <= BATCH_MAX && row.command.reaches_beyond.is_none() => {
-                    match row.found_keys(request).ranges[..] {
-                        [one, other] if one.first == one.last && other.first == other.last => {
-                            keys.extend([one, other].map(|range| Key::new(request.arg(range.first as usize))));
+                Locks::Keys if row.command.reaches_beyond.is_none() => match row.found_keys(request).ranges[..] {
+                    [one, other] if one.first == one.last && other.first == other.last => {
+                        let [one, other] = [one, other].map(|range| Key::new(request.arg(range.first as usize)));
+                        let is_one = one.name == other.name;
+                        if keys.len() + if is_one { 1 } else { 2 } > BATCH_MAX {
+                            break;
                         }
-                        _ => break,
+                        keys.push(one);
+                        if !is_one {
+                            keys.push(other);
+                        }
                     }
-                }
+                    _ => break,
+                },
                 Locks::None if row.command.flags.has(Flags::BEGINS_TXN) => is_interactive = true,
                 // Another transaction may follow.
                 Locks::None if is_interactive && row.command.flags.has(Flags::ENDS_TXN) => {}

@@ -140,7 +140,9 @@ impl Batch<'_> {
 
     /// The shards of several keys, lent for one command. They must be held.
     pub fn lend_keys(&mut self, keys: &[Key<'_>]) -> Locked<'_> {
-        self.prefetch_objects(keys.len());
+        // One that is there twice, as in LMOVE within a list, is one of the batch.
+        let is_one = matches!(keys, [one, other] if one.name == other.name);
+        self.prefetch_objects(if is_one { 1 } else { keys.len() });
         let shard_count = self.shard_count;
         let is_wanted = |number: usize| keys.iter().any(|key| key.shard(shard_count) == number);
         let held = self.guards.iter_mut().filter(|(number, _)| is_wanted(*number));

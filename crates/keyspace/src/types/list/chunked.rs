@@ -65,6 +65,14 @@ impl ChunkedList {
     pub(crate) fn prefetch_ends(&self) {
         self.left.prefetch_end(Side::Left);
         self.right.prefetch_end(Side::Right);
+        // Of a list in one chunk, that is where both ends are.
+        if self.inner.is_empty() {
+            match (self.left.is_empty(), self.right.is_empty()) {
+                (true, _) => self.right.prefetch_end(Side::Left),
+                (_, true) => self.left.prefetch_end(Side::Right),
+                _ => {}
+            }
+        }
     }
 
     /// Pushes an element.
