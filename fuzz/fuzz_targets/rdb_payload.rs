@@ -18,7 +18,7 @@ fuzz_target!(|body: &[u8]| {
         let bytes: usize = match &value {
             Value::String(bytes) => bytes.len(),
             Value::Hash(entries) => entries.iter().map(|(field, value, _)| field.len() + value.len()).sum(),
-            Value::Set(members) | Value::List(members) => members.iter().map(Vec::len).sum(),
+            Value::Set(members) | Value::List(members) => members.bytes(),
             Value::SortedSet(members) => members.iter().map(|(name, _)| name.len()).sum(),
             Value::Stream(stream) => stream.nodes.iter().map(|node| node.bytes().len()).sum(),
             Value::Own(own) => own.image.len(),
@@ -41,7 +41,11 @@ fuzz_target!(|body: &[u8]| {
 fn ordered(mut value: Value) -> Value {
     match &mut value {
         Value::Hash(entries) => entries.sort(),
-        Value::Set(members) => members.sort(),
+        Value::Set(members) => {
+            let mut in_order: Vec<&[u8]> = members.iter().collect();
+            in_order.sort_unstable();
+            *members = in_order.into_iter().collect();
+        }
         Value::SortedSet(members) => members.sort_by(|a, b| a.0.cmp(&b.0)),
         // Redis 5 did not count what was ever added: it is written as none.
         Value::Stream(stream) => stream.counts = None,
