@@ -1,6 +1,8 @@
 //! EVAL, EVALSHA, SCRIPT: how scripts run and what they may do. What Lua itself does is in `lua`'s own tests.
 
-use wire::{Session, check};
+use std::thread;
+use std::time::Duration;
+use wire::{Connection, Reply, Session, check};
 
 const CAS: &str = "local current = redis.call('HGET', KEYS[1], ARGV[1])\nif current == ARGV[2] then\n    redis.call('HSET', \
                    KEYS[1], ARGV[1], ARGV[3])\n    return 1\nelse\n    return 0\nend";
@@ -330,6 +332,122 @@ fn one_that_has_written_cannot_be_killed() {
         "1"
         "##,
     );
+}
+
+/// Runs a script so often, for a moment each time, that a server may come to think that it always is quick.
+fn train(connection: &mut Connection, script: &str) -> String {
+    let Reply::Bulk(sha) = connection.run_args(&["SCRIPT", "LOAD", script]) else { panic!("no digest") };
+    let sha = String::from_utf8(sha).expect("a digest is text");
+    let quick: Vec<String> = (0..200).map(|_| format!("EVALSHA {sha} 1 k 1")).collect();
+    for reply in connection.pipeline(&quick) {
+        assert!(!reply.is_error(), "{reply}");
+    }
+    sha
+}
+
+#[test]
+fn a_script_that_was_quick_can_take_long_and_does_everything_once() {
+    let session = Session::start();
+    let (mut one, mut two) = (session.connect(), session.connect());
+    two.run("SUBSCRIBE c");
+    one.run("SET k 7");
+    // It reads, takes its time, and then writes.
+    let sha = train(
+        &mut one,
+        "local v = redis.call('GET', KEYS[1]) for i = 1, tonumber(ARGV[1]) do end redis.call('INCR', 'n') return v",
+    );
+    let before = one.run("GET n").text().parse::<i64>().expect("a number");
+    for _ in 0..3 {
+        assert_eq!(one.run(&format!("EVALSHA {sha} 1 k 3000000")).text(), "7");
+    }
+    assert_eq!(one.run("GET n").text(), (before + 3).to_string());
+    // It takes its time in commands that read, and catches whatever they say.
+    let sha = train(
+        &mut one,
+        "local n = 0 for i = 1, tonumber(ARGV[1]) do if redis.pcall('GET', KEYS[1]) == '7' then n = n + 1 end end redis.call('INCR', 'm') return n",
+    );
+    let before = one.run("GET m").text().parse::<i64>().expect("a number");
+    assert_eq!(one.run(&format!("EVALSHA {sha} 1 k 30000")).integer(), 30_000);
+    assert_eq!(one.run("GET m").text(), (before + 1).to_string());
+    // It writes first, or sends a message.
+    let sha = train(&mut one, "redis.call('INCR', 'w') for i = 1, tonumber(ARGV[1]) do end return 1");
+    let before = one.run("GET w").text().parse::<i64>().expect("a number");
+    assert_eq!(one.run(&format!("EVALSHA {sha} 1 k 3000000")).integer(), 1);
+    assert_eq!(one.run("GET w").text(), (before + 1).to_string());
+    let sha = train(
+        &mut one,
+        "if ARGV[1] ~= '1' then redis.call('PUBLISH', 'c', 'once') end for i = 1, tonumber(ARGV[1]) do end return 1",
+    );
+    assert_eq!(one.run(&format!("EVALSHA {sha} 1 k 3000000")).integer(), 1);
+    one.run("PUBLISH c end");
+    assert_eq!(two.read().to_string(), message("once"));
+    assert_eq!(two.read().to_string(), message("end"));
+}
+
+fn message(text: &str) -> String {
+    Reply::Array(["message", "c", text].map(|word| Reply::Bulk(word.as_bytes().to_vec())).to_vec()).to_string()
+}
+
+#[test]
+fn a_script_that_was_quick_and_does_not_end_can_be_killed() {
+    let session = Session::start();
+    let (mut one, mut two) = (session.connect(), session.connect());
+    one.run("SET k 7");
+    two.run("CONFIG SET busy-reply-threshold 50");
+    for body in ["", "redis.call('GET', KEYS[1])", "redis.pcall('GET', KEYS[1])"] {
+        let sha =
+            train(&mut one, &format!("local n = 0 while n ~= tonumber(ARGV[1]) do n = n + 1 {body} end return n"));
+        one.queue_line(&format!("EVALSHA {sha} 1 k -1"));
+        one.flush();
+        while !two.run("PING").to_string().contains("BUSY") {}
+        assert_eq!(two.run("SCRIPT KILL").to_string(), "+OK");
+        let killed = one.read().to_string();
+        assert!(killed.contains("Script killed by user with SCRIPT KILL"), "{killed}");
+        assert_eq!(one.run("GET k").text(), "7");
+    }
+}
+
+#[test]
+fn a_script_that_was_quick_and_has_written_cannot_be_killed() {
+    let session = Session::start();
+    let mut one = session.connect();
+    one.run("CONFIG SET busy-reply-threshold 20");
+    let sha = train(&mut one, "redis.call('INCR', 'w') for i = 1, tonumber(ARGV[1]) do end return 'end'");
+    one.queue_line(&format!("EVALSHA {sha} 1 k 100000000"));
+    one.flush();
+    let mut two = session.connect();
+    for _ in 0..50 {
+        // Not busy yet, or not any more: this connection may be served by the same thread.
+        let reply = two.run("SCRIPT KILL").to_string();
+        if reply.contains("UNKILLABLE") {
+            break;
+        }
+        assert!(reply.contains("NOTBUSY"), "{reply}");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(one.read().text(), "end");
+    assert_eq!(two.run("GET w").text(), "201");
+}
+
+/// What a script takes is what its commands take, and more.
+#[test]
+fn the_time_of_a_script_has_that_of_its_commands() {
+    let session = Session::start();
+    let mut one = session.connect();
+    let elements: Vec<String> = (0..2_000).map(|number| number.to_string()).collect();
+    one.run(&format!("RPUSH l {}", elements.join(" ")));
+    let sha =
+        train(&mut one, "local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + #redis.call('SORT', 'l') end return n");
+    assert_eq!(one.run(&format!("EVALSHA {sha} 1 k 5")).integer(), 10_000);
+    let usec = |connection: &mut Connection, command: &str| {
+        let info = connection.run("INFO commandstats").text().to_owned();
+        let line =
+            info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:"))).expect("it was called");
+        let usec = line.split(',').find_map(|field| field.strip_prefix("usec=")).expect("it took some time");
+        usec.parse::<u64>().expect("a number")
+    };
+    let (script, command) = (usec(&mut one, "evalsha"), usec(&mut one, "sort"));
+    assert!(script >= command, "{script} microseconds, of which {command}");
 }
 
 /// Whoever waits for what the script has locked is let go, and so is the thread that serves them all.

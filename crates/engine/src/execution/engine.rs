@@ -222,6 +222,7 @@ impl Engine {
             script_reply: Vec::new(),
             script_request: OwnedRequest::default(),
             in_script: false,
+            is_script_thread: false,
             script_has_failed: false,
             in_hook: false,
             last_ns: self.clock.monotonic_ns(),

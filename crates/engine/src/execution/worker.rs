@@ -41,6 +41,8 @@ pub struct Worker {
     pub(crate) script_request: OwnedRequest,
     /// A script runs: commands are executed on its behalf.
     pub(crate) in_script: bool,
+    /// It is that of the script thread.
+    pub(crate) is_script_thread: bool,
     /// The script that has just ended answered with an error.
     pub(crate) script_has_failed: bool,
     /// A function is called because of what becomes of a session.

@@ -269,7 +269,10 @@ impl Keyspace {
     /// Locks everything; `None` when that would take long.
     pub fn lock_all_unless_busy(&self) -> Option<Locked<'_>> {
         Held::assert_none();
-        let guards = (0..self.shards.len()).map(|shard| Some((shard, self.acquire(shard)?))).collect::<Option<_>>()?;
+        let mut guards = SmallVec::with_capacity(self.shards.len());
+        for shard in 0..self.shards.len() {
+            guards.push((shard, self.acquire(shard)?));
+        }
         Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
     }
 

@@ -45,7 +45,7 @@ fn run_script(cx: &mut ScriptCx<'_, '_>, script: Arc<Script>, named: &[u8], read
     run(cx, &Program::Script(script), named, count, read_only)
 }
 
-/// Runs a script or function with so many keys here, or on the script thread when it may run long. `named` is the name
+/// Runs a script or function with so many keys here, or on the script thread when it may run long, or has just done so here. `named` is the name
 /// by which the client called it.
 pub(super) fn run(
     cx: &mut ScriptCx<'_, '_>,
@@ -62,9 +62,9 @@ pub(super) fn run(
     }
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
-    let is_bounded = program.reading().is_bounded || !cx.engine.script_thread.is_served();
+    let runs_here = program.reading().is_bounded || program.pace().is_quick() || !cx.engine.script_thread.is_served();
     if cx.held.is_none()
-        && is_bounded
+        && runs_here
         && cx.engine.may_read_index(program, keys)
         && !cx.engine.is_ready_for_index(cx.worker, cx.client.db)?
     {
@@ -76,26 +76,32 @@ pub(super) fn run(
         cx.engine.feed_monitors(cx.worker, cx.client, cx.args.request());
     }
     let held = cx.held.take();
-    if held.is_none() && !is_bounded {
-        let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
-        let ticket = Arc::new(Ticket::default());
-        cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
-        cx.engine.script_thread.send(Job {
-            program: program.clone(),
-            command: [cx.args.request().arg(0).to_vec(), named.to_vec()],
-            keys: owned(keys),
-            args: owned(args),
-            read_only,
-            db: cx.client.db,
-            protocol: cx.client.protocol,
-            handle: cx.client.handle.clone(),
-            tracker: cx.client.tracker.clone(),
-            caching: cx.client.caching,
-            ticket,
-        });
-        return Ok(());
+    let has_run = (held.is_some() || runs_here)
+        && cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)?;
+    if !has_run {
+        send(cx, program, named, keys, args, read_only);
     }
-    cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)
+    Ok(())
+}
+
+/// Sends a script or function to the script thread, and lets the client wait for its reply.
+fn send(cx: &mut ScriptCx<'_, '_>, program: &Program, named: &[u8], keys: &[&[u8]], args: &[&[u8]], read_only: bool) {
+    let owned = |args: &[&[u8]]| args.iter().map(|arg| arg.to_vec()).collect();
+    let ticket = Arc::new(Ticket::default());
+    cx.after = After::Block(Blocked { until_ms: None, event: Event::Background(ticket.clone()), silent: false });
+    cx.engine.script_thread.send(Job {
+        program: program.clone(),
+        command: [cx.args.request().arg(0).to_vec(), named.to_vec()],
+        keys: owned(keys),
+        args: owned(args),
+        read_only,
+        db: cx.client.db,
+        protocol: cx.client.protocol,
+        handle: cx.client.handle.clone(),
+        tracker: cx.client.tracker.clone(),
+        caching: cx.client.caching,
+        ticket,
+    });
 }
 
 pub(super) fn of_source(_: &Engine, source: &[u8]) -> Option<ScriptFlags> {

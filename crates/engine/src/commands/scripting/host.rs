@@ -6,12 +6,23 @@ use crate::execution::client::Client;
 use crate::execution::command::{CommandRow, Flags, Locks, registry};
 use crate::execution::engine::Engine;
 use crate::execution::execute::count_rejected;
-use crate::execution::scripts::Program;
+use crate::execution::scripts::{GIVEN_UP_NS, Program};
 use crate::execution::worker::Worker;
 use keyspace::Locked;
 use lua::Tick;
 use resp::{OwnedRequest, Protocol, Reply};
 use std::sync::atomic::Ordering::Relaxed;
+
+/// Where a script runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Where its client is served: it is bounded, or part of something larger.
+    Client,
+    /// Likewise, though it is not bounded: it has been quick until now.
+    Trial,
+    /// Where SCRIPT KILL can stop it.
+    ScriptThread,
+}
 
 /// The server as one run of a script sees it.
 pub(super) struct ScriptHost<'a> {
@@ -27,9 +38,14 @@ pub(super) struct ScriptHost<'a> {
     pub(super) read_only: bool,
     /// It may use memory beyond the limit.
     pub(super) allow_oom: bool,
-    /// It runs on the script thread, where SCRIPT KILL can stop it.
-    pub(super) on_script_thread: bool,
+    pub(super) place: Place,
     pub(super) has_written: bool,
+    /// It has done nothing yet but read.
+    pub(super) can_begin_again: bool,
+    /// It is to run on the script thread instead.
+    pub(super) is_given_up: bool,
+    /// Others are told that a script runs for long.
+    pub(super) has_made_busy: bool,
     pub(super) began_ns: u64,
     pub(super) request: OwnedRequest,
     /// The last error that one of its commands has answered with. It is counted where that happened, and not once more when it
@@ -44,6 +60,11 @@ impl lua::Host for ScriptHost<'_> {
         let request = std::mem::take(&mut self.request);
         let protocol = self.client.protocol;
         let reply_at = reply.len();
+        if self.give_up_if_long(self.worker.last_ns) {
+            Reply::new(reply, protocol).error("ERR the script begins again");
+            self.request = request;
+            return;
+        }
         let outcome = self.find(args).and_then(|row| self.check(row, &request).map(|()| row));
         match outcome {
             Err(error) => {
@@ -53,9 +74,10 @@ impl lua::Host for ScriptHost<'_> {
                 Reply::new(reply, protocol).error(&text);
             }
             Ok(row) => {
+                self.can_begin_again &= row.command.flags.has(Flags::READONLY);
                 if row.command.flags.has(Flags::WRITE)
                     && !std::mem::replace(&mut self.has_written, true)
-                    && self.on_script_thread
+                    && self.place == Place::ScriptThread
                 {
                     self.engine.script_thread.note_written();
                 }
@@ -71,6 +93,7 @@ impl lua::Host for ScriptHost<'_> {
     }
 
     fn log(&mut self, level: i64, message: &[u8]) {
+        self.can_begin_again = false;
         if level >= self.engine.settings.loglevel() as i64 {
             self.engine.host.log(&String::from_utf8_lossy(message));
         }
@@ -92,14 +115,21 @@ impl lua::Host for ScriptHost<'_> {
     fn set_repl(&mut self, _: i64) {}
 
     fn tick(&mut self) -> Tick {
-        let took_ms = self.engine.clock.monotonic_ns().saturating_sub(self.began_ns) / 1_000_000;
+        let now_ns = self.engine.clock.monotonic_ns();
+        let took_ms = now_ns.saturating_sub(self.began_ns) / 1_000_000;
         let limit_ms = self.engine.settings.busy_reply_threshold();
-        if self.on_script_thread {
-            if self.engine.script_thread.is_to_be_killed() {
-                return Tick::Kill("Script killed by user with SCRIPT KILL...".into());
-            }
+        if self.give_up_if_long(now_ns) {
+            return Tick::Kill("the script begins again".into());
+        }
+        if self.place == Place::ScriptThread && self.engine.script_thread.is_to_be_killed() {
+            return Tick::Kill("Script killed by user with SCRIPT KILL...".into());
+        }
+        if self.place != Place::Client {
             if took_ms > limit_ms {
                 self.engine.set_busy(true);
+                if !std::mem::replace(&mut self.has_made_busy, true) && self.place == Place::Trial {
+                    self.engine.script_thread.begin_elsewhere();
+                }
             }
             return Tick::Continue;
         }
@@ -116,6 +146,13 @@ impl lua::Host for ScriptHost<'_> {
 }
 
 impl ScriptHost<'_> {
+    /// Gives the script up if it takes long on trial and has done nothing yet but read. From then on it can do nothing.
+    fn give_up_if_long(&mut self, now_ns: u64) -> bool {
+        let is_long = || now_ns.saturating_sub(self.began_ns) > GIVEN_UP_NS;
+        self.is_given_up |= self.place == Place::Trial && self.can_begin_again && is_long();
+        self.is_given_up
+    }
+
     fn find(&self, args: &[&[u8]]) -> Result<&'static CommandRow, CommandError> {
         let unknown = CommandError::fixed("ERR Unknown Redis command called from script");
         let Some(row) = registry().find(args[0]) else { return Err(unknown) };

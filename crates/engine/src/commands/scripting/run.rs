@@ -1,6 +1,6 @@
 //! Runs one script: its locks, its host, its journal batch.
 
-use super::host::ScriptHost;
+use super::host::{Place, ScriptHost};
 use crate::error::{CommandError, CommandResult};
 use crate::execution::client::Client;
 use crate::execution::engine::Engine;
@@ -11,6 +11,7 @@ use resp::{OwnedRequest, Protocol, Reply};
 
 impl Engine {
     /// Runs a script or function and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
+    /// False when it was given up and is to run on the script thread: nothing was changed or replied.
     #[allow(clippy::too_many_arguments, reason = "one run's whole context, passed on once")]
     pub(crate) fn run_program(
         &self,
@@ -22,8 +23,9 @@ impl Engine {
         read_only: bool,
         reply: &mut Reply<'_>,
         mut held: Option<Locked<'_>>,
-    ) -> CommandResult {
+    ) -> Result<bool, CommandError> {
         self.pass_script_gates(program, read_only, held.is_some())?;
+        let entered_ns = worker.last_ns;
         let (flags, analysis) = (program.flags().unwrap_or_default(), program.reading());
         let read_only = read_only || flags.no_writes;
         // A state that has grown large is not kept: it would never return its fragmented memory.
@@ -54,12 +56,18 @@ impl Engine {
         let (db, protocol) = (client.db, std::mem::replace(&mut client.protocol, Protocol::Resp2));
         let was_atomic = std::mem::replace(&mut worker.batch.is_atomic, true);
         let was_in_script = std::mem::replace(&mut worker.in_script, true);
-        let on_script_thread = !is_part && !analysis.is_bounded && self.script_thread.is_served();
-        let began_ns = worker.last_ns;
+        let may_be_long = !is_part && !analysis.is_bounded && self.script_thread.is_served();
+        let place = match (may_be_long, worker.is_script_thread) {
+            (true, true) => Place::ScriptThread,
+            (true, false) => Place::Trial,
+            (false, _) => Place::Client,
+        };
+        // Without the time that it has waited for its locks.
+        let began_ns = if may_be_long { self.clock.monotonic_ns() } else { worker.last_ns };
         let allow_oom = flags.allow_oom || read_only;
         let (mut out, request) = (std::mem::take(&mut worker.script_reply), std::mem::take(&mut worker.script_request));
         out.clear();
-        let (garbage, request, counted_error) = {
+        let (garbage, request, counted_error, is_given_up) = {
             let mut host = ScriptHost {
                 engine: self,
                 worker,
@@ -70,8 +78,11 @@ impl Engine {
                 keys: is_private.then_some(keys),
                 read_only,
                 allow_oom,
-                on_script_thread,
+                place,
                 has_written: false,
+                can_begin_again: true,
+                is_given_up: false,
+                has_made_busy: false,
                 began_ns,
                 request,
                 counted_error: Vec::new(),
@@ -83,17 +94,31 @@ impl Engine {
                     lua.state.run_function(&mut host, &library.handle, name, keys, args, protocol, &mut out)
                 }
             };
-            (host.locked.take_garbage(), host.request, host.counted_error)
+            if host.has_made_busy {
+                self.set_busy(false);
+                if place == Place::Trial {
+                    self.script_thread.end_elsewhere();
+                }
+            }
+            (host.locked.take_garbage(), host.request, host.counted_error, host.is_given_up)
         };
         client.db = db;
         client.protocol = protocol;
         worker.batch.is_atomic = was_atomic;
         worker.in_script = was_in_script;
+        // The time of the commands that it has called is its own too.
+        worker.last_ns = entered_ns;
         if let Some(mut locked) = own {
             self.commit(worker, Some(client), &mut locked);
             drop(locked);
         }
         self.free(garbage);
+        if is_given_up {
+            program.pace().note_given_up();
+            out.clear();
+        } else if may_be_long {
+            program.pace().note(self.clock.monotonic_ns().saturating_sub(began_ns));
+        }
         reply.raw(&out);
         if out.first() == Some(&b'-') {
             worker.script_has_failed = true;
@@ -110,7 +135,7 @@ impl Engine {
         worker.script_request = if request.capacity() > SCRIPT_REPLY_KEPT { OwnedRequest::default() } else { request };
         // In a transaction a large state is kept until the next script, so that it is not freed while locks are held.
         worker.lua = (is_part || lua.state.footprint_bytes() <= LUA_STATE_BYTES_KEPT).then_some(lua);
-        Ok(())
+        Ok(!is_given_up)
     }
 
     /// True unless it is certain that a program with these keys reads no index.

@@ -13,6 +13,7 @@ impl Engine {
     /// Runs queued scripts for as long as the process lives. Called on a thread that does nothing else.
     pub fn serve_scripts(&self, mut worker: Worker) -> ! {
         self.script_thread.set_served();
+        worker.is_script_thread = true;
         loop {
             let job = Arc::new(self.script_thread.next());
             self.begin(&mut worker);

@@ -86,10 +86,11 @@ impl Engine {
         worker.in_hook = was_in_hook;
         match outcome {
             Err(error) => Err(error.to_string()),
-            Ok(()) if out.first() == Some(&b'-') => {
+            Ok(_) if out.first() == Some(&b'-') => {
                 Err(String::from_utf8_lossy(&out[1..out.len().saturating_sub(2)]).into_owned())
             }
-            Ok(()) => Ok(()),
+            // Part of something larger, it is not given up.
+            Ok(_) => Ok(()),
         }
     }
 

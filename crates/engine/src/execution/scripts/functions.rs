@@ -4,7 +4,7 @@
 //! One library is part of the server (`holdfast.lua`): its functions can always be called. Clients cannot delete it,
 //! and it does not reserve names: a loaded function of the same name takes precedence.
 
-use super::{LuaState, Program, ScriptAnalysis};
+use super::{LuaState, Pace, Program, ScriptAnalysis};
 use locks::{RwLock, rank};
 use lua::FunctionInfo;
 use std::collections::{BTreeMap, HashMap};
@@ -24,6 +24,7 @@ pub struct Library {
 pub struct Function {
     pub info: FunctionInfo,
     pub analysis: ScriptAnalysis,
+    pub(crate) pace: Pace,
 }
 
 /// What is to become of a library.
@@ -186,7 +187,7 @@ impl LuaState {
         let analyses = ScriptAnalysis::of_library(code);
         let functions = registered.into_iter().map(|info| {
             let analysis = analyses.get(info.name.as_str()).copied().unwrap_or_default();
-            Function { info, analysis }
+            Function { info, analysis, pace: Pace::default() }
         });
         Ok(Library { name, code: code.into(), functions: functions.collect(), handle })
     }

@@ -1,17 +1,19 @@
 //! Scripts and functions: stored by digest or name, run by Lua, each atomically. Knows where a script may run and what
 //! it locks; running Lua is up to the `lua` crate.
 //!
-//! The way through: `analysis` says what is certain about a script. One that is bounded runs where its client is served; any
-//! other runs on the script thread, where it can be stopped (`script_thread`). One that declares all its keys locks just
+//! The way through: `analysis` says what is certain about a script. One that is bounded, or has been quick for a while (`pace`), runs
+//! where its client is served; any other runs on the script thread, where it can be stopped (`script_thread`). One that declares all its keys locks just
 //! their shards; any other locks everything. `commands::scripting` gives it its locks and a host, through which it
 //! executes commands; what it has changed is one batch in the journal.
 
 mod analysis;
 mod functions;
+mod pace;
 mod script_thread;
 
 pub use analysis::ScriptAnalysis;
 pub use functions::{Catalogue, Change, Function, Functions, Library};
+pub(crate) use pace::{GIVEN_UP_NS, Pace};
 pub use script_thread::{Job, ProgramKind, RunningFunction, ScriptThread, Unkillable};
 
 use crate::error::CommandError;
@@ -39,6 +41,7 @@ pub struct Script {
     /// The flags of its shebang line; `None` without one.
     pub flags: Option<ScriptFlags>,
     pub analysis: ScriptAnalysis,
+    pub(crate) pace: Pace,
     /// It was used since it was added or last spared from eviction.
     used: AtomicBool,
 }
@@ -64,6 +67,13 @@ impl Program {
         match self {
             Program::Script(script) => script.analysis,
             Program::Function(library, at) => library.functions[*at].analysis,
+        }
+    }
+
+    pub(crate) fn pace(&self) -> &Pace {
+        match self {
+            Program::Script(script) => &script.pace,
+            Program::Function(library, at) => &library.functions[*at].pace,
         }
     }
 
@@ -229,7 +239,8 @@ impl ScriptCache {
 fn analyse(sha: Sha, source: &[u8]) -> Result<Arc<Script>, CommandError> {
     let shebang = Shebang::of_script(source).map_err(|text| CommandError::said(format!("ERR {text}")))?;
     let (flags, analysis) = (shebang.flags, ScriptAnalysis::of(source));
-    Ok(Arc::new(Script { sha, source: source.into(), flags, analysis, used: AtomicBool::new(false) }))
+    let (source, pace, used) = (source.into(), Pace::default(), AtomicBool::new(false));
+    Ok(Arc::new(Script { sha, source, flags, analysis, pace, used }))
 }
 
 impl LuaState {

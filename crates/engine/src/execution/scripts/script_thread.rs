@@ -9,7 +9,7 @@ use locks::{Condvar, Mutex, rank};
 use resp::Protocol;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// A script to run on the script thread, with all it needs of its client.
 pub struct Job {
@@ -36,6 +36,8 @@ pub struct ScriptThread {
     /// There is a thread that serves the queue.
     served: AtomicBool,
     running: Mutex<Option<Running>, { rank::SCRIPT_RUNNING }>,
+    /// Scripts that run for long where their clients are served: they have written, or they would have been given up.
+    long_elsewhere: AtomicUsize,
 }
 
 /// The script or function that runs now.
@@ -85,6 +87,7 @@ impl ScriptThread {
     /// Stops the running script or function at its next step.
     pub fn kill(&self, kind: ProgramKind) -> Result<(), Unkillable> {
         match &mut *self.running.lock() {
+            None if self.long_elsewhere.load(Relaxed) > 0 => Err(Unkillable::HasWritten),
             None => Err(Unkillable::NotRunning),
             Some(running) if running.has_written => Err(Unkillable::HasWritten),
             Some(running) if running.job.kind() != kind => Err(Unkillable::IsOther),
@@ -119,6 +122,16 @@ impl ScriptThread {
         if let Some(running) = &mut *self.running.lock() {
             running.has_written = true;
         }
+    }
+
+    /// Notes that a script runs for long elsewhere.
+    pub(crate) fn begin_elsewhere(&self) {
+        self.long_elsewhere.fetch_add(1, Relaxed);
+    }
+
+    /// It has ended.
+    pub(crate) fn end_elsewhere(&self) {
+        self.long_elsewhere.fetch_sub(1, Relaxed);
     }
 
     /// True when the running script is to stop.
