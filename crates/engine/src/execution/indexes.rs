@@ -125,6 +125,11 @@ impl Engine {
         self.indexes.read().clone()
     }
 
+    /// True when there is an index.
+    pub(crate) fn has_indexes(&self) -> bool {
+        !self.indexes.read().is_empty()
+    }
+
     /// True when one of these names is an index.
     pub(crate) fn any_is_index<'n>(&self, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
         let indexes = self.indexes.read();

@@ -140,7 +140,7 @@ impl Engine {
 
     /// True unless it is certain that a program with these keys reads no index.
     pub(super) fn may_read_index(&self, program: &Program, keys: &[&[u8]]) -> bool {
-        !program.reading().names_no_index || self.any_is_index(keys.iter().copied())
+        self.has_indexes() && (!program.reading().names_no_index || self.any_is_index(keys.iter().copied()))
     }
 
     /// The gates for a script that declares flags, before it begins.
