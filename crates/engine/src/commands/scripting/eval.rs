@@ -63,13 +63,13 @@ pub(super) fn run(
     let all: SmallVec<[&[u8]; 16]> = cx.args.rest().collect();
     let (keys, args) = all.split_at(count);
     let runs_here = program.reading().is_bounded || program.pace().is_quick() || !cx.engine.script_thread.is_served();
-    if cx.held.is_none()
-        && runs_here
-        && cx.engine.may_read_index(program, keys)
-        && !cx.engine.is_ready_for_index(cx.worker, cx.client.db)?
-    {
-        cx.after = After::Again;
-        return Ok(());
+    let mut all = None;
+    if cx.held.is_none() && runs_here && cx.engine.may_read_index(program, keys) {
+        all = cx.engine.lock_for_index(cx.worker, cx.client.db)?;
+        if all.is_none() {
+            cx.after = After::Again;
+            return Ok(());
+        }
     }
     // Before what it calls, as in Redis.
     if cx.engine.monitors.any() {
@@ -77,7 +77,7 @@ pub(super) fn run(
     }
     let held = cx.held.take();
     let has_run = (held.is_some() || runs_here)
-        && cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held)?;
+        && cx.engine.run_program(cx.worker, cx.client, program, keys, args, read_only, &mut cx.reply, held, all)?;
     if !has_run {
         send(cx, program, named, keys, args, read_only);
     }

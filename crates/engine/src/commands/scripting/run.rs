@@ -10,11 +10,12 @@ use keyspace::{Key, Locked};
 use resp::{OwnedRequest, Protocol, Reply};
 
 impl Engine {
-    /// Runs a script or function and writes its reply. `held`: the locks of the transaction that it is part of, which has them all.
+    /// Runs a script or function and writes its reply. `held`: the locks of the transaction that it is part of, which has them all;
+    /// `all`: all locks, if they were taken for it.
     /// False when it was given up and is to run on the script thread: nothing was changed or replied.
     #[allow(clippy::too_many_arguments, reason = "one run's whole context, passed on once")]
-    pub(crate) fn run_program(
-        &self,
+    pub(crate) fn run_program<'e>(
+        &'e self,
         worker: &mut Worker,
         client: &mut Client,
         program: &Program,
@@ -23,6 +24,7 @@ impl Engine {
         read_only: bool,
         reply: &mut Reply<'_>,
         mut held: Option<Locked<'_>>,
+        all: Option<Locked<'e>>,
     ) -> Result<bool, CommandError> {
         self.pass_script_gates(program, read_only, held.is_some())?;
         let entered_ns = worker.last_ns;
@@ -38,8 +40,10 @@ impl Engine {
         let is_part = held.is_some();
         let is_private = worker.batch.is_private;
         let has_all = is_part && !is_private || !analysis.declares_all_keys || self.any_is_index(keys.iter().copied());
+        let all = all.filter(|_| has_all);
         let mut own = match &held {
             Some(_) => None,
+            None if has_all && all.is_some() => all,
             None if has_all => self.keyspace.lock_all_unless_busy(),
             // IMPORTANT: libraries are kept in the first shard. The reply tells of the batch that has defined the function.
             None if keys.is_empty() && matches!(program, Program::Function(..)) => {

@@ -46,6 +46,7 @@ impl Engine {
                 job.read_only,
                 &mut writer,
                 None,
+                None,
             );
             if let Err(error) = outcome {
                 worker.script_has_failed = true;

@@ -82,7 +82,7 @@ impl Engine {
         // Its time counts from here.
         worker.last_ns = self.clock.monotonic_ns();
         let held = Some(locked.lend());
-        let outcome = self.run_program(worker, client, &program, &[key.name], &args, false, &mut reply, held);
+        let outcome = self.run_program(worker, client, &program, &[key.name], &args, false, &mut reply, held, None);
         worker.in_hook = was_in_hook;
         match outcome {
             Err(error) => Err(error.to_string()),
