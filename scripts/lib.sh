@@ -112,9 +112,11 @@ test_binaries() {
 
 # side_by_side COMMAND… <LIST: runs `COMMAND folder binary` for each line of a list, as many at once as there are cores, and
 # shows the output of each when it ends. Fails if one of them failed. The order of the list is the order of the starts.
+# With `retry` set, what failed is run once more at the end, by itself: it fails if it fails again.
 side_by_side() {
     local folder binary status=0 running=0 output
     output=$(mktemp -d)
+    : >"$output/again"
     while IFS=$'\t' read -r folder binary; do
         if [[ $running -ge $(nproc) ]]; then
             wait -n || status=1
@@ -127,9 +129,15 @@ side_by_side() {
         wait -n || status=1
         running=$((running - 1))
     done
+    while IFS=$'\t' read -r folder binary; do
+        retry='' show_at_end "$output/${binary##*/}" "$@" "$folder" "$binary" </dev/null || status=1
+    done <"$output/again"
     rm -rf "$output"
     return "$status"
 }
+
+# The output of a first try, made unlike that of a test runner: it is shown, and counted by nobody.
+mark_first_try() { sed 's/^/first try: /'; }
 
 show_at_end() {
     local output=$1 status=0 began=$SECONDS
@@ -138,10 +146,15 @@ show_at_end() {
     (
         flock 9 # two outputs do not mix
         printf '\n     Ran %s in %d s\n' "${output##*/}" $((SECONDS - began))
+        if [[ $status != 0 && -n ${retry:-} ]]; then
+            mark_first_try <"$output"
+            printf '%s\t%s\n' "${@: -2:1}" "${@: -1}" >>"${output%/*}/again"
+            exit
+        fi
         cat "$output"
         if [[ $status != 0 ]]; then echo "FAILED: ${output##*/} (exit code $status)"; fi
     ) 9>"${output%/*}/lock"
-    return "$status"
+    [[ $status == 0 || -n ${retry:-} ]]
 }
 
 run_test_binary() { cd "$1" && "$2"; }
@@ -168,6 +181,22 @@ is_expected() {
     done
     return 1
 }
+
+# The failed tests of a section's output, each with the first lines that it printed: cargo test, pytest, node --test, minitest,
+# and test binaries that ended without a result. If none of them failed, the section itself did: then the end of its output.
+failures_in() {
+    local found
+    found=$(awk -v lines_max=40 '
+        /^---- .+ stdout ----$/ || /^ +[0-9]+\) (Failure|Error):$/ { left = lines_max }
+        /^failures:$/ || /^[0-9]+ runs, / { left = 0 }
+        left > 0 { print; left--; next }
+        /^(FAILED|ERROR) [^ ]+::/ || /^FAILED: / || /^ *✖ .+ \([0-9.]+ms\)$/ { print }
+    ' "$1")
+    if [[ -n $found ]]; then printf '%s\n' "$found"; else tail -n 40 "$1"; fi
+}
+
+# The tests of a section's output that failed at the first try.
+first_failures_in() { sed -n 's/^first try: //p' "$1" >"$1.first" && [[ -s $1.first ]] && failures_in "$1.first"; }
 
 # Adds up what cargo test, pytest, node --test, minitest and our own scripts say of their tests: prints `passed failed skipped`.
 count_tests() {

@@ -174,7 +174,7 @@ fn write_value(name: &str, body: &[u8]) {
 
 /// What an engine has recorded, and what a snapshot of it says, as `replay` reads them.
 fn write_effects(name: &str, live: &Place) {
-    let mut walk = live.engine.walk();
+    let mut walk = engine::walk(&live.engine);
     let mut taken = Taken::of(&walk, 0);
     while taken.step(&mut walk) {}
     for (number, (_, keys)) in taken.parts.iter().enumerate() {

@@ -110,7 +110,7 @@ fn collect_words(arguments: &[Argument], words: &mut Vec<&'static str>) {
 
 fn held_bytes(snapshot: &Snapshot) -> usize {
     let bytes = |content: &Content| match content {
-        Content::String(bytes) => bytes.len(),
+        Content::String(bytes) | Content::Image(bytes) => bytes.len(),
         Content::Hash(fields) => fields.iter().map(|(field, (value, _))| field.len() + value.len()).sum(),
         Content::Set(members) => members.iter().map(Vec::len).sum(),
         Content::List(elements) => elements.iter().map(Vec::len).sum(),

@@ -14,7 +14,7 @@ mod place;
 mod state;
 
 use engine::Settings;
-use engine::execution::walk::{Part, Placement};
+use engine::execution::walk::{SnapshotPart, Placement};
 use keyspace::effects::codec::{Decoder, encode};
 use libfuzzer_sys::fuzz_target;
 use place::{Place, settings};
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     let (shard, end) = (u32::from(numbers >> 1 & 1), u32::from(end) << 24 | 0xff_ffff);
     let (stamp, sequence) = (u64::from(numbers >> 2 & 3), u64::from(numbers >> 4 & 3));
     if are_tame(keys) {
-        let _ = replay.part(Part { shard, end, sequence: stamp, keys: 1 }, keys);
+        let _ = replay.part(SnapshotPart { shard, end, sequence: stamp, keys: 1 }, keys);
     }
     if are_tame(batch) {
         let _ = replay.batch(sequence, batch);

@@ -24,17 +24,22 @@ CASES = [
     ("a re-export that is not used", {**CLEAN, "b.rs": "use crate::a::A;", "a/mod.rs": "mod x;\npub use crate::b::B;"}, []),
     ("tests, comments and strings", {**CLEAN, "b.rs": "use crate::A;", "a/x.rs": IN_TESTS, "a/x/t.rs": "use crate::b::f;"}, []),
     ("subfolders", {"lib.rs": "mod a;", "a/mod.rs": "mod p;\nmod q;\nmod f;", "a/f.rs": "use super::p::P;",
-                    "a/p/mod.rs": "use super::q;\nfn f() { q::Q }", "a/q/mod.rs": "use crate::a::{f::F, p::P};"}, ["a/p, a/q"]),
+                    "a/p/mod.rs": "use super::q;\nfn f() { q::Q }", "a/q/mod.rs": "use crate::a::{f::F, p::P};"}, ["a/p, a/q", "a/f, a/p, a/q"]),
     ("files of one folder", {"lib.rs": "mod a;", "a/mod.rs": "mod p;\nmod q;", "a/p.rs": "use super::q::Q;",
-                             "a/q.rs": "use super::p::P;"}, []),
+                             "a/q.rs": "use super::p::P;"}, ["a/p, a/q"]),
+    ("a natural circle", {"lib.rs": "mod clients;", "clients/mod.rs": "mod handle;\nmod wait_state;", "clients/handle.rs": "use super::wait_state::W;",
+                          "clients/wait_state.rs": "use super::handle::H;"}, [], "execution"),
+    ("files of one subject", {"lib.rs": "", "settings/mod.rs": "use crate::b::B;", "a.rs": "use crate::settings::S;", "b.rs": ""},
+     ["settings, src"], "execution"),
     ("a file and its folder", {"main.rs": "mod a;", "a.rs": "mod x;\nuse x::X;", "a/x.rs": "use super::A;"}, []),
     ("two circles", {"lib.rs": "", "a.rs": "use crate::b::B;", "b.rs": "use crate::c::C;", "c.rs": "use crate::a::A;",
                      "d.rs": "use crate::{a, e};", "e.rs": "use crate::d;"}, ["a, b, c", "d, e"]),
 ]
 
 failed = 0
-for title, sources, expected in CASES:
-    with tempfile.TemporaryDirectory() as crate:
+for title, sources, expected, *name_of_crate in CASES:
+    with tempfile.TemporaryDirectory() as folder:
+        crate = Path(folder, *name_of_crate)
         for name, text in sources.items():
             path = Path(crate, "src", name)
             path.parent.mkdir(parents=True, exist_ok=True)

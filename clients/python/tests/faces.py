@@ -67,6 +67,10 @@ class Face:
     def queue(self, store: Any, config: holdfast.QueueConfig) -> Any:
         return holdfast.asyncio.Queue(store, config) if self.is_async else Awaited(holdfast.Queue(store._twin, config))
 
+    def flag(self) -> Any:
+        """What ends `follow` and `serve`."""
+        return asyncio.Event() if self.is_async else threading.Event()
+
     async def command(self, client: Any, *words: Any) -> Any:
         """Sends a command by redis-py, from a store's or a transaction's client."""
         if self.is_async:
@@ -90,7 +94,7 @@ async def _transaction(transaction: Callable[..., Any], tries: int, body: Callab
 
 async def _serve(serve: Callable[..., Any], handler: Callable[[Any], Any], options: dict[str, Any]) -> None:
     """Ends with its task, as its twin does."""
-    loop, stop = asyncio.get_running_loop(), threading.Event()
+    loop, stop = asyncio.get_running_loop(), options.pop("stop", threading.Event())
 
     def blocking(request: holdfast.PushedRequest) -> None:
         asyncio.run_coroutine_threadsafe(handler(request), loop).result()

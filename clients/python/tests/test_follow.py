@@ -1,7 +1,6 @@
 """Following a run: every event once and in order, also while the server is killed and started again."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -51,18 +50,20 @@ async def test_a_reader_is_stopped(store: Any, face: Face, blocked: Any) -> None
     """By its flag, or, with asyncio, with its task. The server does not keep a wait that is over."""
     run = store.run("r")
     await append(run, 1)
-    stop = threading.Event()
-    following = asyncio.ensure_future(seen(run, 7, **({} if face.is_async else {"stop": stop})))
+    stop = face.flag()
+    following = asyncio.ensure_future(seen(run, 7, stop=stop))
     await eventually(lambda: blocked(1))
+    stop.set()
+    assert await following == [1]
+    assert await seen(run, 7, stop=stop) == []
+    await eventually(lambda: blocked(0))
     if face.is_async:
+        following = asyncio.ensure_future(seen(run, 7))
+        await eventually(lambda: blocked(1))
         following.cancel()
         with pytest.raises(asyncio.CancelledError):
             await following
-    else:
-        stop.set()
-        assert await following == [1]
-        assert await seen(run, 7, stop=stop) == []
-    await eventually(lambda: blocked(0))
+        await eventually(lambda: blocked(0))
 
 
 async def test_a_run_that_was_made_anew_is_an_error(store: Any, blocked: Any) -> None:

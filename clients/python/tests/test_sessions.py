@@ -272,6 +272,23 @@ async def test_pushed_requests_are_served_in_order_and_acknowledged(sessions: An
     assert await session.ack(5) == 0
 
 
+async def test_serving_ends_with_its_flag(sessions: Any, face: Face) -> None:
+    session, stop = await sessions.open(), face.flag()
+    seen: list[int] = []
+
+    async def handle(request: PushedRequest) -> None:
+        seen.append(request.id)
+
+    serving = asyncio.ensure_future(session.serve(handle, stop=stop))
+    await sessions.push(session.id, "1")
+    await eventually(lambda: seen == [1])
+    stop.set()
+    await serving
+    await sessions.push(session.id, "2")
+    await session.serve(handle, stop=stop)
+    assert seen == [1]
+
+
 async def _has_pending(sessions: Any, session: Any, count: int) -> bool:
     return bool((await sessions.info(session.id)).pending == count)
 

@@ -1,11 +1,10 @@
 // The connections of a program to a server: one that all requests share, and those that a request has to itself while it
-// waits. Knows node-redis, and refuses to know what is asked.
+// waits. Refuses to know what is asked.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  ErrorReply, createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions,
-} from 'redis';
+import { ErrorReply } from 'redis';
 import type { Asker } from './asker.js';
+import { makeClient, type Client, type ClientOptions } from './client.js';
 import { ClosedError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { OwnConnections, TIMER_MS_MAX } from './own-connections.js';
 import { TYPES, type Reply } from './replies.js';
@@ -14,17 +13,12 @@ import type { Word } from './words.js';
 /** Between two tries while the server reads its data. */
 const LOADING_PAUSE_MS = 50;
 
-type Options = RedisClientOptions<RedisModules, RedisFunctions, RedisScripts, RespVersions>;
-
-/** A client of node-redis, for every command that this package does not have. */
-export type Client = ReturnType<typeof makeClient>;
-
 /**
  * node-redis's options, without those that do not apply to commands of our own, and two of ours.
  * `RESP` chooses the protocol: 3, or 2.
  */
 export interface ConnectionOptions
-  extends Omit<Options, 'modules' | 'functions' | 'scripts' | 'commandOptions' | 'keyPrefix' | 'clientSideCache'> {
+  extends Omit<ClientOptions, 'modules' | 'functions' | 'scripts' | 'commandOptions' | 'keyPrefix' | 'clientSideCache'> {
   /** How long a request may take before it is an UnavailableError, beside the wait that it asks for; 10 000 if not given. */
   responseTimeoutMs?: number;
   /** Told when the connection is lost or cannot be made again yet. */
@@ -120,10 +114,6 @@ export class Connection implements Asker {
       clearTimeout(timer);
     }
   }
-}
-
-function makeClient(options: Options, onError: (error: Error) => void) {
-  return createClient(options).on('error', onError);
 }
 
 /** node-redis wraps the error of a strategy that gives up. */

@@ -1,9 +1,10 @@
 // The package: runs, records, queues of jobs, exactly-once state and sessions on a Holdfast server. `Connection.open` is the way in; the stores stand on it.
 
 export type { Asker } from './asker.js';
+export type { Client } from './client.js';
 export * as codec from './codec.js';
 export type { Codec } from './codec.js';
-export { Connection, type Client, type ConnectionOptions } from './connection.js';
+export { Connection, type ConnectionOptions } from './connection.js';
 export {
   ClosedError, EvictedError, HoldfastError, MismatchError, NeedsHoldfastError, NoSessionError, ReplyError, ServerError, SessionLostError,
   UnansweredError, UnavailableError, WrongTypeError,

@@ -4,7 +4,7 @@
 // that is given up takes its connection with it: the server sees the end of it, and gives the client nothing more.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from './connection.js';
+import type { Client } from './client.js';
 import { ClosedError, HoldfastError, ServerError, UnavailableError, asHoldfastError } from './errors.js';
 import { TYPES, type Reply } from './replies.js';
 import type { Word } from './words.js';

@@ -1,5 +1,5 @@
-//! Cells: values with a version, a history and a watch. Holdfast only. Knows the commands, refuses to know what a value
-//! means: it is whatever type the caller names.
+//! Cells: values with a version, a history and a watch. Holdfast only. Knows the commands; refuses to know what a value
+//! means: the caller chooses its type.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::exchange::ttl_ms;
 use crate::store::Store;
 
-/// A value with a version that grows by one with every write, under a name of its own. It is of type `T` for this
-/// program; the server keeps bytes. A cell that does not exist has no version.
+/// A value with a version that grows by one with every write. It is of type `T` for this program; the server stores
+/// bytes. A missing cell has no version.
 ///
 /// ```no_run
 /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -22,7 +22,7 @@ use crate::store::Store;
 /// let Some(now) = limit.get().await? else { return Ok(()) };
 /// match limit.cas(now.version, &(now.value + 5)).await? {
 ///     Swap::Done(version) => println!("version {version} is ours"),
-///     Swap::Refused(Some((value, version))) => println!("somebody has made it {value}, in version {version}"),
+///     Swap::Refused(Some((value, version))) => println!("another writer has set {value}, in version {version}"),
 ///     Swap::Refused(None) => println!("it is gone"),
 /// }
 /// # Ok(())
@@ -35,28 +35,28 @@ pub struct Cell<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// A value of a cell, and which of its versions it is.
+/// A value of a cell and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version<T> {
     /// What the cell held.
     pub value: T,
     /// 1 is the first. It only grows, so it serves as a fencing token.
     pub version: u64,
-    /// When it was written, in microseconds by the server's clock. Of two versions of a cell the later has the later time.
+    /// When it was written, in microseconds by the server's clock. A later version of a cell has a later time.
     pub updated_at_us: u64,
 }
 
-/// What became of a compare-and-swap.
+/// The result of a compare-and-swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swap<T> {
     /// The value was written, in this version.
     Done(u64),
-    /// The version was another; nothing was written. The value that the cell holds and its version, unless there is no cell.
+    /// The version differed; nothing was written. Has the current value and version, unless the cell is missing.
     Refused(Option<(T, u64)>),
 }
 
 impl Store {
-    /// The cell of this name. Asks the server nothing.
+    /// The cell with this name. Sends nothing to the server.
     pub fn cell<T>(&self, name: impl AsRef<[u8]>) -> Cell<T> {
         Cell { store: self.clone(), name: name.as_ref().to_vec(), value: PhantomData }
     }
@@ -68,23 +68,23 @@ impl<T: FromRedisValue> Cell<T> {
         &self.name
     }
 
-    /// What it holds now.
+    /// Reads the current value.
     pub async fn get(&self) -> Result<Option<Version<T>>, Error> {
         self.ask(&self.command("CELL.GETV")?).await
     }
 
-    /// What it held in this version, if that is kept.
+    /// Reads the value of this version, if it is retained.
     pub async fn get_version(&self, version: u64) -> Result<Option<Version<T>>, Error> {
         self.ask(self.command("CELL.GETV")?.arg("VERSION").arg(version)).await
     }
 
-    /// What it held at this time, in microseconds, if that is kept.
+    /// Reads the value at this time, in microseconds, if it is retained.
     pub async fn get_as_of(&self, time_us: u64) -> Result<Option<Version<T>>, Error> {
         self.ask(self.command("CELL.GETV")?.arg("ASOF").arg(time_us)).await
     }
 
-    /// Waits until it has a later version than this, and returns what it holds then. `None` when it is gone, or when the wait
-    /// is over. After 0 it waits for the cell to come.
+    /// Waits until the cell has a later version than this, and returns it. `None` when the cell was removed, or after
+    /// the wait. With 0 it waits for the cell to be created.
     pub async fn wait_after(&self, version: u64, wait: Duration) -> Result<Option<Version<T>>, Error> {
         self.store.connection()?; // unless the store is closed
         let mut getv = self.command("CELL.GETV")?;
@@ -92,12 +92,12 @@ impl<T: FromRedisValue> Cell<T> {
         if wait.is_zero() {
             return self.ask(&getv).await;
         }
-        // BLOCK 0 would wait for ever.
+        // BLOCK 0 would wait forever.
         getv.arg("BLOCK").arg(wait.as_millis().clamp(1, i64::MAX as u128) as u64);
         Ok(self.store.own_connections.ask::<Option<Parts<T>>>(&getv, wait).await?.map(Version::from))
     }
 
-    /// The versions that are kept, the newest first, at most so many of those before `before`.
+    /// Lists the retained versions, newest first: at most `limit` of those before `before`.
     pub async fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<Version<T>>, Error> {
         let mut history = self.command("CELL.HISTORY")?;
         history.arg("LIMIT").arg(limit);
@@ -106,12 +106,12 @@ impl<T: FromRedisValue> Cell<T> {
         Ok(versions.into_iter().map(Version::from).collect())
     }
 
-    /// Removes it with its history; false if there was none.
+    /// Removes the cell with its history; false if it did not exist.
     pub async fn delete(&self) -> Result<bool, Error> {
         self.store.ask(&self.command("CELL.DEL")?).await
     }
 
-    /// Removes it if it still has this version.
+    /// Removes the cell if it still has this version.
     pub async fn delete_if(&self, version: u64) -> Result<bool, Error> {
         self.store.ask(self.command("CELL.DEL")?.arg("IF").arg(version)).await
     }
@@ -131,31 +131,31 @@ impl<T> Cell<T> {
 }
 
 impl<T: FromRedisValue + ToSingleRedisArg + Clone> Cell<T> {
-    /// Writes the value unless there is one. Returns the version that it then has.
+    /// Writes the value unless the cell exists. Returns its version.
     pub async fn init(&self, value: &T) -> Result<u64, Error> {
         self.store.ask(self.command("CELL.INIT")?.arg(value.clone())).await
     }
 
-    /// Writes the value, whatever was there, and returns its version.
+    /// Writes the value and returns its version.
     pub async fn set(&self, value: &T) -> Result<u64, Error> {
         self.store.ask(self.command("CELL.SET")?.arg(value.clone())).await
     }
 
-    /// The same, and the cell goes after this time unless it is written again.
+    /// Like [`set`](Cell::set), and the cell expires after this time unless it is written again.
     pub async fn set_for(&self, value: &T, ttl: Duration) -> Result<u64, Error> {
         self.store.ask(self.command("CELL.SET")?.arg(value.clone()).arg("PX").arg(ttl_ms(ttl)?)).await
     }
 
-    /// Writes the value if the cell has this version; 0 is that of a cell that does not exist. Of any number of clients that
-    /// expect the same version one writes. After [`Error::Unavailable`] it may have been this one: what a repeated call is
-    /// refused with shows it.
+    /// Writes the value if the cell has this version; 0 means that the cell must not exist. Of any number of clients
+    /// that expect the same version one succeeds. After [`Error::Unavailable`] it may have been this one: the refusal
+    /// of a repeated call shows it.
     pub async fn cas(&self, expected: u64, value: &T) -> Result<Swap<T>, Error> {
         let mut cas = self.command("CELL.CAS")?;
         cas.arg(expected).arg(value.clone());
         self.swap(&mut cas).await
     }
 
-    /// The same, and the cell goes after this time unless it is written again: a lease.
+    /// Like [`cas`](Cell::cas), and the cell expires after this time unless it is written again: a lease.
     pub async fn cas_for(&self, expected: u64, value: &T, ttl: Duration) -> Result<Swap<T>, Error> {
         let mut cas = self.command("CELL.CAS")?;
         cas.arg(expected).arg(value.clone()).arg("PX").arg(ttl_ms(ttl)?);
@@ -172,7 +172,7 @@ impl<T: FromRedisValue + ToSingleRedisArg + Clone> Cell<T> {
     }
 }
 
-/// A version as the server replies it.
+/// A version in the server's reply.
 type Parts<T> = (T, u64, u64);
 
 impl<T> From<Parts<T>> for Version<T> {

@@ -1,5 +1,5 @@
-//! The claim of records from indexes that the server keeps: which ones, and what becomes of them. Holdfast only. Refuses to
-//! know what a job is ([`Queue`](crate::Queue) does).
+//! The claim of records from indexes: which ones, and how they are changed. Holdfast only. Refuses to know what a job
+//! is ([`Queue`](crate::Queue) does).
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use redis::{Cmd, ToSingleRedisArg, cmd};
 
 use crate::record::{Fields, bytes};
 
-/// Takes the first records of an index that qualify and changes each in the step in which it is found: of any number of
-/// workers exactly one gets a record.
+/// Takes the first matching records of an index and changes each atomically: of any number of workers exactly one gets
+/// a record.
 ///
 /// ```
 /// use holdfast_client::{Claim, Fields};
@@ -25,31 +25,32 @@ use crate::record::{Fields, bytes};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// The indexes; records come from the first that has any.
+    /// The indexes; records are taken from the first that has any.
     pub indexes: Vec<Vec<u8>>,
-    /// The lowest score, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`) or `NOW`, `NOW+ms`, `NOW-ms`; `None` is no bound.
+    /// The lowest score, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`) or `NOW`, `NOW+ms`, `NOW-ms`; `None` is no
+    /// bound.
     pub min: Option<String>,
     /// The highest score.
     pub max: Option<String>,
-    /// Fields, and the values of which each must hold one.
+    /// Fields, each with the values that it may have.
     pub only: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// What is written. In values, `NOW`, `NOW+ms` and `NOW-ms` stand for the server's time.
+    /// The fields to write. In values, `NOW`, `NOW+ms` and `NOW-ms` are replaced by the server's time.
     pub set: Fields,
     /// The field that counts the claims of a record.
     pub counter: Option<Vec<u8>>,
-    /// How far the counter may grow, and what is written to a record above it, which is then not returned.
+    /// The maximum of the counter, and the fields to write to a record above it, which is then not returned.
     pub limit: Option<(u64, Fields)>,
     /// How many records at most; `None` is one.
     pub count: Option<usize>,
-    /// How long to wait if there is none. Zero does not wait. There is no waiting for ever: on a connection that has silently
-    /// died it would not end.
+    /// How long to wait if there is no record. Zero does not wait. Waiting forever is not possible: on a connection
+    /// that has silently died it would not end.
     pub block: Duration,
-    /// The fields that are wanted; `None` is all.
+    /// The fields to return; `None` is all.
     pub fields: Option<Vec<Vec<u8>>>,
 }
 
 impl Claim {
-    /// From these indexes, the most urgent first.
+    /// Claims from these indexes, the most urgent first.
     pub fn new<I: AsRef<[u8]>>(indexes: impl IntoIterator<Item = I>) -> Claim {
         Claim { indexes: indexes.into_iter().map(|index| index.as_ref().to_vec()).collect(), ..Claim::default() }
     }
@@ -68,8 +69,8 @@ impl Claim {
         self
     }
 
-    /// Only records whose field holds one of these values. Records that do not are looked at one by one and passed over: an
-    /// index that leaves them out is faster.
+    /// Only records whose field has one of these values. Other records are examined one by one and skipped: an index
+    /// that excludes them is faster.
     #[must_use]
     pub fn only<V: ToSingleRedisArg>(mut self, field: impl AsRef<[u8]>, values: impl IntoIterator<Item = V>) -> Claim {
         self.only.push((field.as_ref().to_vec(), values.into_iter().map(bytes).collect()));
@@ -103,14 +104,14 @@ impl Claim {
         self
     }
 
-    /// At most so many records.
+    /// At most this many records.
     #[must_use]
     pub fn count(mut self, count: usize) -> Claim {
         self.count = Some(count);
         self
     }
 
-    /// Waits so long for a record if there is none.
+    /// Waits this long for a record if there is none.
     #[must_use]
     pub fn block(mut self, block: Duration) -> Claim {
         self.block = block;
@@ -142,7 +143,7 @@ impl Claim {
         }
         self.count.iter().for_each(|count| _ = command.arg("COUNT").arg(count));
         if !self.block.is_zero() {
-            // BLOCK 0 waits for ever.
+            // BLOCK 0 would wait forever.
             command.arg("BLOCK").arg(self.block.as_millis().clamp(1, i64::MAX as u128) as u64);
         }
         if let Some(fields) = &self.fields {

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, sorted by what its caller can do about it.
+//! Errors of a store, grouped by what the caller can do about them.
 
 use std::time::Duration;
 
@@ -10,70 +10,71 @@ use crate::lost::{Lost, LostSession};
 /// Why a request to a store failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The key holds something else than a record; nothing was changed.
+    /// The key does not hold a record; nothing was changed.
     #[error("the key is of another type: {0}")]
     WrongType(RedisError),
-    /// A record has at least one field; nothing was sent.
+    /// The record would have no fields; nothing was sent.
     #[error("a record has at least one field, and none was given")]
     NoFields,
-    /// No server takes this lifetime; nothing was sent.
+    /// No server accepts this lifetime; nothing was sent.
     #[error("a record cannot live for {0:?}: a lifetime is a millisecond or more, and ends before the year 100 000")]
     Lifetime(Duration),
-    /// The command is Holdfast's, and the server at the other end does not know it; nothing was sent.
+    /// The command needs Holdfast, and the server does not have it; nothing was sent.
     #[error("this server does not know {0}, which is one of Holdfast's own commands")]
     NeedsHoldfast(&'static str),
-    /// The job is not this worker's any more: its lease has ended, or it was ended by another. Nothing was changed.
+    /// This worker no longer holds the job: its lease has ended, or another worker has finished it. Nothing was
+    /// changed.
     #[error("{0}")]
     Lost(Box<Lost>),
-    /// A transaction met another client's change each time it was tried. Nothing was changed.
+    /// Another client's change conflicted with the transaction at each attempt. Nothing was changed.
     #[error("other clients changed what the transaction read, each of the {0} times it was tried")]
     Conflict(usize),
     /// [`StateStore::close`](crate::StateStore::close) or [`Session::close`](crate::Session::close) was called.
     #[error("the store or the session is closed")]
     Closed,
-    /// The session is gone: it has expired, was closed or was deleted. Nothing is sent again in another session, because it might run
-    /// twice: what became of the request has to be found out by looking at what it changes.
+    /// The session is gone: it has expired, was closed or was deleted. Nothing is sent again in another session,
+    /// because it might run twice: check what the request would have changed.
     #[error("{0}")]
     SessionLost(Box<LostSession>),
-    /// A request of a session got no answer for as long as it was tried. It may have run or not.
-    /// [`Session::call_again`](crate::Session::call_again) with its number and the same command tells, and runs it at most once. Until then, or
-    /// until [`Session::forget`](crate::Session::forget), the server keeps the replies of all later requests of the session, too.
+    /// A request of a session got no answer during all attempts. It may have run or not.
+    /// [`Session::call_again`](crate::Session::call_again) with its number and the same command finds out, and runs it
+    /// at most once. Until then, or until [`Session::forget`](crate::Session::forget), the server also keeps the
+    /// replies of all later requests of the session.
     #[error("request {request_id}: {cause}")]
     Unanswered {
         /// The number of the request in its session.
         request_id: u64,
         /// Why there is no answer.
-        #[source]
         cause: RedisError,
     },
     /// There is no session of that name.
     #[error("there is no such session: {0}")]
     NoSession(RedisError),
-    /// A request's number was used for another request of the session before: two programs number requests in one session.
+    /// A request's number was used for another request of the session: two programs number requests in one session.
     #[error("the number was used for another request: {0}")]
     Mismatch(RedisError),
-    /// The reply of a request was dropped, because the session has said that it has it. The request was not run again.
+    /// The reply of a request was dropped, because the client had confirmed it. The request was not run again.
     #[error("the reply was dropped: {0}")]
     Evicted(RedisError),
-    /// No answer: the server is away, or too slow. A write may have been made or not; a compare-and-swap can be
-    /// repeated safely, and then shows by its answer and the record's content what became of the first one.
+    /// No answer: the server is unreachable, or too slow. A write may have been made or not. A compare-and-swap can be
+    /// repeated safely: its answer and the record show what happened to the first one.
     #[error("no answer from the server: {0}")]
     Unavailable(RedisError),
     /// The server refused the request, with its code and sentence (`NOAUTH`, `OOM`, `MISCONF`…); nothing was changed.
     #[error("the server refused: {0}")]
     Refused(RedisError),
-    /// An answer came that does not fit the request.
+    /// The answer does not fit the request.
     #[error("an answer has an unexpected form: {0}")]
     Reply(RedisError),
 }
 
 impl Error {
-    /// Whether the same request may succeed a little later: the server is away, or still reads its data.
+    /// True when the same request may succeed later: the server is unreachable, or still loads its data.
     pub fn is_temporary(&self) -> bool {
         matches!(self, Error::Unavailable(_) | Error::Unanswered { .. }) || self.is_loading()
     }
 
-    /// Whether the server refused because it still reads its data.
+    /// True when the server refused because it still loads its data.
     pub(crate) fn is_loading(&self) -> bool {
         matches!(self, Error::Refused(error) if error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading))
     }

@@ -1,5 +1,5 @@
-//! State that takes each update once: registers under a prefix, and checkpoints of all of them. Holdfast only. Knows the
-//! commands; refuses to know what a value means, and where versions come from.
+//! State that applies each update once: registers under a prefix, and checkpoints of all of them. Holdfast only. Knows
+//! the commands; refuses to know what a value means, and where versions come from.
 
 use std::fmt::{self, Display, Formatter};
 use std::marker::PhantomData;
@@ -9,8 +9,9 @@ use redis::{Cmd, FromRedisValue, ToSingleRedisArg, cmd};
 use crate::error::Error;
 use crate::store::Store;
 
-/// Keyed state in which every update has a version: an update that is sent again, or comes too late, changes nothing. So input can be
-/// replayed from the last checkpoint, and no count is wrong afterwards. Values are of type `T` for this program; the server keeps bytes.
+/// Keyed state in which every update has a version: a repeated or late update changes nothing. So input can be replayed
+/// from the last checkpoint, and no count is wrong afterwards. Values are of type `T` for this program; the server
+/// stores bytes.
 ///
 /// ```no_run
 /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -38,10 +39,11 @@ pub struct ExactlyOnceState<T> {
     value: PhantomData<fn() -> T>,
 }
 
-/// The version of an update: a number, or a round of an epoch. A number is a round of epoch 0; the epoch counts first.
+/// The version of an update: a number, or an epoch and a round. A number is a round of epoch 0; epochs are compared
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateVersion {
-    /// Counts before the round.
+    /// Compared before the round.
     pub epoch: u64,
     /// Within the epoch.
     pub round: u64,
@@ -75,30 +77,30 @@ impl StateVersion {
     }
 }
 
-/// What became of an update.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// It was applied now.
     Applied,
     /// It was applied before.
     Duplicate,
-    /// Another update was applied, or waits, with this version. This one was not.
+    /// Another update was applied, or is buffered, with this version. This one was not applied.
     Mismatch,
-    /// A newer version was applied before. This one was not, or long ago.
+    /// A newer version was applied before. This one was not applied, or long ago.
     Stale,
-    /// It waits until all versions before it have come.
+    /// It is buffered until all versions before it have arrived.
     Buffered,
 }
 
 impl Store {
-    /// The state under this prefix. Asks the server nothing.
+    /// The state under this prefix. Sends nothing to the server.
     pub fn exactly_once_state<T>(&self, prefix: impl AsRef<[u8]>) -> ExactlyOnceState<T> {
         ExactlyOnceState { store: self.clone(), prefix: prefix.as_ref().to_vec(), value: PhantomData }
     }
 }
 
 impl<T: FromRedisValue + ToSingleRedisArg> ExactlyOnceState<T> {
-    /// Puts a value, unless a version as new was applied before.
+    /// Puts a value, unless this version or a newer one was applied.
     pub async fn put(
         &self,
         key: impl AsRef<[u8]>,
@@ -109,19 +111,19 @@ impl<T: FromRedisValue + ToSingleRedisArg> ExactlyOnceState<T> {
         self.update(put.arg(version.into().to_string()).arg(value)).await
     }
 
-    /// Puts a value when all versions before it, from 1 on, have come.
+    /// Puts a value after all versions before it, from 1 on, have arrived.
     pub async fn put_ordered(&self, key: impl AsRef<[u8]>, value: T, version: u64) -> Result<Applied, Error> {
         let mut put = self.command("REG.PUT", key.as_ref())?;
         self.update(put.arg(version).arg(value).arg("ORDERED")).await
     }
 
-    /// What a key holds, and by which version.
+    /// The value of a key, and its version.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<(T, StateVersion)>, Error> {
         let held: Option<(T, String)> = self.store.ask(&self.command("REG.GET", key.as_ref())?).await?;
         held.map(parsed).transpose()
     }
 
-    /// The same of several keys, in their order.
+    /// Like [`get`](ExactlyOnceState::get), for several keys, in order.
     pub async fn mget<K: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -138,8 +140,8 @@ impl<T: FromRedisValue + ToSingleRedisArg> ExactlyOnceState<T> {
 }
 
 impl<T> ExactlyOnceState<T> {
-    /// Adds to a number, once for this version. A version that comes after a newer one is lost: where that can happen, use
-    /// [`add_ordered`](ExactlyOnceState::add_ordered).
+    /// Adds to a number, once for this version. A version that comes after a newer one is lost: where that can happen,
+    /// use [`add_ordered`](ExactlyOnceState::add_ordered).
     pub async fn add(
         &self,
         key: impl AsRef<[u8]>,
@@ -150,44 +152,44 @@ impl<T> ExactlyOnceState<T> {
         self.update(add.arg(version.into().to_string()).arg(number)).await
     }
 
-    /// Adds to a number when all versions before this one, from 1 on, have come.
+    /// Adds to a number after all versions before this one, from 1 on, have arrived.
     pub async fn add_ordered(&self, key: impl AsRef<[u8]>, version: u64, number: i64) -> Result<Applied, Error> {
         let mut add = self.command("REG.INCRBY", key.as_ref())?;
         self.update(add.arg(version).arg(number).arg("ORDERED")).await
     }
 
-    /// Says that no version below this one is still to come, and applies what has waited. Returns how many that were.
+    /// Declares that no version below this one will arrive, and applies buffered updates. Returns how many.
     pub async fn seal(&self, key: impl AsRef<[u8]>, version: u64) -> Result<u64, Error> {
         self.store.ask(self.command("REG.SEAL", key.as_ref())?.arg(version)).await
     }
 
-    /// All of the state as one blob, with the input position that it belongs to.
+    /// Returns the whole state as one blob, with the input position that it belongs to.
     pub async fn snapshot(&self, position: Option<&[u8]>) -> Result<Vec<u8>, Error> {
         self.store.ask(&self.snapshot_command(position)?).await
     }
 
-    /// Makes the state what it was when the blob was made, and returns the position that it has.
+    /// Restores the state from a blob, and returns its position.
     pub async fn restore(&self, snapshot: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.restored(cmd("REG.RESTORE").arg(snapshot)).await
     }
 
-    /// Takes from the blob what is newer than what there is, and returns the position that it has.
+    /// Takes from the blob what is newer than the current state, and returns its position.
     pub async fn merge(&self, snapshot: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.restored(cmd("REG.RESTORE").arg(snapshot).arg("MERGE")).await
     }
 
-    /// Keeps a snapshot at the server, as a string under this key. Returns how many registers are in it.
+    /// Stores a snapshot at the server, as a string under this key. Returns how many registers are in it.
     pub async fn checkpoint(&self, key: impl AsRef<[u8]>, position: Option<&[u8]>) -> Result<u64, Error> {
         self.store.ask(self.snapshot_command(position)?.arg("STORE").arg(key.as_ref())).await
     }
 
-    /// Makes the state what it was at a checkpoint, and returns the position that it has. Without a checkpoint it is `None`, and
-    /// nothing is changed.
+    /// Restores the state from a checkpoint, and returns its position. Without a checkpoint it returns `None`, and
+    /// changes nothing.
     pub async fn restore_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         self.restored_from(key.as_ref(), "REPLACE").await
     }
 
-    /// Takes from a checkpoint what is newer than what there is.
+    /// Takes from a checkpoint what is newer than the current state.
     pub async fn merge_checkpoint(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         self.restored_from(key.as_ref(), "MERGE").await
     }
@@ -241,5 +243,5 @@ fn parsed<T>((value, version): (T, String)) -> Result<(T, StateVersion), Error> 
     }
 }
 
-/// A server that has registers knows it.
+/// A command that every server with registers has.
 const NEEDED: &str = "reg.put";

@@ -1,4 +1,4 @@
-//! Conditions on a record and changes to it, made in one step: HCAS on Holdfast, the same by a script on a plain Redis.
+//! Conditions on a record and changes to it, made atomically: HCAS on Holdfast, a script on a plain Redis.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::record::{Fields, bytes};
 
 /// Conditions on a record, and the changes that are made if all of them hold.
 ///
-/// A claim that stamps the worker and its lease at once, and fails if the job has moved on:
+/// A claim that sets the worker and its lease at once, and fails if the job has changed:
 ///
 /// ```
 /// use holdfast_client::Exchange;
@@ -28,25 +28,25 @@ use crate::record::{Fields, bytes};
 pub struct Exchange {
     /// Fields that must hold these values.
     pub expected: Fields,
-    /// Fields that must not be there.
+    /// Fields that must be absent.
     pub absent: Vec<Vec<u8>>,
     /// Fields to write.
     pub set: Fields,
-    /// Fields to set to the server's time plus so many milliseconds, as unix milliseconds: a lease that needs no clock of
-    /// the client's. None of them may be set or removed too.
+    /// Fields to set to the server's time plus an offset, in unix milliseconds: a lease that needs no clock of the
+    /// client. None of them may also be set or removed.
     pub stamps: Vec<(Vec<u8>, i64)>,
-    /// Fields to remove, after the writes. A record that loses its last field is gone.
+    /// Fields to remove, after the writes. A record that loses its last field is deleted.
     pub remove: Vec<Vec<u8>>,
-    /// How long the record lives from now; with `None` its lifetime stays as it is.
+    /// The new lifetime of the record; `None` leaves it unchanged.
     pub ttl: Option<Duration>,
 }
 
-/// How an exchange went.
+/// The result of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether every condition held, and so every change was made.
+    /// True when every condition held, and so every change was made.
     pub applied: bool,
-    /// The expected fields as they are now, those that are there.
+    /// The current values of the expected fields that exist.
     pub current: Fields,
 }
 
@@ -56,14 +56,14 @@ impl Exchange {
         Exchange::default()
     }
 
-    /// Only if the field holds this value.
+    /// Only if the field has this value.
     #[must_use]
     pub fn expect(mut self, field: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Exchange {
         self.expected = self.expected.with(field, value);
         self
     }
 
-    /// Only if the field is not there.
+    /// Only if the field is absent.
     #[must_use]
     pub fn expect_absent(mut self, field: impl AsRef<[u8]>) -> Exchange {
         self.absent.push(bytes(field.as_ref()));
@@ -111,7 +111,8 @@ impl Exchange {
         Ok(call)
     }
 
-    /// What follows the key. Every list is there, even if it is empty: three arguments alone are HCAS's short form.
+    /// The arguments after the key. Every list is present, even if it is empty: three arguments alone are HCAS's short
+    /// form.
     fn args(&self) -> Result<Vec<Vec<u8>>, Error> {
         let mut args = Vec::new();
         let pairs = |fields: &Fields| fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
@@ -140,7 +141,7 @@ impl Exchange {
     }
 }
 
-/// A lifetime as every server takes it.
+/// A lifetime in the form that every server accepts.
 pub(crate) fn ttl_ms(ttl: Duration) -> Result<u64, Error> {
     const MS_MAX: u128 = 3_093_527_980_800_000; // to the year 100 000
     match ttl.as_millis() {

@@ -9,9 +9,9 @@ use crate::record::{Fields, bytes};
 
 /// A condition on one field.
 ///
-/// Two numbers compare as numbers, anything else as bytes. A number is a finite decimal number and nothing beside it:
-/// `7`, `-0.5`, `1e3`. Whole numbers of 64 bits in their usual spelling compare exactly, others as doubles.
-/// A record without the field passes only [`Filter::ne`] and [`Filter::not_in`].
+/// Two numbers compare as numbers, anything else as bytes. A number is a finite decimal number and nothing else: `7`,
+/// `-0.5`, `1e3`. 64-bit integers in canonical form compare exactly, others as doubles. A record without the field
+/// passes only [`Filter::ne`] and [`Filter::not_in`].
 ///
 /// ```
 /// use holdfast_client::{Fields, Filter};
@@ -25,7 +25,7 @@ use crate::record::{Fields, bytes};
 pub struct Filter {
     field: Vec<u8>,
     op: Op,
-    /// One value, but for `In` and `NotIn`.
+    /// One value, except for `In` and `NotIn`.
     values: Vec<Vec<u8>>,
 }
 
@@ -86,7 +86,7 @@ impl Filter {
         Filter { field: field.as_ref().to_vec(), op, values: values.into_iter().map(bytes).collect() }
     }
 
-    /// Whether a record with these fields is let through.
+    /// True when a record with these fields passes.
     pub fn passes(&self, fields: &Fields) -> bool {
         let held = fields.get(&self.field);
         let any = |passes: fn(Ordering) -> bool| {
@@ -115,7 +115,7 @@ impl Filter {
 
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let (Ok(text_a), Ok(text_b)) = (str::from_utf8(a), str::from_utf8(b)) else { return a.cmp(b) };
-    // Milliseconds and counters fit a double; identifiers of 64 bits do not.
+    // Milliseconds and counters fit a double; 64-bit identifiers do not.
     let whole = |text: &str| text.parse().ok().filter(|number: &i64| number.to_string() == text);
     if let (Some(a), Some(b)) = (whole(text_a), whole(text_b)) {
         return a.cmp(&b);

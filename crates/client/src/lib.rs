@@ -1,18 +1,19 @@
-//! A store over the Redis protocol: records, which are hashes with conditional writes, lifetimes and filtered scans; cells,
-//! which are values with versions; runs, which are logs of events; and transactions over any commands.
-//! Knows the wire and nothing of how a server is made; decides nothing about what a record means.
+//! A store over the Redis protocol: records, which are hashes with conditional writes, lifetimes and filtered scans;
+//! cells, which are values with versions; runs, which are logs of events; and transactions over any commands. Knows the
+//! wire and nothing of how a server is made; decides nothing about what a record means.
 //!
-//! [`StateStore`] is the interface: object-safe, so that a program takes an `Arc<dyn StateStore>` and its tests
-//! another one. [`Store`] is the implementation over a connection that reconnects by itself. It asks the server which
-//! of Holdfast's commands it knows, uses those, and does the rest with scripts and SCAN: results are the same on
-//! Holdfast and on a plain Redis, only slower there. What lives on an index that the server keeps needs Holdfast itself, and is
-//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs, exactly-once state, sessions and transactions.
+//! [`StateStore`] is the interface: object-safe, so that a program takes an `Arc<dyn StateStore>` and its tests another
+//! one. [`Store`] is the implementation over a connection that reconnects automatically. It asks the server which of
+//! Holdfast's commands it has, uses those, and does the rest with scripts and SCAN: results are the same on Holdfast
+//! and on a plain Redis, only slower there. Operations on indexes need Holdfast, and are
+//! [`Error::NeedsHoldfast`] elsewhere: [`Store::claim`], [`Store::range`] and [`Store::sweep`]; so do cells, runs,
+//! exactly-once state, sessions and transactions.
 //!
-//! [`Queue`] makes claims into work: it gives out [`Job`]s, which a worker renews, completes, retries or fails.
-//! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their own
-//! writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it is sent.
-//! [`ExactlyOnceState`] is keyed state that takes each update once, with checkpoints. What is asked through a [`Session`] runs once, however
-//! often connections are lost and the server is killed; and others push requests to it.
+//! [`Queue`] turns claims into work: it returns [`Job`]s, which a worker renews, completes, retries or fails.
+//! [`Cell`] is one value with a version, a history and a watch. [`Store::transaction`] runs commands that read their
+//! own writes and take effect together or not at all. [`Run`] is a log of events, each appended once however often it
+//! is sent. [`ExactlyOnceState`] is keyed state that applies each update once, with checkpoints. A request of a
+//! [`Session`] runs once, even if connections are lost or the server is killed; other clients can push requests to it.
 //!
 //! ```no_run
 //! use holdfast_client::{Exchange, Fields, Filter, Query, StateStore, Store};
@@ -22,7 +23,7 @@
 //! let job = b"gbe:state:tasks:email-send:job_1";
 //! store.put(job, &Fields::new().with("state", "pending").with("attempt", 0), None).await?;
 //!
-//! // Of all clients that try, one is told that it was applied.
+//! // Of all clients that try, exactly one succeeds.
 //! let cancel = Exchange::new().expect("state", "pending").set("state", "cancelled");
 //! let cancelled = store.exchange(job, &cancel).await?.applied;
 //!
@@ -36,8 +37,8 @@
 //! # }
 //! ```
 //!
-//! `docs/jobs.md` is the guide to queues of jobs, `docs/cells.md` that to cells and transactions; `examples/` has a pool of
-//! workers that die.
+//! `docs/jobs.md` is the guide to queues of jobs, `docs/cells.md` that to cells and transactions; `examples/` has a
+//! pool of workers that die.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

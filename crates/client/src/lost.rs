@@ -1,17 +1,17 @@
-//! A job or a session that was lost, as an error tells it. Knows no store.
+//! A lost job or session, as part of an error. Knows no store.
 
 use std::fmt;
 
 use crate::record::Fields;
 
-/// A job that a worker does not hold any more.
+/// A job that a worker no longer holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// The key of its record.
     pub key: Vec<u8>,
-    /// The token under which the worker had it.
+    /// The token under which the worker held it.
     pub token: i64,
-    /// State and attempt as they are now; nothing if the record is gone.
+    /// The current state and attempt; empty if the record is gone.
     pub current: Fields,
 }
 
@@ -34,9 +34,9 @@ impl fmt::Display for Lost {
 pub struct LostSession {
     /// Its name.
     pub session_id: Vec<u8>,
-    /// The number of the request; `None` if it was none of those that a session numbers.
+    /// The number of the request; `None` if it is not a numbered one.
     pub request_id: Option<u64>,
-    /// Whether the request may have run. False: it was sent only to a session that was gone, and has not.
+    /// True when the request may have run. False when it was sent only to a session that was gone.
     pub maybe_applied: bool,
 }
 

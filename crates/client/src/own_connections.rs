@@ -1,8 +1,8 @@
-//! Connections that one request or one transaction has to itself. Knows nothing of what they ask.
+//! Connections for the exclusive use of one request or transaction. Knows nothing of what they send.
 //!
-//! A request that waits at the server holds up every other one on its connection, and every command on the connection of a
-//! transaction belongs to it. Either has its connection for as long as it lasts. One that is dropped meanwhile takes its connection
-//! with it: the server sees the end of it, gives the client nothing that no one would read, and rolls its transaction back.
+//! A request that waits at the server blocks every other request on its connection, and every command on the connection
+//! of a transaction belongs to it. So each gets its own connection. A request that is dropped closes its connection:
+//! the server notices, gives the client nothing that would be lost, and rolls its transaction back.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use tokio::time::{Instant, sleep};
 use crate::error::Error;
 use crate::send::{send, without_reply};
 
-/// The connections of a store beside the one that all requests share.
+/// The connections of a store in addition to the shared one.
 pub(crate) struct OwnConnections {
     client: Client,
-    /// How long an answer may take, beside the wait of a request that waits.
+    /// How long an answer may take, in addition to the wait of a waiting request.
     response_timeout: Duration,
-    /// Connections that nobody uses: at most as many as were used at a time.
+    /// Unused connections: at most as many as were used at a time.
     idle: Mutex<Vec<MultiplexedConnection>>,
 }
 
-/// Between two tries.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl OwnConnections {
@@ -32,8 +32,8 @@ impl OwnConnections {
         OwnConnections { client, response_timeout, idle: Mutex::default() }
     }
 
-    /// Sends a command that waits for so long. If the server is not there, or still reads its data, tries for as long to
-    /// get the command to it.
+    /// Sends a command that waits for this long. If the server is unreachable, or still loads its data, tries for as
+    /// long to deliver the command.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd, wait: Duration) -> Result<T, Error> {
         let began = Instant::now();
         loop {
@@ -57,7 +57,7 @@ impl OwnConnections {
         self.with_idle(Vec::clear);
     }
 
-    /// One for the caller alone.
+    /// Takes a connection for exclusive use.
     pub(crate) async fn take(&self) -> Result<MultiplexedConnection, Error> {
         if let Some(mut connection) = self.with_idle(Vec::pop) {
             connection.set_response_timeout(self.response_timeout);
@@ -67,7 +67,7 @@ impl OwnConnections {
         self.client.get_multiplexed_async_connection_with_config(&config).await.map_err(without_reply)
     }
 
-    /// One that takes what the server sends by itself, which RESP2 has no way for.
+    /// Opens a connection that receives push messages, which RESP2 does not have.
     pub(crate) async fn attach(&self, pushes: UnboundedSender<PushInfo>) -> Result<MultiplexedConnection, Error> {
         let info = self.client.get_connection_info().clone();
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
@@ -77,7 +77,7 @@ impl OwnConnections {
         client.get_multiplexed_async_connection_with_config(&config).await.map_err(without_reply)
     }
 
-    /// Gives one back on which nothing is under way.
+    /// Returns a connection that has nothing in flight.
     pub(crate) fn give_back(&self, connection: MultiplexedConnection) {
         self.with_idle(|idle| idle.push(connection));
     }
@@ -91,7 +91,7 @@ impl OwnConnections {
         connection.set_response_timeout(wait.saturating_add(self.response_timeout));
         let reply = send(command, &mut connection).await;
         match &reply {
-            // The others were open to the same server, which is gone.
+            // The other connections were open to the same server, which is gone.
             Err(Error::Unavailable(_)) => self.close(),
             _ => self.give_back(connection),
         }

@@ -1,9 +1,9 @@
-//! What a scan looks for, and one page of what it finds. Knows no store.
+//! What a scan searches for, and one page of its results. Knows no store.
 
 use crate::filter::Filter;
 use crate::record::Fields;
 
-/// What a scan looks for: records under a prefix that pass every filter.
+/// What a scan searches for: records under a prefix that pass every filter.
 ///
 /// ```
 /// use holdfast_client::{Filter, Query};
@@ -16,23 +16,23 @@ use crate::record::Fields;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// How the keys begin.
+    /// The prefix of the keys.
     pub prefix: Vec<u8>,
     /// What the records must pass.
     pub filters: Vec<Filter>,
-    /// The fields that are wanted; `None` is all. Filters may look at others.
+    /// The fields to return; `None` is all. Filters may use others.
     pub fields: Option<Vec<Vec<u8>>>,
     /// How many records at most; `None` is all.
     pub limit: Option<usize>,
 }
 
 impl Query {
-    /// All records whose key begins so.
+    /// All records whose key has this prefix.
     pub fn prefix(prefix: impl AsRef<[u8]>) -> Query {
         Query { prefix: prefix.as_ref().to_vec(), ..Query::default() }
     }
 
-    /// Of these, only those that pass.
+    /// Only records that pass this filter.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Query {
         self.filters.push(filter);
@@ -46,14 +46,14 @@ impl Query {
         self
     }
 
-    /// At most so many records.
+    /// At most this many records.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Query {
         self.limit = Some(limit);
         self
     }
 
-    /// Of a record's fields, those that are wanted.
+    /// The requested fields of a record.
     pub(crate) fn wanted(&self, fields: Fields) -> Fields {
         match &self.fields {
             None => fields,
@@ -65,11 +65,11 @@ impl Query {
 /// A key and the fields of its record.
 pub type Found = (Vec<u8>, Fields);
 
-/// One answer of many to a query.
+/// One page of a query's results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where the next page begins; `None` after the last one. Only the store that gave it understands it.
+    /// Where the next page begins; `None` after the last one. Opaque outside of the store.
     pub next: Option<Vec<u8>>,
-    /// What this page found; may be nothing even though more pages follow.
+    /// The records of this page; possibly none even though more pages follow.
     pub records: Vec<Found>,
 }

@@ -1,4 +1,4 @@
-//! A queue of jobs: how they are added, and the claims that workers make. Claims need Holdfast.
+//! A queue of jobs: adding jobs, and the claims of workers. Claims need Holdfast.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::queue_config::QueueConfig;
 use crate::record::Fields;
 use crate::store::{Indexed, Store};
 
-/// Jobs in a store, and how workers take them: a job is a record that is indexed by the time at which it may be claimed.
+/// Jobs in a store: a job is a record that is indexed by the time at which it may be claimed.
 ///
-/// A claim makes that time the end of the lease, so a job whose worker dies becomes due again by itself. It also counts
-/// the attempt, which every later write of the worker has as a condition ([`Job`]).
+/// A claim sets that time to the end of the lease, so a job whose worker dies becomes due again. It also counts the
+/// attempt, on which every later write of the worker is conditional ([`Job`]).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -58,7 +58,8 @@ impl Queue {
         &self.config
     }
 
-    /// Makes an index over the open jobs whose keys begin so. If there is an index of that name, it is left as it is.
+    /// Creates an index over the open jobs whose keys have this prefix. An existing index of that name is left
+    /// unchanged.
     pub async fn create_index(&self, index: &str, prefix: &str) -> Result<(), Error> {
         let (fields, states, mut connection) = (&self.config.fields, &self.config.states, self.store.connection()?);
         let mut create = cmd("IDX.CREATE");
@@ -66,7 +67,7 @@ impl Queue {
         create.arg("ONLY").arg(&fields.state).arg(2).arg(&states.pending).arg(&states.running);
         let created = create.query_async(&mut connection).await.map_err(Error::from);
         if let Err(Error::Refused(_)) = created {
-            // Asked only now, so that of two workers that start at once both succeed.
+            // Checked only now, so that of two workers that start at once both succeed.
             let indexes: Vec<String> = cmd("IDX.LIST").query_async(&mut connection).await?;
             if indexes.iter().any(|there| there == index) {
                 return Ok(());
@@ -75,8 +76,8 @@ impl Queue {
         created
     }
 
-    /// Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
-    /// repeated. Give its key the prefix of the index that should have it.
+    /// Adds a job, to be claimed after a delay. Returns true when it is new: an existing one is left unchanged, so this
+    /// may be repeated. Its key needs the prefix of the index.
     pub async fn add(&self, key: &[u8], fields: &Fields, delay: Duration) -> Result<bool, Error> {
         let (names, states) = (&self.config.fields, &self.config.states);
         let job = Exchange { set: fields.clone(), ..Exchange::new() }
@@ -86,13 +87,13 @@ impl Queue {
         Ok(self.store.exchange(key, &job).await?.applied)
     }
 
-    /// The next job that is due, most urgent index first, then by time. Waits so long if there is none.
+    /// Claims the next due job, most urgent index first, then by time. Waits this long if there is none.
     pub async fn next(&self, worker: &str, wait: Duration) -> Result<Option<Job>, Error> {
         Ok(self.claim(self.request(worker).block(wait)).await?.pop())
     }
 
-    /// What a worker asks for: one job that is due, without waiting. More conditions, a number of jobs, a wait or a choice of
-    /// fields may be added before it goes to [`Queue::claim`].
+    /// The claim of a worker: one due job, without waiting. Conditions, a count, a wait or a choice of fields may be
+    /// added before it is passed to [`Queue::claim`].
     pub fn request(&self, worker: &str) -> Claim {
         let (fields, states) = (&self.config.fields, &self.config.states);
         let claim = Claim::new(&self.config.indexes)
@@ -114,7 +115,7 @@ impl Queue {
             fields.push(attempt.clone().into());
         }
         let hold = |(key, score, fields): Indexed| {
-            // One without the counter has expired in the step in which it was claimed.
+            // A job without the counter has expired during the claim.
             let token = fields.number(attempt)?;
             Some(Job { key, score, fields, token, store: self.store.clone(), config: Arc::clone(&self.config) })
         };

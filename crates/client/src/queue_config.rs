@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// Where the jobs of a queue are, and how they are worked on.
+/// Where the jobs of a queue are, and how they are processed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// The indexes, most urgent first: each over the field `run_at` of pending and running jobs.
     pub indexes: Vec<String>,
-    /// How long a worker has a job unless it renews.
+    /// How long a worker holds a job unless it renews the lease.
     pub lease: Duration,
-    /// How often a job is claimed before it becomes a dead letter; `None` is for ever.
+    /// How often a job is claimed before it becomes a dead letter; `None` is without limit.
     pub attempts_max: Option<u64>,
-    /// How long a completed job is kept; `None` is for ever.
+    /// How long a completed job is retained; `None` is forever.
     pub completed_ttl: Option<Duration>,
     /// What the fields of a job are called.
     pub fields: JobFields,
@@ -26,7 +26,7 @@ pub struct JobFields {
     pub state: String,
     /// When it may be claimed, in unix milliseconds: its start, then the end of each lease.
     pub run_at: String,
-    /// How often it was claimed: the fencing token. It must never be set back.
+    /// The number of claims: the fencing token. It must never decrease.
     pub attempt: String,
     /// The worker that claimed it last.
     pub worker: String,
@@ -37,11 +37,11 @@ pub struct JobFields {
 pub struct JobStates {
     /// It waits for its time or for a worker.
     pub pending: String,
-    /// A worker has it, or had it and died.
+    /// A worker holds it, or held it and died.
     pub running: String,
-    /// It is done.
+    /// It is completed.
     pub completed: String,
-    /// It was given up: a dead letter.
+    /// It is abandoned: a dead letter.
     pub dead: String,
 }
 

@@ -1,4 +1,4 @@
-//! A record: fields, which are names and values of any bytes, and how long it still lives. Knows no server.
+//! A record: fields, which are names and values of any bytes, and its remaining lifetime. Knows no server.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -8,8 +8,8 @@ use redis::{FromRedisValue, ParsingError, ToSingleRedisArg, Value};
 
 /// The fields of a record, in order of their names.
 ///
-/// It is a [`BTreeMap`] of bytes with two ways in for everyday use: values are written as they come, texts, bytes and
-/// numbers alike, and read as text or as a number.
+/// A [`BTreeMap`] of bytes with convenience methods: values are written as texts, bytes or numbers, and read as text or
+/// as a number.
 ///
 /// ```
 /// use holdfast_client::Fields;
@@ -29,19 +29,19 @@ impl Fields {
         Fields::default()
     }
 
-    /// These fields and one more; a value that was there under the name is replaced.
+    /// Adds a field; an existing value is replaced.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<[u8]>, value: impl ToSingleRedisArg) -> Fields {
         self.0.insert(name.as_ref().to_vec(), bytes(value));
         self
     }
 
-    /// A field's value, if it is there and is UTF-8.
+    /// A field's value, if it exists and is UTF-8.
     pub fn text(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.get(name.as_bytes())?).ok()
     }
 
-    /// A field's value, if it is there and is a whole number.
+    /// A field's value, if it exists and is an integer.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.text(name)?.parse().ok()
     }
@@ -67,16 +67,16 @@ impl FromRedisValue for Fields {
     }
 }
 
-/// A record as [`StateStore::get`](crate::StateStore::get) finds it.
+/// A record, as [`StateStore::get`](crate::StateStore::get) returns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its fields.
     pub fields: Fields,
-    /// How long it still lives, if it has a lifetime.
+    /// The remaining lifetime, if it has one.
     pub ttl: Option<Duration>,
 }
 
-/// A value as the bytes that are sent for it.
+/// Encodes a value.
 pub(crate) fn bytes(value: impl ToSingleRedisArg) -> Vec<u8> {
     let mut args = value.to_redis_args();
     assert_eq!(args.len(), 1, "a value is one argument");

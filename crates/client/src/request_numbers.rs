@@ -1,4 +1,4 @@
-//! The numbers of a session's requests, and when a request is sent again. Knows no connection and no command.
+//! The numbers of a session's requests, and when a request is retried. Knows no connection and no command.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 
-/// The numbers of a session's requests. One is open until its reply has come; LOW is the lowest open one.
+/// The numbers of a session's requests. A number is open until its reply has arrived; LOW is the lowest open one.
 pub(crate) struct RequestNumbers {
     following: u64,
     open: BTreeSet<u64>,
@@ -21,7 +21,7 @@ impl RequestNumbers {
         RequestNumbers { following, open: BTreeSet::new() }
     }
 
-    /// The number that the next request gets.
+    /// The number of the next request.
     pub(crate) fn following(&self) -> u64 {
         self.following
     }
@@ -41,13 +41,13 @@ impl RequestNumbers {
         self.open.remove(&number);
     }
 
-    /// The client has the replies of all requests below it.
+    /// The client has the replies of all requests below this number.
     pub(crate) fn low(&self) -> u64 {
         self.open.first().copied().unwrap_or(self.following)
     }
 }
 
-/// The tries of one request: whether it is sent again, and what is known of it.
+/// The attempts of one request: whether it is retried, and what is known of it.
 pub(crate) struct Insistence {
     deadline: Instant,
     tried: u32,
@@ -76,7 +76,8 @@ impl Insistence {
         Some(longest / 2 + longest.mul_f64(spread) / 2)
     }
 
-    /// The last error as the caller is told it. A server that does not let the client in has said nothing of a try before.
+    /// The last error as the caller is told it. A server that does not let the client in has said nothing of a try
+    /// before.
     pub(crate) fn failure(&self, request_id: u64, error: Error) -> Error {
         let is_temporary = error.is_temporary();
         match error {

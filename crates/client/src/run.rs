@@ -1,5 +1,5 @@
-//! Runs: append-only logs of events, with snapshots that the server keeps. Holdfast only. Knows the commands, refuses to
-//! know what the data of an event means: it is whatever type the caller names.
+//! Runs: append-only logs of events, with snapshots that the server maintains. Holdfast only. Knows the commands;
+//! refuses to know what the data of an event means: the caller chooses its type.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use redis::{Cmd, FromRedisValue, ParsingError, ToSingleRedisArg, Value, cmd};
 use crate::error::Error;
 use crate::store::Store;
 
-/// A log of events under a name of its own. The data of its events is of type `D` for this program; the server keeps bytes.
+/// A named log of events. The data of its events is of type `D` for this program; the server stores bytes.
 ///
 /// ```no_run
 /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -33,7 +33,7 @@ pub struct Run<D> {
     data: PhantomData<fn() -> D>,
 }
 
-/// An event that is to be appended.
+/// An event to append.
 #[derive(Clone, Debug)]
 pub struct NewEvent<D> {
     event_type: Vec<u8>,
@@ -45,20 +45,20 @@ pub struct NewEvent<D> {
 }
 
 impl<D> NewEvent<D> {
-    /// An event of this type. Its idempotency key is computed from the run, the step, the logical attempt, the type and the plan
-    /// version, unless it is given one.
+    /// An event of this type. Its idempotency key is computed from the run, the step, the logical attempt, the type and
+    /// the plan version, unless it is given one.
     pub fn new(event_type: impl AsRef<[u8]>, data: D) -> NewEvent<D> {
         NewEvent { event_type: event_type.as_ref().to_vec(), data, key: None, if_last: None, parts: Vec::new() }
     }
 
-    /// The key by which a repeated append is known.
+    /// The key that identifies a repeated append.
     pub fn key(mut self, key: impl AsRef<[u8]>) -> NewEvent<D> {
         self.key = Some(key.as_ref().to_vec());
         self
     }
 
-    /// Only if the last event of the run is this one; 0 is a run that does not exist. Of two engines that append after the
-    /// same event, one goes on.
+    /// Only if the last event of the run is this one; 0 means that the run must not exist. Of two engines that append
+    /// after the same event, one succeeds.
     pub fn if_last(mut self, run_seq: u64) -> NewEvent<D> {
         self.if_last = Some(run_seq);
         self
@@ -74,17 +74,17 @@ impl<D> NewEvent<D> {
         self.part("STEP", id)
     }
 
-    /// Which try of the platform it is.
+    /// The attempt of the platform.
     pub fn engine_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("ENGINEATTEMPT", id)
     }
 
-    /// Which try of the business it is.
+    /// The attempt of the business logic.
     pub fn logical_attempt(self, id: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("LOGICALATTEMPT", id)
     }
 
-    /// When it was emitted, as the caller writes it; the server's time otherwise.
+    /// When it was emitted, in the caller's format; the server's time otherwise.
     pub fn emitted_at(self, time: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("EMITTEDAT", time)
     }
@@ -94,7 +94,7 @@ impl<D> NewEvent<D> {
         self.part("ADAPTER", version)
     }
 
-    /// What the engine calls the run.
+    /// The engine's name for the run.
     pub fn engine_run_ref(self, reference: impl AsRef<[u8]>) -> NewEvent<D> {
         self.part("REF", reference)
     }
@@ -120,19 +120,19 @@ impl<D> NewEvent<D> {
     }
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Append {
-    /// The event is the last one of the run now.
+    /// The event is now the last one of the run.
     Persisted(Receipt),
-    /// An event of that idempotency key is there, and nothing was changed. With `mismatch` its type or its data are others.
+    /// An event with that idempotency key exists, and nothing was changed. With `mismatch` its type or its data differ.
     Known {
-        /// The event that is there.
+        /// The existing event.
         event: Receipt,
-        /// Whether it is another event under the same key.
+        /// True when it is another event under the same key.
         mismatch: bool,
     },
-    /// The last event is this one, and not the one that [`NewEvent::if_last`] names; nothing was changed.
+    /// The last event is not the one that [`NewEvent::if_last`] names; nothing was changed.
     Refused {
         /// The last event of the run, 0 if there is none.
         last: u64,
@@ -140,7 +140,7 @@ pub enum Append {
 }
 
 impl Append {
-    /// The event that the run has, whether this append or an earlier one has made it.
+    /// The event in the run, appended by this call or an earlier one.
     pub fn event(&self) -> Option<&Receipt> {
         match self {
             Append::Persisted(event) | Append::Known { event, .. } => Some(event),
@@ -149,7 +149,7 @@ impl Append {
     }
 }
 
-/// Where an event is.
+/// The identity of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Its number in the run: 1, 2, 3… without gaps.
@@ -181,12 +181,12 @@ pub struct Event<D> {
     pub plan_version: Option<Vec<u8>>,
 }
 
-/// What the events of a run come to.
+/// The state that the events of a run add up to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot<D> {
     /// `pending`, `running`, `paused`, `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// The last event that it knows.
+    /// The last event in it.
     pub last_event_seq: u64,
     /// When the first `RunStarted` was appended.
     pub started_at_ms: Option<u64>,
@@ -198,7 +198,7 @@ pub struct Snapshot<D> {
     pub data: Option<D>,
 }
 
-/// What the events of a step come to.
+/// The state that the events of a step add up to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step<D> {
     /// `pending`, `running`, `retrying`, `completed`, `failed` or `skipped`.
@@ -213,28 +213,28 @@ pub struct Step<D> {
     pub data: D,
 }
 
-/// What there is of a run.
+/// Facts about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunInfo {
     /// As [`Snapshot::status`].
     pub status: String,
-    /// How many events it has, which is the number of the last.
+    /// The number of events, which is the number of the last one.
     pub events: u64,
     /// When the first event was appended.
     pub first_at_ms: u64,
     /// When the last one was.
     pub last_at_ms: u64,
-    /// What its events take in the server's memory.
+    /// The memory of its events at the server.
     pub bytes: u64,
 }
 
 impl Store {
-    /// The run of this name. Asks the server nothing.
+    /// The run with this name. Sends nothing to the server.
     pub fn run<D>(&self, name: impl AsRef<[u8]>) -> Run<D> {
         Run { store: self.clone(), name: name.as_ref().to_vec(), data: PhantomData }
     }
 
-    /// The names of all runs under a prefix that have one of these statuses; of any status, if none is named.
+    /// The names of all runs under a prefix that have one of these statuses; with an empty list, any status.
     pub async fn runs(&self, prefix: impl AsRef<[u8]>, statuses: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
         self.needs("run.append")?;
         let (mut found, mut cursor) = (Vec::new(), 0u64);
@@ -260,12 +260,12 @@ impl<D> Run<D> {
         &self.name
     }
 
-    /// What there is of it, without its events.
+    /// Facts about the run, without its events.
     pub async fn info(&self) -> Result<Option<RunInfo>, Error> {
         self.store.ask(&self.command("RUN.INFO")?).await
     }
 
-    /// Removes it with all its events; false if there was none. No single event can be removed.
+    /// Removes the run with all its events; false if it did not exist. A single event cannot be removed.
     pub async fn delete(&self) -> Result<bool, Error> {
         self.store.ask(&self.command("DEL")?).await
     }
@@ -279,8 +279,8 @@ impl<D> Run<D> {
 }
 
 impl<D: ToSingleRedisArg + Clone> Run<D> {
-    /// Appends an event, unless one of its idempotency key is there. After [`Error::Unavailable`] it may have been appended: the
-    /// same call again tells, and appends it at most once.
+    /// Appends an event, unless one with its idempotency key exists. After [`Error::Unavailable`] it may have been
+    /// appended: the same call again finds out, and appends it at most once.
     pub async fn append(&self, event: &NewEvent<D>) -> Result<Append, Error> {
         let mut append = self.command("RUN.APPEND")?;
         let key = event.key.as_deref().unwrap_or(b"*");
@@ -292,25 +292,25 @@ impl<D: ToSingleRedisArg + Clone> Run<D> {
 }
 
 impl<D: FromRedisValue> Run<D> {
-    /// The events behind this one, in order, at most so many.
+    /// The events after this one, in order, at most `limit`.
     pub async fn events(&self, after: u64, limit: usize) -> Result<Vec<Event<D>>, Error> {
         self.store.ask(self.command("RUN.EVENTS")?.arg("AFTER").arg(after).arg("LIMIT").arg(limit)).await
     }
 
-    /// The same; if there is none, waits for the next. None when the wait is over.
+    /// Like [`events`](Run::events); if there are none, waits for the next. Returns none after the wait.
     pub async fn wait_for_events(&self, after: u64, limit: usize, wait: Duration) -> Result<Vec<Event<D>>, Error> {
         self.store.connection()?; // unless the store is closed
         if wait.is_zero() {
             return self.events(after, limit).await;
         }
         let mut events = self.command("RUN.EVENTS")?;
-        // BLOCK 0 would wait for ever.
+        // BLOCK 0 would wait forever.
         let wait_ms = wait.as_millis().clamp(1, i64::MAX as u128) as u64;
         events.arg("AFTER").arg(after).arg("LIMIT").arg(limit).arg("BLOCK").arg(wait_ms);
         self.store.own_connections.ask(&events, wait).await
     }
 
-    /// The snapshot that the server keeps; `None` if there is no such run.
+    /// The current snapshot; `None` if there is no such run.
     pub async fn snapshot(&self) -> Result<Option<Snapshot<D>>, Error> {
         self.store.ask(&self.command("RUN.SNAPSHOT")?).await
     }
@@ -320,7 +320,7 @@ impl<D: FromRedisValue> Run<D> {
         self.store.ask(self.command("RUN.PROJECT")?.arg("UPTO").arg(upto)).await
     }
 
-    /// A projection of one's own: what a reducer makes of all events, which are read in pages.
+    /// A custom projection: a reducer over all events, which are read in pages.
     pub async fn fold<S>(&self, state: S, mut reducer: impl FnMut(S, Event<D>) -> S) -> Result<S, Error> {
         const PAGE: usize = 1000;
         let (mut state, mut after) = (state, 0);
@@ -341,7 +341,7 @@ impl Named {
         HashMap::from_redis_value(value).map(Named)
     }
 
-    /// A field that is there, and is not nil unless `T` can be.
+    /// Takes a field, which must exist, and must not be nil unless `T` allows it.
     fn take<T: FromRedisValue>(&mut self, name: &str) -> Result<T, ParsingError> {
         match self.0.remove(name) {
             Some(value) => T::from_redis_value(value),
@@ -349,7 +349,7 @@ impl Named {
         }
     }
 
-    /// A field that may be missing.
+    /// Takes a field that may be missing.
     fn take_given(&mut self, name: &str) -> Result<Option<Vec<u8>>, ParsingError> {
         self.0.remove(name).map(Vec::from_redis_value).transpose()
     }

@@ -1,5 +1,5 @@
-//! Sends a command on a connection and reads its reply. Knows what the redis crate makes of a connection that ends; refuses to know
-//! commands.
+//! Sends a command on a connection and reads its reply. Knows how the redis crate reports a connection that ends;
+//! refuses to know commands.
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, FromRedisValue, RedisError, Value};
@@ -11,7 +11,8 @@ pub(crate) async fn send<T: FromRedisValue>(command: &Cmd, connection: &mut impl
     Ok(T::from_redis_value(reply).map_err(RedisError::from)?)
 }
 
-/// Why there is no whole reply. To the redis crate a connection that ends in the middle of one has sent something that cannot be parsed.
+/// Classifies a missing reply. The redis crate reports a connection that ends in the middle of a reply as a parse
+/// error.
 pub(crate) fn without_reply(error: RedisError) -> Error {
     match error.kind() {
         ErrorKind::Parse => Error::Unavailable(error),

@@ -1,5 +1,5 @@
-//! A session that is open: requests that each run once however often they are sent, and requests from the server to a client. Holdfast
-//! only. Knows when a request is sent again and how a session is kept; refuses to know what a request does.
+//! An open session: requests that each run once however often they are sent, and requests from the server to a client.
+//! Holdfast only. Knows when a request is retried and how a session is renewed; refuses to know what a request does.
 
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
@@ -19,9 +19,9 @@ use crate::send::send;
 use crate::session_requests::{PendingRequest, PushedRequest, SessionInfo, pending_command};
 use crate::store::Store;
 
-/// What is asked through a session runs once, however often connections are lost meanwhile and whether or not the server is killed: each
-/// request has a number, and is sent again under that number until its reply has come. Nothing waits in it. Clones share it, and several
-/// requests may be under way. While it asks nothing, it is kept alive in the background, until all clones are dropped.
+/// Runs each request once, even if connections are lost or the server is killed: a request has a number, and is sent
+/// again under that number until its reply arrives. Requests are not queued: clones share the session, and several
+/// requests may be in flight. An idle session is renewed in the background, until all clones are dropped.
 ///
 /// ```no_run
 /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -48,15 +48,15 @@ struct Inner {
     id: Vec<u8>,
     retry_for: Duration,
     numbers: Mutex<RequestNumbers>,
-    /// When the server was last asked something that renews the session.
+    /// When the session was last renewed by a request.
     renewed_at: Mutex<Instant>,
     closed: AtomicBool,
     lost: AtomicBool,
 }
 
-/// How long nothing may come on an attached connection before the client asks whether the server is there.
+/// How long an attached connection may be silent before the client pings the server.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Between two tries to attach.
+/// The pause between two attempts to attach.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
@@ -79,26 +79,27 @@ impl Session {
         &self.inner.id
     }
 
-    /// The number that the next request gets. A program that stores it with the session's name before it calls can go on after a crash of
-    /// its own: [`Sessions::resume`](crate::Sessions::resume), and the same call again.
+    /// The number of the next request. A program that stores it with the session's name before it calls can continue
+    /// after its own crash: [`Sessions::resume`](crate::Sessions::resume), and the same call again.
     pub fn next_request_id(&self) -> u64 {
         self.inner.numbers().following()
     }
 
-    /// Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as long as the session
-    /// retries; then it is [`Error::Unanswered`]. A call that is dropped is forgotten: it may run or not.
+    /// Runs a command once, and returns its reply. If connections are lost it is sent again under its number, for as
+    /// long as the session retries; then it is [`Error::Unanswered`]. A dropped call is forgotten: it may run or not.
     pub async fn call<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
         let request_id = self.inner.numbers().begin();
         self.settle(request_id, command).await
     }
 
-    /// The same command again under its number, after [`Error::Unanswered`]: its reply if it has run, else it runs now.
+    /// Sends the same command again under its number, after [`Error::Unanswered`]: returns its reply if it has run,
+    /// else runs it now.
     pub async fn call_again<T: FromRedisValue>(&self, request_id: u64, command: &Cmd) -> Result<T, Error> {
         self.inner.numbers().begin_again(request_id);
         self.settle(request_id, command).await
     }
 
-    /// Gives up a request after [`Error::Unanswered`]: the server need not keep its reply any more.
+    /// Abandons a request after [`Error::Unanswered`]: the server may drop its reply.
     pub fn forget(&self, request_id: u64) {
         self.inner.numbers().end(request_id);
     }
@@ -108,13 +109,14 @@ impl Session {
         self.call(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
     }
 
-    /// The requests that were pushed to this session and are not acknowledged: behind this one, at most so many.
+    /// The unacknowledged requests that were pushed to this session: after this one, at most `limit`.
     pub async fn pending(&self, after: u64, limit: usize) -> Result<Vec<PendingRequest>, Error> {
         let pending = pending_command(self.id(), after, limit);
         self.inner.insist(None, || pending.clone()).await
     }
 
-    /// Acknowledges all pushed requests up to this one. Returns how many were removed; after a lost connection it may say fewer.
+    /// Acknowledges all pushed requests up to this one. Returns how many were removed; after a lost connection possibly
+    /// fewer.
     pub async fn ack(&self, request_id: u64) -> Result<u64, Error> {
         let mut ack = cmd("SESSION.ACK");
         ack.arg(self.id()).arg(request_id);
@@ -126,13 +128,14 @@ impl Session {
         self.inner.store.ask(cmd("SESSION.INFO").arg(self.id())).await
     }
 
-    /// Calls the handler for each request that was pushed to this session, one after the other and in order: those that are pending, then
-    /// each new one. A request is acknowledged when the handler has returned. When connections are lost, it attaches again, and what it has
-    /// handled is not handled again.
+    /// Calls the handler for each request that was pushed to this session, one at a time and in order: pending ones
+    /// first, then each new one. A request is acknowledged when the handler has returned. After a lost connection it
+    /// attaches again, and does not repeat handled requests.
     ///
-    /// It ends when it is dropped, with an error of the handler, or when the session is closed or gone. A request whose handler did not
-    /// return is pending, and comes again with the next `serve`: a program that ends between the handler and the acknowledgement sees one
-    /// again. Of several that serve a session, the last gets the requests.
+    /// It ends when it is dropped, with an error of the handler, or when the session is closed or gone. A request whose
+    /// handler did not return stays pending, and is delivered again by the next `serve`: a program that ends between
+    /// the handler and the acknowledgement sees it again. If several clients serve a session, the last one gets the
+    /// requests.
     pub async fn serve<E: From<Error>, F: Future<Output = Result<(), E>>>(
         &self,
         mut handler: impl FnMut(PushedRequest) -> F,
@@ -161,8 +164,8 @@ impl Session {
         }
     }
 
-    /// Ends the session, and removes what the server keeps of it; whether it was there. Later requests are [`Error::Closed`]. Without it the
-    /// session expires.
+    /// Closes the session, and removes its state at the server; returns whether it existed. Later requests are
+    /// [`Error::Closed`]. Otherwise the session expires.
     pub async fn close(&self) -> Result<bool, Error> {
         if self.inner.closed.swap(true, SeqCst) {
             return Ok(false);
@@ -185,7 +188,7 @@ impl Session {
         let attached = attachment.as_mut().expect("it was made");
         loop {
             match timeout(SILENCE, attached.pushes.recv()).await {
-                // Finds a connection that has silently died.
+                // Detects a connection that has silently died.
                 Err(_) => send::<()>(&cmd("PING"), &mut attached.connection).await?,
                 Ok(Some(PushInfo { kind: PushKind::Other(kind), data })) if kind == "session" => {
                     if let Some(request) = pushed_request(&self.inner.id, data)? {
@@ -225,7 +228,7 @@ fn pushed_request(session_id: &[u8], data: Vec<Value>) -> Result<Option<PushedRe
     Ok((id_of == session_id).then_some(PushedRequest { id, payload }))
 }
 
-/// A request whose reply has not come. It ends with the call, unless that is without an answer.
+/// A request without a reply yet. It ends with the call, unless that remains unanswered.
 struct OpenRequest<'a> {
     session: &'a Inner,
     request_id: u64,
@@ -255,7 +258,7 @@ impl Inner {
         for word in command.args_iter() {
             match word {
                 redis::Arg::Simple(word) => call.arg(word),
-                // The place of a cursor, which a command has that is not iterated.
+                // The argument of a cursor; this command is not iterated.
                 _ => call.arg(0),
             };
         }
@@ -289,7 +292,7 @@ impl Inner {
         }
     }
 
-    /// Sends a request again on a connection of its own: the one that all requests share may have silently died.
+    /// Sends a request again on another connection: the shared one may have silently died.
     async fn send<T: FromRedisValue>(&self, command: &Cmd, is_again: bool) -> Result<T, Error> {
         let shared = self.store.connection()?; // unless the store is closed
         match is_again {
@@ -298,12 +301,13 @@ impl Inner {
         }
     }
 
-    /// An error, or that the session is gone. A command may have said of another session that there is none.
+    /// Classifies an error: the session may be gone. The command may also have reported that another session is
+    /// missing.
     async fn failure(&self, error: Error, request_id: Option<u64>, maybe_applied: bool) -> Error {
         if matches!(error, Error::NoSession(_)) {
             match self.is_alive().await {
                 Ok(is_alive) => self.lost.store(!is_alive, SeqCst),
-                // That it is there cannot be said, and nothing may be sent again.
+                // It is unknown whether the session exists, and nothing may be sent again.
                 Err(unknown) if unknown.is_temporary() => self.lost.store(true, SeqCst),
                 Err(other) => return other,
             }
@@ -327,7 +331,7 @@ impl Inner {
     }
 }
 
-/// Renews a session that asks nothing, for as long as the program holds it.
+/// Renews an idle session, for as long as the program holds it.
 async fn keep_alive(session: Weak<Inner>, interval: Duration) {
     loop {
         sleep(interval / 2).await;

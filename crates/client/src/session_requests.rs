@@ -1,4 +1,4 @@
-//! The requests that are pushed to sessions, and facts about a session, as replies have them. Knows no connection.
+//! Requests that are pushed to sessions, and facts about a session, as in replies. Knows no connection.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
 /// A request from the server, or from another client, to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushedRequest {
-    /// 1, 2, 3 … in its session, never used twice.
+    /// 1, 2, 3 … in its session, never reused.
     pub id: u64,
     /// What was pushed.
     pub payload: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct PendingRequest {
     pub id: u64,
     /// What was pushed.
     pub payload: Vec<u8>,
-    /// When it was pushed, delivered or marked as sent last, in unix milliseconds.
+    /// When it was last pushed, delivered or marked as sent, in unix milliseconds.
     pub last_sent_ms: u64,
 }
 
@@ -43,13 +43,13 @@ pub struct SessionInfo {
     pub created_at_ms: u64,
     /// As [`SessionConfig::ttl`](crate::SessionConfig::ttl).
     pub ttl: Duration,
-    /// The server has dropped the replies of the requests below it.
+    /// The server has dropped the replies of the requests below this one.
     pub low: u64,
-    /// How many replies are kept.
+    /// The number of retained replies.
     pub replies: u64,
     /// Their bytes.
     pub reply_bytes: u64,
-    /// How many pushed requests are not acknowledged.
+    /// The number of unacknowledged pushed requests.
     pub pending: u64,
     /// The last pushed request.
     pub last_id: u64,

@@ -1,5 +1,5 @@
-//! The sessions of a server: opens them, and pushes requests to them. Holdfast only. Knows the commands; refuses to know what a request
-//! does.
+//! The sessions of a server: opens them, and pushes requests to them. Holdfast only. Knows the commands; refuses to
+//! know what a request does.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,15 +20,15 @@ pub struct Sessions {
     store: Store,
 }
 
-/// How a session is opened.
+/// Options of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// How long the server keeps a session of which it hears nothing, without the time that it is away itself. An open session asks three
-    /// times in it.
+    /// How long the server keeps a session without requests, not counting the server's own downtime. An open session
+    /// renews itself three times in this time.
     pub ttl: Duration,
-    /// What hooks are told of the client.
+    /// What the server's hooks learn about the client.
     pub capabilities: Vec<(String, String)>,
-    /// How long a request is sent again whose answer was lost. The last try may take as long as a request may.
+    /// How long a request without an answer is retried. The last attempt may take as long as a request may.
     pub retry_for: Duration,
 }
 
@@ -38,10 +38,10 @@ impl Default for SessionConfig {
     }
 }
 
-/// When a function is called.
+/// The event for which a function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// A session is opened that was not there.
+    /// A new session is opened.
     Created,
     /// A session expires or is closed.
     Expired,
@@ -57,14 +57,14 @@ impl Hook {
 }
 
 impl Store {
-    /// The sessions of the server. Asks it nothing.
+    /// The sessions of the server. Sends nothing to it.
     pub fn sessions(&self) -> Sessions {
         Sessions { store: self.clone() }
     }
 }
 
 impl Sessions {
-    /// Opens a session. The client makes its name, so that opening can be repeated.
+    /// Opens a session. The client chooses its name, so that opening can be repeated.
     pub async fn open(&self, config: &SessionConfig) -> Result<Session, Error> {
         let id = new_session_id();
         let mut open = cmd("SESSION.OPEN");
@@ -85,8 +85,9 @@ impl Sessions {
         }
     }
 
-    /// Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
-    /// command under the number that it had gets the reply that it had. A session that is gone is [`Error::SessionLost`].
+    /// Continues a session that this program, or an earlier one, has opened. Its requests are numbered from
+    /// `next_request_id` on: the same command under the same number gets the same reply. A session that is gone is
+    /// [`Error::SessionLost`].
     pub async fn resume(
         &self,
         session_id: impl AsRef<[u8]>,
@@ -105,12 +106,13 @@ impl Sessions {
         Ok(Session::new(self.store.clone(), id, next_request_id, info.ttl, retry_for))
     }
 
-    /// Pushes a request to a session. Returns its number there. After [`Error::Unavailable`] it may be there: [`Session::push`] pushes once.
+    /// Pushes a request to a session. Returns its number there. After [`Error::Unavailable`] it may have been pushed:
+    /// [`Session::push`] pushes exactly once.
     pub async fn push(&self, session_id: impl AsRef<[u8]>, payload: impl ToSingleRedisArg) -> Result<u64, Error> {
         self.ask(cmd("SESSION.PUSH").arg(session_id.as_ref()).arg(payload)).await
     }
 
-    /// The requests that were pushed to a session and are not acknowledged: behind this one, at most so many.
+    /// The unacknowledged requests that were pushed to a session: after this one, at most `limit`.
     pub async fn pending(
         &self,
         session_id: impl AsRef<[u8]>,
@@ -120,17 +122,17 @@ impl Sessions {
         self.ask(&pending_command(session_id.as_ref(), after, limit)).await
     }
 
-    /// Facts about a session; `None` if there is none.
+    /// Facts about a session; `None` if it does not exist.
     pub async fn info(&self, session_id: impl AsRef<[u8]>) -> Result<Option<SessionInfo>, Error> {
         self.ask(cmd("SESSION.INFO").arg(session_id.as_ref())).await
     }
 
-    /// Ends a session; whether there was one.
+    /// Closes a session; returns whether it existed.
     pub async fn close(&self, session_id: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.ask(cmd("SESSION.CLOSE").arg(session_id.as_ref())).await
     }
 
-    /// The names of all sessions, with SCAN's guarantee: one that is there all the time is listed, and may be twice.
+    /// The names of all sessions, with SCAN's guarantee: one that exists all the time is listed, possibly twice.
     pub async fn ids(&self) -> Result<Vec<Vec<u8>>, Error> {
         let (mut found, mut cursor) = (Vec::new(), 0u64);
         loop {
@@ -143,18 +145,18 @@ impl Sessions {
         }
     }
 
-    /// Every pushed request that was last sent before this time, in unix milliseconds, the oldest first, at most so many, and marks them as
-    /// sent now. Of two callers one gets a request. It sends nothing itself.
+    /// Returns every pushed request that was last sent before this time, in unix milliseconds, oldest first, at most
+    /// `limit`, and marks them as sent now. Of two callers one gets a request. It sends nothing itself.
     pub async fn retry(&self, before_ms: u64, limit: usize) -> Result<Vec<RetriedRequest>, Error> {
         self.ask(cmd("SESSION.RETRY").arg(before_ms).arg("LIMIT").arg(limit)).await
     }
 
-    /// Whether [`Sessions::retry`] would find any.
+    /// True when [`Sessions::retry`] would find a request.
     pub async fn has_retry(&self, before_ms: u64) -> Result<bool, Error> {
         self.ask(cmd("SESSION.HASRETRY").arg(before_ms)).await
     }
 
-    /// The function that is called for an event, if one is.
+    /// The function that is called for an event, if there is one.
     pub async fn hook(&self, hook: Hook) -> Result<Option<String>, Error> {
         let functions: HashMap<String, Option<String>> = self.ask(&cmd("SESSION.HOOK")).await?;
         let of =
@@ -162,7 +164,7 @@ impl Sessions {
         Ok(functions.into_iter().find_map(of).flatten())
     }
 
-    /// Names the function, or none.
+    /// Sets or removes the function.
     pub async fn set_hook(&self, hook: Hook, function: Option<&str>) -> Result<(), Error> {
         self.ask(cmd("SESSION.HOOK").arg(hook.word()).arg(function.unwrap_or("NONE"))).await
     }
@@ -173,7 +175,7 @@ impl Sessions {
     }
 }
 
-/// A name that no other session has.
+/// A unique name.
 fn new_session_id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the system has random numbers");

@@ -1,6 +1,6 @@
 //! The interface of a store of records, and the scan over its pages. Knows no server and no protocol.
 //!
-//! The two stand in one file: a store gives scans, and a scan asks its store for pages.
+//! Both are in one file: a store creates scans, and a scan asks its store for pages.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use crate::error::Error;
 use crate::query::{Found, Page, Query};
 use crate::record::{Fields, Record};
 
-/// What a store will answer.
+/// A future answer of a store.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// A store of records, each a map of fields under a key.
 ///
-/// Futures are boxed so that the trait is object-safe: what workers and sweepers are given is an `Arc<dyn StateStore>`,
-/// and another store can stand in. `async fn` in a trait would cost that, and a box costs nothing beside a round trip.
+/// Futures are boxed so that the trait is object-safe: workers and sweepers take an `Arc<dyn StateStore>`, and tests
+/// can pass another implementation. `async fn` in a trait would prevent that, and a box costs nothing compared with a
+/// round trip.
 ///
 /// ```
 /// use holdfast_client::{Error, StateStore};
@@ -26,27 +27,28 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 
 /// }
 /// ```
 pub trait StateStore: Send + Sync {
-    /// The record under a key, with its remaining lifetime; `None` if there is none.
+    /// The record under a key, with its remaining lifetime; `None` if it does not exist.
     fn get<'a>(&'a self, key: &'a [u8]) -> Answer<'a, Option<Record>>;
 
-    /// Writes fields and, if one is given, the record's lifetime, in one step. Fields that are not named stay, as with
-    /// HSET; without a lifetime the one it has stays too.
+    /// Writes fields and, if given, the record's lifetime, atomically. Other fields stay, as with HSET; without a
+    /// lifetime the existing one stays too.
     fn put<'a>(&'a self, key: &'a [u8], fields: &'a Fields, ttl: Option<Duration>) -> Answer<'a, ()>;
 
-    /// Removes a record; whether there was one.
+    /// Removes a record; returns whether it existed.
     fn delete<'a>(&'a self, key: &'a [u8]) -> Answer<'a, bool>;
 
-    /// One field's value; `None` if the record or the field is not there.
+    /// One field's value; `None` if the record or the field does not exist.
     fn get_field<'a>(&'a self, key: &'a [u8], field: &'a [u8]) -> Answer<'a, Option<Vec<u8>>>;
 
-    /// Writes one field, and leaves the others alone.
+    /// Writes one field; others stay.
     fn set_field<'a>(&'a self, key: &'a [u8], field: &'a [u8], value: &'a [u8]) -> Answer<'a, ()>;
 
-    /// Writes some fields in one step, and leaves the others alone.
+    /// Writes some fields atomically; others stay.
     fn set_fields<'a>(&'a self, key: &'a [u8], fields: &'a Fields) -> Answer<'a, ()>;
 
-    /// Writes `new` to a field if it holds `expected`; whether it did. A field that is not there holds nothing, not
-    /// even an empty value. Of several that expect the same value and write another, exactly one is told `true`.
+    /// Writes `new` to a field if it has the value `expected`; returns whether it did. A missing field has no value,
+    /// not even an empty one. Of several calls that expect the same value and write another, exactly one returns
+    /// `true`.
     fn compare_and_swap<'a>(
         &'a self,
         key: &'a [u8],
@@ -55,26 +57,26 @@ pub trait StateStore: Send + Sync {
         new: &'a [u8],
     ) -> Answer<'a, bool>;
 
-    /// The records that a query looks for, one by one.
+    /// The records of a query, one by one.
     fn scan(&self, query: Query) -> Scan<'_>;
 
-    /// One page of a scan: what [`Scan`] is made of. A page may hold more records than `most`, none, or some that
-    /// another page has too.
+    /// One page of a scan, for [`Scan`]. A page may have more records than `most`, none, or some that another page has
+    /// too.
     fn page<'a>(&'a self, query: &'a Query, cursor: Option<&'a [u8]>, most: usize) -> Answer<'a, Page>;
 
-    /// Whether the server answers.
+    /// True when the server answers.
     fn ping(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 
-    /// Lets go of the connection once the requests under way are answered. Later requests are [`Error::Closed`].
+    /// Closes the connection once the requests in flight are answered. Later requests are [`Error::Closed`].
     fn close(&self);
 }
 
-/// A scan under way, page by page. What it promises is what SCAN promises: a record that is there all the time
-/// is found, one that comes or goes meanwhile may be, and one may be found twice.
+/// A scan in progress, page by page. It has SCAN's guarantee: a record that exists all the time is found, one that is
+/// added or removed in between may be, and one may be found twice.
 pub struct Scan<'a> {
     store: &'a dyn StateStore,
     query: Query,
-    /// Where the next page begins: `Some(None)` is the first, `None` is behind the last.
+    /// Where the next page begins: `Some(None)` is the first page, `None` is after the last.
     cursor: Option<Option<Vec<u8>>>,
     page: vec::IntoIter<Found>,
     left: usize,
@@ -87,7 +89,8 @@ impl<'a> Scan<'a> {
         Scan { store, query, cursor: Some(None), page: Vec::new().into_iter(), left }
     }
 
-    /// The next record, or `None` when there are no more. After an error it may be called again: it asks for the same page.
+    /// The next record, or `None` when there are no more. After an error it may be called again: it asks for the same
+    /// page.
     pub async fn next(&mut self) -> Result<Option<Found>, Error> {
         while self.left > 0 {
             if let Some(found) = self.page.next() {
@@ -102,7 +105,7 @@ impl<'a> Scan<'a> {
         Ok(None)
     }
 
-    /// All records that are left.
+    /// All remaining records.
     pub async fn collect(mut self) -> Result<Vec<Found>, Error> {
         let mut all = Vec::new();
         while let Some(found) = self.next().await? {

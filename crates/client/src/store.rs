@@ -1,4 +1,5 @@
-//! A store over a connection to Holdfast or to a plain Redis. Knows which commands the server has, and how to do without.
+//! A store over a connection to Holdfast or to a plain Redis. Knows which commands the server has, and the
+//! alternatives.
 
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -18,12 +19,12 @@ use crate::send::{send, without_reply};
 use crate::state_store::{Answer, Scan, StateStore};
 use crate::sweep::{Fate, Sweep};
 
-/// How a store connects.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the server is, as the redis crate takes it: `redis://user:password@host:port/db?protocol=resp3`.
+    /// The server's address, as the redis crate takes it: `redis://user:password@host:port/db?protocol=resp3`.
     pub url: String,
-    /// Uses nothing but what every Redis has, also on Holdfast.
+    /// Uses only commands that every Redis has, also on Holdfast.
     pub plain: bool,
     /// How long a request may take before it is [`Error::Unavailable`].
     pub response_timeout: Duration,
@@ -36,8 +37,8 @@ impl Config {
     }
 }
 
-/// A store over one connection, which all its clones share and which reconnects by itself; requests that wait and
-/// transactions have others beside it. Needs a tokio runtime.
+/// A store over one connection, which all its clones share and which reconnects automatically; waiting requests and
+/// transactions use other connections. Needs a tokio runtime.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<RwLock<Option<ConnectionManager>>>,
@@ -49,7 +50,7 @@ pub struct Store {
 /// A record of an index: its key, its score and its fields.
 pub type Indexed = (Vec<u8>, f64, Fields);
 
-/// Holdfast's commands that a store uses where it finds them.
+/// Holdfast's commands that a store uses where the server has them.
 const OWN: [&str; 11] = [
     "hcas",
     "hput",
@@ -64,16 +65,17 @@ const OWN: [&str; 11] = [
     "txn.begin",
 ];
 
-/// Keys that one page of a scan looks at, or on Holdfast the records that it finds.
+/// The number of keys that one page of a scan examines, or on Holdfast the number of records that it returns.
 const PAGE: usize = 500;
 
 impl Store {
-    /// Connects, and asks the server which of Holdfast's commands it knows. Tries for some seconds if it is not up.
+    /// Connects, and asks the server which of Holdfast's commands it has. Retries for some seconds if the server is not
+    /// up.
     pub async fn connect(url: &str) -> Result<Store, Error> {
         Store::connect_with(&Config::new(url)).await
     }
 
-    /// The same, with a say in how.
+    /// Like [`connect`](Store::connect), with options.
     pub async fn connect_with(config: &Config) -> Result<Store, Error> {
         let settings = ConnectionManagerConfig::new().set_response_timeout(Some(config.response_timeout));
         let client = Client::open(config.url.as_str())?;
@@ -90,17 +92,17 @@ impl Store {
         Ok(Store { connection: Arc::new(RwLock::new(Some(connection))), own_connections, knows })
     }
 
-    /// Whether the server knows all of Holdfast's commands that a store uses, and they are used.
+    /// True when the server has all of Holdfast's commands that a store uses, and they are used.
     pub fn is_holdfast(&self) -> bool {
         self.knows.len() == OWN.len()
     }
 
-    /// The connection, for every other command.
+    /// The connection, for other commands.
     pub fn connection(&self) -> Result<ConnectionManager, Error> {
         self.connection.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::Closed)
     }
 
-    /// Changes a record if it holds what is expected, in one step.
+    /// Changes a record atomically if it has the expected values.
     pub async fn exchange(&self, key: &[u8], exchange: &Exchange) -> Result<Outcome, Error> {
         let reply = if self.knows("hcas") {
             self.ask(&exchange.hcas(key)?).await?
@@ -110,8 +112,8 @@ impl Store {
         Ok(exchange.outcome(reply))
     }
 
-    /// Records of an index with a score from `min` to `max`, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`), in order of
-    /// score, then key: the oldest jobs first. The limit counts those that pass the filters. Needs Holdfast.
+    /// Records of an index with a score from `min` to `max`, written as in ZRANGEBYSCORE (`5`, `(5`, `-inf`), in order
+    /// of score, then key: the oldest jobs first. The limit counts those that pass the filters. Needs Holdfast.
     ///
     /// ```no_run
     /// # async fn example(store: holdfast_client::Store, long_ago_ms: u64) -> Result<(), holdfast_client::Error> {
@@ -139,12 +141,12 @@ impl Store {
         self.ask(&range).await
     }
 
-    /// Takes the first records of an index that qualify: each goes to exactly one client, changed as the claim says. Returns
-    /// them as they are now, with the score that each had. Needs Holdfast.
+    /// Takes the first matching records of an index: each goes to exactly one client, changed as the claim says.
+    /// Returns the changed records, with the score that each had. Needs Holdfast.
     ///
-    /// A claim that waits has a connection to itself; requests of other tasks go on beside it. When it is dropped it
-    /// takes nothing any more. When its answer is lost ([`Error::Unavailable`]) it may have taken records, which then stay as it
-    /// has written them: a queue finds them again when their lease ends.
+    /// A waiting claim uses its own connection, so requests of other tasks are not delayed. A dropped claim takes
+    /// nothing. If its answer is lost ([`Error::Unavailable`]) it may have taken records, which then stay as it has
+    /// written them: a queue finds them again when their lease ends.
     pub async fn claim(&self, claim: &Claim) -> Result<Vec<Indexed>, Error> {
         self.needs("claim")?;
         if claim.block.is_zero() {
@@ -154,7 +156,8 @@ impl Store {
         self.own_connections.ask(&claim.command(), claim.block).await
     }
 
-    /// Gives overdue records back, with a bound on how often; which ones, and what became of each. Needs Holdfast.
+    /// Requeues overdue records, with a limit on how often; returns which ones, and what was written to each. Needs
+    /// Holdfast.
     pub async fn sweep(&self, sweep: &Sweep) -> Result<Vec<(Vec<u8>, Fate)>, Error> {
         self.needs("sweep")?;
         self.ask(&sweep.command()).await
@@ -183,8 +186,8 @@ impl Store {
                 hput.arg(key).arg("PX").arg(ttl_ms(ttl)?).arg("FIELDS").arg(fields.len()).arg(&**fields);
                 self.ask(&hput).await
             }
-            // HSET and PEXPIRE in a MULTI were rejected: on a key of another type the first fails and the second
-            // still gives that key a lifetime.
+            // HSET and PEXPIRE in a MULTI were rejected: on a key of another type the first fails and the second still
+            // sets a lifetime.
             Some(ttl) => {
                 let put = Exchange { set: fields.clone(), ttl: Some(ttl), ..Exchange::new() };
                 self.exchange(key, &put).await.map(drop)
@@ -305,7 +308,7 @@ fn next_cursor(cursor: Vec<u8>) -> Option<Vec<u8>> {
     (cursor != b"0").then_some(cursor)
 }
 
-/// A pattern for the keys that begin so, whatever bytes the prefix is made of.
+/// A glob pattern for keys with this prefix, whatever bytes it has.
 fn glob(prefix: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(prefix.len() + 1);
     for byte in prefix {

@@ -1,12 +1,12 @@
-//! The sweep of overdue records, over an index that the server keeps. Holdfast only.
+//! The sweep of overdue records of an index. Holdfast only.
 
 use redis::{Cmd, FromRedisValue, ParsingError, Value, cmd};
 
 use crate::record::Fields;
 
-/// Gives back what is overdue: each record of an index whose score is below a bound gets other values, with a bound on
-/// how often. Checked and written in one step for each record, so one that finishes in between is left alone.
-/// In values, `NOW`, `NOW+ms` and `NOW-ms` stand for the server's time.
+/// Requeues overdue records: each record of an index with a score below a bound gets other values, with a limit on how
+/// often. Each record is checked and written atomically, so one that finishes in between is left alone. In values,
+/// `NOW`, `NOW+ms` and `NOW-ms` are replaced by the server's time.
 ///
 /// ```
 /// use holdfast_client::{Fields, Sweep};
@@ -27,12 +27,12 @@ pub struct Sweep {
     pub index: Vec<u8>,
     /// Records with a score below it are overdue.
     pub before_ms: u64,
-    /// A field, and the values of which it must hold one.
+    /// A field, and the values that it may have.
     pub only: Option<(Vec<u8>, Vec<Vec<u8>>)>,
-    /// The field that counts how often a record was given back, how far it may grow, and what is written to a record
-    /// that has got there. `None` gives records back for ever.
+    /// The field that counts how often a record was requeued, its maximum, and what is written to a record that has
+    /// reached it. `None` is without limit.
     pub retry: Option<(Vec<u8>, u64, Fields)>,
-    /// What is written.
+    /// The fields to write.
     pub set: Fields,
     /// How many records at most; with `None` there is no limit.
     pub limit: Option<usize>,
@@ -40,12 +40,12 @@ pub struct Sweep {
     pub publish: Option<Vec<u8>>,
 }
 
-/// What a sweep has written to a record.
+/// The result of a sweep for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The values for another try.
+    /// It was requeued.
     Requeued,
-    /// The values for one that has used up its retries.
+    /// It had used up its retries.
     Exhausted,
 }
 

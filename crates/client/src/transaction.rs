@@ -1,5 +1,5 @@
-//! Interactive transactions: commands that answer at once, read their own writes, and take effect together or not at all.
-//! Holdfast only. Knows how a transaction begins, ends and is tried again; refuses to know what its commands do.
+//! Interactive transactions: commands that answer at once, read their own writes, and take effect together or not at
+//! all. Holdfast only. Knows how a transaction begins, ends and is retried; refuses to know what its commands do.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,34 +13,35 @@ use tokio::time::sleep;
 use crate::error::Error;
 use crate::store::Store;
 
-/// A transaction that is under way. It is a connection for any command of the redis crate, so `AsyncCommands` work on
-/// it, and [`Transaction::ask`] is for all others. Only commands whose keys are all arguments can be part of it; others are
-/// refused, and the transaction goes on. Once it has ended, its commands are errors, and nothing is sent.
+/// A transaction in progress. It is a connection for any command of the redis crate, so `AsyncCommands` work on it, and
+/// [`Transaction::ask`] is for all others. Only commands whose keys are all arguments can be part of it; others are
+/// refused, and the transaction continues. After its end, its commands are errors, and nothing is sent.
 pub struct Transaction {
     connection: MultiplexedConnection,
     state: Arc<State>,
 }
 
-/// What is known of a transaction.
+/// The state of a transaction.
 #[derive(Default)]
 struct State {
-    /// The server has said that it cannot be committed any more.
+    /// The server has reported a conflict: it cannot be committed any more.
     conflict: AtomicBool,
     /// It is committed or rolled back, or about to be.
     ended: AtomicBool,
 }
 
-/// The first pause before another try, which then doubles. Others that met the same conflict wait for another time.
+/// The first pause before a retry, which then doubles. It is randomized, so that clients with the same conflict spread
+/// out.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_DOUBLINGS_MAX: u32 = 7;
 
 impl Store {
-    /// Runs the commands of `body` as one transaction, and commits it. If another client changes a key that it has read or
-    /// written before that, nothing is applied and `body` runs again, in all at most `tries` times; then it is
+    /// Runs the commands of `body` as one transaction, and commits it. If another client changes a key that it has read
+    /// or written before the commit, nothing is applied and `body` runs again, at most `tries` times in all; then it is
     /// [`Error::Conflict`]. An error of `body` rolls back, and is returned.
     ///
-    /// `body` should have no other effects than its commands: it may run several times. After [`Error::Unavailable`] the
-    /// transaction may have been committed.
+    /// `body` should have no other effects than its commands: it may run several times. After [`Error::Unavailable`]
+    /// the transaction may have been committed.
     ///
     /// ```no_run
     /// # async fn example(store: holdfast_client::Store) -> Result<(), holdfast_client::Error> {
@@ -81,7 +82,7 @@ impl Store {
             let failed = outcome.is_err() || ending.is_in_conflict();
             let ended = ending.end(if failed { "TXN.ROLLBACK" } else { "TXN.COMMIT" }).await;
             let conflict = ending.is_in_conflict();
-            // A connection that does not answer as expected is dropped, and the server rolls back when it sees the end of it.
+            // A connection that does not answer as expected is dropped, and the server rolls back when it is closed.
             if ended.is_ok() || conflict && !failed {
                 self.own_connections.give_back(ending.connection);
             }
@@ -100,7 +101,7 @@ impl Store {
             transaction.ask::<()>(&cmd("TXN.BEGIN")).await.map(|()| transaction)
         };
         match begin(self.own_connections.take().await?).await {
-            // One that lay idle while the server restarted. The others did, too.
+            // It was idle while the server restarted, and so were the others.
             Err(Error::Unavailable(_)) => {
                 self.own_connections.close();
                 begin(self.own_connections.take().await?).await
@@ -116,14 +117,14 @@ impl Transaction {
         Ok(command.query_async(self).await?)
     }
 
-    /// Commits it or rolls it back.
+    /// Commits the transaction or rolls it back.
     async fn end(&mut self, command: &str) -> Result<(), Error> {
         let ended = self.connection.req_packed_command(&cmd(command)).await;
         self.noted(ended)?;
         Ok(())
     }
 
-    /// A reply, with its error as one.
+    /// Records a conflict in a reply.
     fn noted(&self, reply: RedisResult<Value>) -> RedisResult<Value> {
         reply.and_then(Value::extract_error).inspect_err(|error| self.note(error))
     }
@@ -138,7 +139,7 @@ impl Transaction {
         }
     }
 
-    /// Nothing is sent behind the end: the connection may be somebody else's by then.
+    /// Nothing is sent after the end: another user may have the connection by then.
     fn check(&self) -> Result<(), RedisError> {
         match self.state.ended.load(SeqCst) {
             true => Err((ErrorKind::Client, "the transaction has ended").into()),
@@ -179,14 +180,14 @@ impl ConnectionLike for Transaction {
     }
 }
 
-/// Grows with the tries, and differs between clients.
+/// Grows with the attempts, and is randomized.
 fn pause(tried: usize) -> Duration {
     let doublings = u32::try_from(tried - 1).unwrap_or(u32::MAX).min(PAUSE_DOUBLINGS_MAX);
     let longest = PAUSE * 2_u32.pow(doublings);
     longest / 2 + longest.mul_f64(spread()) / 2
 }
 
-/// From 0 to 1, and another one each time.
+/// A random number from 0 to 1.
 fn spread() -> f64 {
     use std::hash::{BuildHasher, RandomState};
     f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)

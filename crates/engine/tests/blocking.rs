@@ -1,8 +1,8 @@
-//! Clients that wait for sorted sets while others fill them, on many threads at once: whatever was added is delivered to
-//! exactly one of them or still there, however their waits end.
+//! Clients that wait for sorted sets while others fill them, on many threads at once: every member is delivered to
+//! exactly one client or still there, however the waits end.
 //!
-//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test blocking` asks for the same requests again, though
-//! never for the same interleaving.
+//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test blocking` asks for the same requests again,
+//! though never for the same interleaving.
 
 mod common;
 
@@ -24,10 +24,10 @@ const EACH: usize = 1_500;
 const KEYS: [&str; 4] = ["a", "b", "{x}1", "{x}2"];
 
 #[test]
-fn whatever_is_added_is_taken_once_or_still_there() {
+fn every_member_is_taken_once_or_still_there() {
     let mut random = Rng::with_seed(seed());
     for shards in [1, 4, 64] {
-        // One worker each, and one for those who ask in between.
+        // One worker for each client, and one for requests in between.
         let place = Place::new(shards, TAKERS + GIVERS + 1, &[("zset-max-listpack-entries", "8")]);
         let mut ends = Ends::default();
         let mut taken = race(&place, &mut random, &mut ends);
@@ -49,13 +49,14 @@ fn whatever_is_added_is_taken_once_or_still_there() {
     }
 }
 
-/// A client that is gone, one that was killed and one whose wait was ended take nothing, even if nobody has told the lines.
+/// A disconnected client, a killed one and one whose wait was ended take nothing, even before they have left their
+/// queues.
 #[test]
-fn who_no_longer_waits_takes_nothing() {
+fn a_client_that_no_longer_waits_takes_nothing() {
     let place = Place::new(4, 1, &[]);
     let mut giver = Peer::new(&place, 0, 1);
     let ends: [fn(&Engine, &mut Client); 4] = [
-        |engine, client| engine.forget(client),
+        |engine, client| engine::forget(engine, client),
         |engine, client| engine.clients.kill(&client.handle),
         |_, client| assert!(client.handle.unblock(Unblock::Timeout)),
         |_, client| assert!(client.handle.unblock(Unblock::Error)),
@@ -70,9 +71,9 @@ fn who_no_longer_waits_takes_nothing() {
     }
 }
 
-/// Commands that see to their locks themselves serve as well: SWEEP, and those that read an index.
+/// Commands that take their locks themselves serve waiters as well: SWEEP, and those that read an index.
 #[test]
-fn commands_about_indexes_serve_too() {
+fn commands_about_indexes_serve_waiters_too() {
     let place = Place::new(8, 1, &[]);
     let (mut giver, mut waiting) = (Peer::new(&place, 0, 1), Peer::new(&place, 0, 2));
     giver.ask("HSET job:1 state running updated_at 5");
@@ -83,27 +84,27 @@ fn commands_about_indexes_serve_too() {
     giver.ask("RENAME elsewhere job:1");
     giver.ask("SWEEP idx BEFORE 10 WHERE state 1 running RETRY retries 3 ELSE 1 state failed SET 1 state pending");
     assert_eq!(giver.ask("HGET job:1 state"), b"$7\r\npending\r\n");
-    assert!(place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false).is_none());
+    assert!(engine::outcome(&place.engine, &waiting.worker, &mut waiting.client, &blocked.event, false).is_none());
     assert_eq!(giver.ask("ZUNIONSTORE z 1 idx"), b":1\r\n");
-    let reply = place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false);
+    let reply = engine::outcome(&place.engine, &waiting.worker, &mut waiting.client, &blocked.event, false);
     assert_eq!(reply.expect("it was served"), b"*3\r\n$1\r\nz\r\n$5\r\njob:1\r\n$1\r\n5\r\n");
 }
 
-/// Who is served finds the reply with the number of the batch that took the member: it waits for the journal.
+/// The reply to a served client has the number of the batch that took the member: it waits for the journal.
 #[test]
 fn a_reply_depends_on_the_batch_that_took_the_member() {
     let place = Place::new(4, 1, &[]);
     let (mut giver, mut waiting) = (Peer::new(&place, 0, 1), Peer::new(&place, 0, 2));
     let Flow::Block(blocked) = waiting.execute("BZPOPMIN a b 0", &mut Vec::new()) else { panic!("it waits") };
-    assert!(place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false).is_none());
+    assert!(engine::outcome(&place.engine, &waiting.worker, &mut waiting.client, &blocked.event, false).is_none());
     assert_eq!(giver.ask("ZADD b 1 m"), b":1\r\n");
-    let reply = place.engine.outcome(&waiting.worker, &mut waiting.client, &blocked.event, false);
+    let reply = engine::outcome(&place.engine, &waiting.worker, &mut waiting.client, &blocked.event, false);
     assert_eq!(reply.expect("it was served"), b"*3\r\n$1\r\nb\r\n$1\r\nm\r\n$1\r\n1\r\n");
     assert_eq!((giver.client.last_batch, waiting.client.last_batch, waiting.client.depends_on), (1, 2, 2));
     assert_eq!(place.kept.batches().len(), 2);
 }
 
-/// How many waits ended how.
+/// How many waits ended in which way.
 #[derive(Debug, Default)]
 struct Ends {
     at_once: usize,
@@ -113,7 +114,7 @@ struct Ends {
     left: usize,
 }
 
-/// Has everybody run until all members are added and nobody waits. What was taken.
+/// Runs all clients until all members are added and no client waits. Returns the members taken.
 fn race(place: &Place, random: &mut Rng, ends: &mut Ends) -> Vec<String> {
     let giving = AtomicUsize::new(GIVERS);
     thread::scope(|scope| {
@@ -144,7 +145,7 @@ fn race(place: &Place, random: &mut Rng, ends: &mut Ends) -> Vec<String> {
     })
 }
 
-/// One who adds, for as long as this is there: those who take stop when the last one has, whatever became of it.
+/// A giver, until this is dropped: takers stop after the last giver has ended, even by a panic.
 struct Giving<'a>(&'a AtomicUsize);
 
 impl Drop for Giving<'_> {
@@ -153,7 +154,7 @@ impl Drop for Giving<'_> {
     }
 }
 
-/// Adds members of different names, in every way that serves those who wait.
+/// Adds members of different names, in every way that serves waiters.
 fn give(place: &Place, giver: usize, seed: u64) {
     let mut random = Rng::with_seed(seed);
     let mut peer = Peer::new(place, TAKERS + giver, seed);
@@ -166,7 +167,8 @@ fn give(place: &Place, giver: usize, seed: u64) {
         let add = format!("ZADD {key} {}", members.join(" "));
         match random.u8(..4) {
             0 => {
-                // Into a place of its own, and from there where others wait. What was there would be lost.
+                // Into a key that only this giver uses, and from there to the key with waiters. Overwritten members
+                // would be lost.
                 let own = format!("own:{giver}");
                 peer.ask(&add.replacen(key, &own, 1));
                 if peer.ask(&format!("RENAMENX {own} {key}")) == b":0\r\n" {
@@ -184,12 +186,12 @@ fn give(place: &Place, giver: usize, seed: u64) {
                 peer.ask(&add);
             }
         }
-        // Slower than those who take, so that they wait.
+        // Slower than the takers, so that they wait.
         (0..random.usize(..8)).for_each(|_| thread::yield_now());
     }
 }
 
-/// Takes members until nobody adds any, with waits that end in every way. What it was given.
+/// Takes members until no giver is left, with waits that end in every way. Returns the members taken.
 fn take(place: &Place, index: usize, seed: u64, giving: &AtomicUsize) -> (Vec<String>, Ends) {
     let mut random = Rng::with_seed(seed);
     let mut peer = Peer::new(place, index, seed);
@@ -200,7 +202,7 @@ fn take(place: &Place, index: usize, seed: u64, giving: &AtomicUsize) -> (Vec<St
             0 => format!("BZPOPMIN {first} 0"),
             1 => format!("BZPOPMAX {first} {second} 0"),
             2 => format!("BZMPOP 0 2 {first} {second} MIN COUNT 2"),
-            _ => format!("BZPOPMIN {first} {second} nobody 0"),
+            _ => format!("BZPOPMIN {first} {second} missing 0"),
         };
         let mut reply = Vec::new();
         let Flow::Block(blocked) = peer.execute(&command, &mut reply) else {
@@ -208,8 +210,9 @@ fn take(place: &Place, index: usize, seed: u64, giving: &AtomicUsize) -> (Vec<St
             taken.extend(members(&reply));
             continue;
         };
-        let outcome =
-            |peer: &mut Peer<'_>, over| place.engine.outcome(&peer.worker, &mut peer.client, &blocked.event, over);
+        let outcome = |peer: &mut Peer<'_>, over| {
+            engine::outcome(&place.engine, &peer.worker, &mut peer.client, &blocked.event, over)
+        };
         let (patience, how) = (random.usize(..24), random.u8(..4));
         let mut served = None;
         for _ in 0..patience {
@@ -225,8 +228,8 @@ fn take(place: &Place, index: usize, seed: u64, giving: &AtomicUsize) -> (Vec<St
                 0 if handle.unblock(Unblock::Error) => ends.unblocked += 1,
                 1 if handle.unblock(Unblock::Timeout) => ends.unblocked += 1,
                 2 if handle.end_wait() => {
-                    // The connection ends: nobody may take anything for it any more.
-                    place.engine.forget(&mut peer.client);
+                    // The connection ends: no commit may take anything for it any more.
+                    engine::forget(&place.engine, &mut peer.client);
                     peer = Peer::new(place, index, random.u64(..));
                     ends.left += 1;
                     continue;
@@ -251,7 +254,7 @@ fn take(place: &Place, index: usize, seed: u64, giving: &AtomicUsize) -> (Vec<St
     (taken, ends)
 }
 
-/// A client with a worker of its own.
+/// A client and its worker.
 struct Peer<'p> {
     engine: &'p Engine,
     worker: Worker,
@@ -273,7 +276,7 @@ impl<'p> Peer<'p> {
     fn execute(&mut self, words: &str, reply: &mut Vec<u8>) -> Flow {
         let request: OwnedRequest = words.split(' ').map(str::as_bytes).collect();
         self.engine.begin(&mut self.worker);
-        self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), reply)
+        engine::execute(self.engine, &mut self.worker, &mut self.client, request.as_request(), reply)
     }
 
     fn ask(&mut self, words: &str) -> Vec<u8> {
@@ -284,7 +287,7 @@ impl<'p> Peer<'p> {
     }
 }
 
-/// The members in a reply: they are called `giver:number`, and nothing else has such a name.
+/// The members in a reply: they are called `giver:number`, and no other name looks like that.
 fn members(reply: &[u8]) -> Vec<String> {
     let text = String::from_utf8(reply.to_vec()).expect("replies are text here");
     let lines = text.split("\r\n").filter(|line| line.contains(':') && !line.starts_with(':'));

@@ -1,9 +1,9 @@
-//! CLAIM against a plain list, one step after the other: claims with every option, renewals, completions and failures, workers
-//! that stop, records that expire or are renamed, indexes that are dropped, databases that are exchanged, clocks that are
-//! set. After every step each client that waits has what the list says, and no other has anything.
+//! CLAIM against a plain list, one step after the other: claims with every option, renewals, completions and failures,
+//! workers that stop, records that expire or are renamed, indexes that are dropped, databases that are exchanged,
+//! clocks that are set. After every step each client that waits has what the list says, and no other has anything.
 //!
-//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test claims` repeats a run. `HOLDFAST_TEST_ROUNDS` asks for
-//! more histories.
+//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test claims` repeats a run. `HOLDFAST_TEST_ROUNDS`
+//! asks for more histories.
 
 mod common;
 #[path = "claims/model.rs"]
@@ -55,7 +55,7 @@ struct Counts {
     by_time: usize,
 }
 
-/// A client with a worker of its own.
+/// A client and its worker.
 struct Peer<'p> {
     engine: &'p Engine,
     worker: Worker,
@@ -78,7 +78,8 @@ impl<'p> Peer<'p> {
         let request: OwnedRequest = line.split(' ').map(str::as_bytes).collect();
         let mut reply = Vec::new();
         self.engine.begin(&mut self.worker);
-        match self.engine.execute_to_end(&mut self.worker, &mut self.client, request.as_request(), &mut reply) {
+        match engine::execute_to_end(self.engine, &mut self.worker, &mut self.client, request.as_request(), &mut reply)
+        {
             Flow::Continue => Some(reply),
             Flow::Block(blocked) => {
                 assert!(reply.is_empty());
@@ -98,7 +99,7 @@ impl<'p> Peer<'p> {
     /// The reply that has ended its wait.
     fn outcome(&mut self, time_is_up: bool) -> Option<Vec<u8>> {
         let blocked = self.blocked.as_ref()?;
-        let reply = self.engine.outcome(&self.worker, &mut self.client, &blocked.event, time_is_up)?;
+        let reply = engine::outcome(self.engine, &self.worker, &mut self.client, &blocked.event, time_is_up)?;
         self.blocked = None;
         Some(reply)
     }
@@ -171,11 +172,11 @@ impl<'p, 'c> Queue<'p, 'c> {
                 let ms = self.random.i64(-300..300);
                 // What has expired by now is gone whatever the time is then.
                 self.settle();
-                self.writer.engine.expire_cycle(&mut self.writer.worker, 0, 1, u64::MAX / 4);
+                engine::expire_cycle(self.writer.engine, &mut self.writer.worker, 0, 1, u64::MAX / 4);
                 self.log.push(format!("the clock is set by {ms}"));
                 self.place.step_ms(ms);
                 self.model.expire(self.place.now_ms());
-                self.writer.engine.expire_cycle(&mut self.writer.worker, 0, 1, u64::MAX / 4);
+                engine::expire_cycle(self.writer.engine, &mut self.writer.worker, 0, 1, u64::MAX / 4);
             }
             _ => {
                 let ms = self.random.u64(1..60);
@@ -183,7 +184,7 @@ impl<'p, 'c> Queue<'p, 'c> {
                 self.place.pass_ms(ms);
                 self.model.expire(self.place.now_ms());
                 if self.is_plain && self.random.bool() {
-                    // The timer is late: whoever comes next has to see to those that wait.
+                    // The timer is late: the next client has to serve the waiters.
                     return self.time_out();
                 }
             }
@@ -193,21 +194,26 @@ impl<'p, 'c> Queue<'p, 'c> {
 
     /// What the server does after every command and when its timer fires; then all that wait are looked at.
     fn settle(&mut self) {
-        let (engine, now_ms) = (self.writer.engine, self.place.now_ms());
-        let batches = self.place.kept.tail();
-        let mut turns = 0;
-        while engine.next_due_record(Waker::noop()).is_some_and(|due_ms| due_ms <= now_ms) {
-            engine.begin(&mut self.writer.worker);
-            engine.serve_due_records(&mut self.writer.worker);
-            self.counts.by_time += 1;
-            turns += 1;
-            assert!(turns < 100, "the timer is never done");
-        }
+        let (now_ms, batches) = (self.place.now_ms(), self.place.kept.tail());
+        self.serve();
         assert!(self.place.kept.tail() < batches + 1_000, "records are set aside again and again");
         let served = self.model.serve(&[0, 1], now_ms);
         self.end_waits(served);
         self.time_out();
         self.compare();
+    }
+
+    /// Does what the server's timer does, until there is no more to do.
+    fn serve(&mut self) {
+        let (engine, now_ms) = (self.writer.engine, self.place.now_ms());
+        let mut turns = 0;
+        while engine::next_due_record(engine, Waker::noop()).is_some_and(|due_ms| due_ms <= now_ms) {
+            engine.begin(&mut self.writer.worker);
+            engine::serve_due_records(engine, &mut self.writer.worker);
+            self.counts.by_time += 1;
+            turns += 1;
+            assert!(turns < 100, "the timer is never done");
+        }
     }
 
     /// Sees that these have been served.
@@ -352,7 +358,7 @@ impl<'p, 'c> Queue<'p, 'c> {
         if claim.indexes.iter().any(|index| !self.has_index[*index]) {
             return assert!(reply.contains("-ERR there is no index"), "{reply}");
         }
-        // It waits for nobody, and nobody is before it.
+        // It does not wait, and no waiter is before it.
         let claim = Claim { block_ms: None, ..claim };
         let rows = self.model.claim(db, &claim, self.place.now_ms());
         let own = format!("*{}\r\n", writes.len() + 1).len() + reply[4..].find('*').expect("its reply is an array");
@@ -407,7 +413,7 @@ impl<'p, 'c> Queue<'p, 'c> {
             self.has_index[at] = true;
             return;
         }
-        // Those for whom a record has fallen due meanwhile are served first.
+        // Waiters whose records have become due meanwhile are served first.
         self.settle();
         self.say(0, &format!("IDX.DROP {}", INDEXES[at].name));
         self.has_index[at] = false;
@@ -456,7 +462,7 @@ impl<'p, 'c> Queue<'p, 'c> {
                 assert!(peer.client.handle.unblock(Unblock::Timeout));
                 assert_eq!(peer.outcome(false).expect("it was unblocked"), b"*0\r\n");
             }
-            _ => peer.engine.forget(&mut peer.client),
+            _ => engine::forget(peer.engine, &mut peer.client),
         }
         self.counts.unblocked += 1;
         self.model.waiters.retain(|waiter| waiter.id != id);
@@ -470,7 +476,12 @@ impl<'p, 'c> Queue<'p, 'c> {
         self.last_id += 1;
         let (id, now_ms) = (self.last_id, self.place.now_ms());
         self.log.push(format!("{id} in {db} at {now_ms}: {}", claim.line()));
-        let reply = peer.ask(&claim.line());
+        let mut reply = peer.ask(&claim.line());
+        if reply.is_none() {
+            // What was there before may still have to be searched for it.
+            self.serve();
+            reply = peer.outcome(false);
+        }
         if let Some(missing) = claim.indexes.iter().find(|index| !self.has_index[**index]) {
             let error = format!("-ERR there is no index '{}'\r\n", INDEXES[*missing].name);
             return assert_eq!(reply, Some(error.into_bytes()));
@@ -491,7 +502,7 @@ impl<'p, 'c> Queue<'p, 'c> {
                 assert_eq!(parse(&reply), rows, "{}", claim.line());
                 assert!(!rows.is_empty() || block_ms.is_none(), "it should wait");
                 self.counts.set_aside += usize::from(claim.counter.is_some_and(|counter| counter.1.is_some()));
-                self.place.engine.forget(&mut peer.client);
+                engine::forget(&self.place.engine, &mut peer.client);
             }
             None => {
                 assert!(rows.is_empty(), "it waits, and there is {rows:?}");
@@ -525,7 +536,7 @@ impl<'p, 'c> Queue<'p, 'c> {
         let conditions = [("state", vec!["pending"]), ("state", vec!["running", "x"]), ("owner", vec!["w"])];
         let condition = (self.random.u8(..4) == 0).then(|| conditions[self.random.usize(..3)].clone());
         let set = match self.random.u8(..4) {
-            // It is found again by whoever comes next.
+            // The next client finds it again.
             0 => vec![("owner", Set::Text("w"))],
             1 => vec![("state", Set::Text("running")), ("run_at", Set::Now(0))],
             _ => vec![("state", Set::Text("running")), ("owner", Set::Text("w")), ("run_at", Set::Now(30))],
@@ -565,7 +576,7 @@ impl<'p, 'c> Queue<'p, 'c> {
     fn end(&mut self, id: usize) {
         let at = self.waiting.iter().position(|waiting| waiting.0 == id).expect("it waits");
         let (_, mut peer) = self.waiting.swap_remove(at);
-        self.place.engine.forget(&mut peer.client);
+        engine::forget(&self.place.engine, &mut peer.client);
     }
 
     fn name(&mut self) -> String {

@@ -72,8 +72,8 @@ fn a_deadline_is_a_point_in_time() {
     assert_eq!(world.run("GET a"), "$-1\r\n");
 }
 
-/// A cell has a past that does not depend on the clock: each version is later than the one before, and as of its time it
-/// is that version, whatever the clock does.
+/// A cell has a past that does not depend on the clock: each version is later than the one before, and as of its time
+/// it is that version, whatever the clock does.
 #[test]
 fn the_versions_of_a_cell_never_go_back_in_time() {
     let mut world = World::new();
@@ -184,7 +184,7 @@ impl World {
             unix_us: AtomicU64::new(1_800_000_000_000_000),
             monotonic_ns: AtomicU64::new(12_345_678_901),
         });
-        let engine = Engine::new(Arc::new(Settings::new()), Arc::new(IdleHost), clock.clone(), 4, 1);
+        let engine = engine::with_all_commands(Arc::new(Settings::new()), Arc::new(IdleHost), clock.clone(), 4, 1);
         let worker = engine.worker(0);
         let handle = ClientHandle::new(1, "127.0.0.1:1".into(), String::new(), 1, 0, Box::new(|| {}));
         let handle = Arc::new(handle);
@@ -196,7 +196,7 @@ impl World {
         let mut request = OwnedRequest::default();
         line.split(' ').for_each(|word| request.push(word.as_bytes()));
         self.engine.begin(&mut self.worker);
-        self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), out)
+        engine::execute(&self.engine, &mut self.worker, &mut self.client, request.as_request(), out)
     }
 
     fn run(&mut self, line: &str) -> String {

@@ -1,6 +1,6 @@
 //! Walks the command table: what must hold for every row, and what Redis says of the commands that both have.
 
-use engine::command::{Begin, CommandRow, Find, Flags, Handler, KeyFlags, Locks, registry};
+use engine::command::{CommandRow, Find, Flags, Handler, KeyFlags, KeysBegin, Locks, registry};
 use resp::OwnedRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ fn keys_are_among_the_arguments() {
     for row in rows() {
         let (name, arity) = (&row.full_name, i64::from(row.command.arity.0.unsigned_abs()));
         for (number, spec) in row.command.keys.specs().iter().enumerate() {
-            let Begin::Index(first) = spec.begin else { continue };
+            let KeysBegin::Index(first) = spec.begin else { continue };
             // Channels, unlike keys, may be left out, and so may a second group of keys (PFMERGE).
             let arity = if is_channels(row) || number > 0 { arity + 1 } else { arity };
             assert!((row.name_args as i64..arity).contains(&i64::from(first)), "{name}: keys from {first} on");
@@ -114,7 +114,7 @@ fn flags_agree_with_what_the_handler_can_do() {
             Handler::Script(_) => {
                 let is_declared = flags.has(Flags::MOVABLE_KEYS) && !flags.has(Flags::WRITE);
                 let own = if is_declared { Locks::Declared } else { Locks::Everything };
-                assert_eq!(locks, own, "{name} sees to its locks itself; what it defines is everybody's");
+                assert_eq!(locks, own, "{name} takes its locks itself; its definitions are global");
             }
             Handler::Container => {
                 assert!(!row.subcommands.is_empty(), "{name} contains nothing");
@@ -159,9 +159,9 @@ fn described(row: &CommandRow) -> [String; 8] {
         .iter()
         .map(|spec| {
             let begin = match spec.begin {
-                Begin::Index(at) => at.to_string(),
-                Begin::Keyword { word, from } => format!("{word}>{from}"),
-                Begin::Unknown => "unknown".to_owned(),
+                KeysBegin::Index(at) => at.to_string(),
+                KeysBegin::Keyword { word, from } => format!("{word}>{from}"),
+                KeysBegin::Unknown => "unknown".to_owned(),
             };
             let find = match spec.find {
                 Find::Count => "keynum".to_owned(),

@@ -1,8 +1,8 @@
-//! An engine that does nothing but apply the batches of another, as they come, while clients read from it: each reply is of a
-//! state between two batches, all who want to hear of changes hear of them, and in the end both engines hold the same.
+//! An engine that only applies the batches of another, while clients read from it: each reply shows a state between two
+//! batches, subscribers and caching clients are notified of changes, and in the end both engines hold the same.
 //!
-//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test follower` asks for the same requests again, though never
-//! for the same interleaving.
+//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test follower` asks for the same requests again,
+//! though never for the same interleaving.
 
 mod common;
 #[path = "follower/histories.rs"]
@@ -36,7 +36,7 @@ impl<'p> Follower<'p> {
         Follower { leader: &leader.kept, replay, applied: 0 }
     }
 
-    /// Applies what there is. How many batches there were.
+    /// Applies all new batches. Returns how many there were.
     pub(crate) fn catch_up(&mut self) -> usize {
         let batches = self.leader.batches_after(self.applied);
         for (sequence, batch) in &batches {
@@ -50,7 +50,7 @@ impl<'p> Follower<'p> {
     pub(crate) fn follow_until(mut self, has_stopped: &AtomicBool) {
         let _stop = SetAtEnd(has_stopped);
         loop {
-            // Asked first: what came before it is found then.
+            // Loaded first: batches that came before it are found then.
             let is_last = has_stopped.load(SeqCst);
             if self.catch_up() == 0 {
                 if is_last {
@@ -62,7 +62,7 @@ impl<'p> Follower<'p> {
     }
 }
 
-/// Set when this goes, whatever has become of its thread: those who wait for it must not wait for ever.
+/// Sets a flag when it is dropped, even by a panic: threads that wait for it must not wait for ever.
 pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -93,15 +93,15 @@ fn a_follower_takes_no_writes_and_records_nothing() {
     let reply = String::from_utf8(reader.ask(&script)).expect("text");
     assert!(reply.starts_with("-READONLY "), "{reply}");
     assert_eq!((values(&reader.say("GET a")), place.kept.tail()), (vec!["1".to_owned()], 0));
-    // The leader is gone, and this one takes its place.
+    // The leader is gone, and the follower is promoted.
     drop(follower);
-    place.engine.end_following(&mut place.engine.worker(APPLIES));
+    engine::end_following(&place.engine, &mut place.engine.worker(APPLIES));
     assert_eq!(reader.say("SET a 2"), b"+OK\r\n");
 }
 
 /// As after a start, whichever batch of the fork was the last that arrived.
 #[test]
-fn a_follower_that_takes_the_leaders_place_undoes_an_unfinished_fork() {
+fn a_promoted_follower_undoes_an_unfinished_fork() {
     let leader = Place::new(4, 1, &[]);
     let mut writer = leader.asker(0);
     for number in 0..40 {
@@ -125,7 +125,7 @@ fn a_follower_that_takes_the_leaders_place_undoes_an_unfinished_fork() {
             }
         }
         drop(replay);
-        let removed = place.engine.end_following(&mut place.engine.worker(APPLIES));
+        let removed = engine::end_following(&place.engine, &mut place.engine.worker(APPLIES));
         let mut client = place.asker(1);
         if cut == last {
             assert_eq!((removed, place.kept.tail()), (0, 0), "it was complete");
@@ -143,7 +143,7 @@ fn a_follower_that_takes_the_leaders_place_undoes_an_unfinished_fork() {
 
 /// As after a start, whichever batch of the restore was the last that arrived: all of it is there, or nothing.
 #[test]
-fn a_follower_that_takes_the_leaders_place_finishes_a_restore_that_has_begun() {
+fn a_promoted_follower_finishes_a_restore_that_has_begun() {
     const MANY: usize = 10_500;
     let leader = Place::new(4, 1, &[]);
     let mut writer = leader.asker(0);
@@ -171,7 +171,7 @@ fn a_follower_that_takes_the_leaders_place_finishes_a_restore_that_has_begun() {
             }
         }
         drop(replay);
-        let set = place.engine.end_following(&mut place.engine.worker(APPLIES));
+        let set = engine::end_following(&place.engine, &mut place.engine.worker(APPLIES));
         let mut client = place.asker(1);
         let is_there = client.say("EXISTS r8") == b":1\r\n";
         assert!(is_there || !has_begun, "what has begun stays so: batch {cut}");
@@ -179,13 +179,13 @@ fn a_follower_that_takes_the_leaders_place_finishes_a_restore_that_has_begun() {
         let expected = if is_there { State::of(&leader.engine) } else { unrestored.expect("it was applied") };
         State::of(&place.engine).assert_is(&expected, &format!("after batch {cut}"));
         assert_eq!(place.kept.tail() > 0, cut > before && cut < last, "what was done or forgotten is in the journal");
-        assert_eq!(place.engine.finish_restores(&mut place.engine.worker(APPLIES)), 0, "nothing is left");
+        assert_eq!(engine::finish_restores(&place.engine, &mut place.engine.worker(APPLIES)), 0, "nothing is left");
         finished += set;
     }
     assert!(has_begun && finished > 0);
 }
 
-/// Its commands have passed when the server still led.
+/// Its commands passed the gates while the server was the leader.
 #[test]
 fn a_transaction_cannot_be_committed_on_a_follower() {
     let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));
@@ -203,13 +203,13 @@ fn a_transaction_cannot_be_committed_on_a_follower() {
     assert_eq!(client.say("TXN.COMMIT"), b":0\r\n");
     assert_eq!((client.say("EXISTS a b"), place.kept.tail()), (b":0\r\n".to_vec(), 0));
     drop(follower);
-    place.engine.end_following(&mut place.engine.worker(APPLIES));
+    engine::end_following(&place.engine, &mut place.engine.worker(APPLIES));
     for (request, reply) in [("TXN.BEGIN", "+OK\r\n"), ("SET a 1", "+OK\r\n"), ("TXN.COMMIT", ":1\r\n")] {
         assert_eq!(client.say(request), reply.as_bytes(), "{request}");
     }
 }
 
-/// What has expired may have been prolonged before it did: the leader alone knows.
+/// The leader may have extended a deadline before the key expired; a follower cannot know.
 #[test]
 fn a_follower_removes_nothing_by_itself() {
     let (leader, place) = (Place::new(4, 1, &[]), Place::new(4, 2, &[]));

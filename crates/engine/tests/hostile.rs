@@ -28,7 +28,7 @@ const EXCLUDED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn no_request_panics_or_changes_what_it_refuses_to() {
+fn no_request_panics_and_a_refused_one_changes_nothing() {
     let seed = match std::env::var("HOLDFAST_TEST_SEED") {
         Ok(text) => text.parse().expect("HOLDFAST_TEST_SEED is a number"),
         Err(_) => fastrand::u64(..),
@@ -270,7 +270,7 @@ impl Source {
         if self.random.u8(..8) == 0 { self.odd() } else { self.pick(PATTERNS).as_bytes().to_vec() }
     }
 
-    /// What nobody expects.
+    /// An unusual argument.
     fn odd(&mut self) -> Vec<u8> {
         match self.random.u8(..5) {
             0 => (0..self.random.usize(..40)).map(|_| self.random.u8(..)).collect(),
@@ -382,8 +382,8 @@ const TOKENS: &[&str] = &[
     "SKIP",
 ];
 
-/// True when the request, whatever it was meant to be, is a command that only reads.
-/// True when a request changes nothing. PFCOUNT does, though it is marked as a read, as in Redis: it writes down what it has counted.
+/// True when the request, whatever it was meant to be, is a command that only reads. True when a request changes
+/// nothing. PFCOUNT does, though it is marked as a read, as in Redis: it writes down what it has counted.
 fn is_read_only(request: &[Vec<u8>]) -> bool {
     if request[0].eq_ignore_ascii_case(b"pfcount") {
         return false;

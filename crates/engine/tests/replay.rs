@@ -1,8 +1,8 @@
-//! Running a history through `execute` and replaying what it recorded gives an equal keyspace: from nothing, and from the
-//! parts of a snapshot that was taken while the history went on, with one client and with many at once.
+//! Running a history through `execute` and replaying what it recorded gives an equal keyspace: from nothing, and from
+//! the parts of a snapshot that was taken while the history went on, with one client and with many at once.
 //!
-//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test replay` asks for the same again. Where keys lie, and
-//! so what the parts of a snapshot are, is another matter in every process.
+//! Prints its seed; `HOLDFAST_TEST_SEED=… cargo test -p engine --test replay` asks for the same again. Where keys lie,
+//! and so what the parts of a snapshot are, is another matter in every process.
 
 mod common;
 #[path = "replay/damage.rs"]
@@ -16,7 +16,7 @@ use common::place::{Asker, Place, Taken};
 use common::requests::Source;
 use common::seed;
 use common::state::{Content, State};
-use engine::execution::walk::{Part, Placement, Walk};
+use engine::execution::walk::{Placement, SnapshotPart, Walk};
 use engine::{Engine, Persistence};
 use fastrand::Rng;
 use keyspace::Key;
@@ -101,7 +101,7 @@ impl History {
                 0..10 => live.pass_ms(source.random.u64(..900)),
                 10..15 => askers[0].expire(),
                 15 | 16 if walks.len() < 2 && walks.len() + finished.len() < WALKS_MAX => {
-                    let (begun_after, walk) = (live.kept.tail(), live.engine.walk());
+                    let (begun_after, walk) = (live.kept.tail(), engine::walk(&live.engine));
                     let taken = Taken::of(&walk, begun_after);
                     walks.push((walk, taken));
                 }
@@ -158,7 +158,7 @@ impl History {
         }
         self.assert_equal(&restored.engine, expected, "from nothing");
         // Indexes that the journal tells of are made from what there is, as at a start.
-        restored.engine.revive_indexes(&[]);
+        engine::revive_indexes(&restored.engine, &[]);
         self.assert_equal(&restored.engine, expected, "from nothing, with its indexes");
         assert_replies_the_same(&self.live, &restored, !self.changes_thresholds);
     }
@@ -174,7 +174,7 @@ impl History {
         }
     }
 
-    /// An engine to replay into, with a number of shards of its own.
+    /// An engine to replay into, with a random number of shards.
     fn restored(&mut self) -> Place {
         Place::new(self.source.random.choice(SHARD_COUNTS).copied().unwrap_or(1), 1, &self.settings)
     }
@@ -192,7 +192,7 @@ impl History {
 pub(crate) fn restore(
     place: &Place,
     placement: Placement,
-    parts: &[(Part, Vec<u8>)],
+    parts: &[(SnapshotPart, Vec<u8>)],
     batches: &[(u64, Vec<u8>)],
     after: u64,
 ) {
@@ -277,7 +277,7 @@ fn a_snapshot_of_a_process_with_another_seed_and_other_shards() {
         let placement = Placement { family: NameHasher::FAMILY, seed: random.u64(..), shards: 1 << random.u32(..=9) };
         let names: Vec<String> = (0..random.usize(1..60)).map(|number| format!("{{{}}}{number}", number % 7)).collect();
         // One batch for each key and step; the key's part has the first few of them.
-        let hasher = NameHasher::with_seed(placement.seed);
+        let hasher = NameHasher::of_family(placement.family, placement.seed).expect("a known family");
         let place_of = |name: &str| {
             let key = Key::hashed_by(&hasher, name.as_bytes());
             (key.shard(placement.shards as usize), key.hash.position())
@@ -294,7 +294,7 @@ fn a_snapshot_of_a_process_with_another_seed_and_other_shards() {
         let mut asker = live.asker(0);
         let mut parts = BTreeMap::new();
         let cuts: BTreeSet<(usize, u32)> = names.iter().map(|name| place_of(name)).collect();
-        // A part ends at each key, and each has a stamp of its own.
+        // A part ends at each key, and each has its own stamp.
         let stamps: Vec<u64> = cuts.iter().map(|_| random.u64(..=batches.len() as u64)).collect();
         for sequence in 0..=batches.len() as u64 {
             for (cut, _) in cuts.iter().zip(&stamps).filter(|(_, stamp)| **stamp == sequence) {
@@ -302,7 +302,7 @@ fn a_snapshot_of_a_process_with_another_seed_and_other_shards() {
                 for name in names.iter().filter(|name| place_of(name) == *cut) {
                     live.engine.keyspace.lock_all().encode_key(0, Key::new(name.as_bytes()), &mut keys);
                 }
-                parts.insert(*cut, (Part { shard: cut.0 as u32, end: cut.1, sequence, keys: 1 }, keys));
+                parts.insert(*cut, (SnapshotPart { shard: cut.0 as u32, end: cut.1, sequence, keys: 1 }, keys));
             }
             if let Some((_, request)) = batches.get(sequence as usize) {
                 asker.say(request);
@@ -330,7 +330,7 @@ fn a_walk_keeps_batches_from_referring_to_other_keys() {
         batch
     };
     assert_eq!(effects_of(&mut asker, "rename a d")[0], codec::tag::RENAME);
-    let walk = live.engine.walk();
+    let walk = engine::walk(&live.engine);
     assert_eq!(effects_of(&mut asker, "rename d a"), b"\x03\0\x01d\x02\0\x01a\0\x01\x01\x02");
     assert_eq!(effects_of(&mut asker, "copy b e"), b"\x02\0\x01e\0\x01\x01\x04");
     // One key in two databases is one place in a snapshot.
@@ -342,12 +342,12 @@ fn a_walk_keeps_batches_from_referring_to_other_keys() {
 
 /// What is read back was used when it was read, not at the beginning of time.
 #[test]
-fn keys_that_come_back_have_not_been_idle() {
+fn recovered_keys_count_as_just_used() {
     let live = Place::new(1, 1, &[]);
     let mut asker = live.asker(0);
     asker.say("set string 1");
     asker.say("hset hash f v");
-    let (mut walk, batches) = (live.engine.walk(), live.kept.batches());
+    let (mut walk, batches) = (engine::walk(&live.engine), live.kept.batches());
     let mut taken = Taken::of(&walk, 0);
     while taken.step(&mut walk) {}
     for parts in [&taken.parts[..], &[]] {
@@ -367,7 +367,7 @@ fn a_batch_that_a_part_has_is_not_applied_again() {
     let mut asker = live.asker(0);
     asker.say("set a 1");
     asker.say("swapdb 0 1");
-    let mut walk = live.engine.walk();
+    let mut walk = engine::walk(&live.engine);
     let mut taken = Taken::of(&walk, 0);
     assert!(taken.step(&mut walk));
     asker.say("swapdb 1 2");
@@ -387,7 +387,7 @@ fn a_part_has_few_large_values() {
         asker.say("debug populate 150 small 10");
         asker.say("debug populate 150 large 30000");
     }
-    let mut walk = live.engine.walk();
+    let mut walk = engine::walk(&live.engine);
     let mut taken = Taken::of(&walk, 0);
     while taken.step(&mut walk) {}
     // Beside 64 KiB, the last key in two databases.

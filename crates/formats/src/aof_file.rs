@@ -1,5 +1,5 @@
-//! Redis's append-only files, read from front to back one record at a time, and the manifest that names the parts of
-//! one that has several. Knows the formats; refuses to know paths, and what the commands do.
+//! Redis's append-only files, read from front to back one record at a time, and the manifest of a file that has several
+//! parts. Knows the formats; refuses to know paths, and what the commands do.
 //!
 //! ```text
 //! file     = RDB file, or nothing | line ...
@@ -17,58 +17,58 @@ use resp::{Limits, OwnedRequest, Scan, Scanner};
 use std::collections::VecDeque;
 use std::io::Read;
 
-/// Something that a file holds.
+/// One record of a file.
 pub enum Record {
-    /// Of the RDB file at the front.
+    /// An item of the RDB file at the front.
     Item(Item),
     Command(OwnedRequest),
 }
 
-/// Where a file was cut off.
+/// Where a file was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Where the command or transaction begins that is not whole.
+    /// Where the incomplete command or transaction begins.
     pub offset: u64,
-    /// How many bytes there are of it.
+    /// The length of the incomplete rest in bytes.
     pub bytes: u64,
     pub in_transaction: bool,
 }
 
-/// Redis reads no longer line than this in front of a command's arguments…
+/// The longest line that Redis reads before a command's arguments.
 const LINE_BYTES_MAX: usize = 128;
-/// …and writes no longer annotation.
+/// The longest annotation that Redis writes.
 const ANNOTATION_BYTES_MAX: usize = 1024;
 
 const LIMITS: Limits = Limits {
     inline_bytes_max: LINE_BYTES_MAX,
     args_max: i32::MAX as usize,
-    // What Redis was allowed to write is its own affair; the scanner has its limit for a whole request.
+    // Redis had its own limits when it wrote the file; the scanner limits a whole request.
     bulk_bytes_max: u32::MAX as usize,
     unauthenticated: false,
 };
 
-/// A file being read: an iterator over its records, which ends after the first error. An RDB file alone is one too.
+/// A file being read: an iterator over its records, which ends after the first error. It reads a single RDB file too.
 pub struct AofFile<R> {
     stage: Stage<R>,
     rdb_only: bool,
     scanner: Scanner,
-    /// Commands of a transaction that is whole.
+    /// Commands of a complete transaction.
     ready: VecDeque<OwnedRequest>,
     cut: Option<Cut>,
     ended: bool,
 }
 
 enum Stage<R> {
-    /// Nothing is known yet. The number is what the RDB file's compressed values may decompress to.
+    /// Nothing is known yet. The number limits the decompressed size of the RDB file's values.
     Front(Input<R>, usize),
     Rdb(Box<RdbFile<R>>),
     Commands(Input<R>),
-    /// Only while one becomes another.
+    /// Only during a change from one stage to another.
     Changing,
 }
 
 impl<R: Read> AofFile<R> {
-    /// A file to be read. `bytes_max` limits what one value of the RDB file at its front may decompress to.
+    /// Starts to read a file. `bytes_max` limits the decompressed size of one value of the RDB file at its front.
     pub fn new(read: R, bytes_max: usize) -> AofFile<R> {
         AofFile {
             stage: Stage::Front(Input::new(read), bytes_max),
@@ -95,7 +95,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// Once all records have been read: where the file was cut off, if it was.
+    /// After the last record: where the file was truncated, if it was.
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }
@@ -133,7 +133,7 @@ impl<R: Read> AofFile<R> {
         std::mem::replace(&mut self.stage, Stage::Changing)
     }
 
-    /// The next command. Commands of a transaction are returned once it is complete, without MULTI and EXEC.
+    /// Reads the next command. Commands of a transaction are returned once it is complete, without MULTI and EXEC.
     fn command_or_transaction(&mut self) -> Result<Option<OwnedRequest>, FileError> {
         loop {
             let Some(command) = self.command()? else {
@@ -151,7 +151,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// The commands between MULTI, which has been read, and EXEC; `None` when the file ends before.
+    /// Reads the commands between MULTI, which has been read, and EXEC; `None` when the file ends before EXEC.
     fn transaction(&mut self) -> Result<Option<VecDeque<OwnedRequest>>, FileError> {
         let Stage::Commands(input) = &self.stage else { return Ok(None) };
         let began = input.began();
@@ -172,7 +172,7 @@ impl<R: Read> AofFile<R> {
         }
     }
 
-    /// At the end of the file: notes an incomplete command, or the transaction that began there.
+    /// At the end of the file: records an incomplete command, or the transaction that began there.
     fn note_cut(&mut self, transaction: Option<u64>) {
         let Stage::Commands(input) = &self.stage else { return };
         let end = input.offset() + input.unread().len() as u64;
@@ -180,7 +180,7 @@ impl<R: Read> AofFile<R> {
         self.cut = (end > offset).then_some(Cut { offset, bytes: end - offset, in_transaction: transaction.is_some() });
     }
 
-    /// The next complete command, of any kind; `None` at the end of the file, with an incomplete one left unread.
+    /// Reads the next complete command; `None` at the end of the file, where an incomplete one is left unread.
     fn command(&mut self) -> Result<Option<OwnedRequest>, FileError> {
         let Stage::Commands(input) = &mut self.stage else { return Ok(None) };
         loop {
@@ -199,7 +199,7 @@ impl<R: Read> AofFile<R> {
             loop {
                 let (command, len) = match self.scanner.scan(input.unread(), &LIMITS) {
                     Scan::Complete(request, len) => (request.iter().collect::<OwnedRequest>(), len),
-                    // A command without even a name: Redis refuses the file.
+                    // A command without a name: Redis refuses the file.
                     Scan::Empty(_) => return Err(input.error(Trouble::Malformed)),
                     Scan::Broken(error) => return Err(input.error(Trouble::Command(error))),
                     Scan::Incomplete(_) => match input.more()? {
@@ -215,11 +215,11 @@ impl<R: Read> AofFile<R> {
     }
 }
 
-/// Passes over a line that begins with `#`; false when the file ends before the line does.
+/// Skips a line that begins with `#`; false when the file ends before the line does.
 fn annotation<R: Read>(input: &mut Input<R>) -> Result<bool, FileError> {
     input.now_reading("an annotation");
     loop {
-        // No further than it may be long, so that the answer does not depend on how much is at hand.
+        // No further than the longest line, so that the result does not depend on how much is buffered.
         let line = &input.unread()[..input.unread().len().min(ANNOTATION_BYTES_MAX)];
         if let Some(end) = memchr::memchr(b'\n', line) {
             input.consume(end + 1);
@@ -254,11 +254,11 @@ impl<R: Read> Iterator for AofFile<R> {
 
 // Manifests -----------------------------------------------------------------------------------------------------------
 
-/// What a manifest may be: Redis's have three lines or so.
+/// The size limit of a manifest; Redis's have about three lines.
 pub const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 
-/// The files that a manifest names, in the order in which they are to be read: the base, if there is one, and the
-/// increments. What is left of older ones (history) is not among them.
+/// Returns the files that a manifest names, in the order in which they are to be read: the base, if there is one, and
+/// the increments. Files of the history are left out.
 pub fn parse_manifest(text: &[u8]) -> Result<Vec<String>, BadManifest> {
     let (mut base, mut increments) = (None, Vec::new());
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -324,12 +324,12 @@ fn entry(line: &[u8]) -> Result<Entry, &'static str> {
             b"file" => name = Some(value.to_string()),
             b"seq" => number = value.parse().ok(),
             b"type" => kind = value.chars().next(),
-            // Redis passes over words that a later version may add.
+            // As Redis does, skip words that a later version may add.
             _ => {}
         }
     }
     let (Some(name), Some(number), Some(kind)) = (name, number, kind) else { return Err(UNREADABLE) };
-    // As in Redis: a manifest names its neighbours, never a way to somewhere else.
+    // As in Redis: a manifest names files of its own directory only.
     match name.is_empty() || name.contains(['/', '\\', '\0']) || name == ".." {
         true => Err("a path where the name of a file should be"),
         false => Ok(Entry { name, number, kind }),

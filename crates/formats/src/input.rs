@@ -1,6 +1,5 @@
-//! Buffered reading of a foreign file: a buffer that knows its offset in the file, keeps the checksum of what was read,
-//! and can say what was being read when an error occurs. Knows `std::io::Read`; refuses to know paths, and what the
-//! bytes mean.
+//! Buffered reading of a foreign file. Tracks the offset, the checksum, and what was being read when an error occurs.
+//! Knows `std::io::Read`; refuses to know paths, and what the bytes mean.
 
 use crate::rdb::reader::Source;
 use crate::rdb::{BadPayload, CHECKSUM};
@@ -9,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 
-/// Why a file could not be read on: where, in what, and what is wrong.
+/// Why a file could not be read further: where, in what, and what is wrong.
 #[derive(Debug)]
 pub struct FileError {
     /// How many bytes had been read.
@@ -27,28 +26,28 @@ pub enum Trouble {
     Io(io::Error),
     /// The file ends too early.
     Ended,
-    /// Bytes that Redis does not write.
+    /// Bytes that Redis never writes.
     Malformed,
     /// Its compressed parts would decompress to more than the caller allows.
     TooLarge,
-    /// The checksum at the end is another than that of the bytes.
+    /// The checksum at the end differs from that of the bytes.
     Checksum {
         stated: u64,
         computed: u64,
     },
-    /// It begins with something else than a Redis file does.
+    /// The beginning is not that of a Redis file.
     NotRedis,
-    /// A version of the format that is not known here.
+    /// An unknown version of the format.
     Version(u32),
     /// An unknown type of value: its end cannot be found.
     Type(u8),
-    /// A value of a module of Redis 4's release candidates: only that module knows where it ends.
+    /// A value of a module of Redis 4's release candidates: only that module can find its end.
     OldModule,
-    /// A command in an append-only file is not one.
+    /// A malformed command in an append-only file.
     Command(ProtocolError),
-    /// What is there instead of a command.
+    /// The byte that was found instead of a command.
     NotCommand(u8),
-    /// MULTI inside of MULTI.
+    /// MULTI inside MULTI.
     Nested,
 }
 
@@ -71,7 +70,7 @@ impl fmt::Display for FileError {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::Io(error) => write!(f, "the file cannot be read ({error})"),
+            Trouble::Io(_) => f.write_str("the file cannot be read"),
             Trouble::Ended => f.write_str("the file ends too early"),
             Trouble::Malformed => f.write_str("damaged bytes"),
             Trouble::TooLarge => f.write_str("compressed text that would become larger than allowed"),
@@ -91,19 +90,19 @@ impl fmt::Display for Trouble {
 
 /// The size of one read, and the size to which the buffer shrinks after a large value.
 const BUFFER_BYTES: usize = 64 << 10;
-/// A buffer that was made larger than this is given back.
+/// A buffer that became larger than this is freed.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 /// How much of a key's name an error shows.
 const KEY_BYTES_SHOWN: usize = 64;
 
-/// A file on its way in.
+/// A file being read.
 pub(super) struct Input<R> {
     read: R,
-    /// `start..end` has been read from the file and not yet been used.
+    /// `start..end` has been read from the file and is not used yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where `buffer[start]` is in the file.
+    /// The offset of `buffer[start]` in the file.
     offset: u64,
     /// The checksum of everything used up to `buffer[summed]`, while it is needed. Updated lazily, in one long run
     /// rather than many short ones.
@@ -138,19 +137,19 @@ impl<R: Read> Input<R> {
 
     // What is being read ----------------------------------------------------------------------------------------------
 
-    /// Something begins here.
+    /// Notes what is being read from here on, for errors.
     pub(super) fn begin(&mut self, reading: &'static str) {
         self.reading = reading;
         self.key = None;
         self.began = self.offset;
     }
 
-    /// Where that was.
+    /// Where that began.
     pub(super) fn began(&self) -> u64 {
         self.began
     }
 
-    /// It turns out to be this.
+    /// Changes what is being read, for errors.
     pub(super) fn now_reading(&mut self, reading: &'static str) {
         self.reading = reading;
     }
@@ -169,13 +168,13 @@ impl<R: Read> Input<R> {
 
     // Checksum --------------------------------------------------------------------------------------------------------
 
-    /// From here on a checksum is kept.
+    /// Starts a checksum.
     pub(super) fn start_sum(&mut self) {
         self.sum = Some(CHECKSUM.digest());
         self.summed = self.start;
     }
 
-    /// The checksum of everything since; no more is kept from here on.
+    /// Returns the checksum since the start, and stops computing it.
     pub(super) fn end_sum(&mut self) -> u64 {
         self.sum_up();
         self.sum.take().map_or(0, |sum| sum.finalize())
@@ -190,20 +189,19 @@ impl<R: Read> Input<R> {
 
     // Bytes -----------------------------------------------------------------------------------------------------------
 
-    /// What is at hand.
+    /// The buffered bytes.
     pub(super) fn unread(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Uses so many of the bytes at hand.
+    /// Uses `len` of the buffered bytes.
     pub(super) fn consume(&mut self, len: usize) {
         debug_assert!(len <= self.end - self.start);
         self.start += len;
         self.offset += len as u64;
     }
 
-    /// Reads more bytes into the buffer, behind those it has; false at the end of the file. The buffer grows only once
-    /// it is full.
+    /// Reads more bytes to the end of the buffer; false at the end of the file. The buffer grows only when it is full.
     pub(super) fn more(&mut self) -> Result<bool, FileError> {
         if self.end == self.buffer.len() || self.start == self.end {
             self.make_room();
@@ -232,7 +230,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// Has at least this much at hand, unless the file ends before.
+    /// Buffers at least `len` bytes; false if the file ends before.
     pub(super) fn want(&mut self, len: usize) -> Result<bool, FileError> {
         while self.unread().len() < len {
             if !self.more()? {
@@ -242,7 +240,7 @@ impl<R: Read> Input<R> {
         Ok(true)
     }
 
-    /// Passes over so many bytes.
+    /// Skips `len` bytes.
     pub(super) fn skip(&mut self, mut len: u64) -> Result<(), FileError> {
         loop {
             let here = usize::try_from(len).unwrap_or(usize::MAX).min(self.unread().len());
@@ -281,7 +279,7 @@ impl<R: Read> Source<'static> for Input<R> {
         self.consume(here);
         let missing = len - here as u64;
         if missing > 0 {
-            // Past the buffer, which is empty now. Memory is taken as bytes arrive.
+            // Bypasses the buffer, which is empty now. Memory is allocated as bytes arrive.
             self.sum_up();
             let result = self.read.by_ref().take(missing).read_to_end(&mut bytes);
             self.offset += (bytes.len() - here) as u64;
@@ -305,5 +303,19 @@ impl<R: Read> Source<'static> for Input<R> {
             BadPayload::Footer | BadPayload::Format | BadPayload::Unsupported(_) => Trouble::Malformed,
             BadPayload::TooLarge => Trouble::TooLarge,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+
+    #[test]
+    fn an_error_does_not_repeat_its_source() {
+        let trouble = Trouble::Io(io::Error::other("the disk is gone"));
+        let error = FileError { offset: 7, reading: "a length".into(), began: 3, trouble };
+        assert_eq!(error.to_string(), "at byte 7: the file cannot be read, in a length that begins at byte 3");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the disk is gone"));
     }
 }

@@ -1,5 +1,7 @@
-//! Redis's file formats: RDB, AOF, listpack, ziplist, zipmap, LZF. Bytes in, values out, and back. Refuses to know paths,
-//! clocks, and what becomes of the values.
+//! Redis's file formats: RDB, AOF, listpack, ziplist, zipmap, LZF. Bytes in, values out, and back. Refuses to know
+//! paths, clocks, and what the values are used for.
+
+#![forbid(unsafe_code)]
 
 pub mod aof_file;
 mod input;

@@ -1,5 +1,5 @@
-//! DUMP and RESTORE payloads: a value in Redis's RDB encoding with a footer, or libraries of functions.
-//! Knows nothing of types of values (`values`), of keys, of the clock (deadlines are absolute), or of RDB files, which wrap the same values:
+//! DUMP and RESTORE payloads: a value in Redis's RDB encoding with a footer, or libraries of functions. Refuses to know
+//! types of values (`values`), keys, the clock (deadlines are absolute), and RDB files, which wrap the same values:
 //! `rdb_file` reads them with the same [`Reader`].
 //!
 //! ```text
@@ -31,7 +31,7 @@ pub fn decode(payload: &[u8], bytes_max: usize) -> Result<Value, BadPayload> {
     let Some(value) = Value::read(&mut reader, kind)? else {
         return Err(type_name(kind).map_or(BadPayload::Format, BadPayload::Unsupported));
     };
-    // Redis keeps no empty hash and no empty sorted set.
+    // Redis stores no empty hash and no empty sorted set.
     if !reader.source.is_empty() || value.has_no_elements() {
         return Err(BadPayload::Format);
     }
@@ -44,7 +44,7 @@ pub fn encode(value: &Value, packed: bool) -> Vec<u8> {
     value.write(packed)
 }
 
-/// The payload without its footer, if that is right.
+/// Returns the payload without its footer, if the footer is right.
 fn verify_footer(payload: &[u8]) -> Result<&[u8], BadPayload> {
     let (body, footer) = payload.split_last_chunk::<FOOTER_BYTES>().ok_or(BadPayload::Footer)?;
     let [v0, v1, checksum @ ..] = *footer;
@@ -60,7 +60,7 @@ fn verify_footer(payload: &[u8]) -> Result<&[u8], BadPayload> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFunctions {
     Footer,
-    /// Something that is no library.
+    /// The payload contains something other than libraries.
     NotFunctions,
     /// A library as the release candidates of Redis 7.0 wrote it.
     Candidate,
@@ -78,12 +78,12 @@ impl std::fmt::Display for BadFunctions {
     }
 }
 
-/// In front of the code of a library, in files and in payloads.
+/// The type byte before a library's code, in files and in payloads.
 pub(crate) const FUNCTION: u8 = 245;
 /// A function library as the release candidates of Redis 7.0 wrote it.
 pub(crate) const FUNCTION_CANDIDATE: u8 = 246;
 
-/// Reads the codes of libraries out of a payload of FUNCTION DUMP. `bytes_max` limits what they may decompress to.
+/// Reads the source codes of libraries from a payload of FUNCTION DUMP. `bytes_max` limits their decompressed size.
 pub fn decode_functions(payload: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>, BadFunctions> {
     let body = verify_footer(payload).map_err(|_| BadFunctions::Footer)?;
     let (mut reader, mut codes) = (Reader { source: body, bytes_left: bytes_max }, Vec::new());
@@ -98,7 +98,7 @@ pub fn decode_functions(payload: &[u8], bytes_max: usize) -> Result<Vec<Vec<u8>>
     Ok(codes)
 }
 
-/// The codes of libraries as a payload for FUNCTION RESTORE.
+/// Writes the source codes of libraries as a payload for FUNCTION RESTORE.
 pub fn encode_functions<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut writer = Writer::behind(Vec::new());
     for code in codes {

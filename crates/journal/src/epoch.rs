@@ -1,12 +1,12 @@
-//! The number of a term of writing. Knows only how to count.
+//! The number of a period of writing. Knows only how to count.
 
 use std::fmt;
 
-/// The number of a term of writing: one writer has the log from the moment it is opened for writing until it is
-/// closed, lost or taken over. The next writer has a higher number, so the epochs of batches never go back, and a
-/// batch is known by its epoch and its sequence even if a torn tail has given the sequence out twice.
+/// The number of a period of writing: one writer owns the log from the moment it opens it until the log is closed, lost
+/// or taken over. The next writer has a higher number, so the epochs of batches never decrease, and a batch is
+/// identified by its epoch and sequence even if a torn tail made a sequence number be assigned twice.
 ///
-/// The first epoch is 1; [`Epoch::NONE`] stands before it.
+/// The first epoch is 1; [`Epoch::NONE`] comes before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Epoch(pub u32);
 

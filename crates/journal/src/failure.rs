@@ -1,4 +1,4 @@
-//! What went wrong with a log, in words for its operator. Decides nothing.
+//! Errors of a log, worded for its operator. Decides nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::epoch::Epoch;
 use crate::sequence::Sequence;
 
-/// Why a log takes no more batches. Cheap to clone: every waiter gets a copy.
+/// Why a log accepts no more batches. Cheap to clone: every waiter gets a copy.
 #[derive(Clone, Debug, Error)]
 pub enum Failure {
     #[error("{operation} {file} failed: {message}")]
@@ -28,7 +28,7 @@ pub enum Failure {
     Fenced { own: Epoch, by: Epoch },
 }
 
-/// What was being done to a file when it failed.
+/// The operation on a file that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     List,
@@ -65,5 +65,73 @@ impl std::fmt::Display for Operation {
             Operation::Remove => "removing",
             Operation::SyncDirectory => "syncing the directory of",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::ReadError;
+    use crate::recovery::RecoveryError;
+    use crate::snapshot::{SnapshotError, SnapshotReadError};
+    use crate::storage::LockError;
+    use std::error::Error;
+
+    /// Every error of this crate that has a source.
+    fn with_sources() -> Vec<Box<dyn Error>> {
+        let source = || io::Error::other("the disk is gone");
+        let (operation, file) = (Operation::Rename, || "MARKS".to_owned());
+        let failure = || Failure::io(operation, "MARKS", &source());
+        let io = || RecoveryError::Io { operation, file: file(), offset: 0, source: source() };
+        vec![
+            Box::new(SnapshotError::Io { operation, file: file(), source: source() }),
+            Box::new(SnapshotError::Journal(failure())),
+            Box::new(SnapshotReadError::Io { operation, file: file(), offset: 7, source: source() }),
+            Box::new(ReadError::Io { operation, file: file(), offset: 7, source: source() }),
+            Box::new(LockError::Io { path: "data".into(), source: source() }),
+            Box::new(io()),
+            Box::new(RecoveryError::Journal(failure())),
+            Box::new(RecoveryError::SnapshotLost {
+                file: file(),
+                offset: 7,
+                detail: "cut".into(),
+                journal: Box::new(io()),
+            }),
+        ]
+    }
+
+    #[test]
+    fn no_error_repeats_its_source() {
+        for error in with_sources() {
+            let (mut chain, mut next) = (Vec::new(), Some(&*error));
+            while let Some(error) = next {
+                chain.push(error.to_string());
+                next = error.source();
+            }
+            let all = chain.join(": ");
+            assert_eq!(all.matches("the disk is gone").count(), 1, "{all}");
+            assert!(chain.windows(2).all(|pair| !pair[0].contains(&pair[1])), "{all}");
+        }
+    }
+
+    /// An attribute that names a source would make its text appear twice.
+    #[test]
+    fn no_text_of_an_error_names_its_source() {
+        let sources = [
+            include_str!("failure.rs"),
+            include_str!("log.rs"),
+            include_str!("recovery/finding.rs"),
+            include_str!("snapshot/info.rs"),
+            include_str!("snapshot/reader.rs"),
+            include_str!("storage/directory.rs"),
+        ];
+        let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
+        for (line, next) in lines.clone().zip(lines.skip(1)).filter(|(line, _)| line.starts_with("#[error(\"")) {
+            assert!(!line.contains("{source"), "{line}");
+            assert!(
+                !(line.contains("{0}") && (next.contains("#[from]") || next.contains("#[source]"))),
+                "{line} {next}"
+            );
+        }
     }
 }

@@ -1,5 +1,4 @@
-//! A log in memory, for tests of whatever uses a [`Log`]: it writes, syncs, fails and is fenced when the test says so.
-//! Knows nothing of files.
+//! A log in memory, for tests: it writes, syncs, fails and is fenced as the test demands. Knows nothing of files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,7 @@ pub struct MemoryLog {
 
 struct Shared {
     state: Mutex<State>,
-    /// Wakes readers and those that wait for a sequence.
+    /// Wakes readers and threads that wait for a sequence.
     moved: Condvar,
 }
 
@@ -30,7 +29,7 @@ struct State {
     tail: Sequence,
     written: Sequence,
     durable: Sequence,
-    /// Syncs succeed as soon as they are asked for.
+    /// Syncs succeed as soon as they are requested.
     syncs: bool,
     failure: Option<Failure>,
     watchers: Vec<Arc<dyn Fn() + Send + Sync>>,
@@ -46,26 +45,26 @@ impl State {
 }
 
 impl MemoryLog {
-    /// An empty log in which syncs succeed as soon as they are asked for.
+    /// Creates an empty log in which syncs succeed as soon as they are requested.
     pub fn new(epoch: Epoch) -> MemoryLog {
         let state = State { syncs: true, ..State::default() };
         MemoryLog { epoch, shared: Arc::new(Shared { state: Mutex::new(state), moved: Condvar::new() }) }
     }
 
-    /// Whether syncs succeed. When this is turned off, what is written stays written and does not become durable.
+    /// Sets whether syncs succeed. While off, written batches do not become durable.
     pub fn set_syncs(&self, syncs: bool) {
         self.shared.state.lock().syncs = syncs;
         self.request_sync();
     }
 
-    /// The log fails: from now on its marks do not move.
+    /// Fails the log: its marks stop moving.
     pub fn fail(&self, failure: Failure) {
         self.change(|state| {
             state.failure.get_or_insert(failure);
         });
     }
 
-    /// Another writer begins a later epoch.
+    /// Simulates another writer that begins a later epoch.
     pub fn fence(&self, by: Epoch) {
         assert!(by > self.epoch, "only a later epoch fences");
         self.change(|state| state.failure = Some(Failure::Fenced { own: self.epoch, by }));
@@ -87,11 +86,12 @@ impl Log for MemoryLog {
         self.epoch
     }
 
-    fn append(&self, batch: &[u8]) -> Sequence {
+    fn append(&self, batch: &[u8], time_ms: u64) -> Sequence {
         let mut state = self.shared.state.lock();
         state.tail = state.tail.next();
         if state.failure.is_none() {
-            let batch = Batch { epoch: self.epoch, sequence: state.tail, payload: batch.to_vec() };
+            let time_ms = state.batches.last().map_or(0, |last| last.time_ms).max(time_ms);
+            let batch = Batch { epoch: self.epoch, sequence: state.tail, time_ms, payload: batch.to_vec() };
             state.batches.push(batch);
         }
         state.tail

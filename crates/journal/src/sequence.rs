@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// The number of a batch in the journal. The first batch has number 1; [`Sequence::NONE`] stands before it.
+/// The number of a batch in the journal. The first batch has number 1; [`Sequence::NONE`] comes before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// Before the first batch: what a mark says when there is nothing yet.
+    /// Before the first batch; the value of a mark when there is no batch.
     pub const NONE: Sequence = Sequence(0);
 
     pub fn next(self) -> Sequence {
         Sequence(self.0 + 1)
     }
 
-    /// The number before this one; [`Sequence::NONE`] has none and stays.
+    /// The previous number; [`Sequence::NONE`] stays the same.
     pub fn previous(self) -> Sequence {
         Sequence(self.0.saturating_sub(1))
     }

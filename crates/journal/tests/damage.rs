@@ -3,11 +3,8 @@
 
 mod common;
 
-use common::{Contents, contents, open_with, options, snapshot, stamp};
+use common::{Contents, FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, contents, open_with, options, snapshot, stamp};
 use journal::{FaultyStorage, Log, LogFiles, Sequence, Storage, Warning};
-
-const SEGMENT_HEADER_LEN: usize = 56;
-const FRAME_HEADER_LEN: usize = 28;
 
 /// Something in a segment with a claim that a sequence was durable: a header or a frame.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ fn pieces(storage: &FaultyStorage) -> Vec<Piece> {
                 start,
                 end,
                 sequence: u64_at(start + 12),
-                durable: u64_at(start + 20),
+                durable: u64_at(start + 12) - u64::from(u32_at(start + 20)),
             });
             start = end;
         }
@@ -47,13 +44,13 @@ fn pieces(storage: &FaultyStorage) -> Vec<Piece> {
 
 const MARKS: &str = "MARKS";
 const SLOTS: [usize; 2] = [0, 4096];
-const SLOT_LEN: usize = 64;
+const SLOT_LEN: usize = 84;
 
 /// What the marks say was durable, read without the help of the code that is tested.
 fn marked(storage: &FaultyStorage) -> Option<u64> {
     let bytes = storage.bytes_of(MARKS)?;
     let slots = SLOTS.iter().filter_map(|offset| bytes.get(*offset..offset + SLOT_LEN));
-    let good = slots.filter(|slot| slot[..4] == *b"HFJM" && crc32c::crc32c(&slot[..60]).to_le_bytes() == slot[60..]);
+    let good = slots.filter(|slot| slot[..4] == *b"HFJM" && crc32c::crc32c(&slot[..80]).to_le_bytes() == slot[80..]);
     good.map(|slot| u64::from_le_bytes(slot[40..48].try_into().unwrap())).max()
 }
 
@@ -94,11 +91,11 @@ fn check(damaged: &FaultyStorage, whole: &Contents, pieces: &[Piece], is_lost: i
 /// A journal of three segments. In the middle of the last one syncs end.
 fn some_journal(zero_ahead: bool) -> FaultyStorage {
     let storage = FaultyStorage::new();
-    let mut options = options(266);
+    let mut options = options(SEGMENT_HEADER_LEN as u64 + 4 * (FRAME_HEADER_LEN as u64 + 19) + 22);
     (options.zero_ahead, options.zero_ahead_bytes) = (zero_ahead, 100);
     let journal = open_with(&storage, options).unwrap();
     for number in 0..11 {
-        let sequence = journal.append(format!("batch {number} of eleven").as_bytes());
+        let sequence = journal.append(format!("batch {number} of eleven").as_bytes(), 0);
         if number < 8 { journal.wait_durable(sequence).unwrap() } else { journal.write(sequence).unwrap() }
     }
     assert_eq!((storage.names().len(), marked(&storage)), (4, Some(8)));
@@ -109,7 +106,7 @@ fn closed_journal() -> FaultyStorage {
     let storage = some_journal(false);
     open_with(&storage, options(10_000)).unwrap().close().unwrap();
     let journal = open_with(&storage, options(10_000)).unwrap();
-    journal.append(b"a batch of the second process");
+    journal.append(b"a batch of the second process", 0);
     journal.close().unwrap();
     storage
 }
@@ -179,12 +176,12 @@ fn a_torn_tail_is_cut_once_and_then_forgotten() {
     storage.truncate(&last, len - 3);
     let (found, warnings) = contents(&storage).unwrap();
     assert_eq!(found.batches.len(), 10);
-    assert!(matches!(&warnings[..], [Warning::TornTail { file, bytes: 43, .. }] if *file == last), "{warnings:?}");
+    assert!(matches!(&warnings[..], [Warning::TornTail { file, bytes: 47, .. }] if *file == last), "{warnings:?}");
     let text = warnings[0].to_string();
-    assert!(text.contains(&last) && text.contains("offset") && text.contains("43 bytes"), "{text}");
+    assert!(text.contains(&last) && text.contains("offset") && text.contains("47 bytes"), "{text}");
 
     let journal = open_with(&storage, options(266)).unwrap();
-    assert_eq!(journal.append(b"eleven again"), Sequence(11));
+    assert_eq!(journal.append(b"eleven again", 0), Sequence(11));
     journal.wait_durable(Sequence(11)).unwrap();
     let (found, warnings) = contents(&storage.crash(0)).unwrap();
     assert_eq!((found.batches.last().unwrap(), warnings), (&(11, b"eleven again".to_vec()), vec![]));
@@ -194,12 +191,12 @@ fn a_torn_tail_is_cut_once_and_then_forgotten() {
 fn some_snapshot() -> FaultyStorage {
     let storage = FaultyStorage::new();
     let journal = open_with(&storage, options(100)).unwrap();
-    journal.write(journal.append(&[b'x'; 90])).unwrap();
+    journal.write(journal.append(&[b'x'; 90], 0)).unwrap();
     let mut writer = journal.snapshots().create(b"some meta", 5).unwrap();
     for shard in 0..4 {
         let payload = vec![b'a' + shard as u8; shard as usize * 11];
         writer.part(stamp(shard, journal.tail()), &payload, shard).unwrap();
-        journal.write(journal.append(&[b'y'; 90])).unwrap();
+        journal.write(journal.append(&[b'y'; 90], 0)).unwrap();
     }
     let info = writer.finish(&journal).unwrap();
     journal.forget(info.min).unwrap();
@@ -239,7 +236,7 @@ fn a_damaged_snapshot_is_replaced_by_an_older_one_or_by_the_whole_journal() {
     let journal = open_with(&storage, options(300)).unwrap();
     let mut infos = Vec::new();
     for number in 0..6 {
-        journal.append(format!("batch {number}").as_bytes());
+        journal.append(format!("batch {number}").as_bytes(), 0);
         if number % 2 == 1 {
             infos.push(snapshot(&journal, &format!("{number}")));
         }

@@ -1,5 +1,5 @@
-//! Readers that follow a log while it is written, rotated, forgotten, fails, is restarted and is opened again: each sees
-//! exactly the batches there are, in order, each once. `HOLDFAST_TEST_SEED` runs one random history again.
+//! Readers that follow a log while it is written, rotated, forgotten, fails, is restarted and is opened again: each
+//! sees exactly the batches there are, in order, each once. `HOLDFAST_TEST_SEED` runs one random history again.
 
 mod common;
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 use common::{SeedOnPanic, open, open_with, options, seeds};
 use fastrand::Rng;
 use journal::{
-    Batch, Epoch, Failure, Fault, FaultyStorage, FileLog, FileLogOptions, Follow, FollowUpTo, Followed, Log, LogFiles,
-    MemoryLog, ReadError, Sequence,
+    Batch, DirectoryFollower, Epoch, Failure, Fault, FaultyStorage, FileLog, FileLogOptions, Follow, FollowUpTo,
+    Followed, History, Log, LogFiles, MemoryLog, ReadError, Recovery, Sequence,
 };
 
 /// All batches that were appended: what a reader must see of them is those up to a mark.
@@ -84,9 +84,9 @@ impl Writer {
     fn append(&mut self) {
         let bytes = if self.rng.u8(..10) == 0 { self.rng.usize(1..2000) } else { self.rng.usize(1..80) };
         let payload: Vec<u8> = (0..bytes).map(|_| self.rng.u8(..)).collect();
-        let sequence = self.log().append(&payload);
+        let sequence = self.log().append(&payload, 0);
         let epoch = self.log().epoch();
-        self.appended.push(Batch { epoch, sequence, payload });
+        self.appended.push(Batch { epoch, sequence, time_ms: 0, payload });
     }
 
     /// A snapshot of everything so far.
@@ -191,7 +191,8 @@ fn live(seed: u64) {
                 }
                 writer.lose_and_open();
                 for reader in &mut readers {
-                    // What was durable was seen once and for all; of what was only written, a reader drops what was lost.
+                    // What was durable was seen once and for all; of what was only written, a reader drops what was
+                    // lost.
                     let reached = writer.log().tail();
                     if reader.upto == FollowUpTo::Written {
                         reader.state.retain(|batch| batch.sequence <= reached);
@@ -203,7 +204,8 @@ fn live(seed: u64) {
             }
             _ => {
                 let reader = &mut readers[rng.usize(..2)];
-                // Reading fails, too, when a fault hits it; that is an error like any other, and no batch is lost by it.
+                // Reading fails, too, when a fault hits it; that is an error like any other, and no batch is lost by
+                // it.
                 writer.storage.heal();
                 reader.catch_up(writer.log(), &writer.appended, writer.snapshot);
                 reader.check(writer.log(), &writer.appended, writer.snapshot);
@@ -274,8 +276,8 @@ fn a_reader_on_another_thread_follows_to_the_end() {
             let mut appended: Appended = Vec::new();
             let mut append = |bytes: usize| {
                 let payload = vec![7; bytes];
-                let sequence = log.append(&payload);
-                appended.push(Batch { epoch: log.epoch(), sequence, payload });
+                let sequence = log.append(&payload, 0);
+                appended.push(Batch { epoch: log.epoch(), sequence, time_ms: 0, payload });
                 appended.clone()
             };
             for round in 0..400 {
@@ -339,13 +341,18 @@ fn check_waiting(log: &dyn Log, sync: impl Fn()) {
     assert_eq!(written.try_next().unwrap(), None);
     std::thread::scope(|scope| {
         let read = scope.spawn(move || (written.next().unwrap(), durable.next().unwrap()));
-        let one = log.append(b"one");
+        let one = log.append(b"one", 0);
         log.write(one).unwrap();
-        log.append(b"");
-        log.append(b"three");
+        log.append(b"", 0);
+        log.append(b"three", 0);
         sync();
         let batch = |sequence, payload: &[u8]| {
-            Followed::Batch(Batch { epoch: log.epoch(), sequence: Sequence(sequence), payload: payload.to_vec() })
+            Followed::Batch(Batch {
+                epoch: log.epoch(),
+                sequence: Sequence(sequence),
+                time_ms: 0,
+                payload: payload.to_vec(),
+            })
         };
         assert_eq!(read.join().unwrap(), (batch(1, b"one"), batch(3, b"three")), "an empty batch is not shown");
     });
@@ -379,7 +386,7 @@ fn what_was_forgotten_is_said_to_be() {
     let log = open_with(&storage, options(200)).unwrap();
     let mut slow = log.follow(Sequence(1), FollowUpTo::Written);
     for _ in 0..20 {
-        log.write(log.append(&[b'x'; 60])).unwrap();
+        log.write(log.append(&[b'x'; 60], 0)).unwrap();
     }
     assert_eq!(slow.try_next().unwrap().unwrap().sequence, Sequence(1));
     log.wait_durable(log.tail()).unwrap();
@@ -395,14 +402,14 @@ fn each_start_begins_an_epoch_and_batches_carry_it() {
     for epoch in 1..5 {
         let log = open(&storage);
         assert_eq!(log.epoch(), Epoch(epoch));
-        log.wait_durable(log.append(b"batch")).unwrap();
+        log.wait_durable(log.append(b"batch", 0)).unwrap();
         if epoch == 3 {
             // Neither the file MARKS nor a failure is needed to count on.
             log.restart().unwrap();
             assert_eq!(log.epoch(), Epoch(epoch));
             let info = common::snapshot(&log, "all");
             log.accept(info.min).unwrap();
-            log.wait_durable(log.append(b"batch")).unwrap();
+            log.wait_durable(log.append(b"batch", 0)).unwrap();
             drop(log);
             journal::Storage::remove(&storage, "MARKS").unwrap();
         }
@@ -418,13 +425,15 @@ fn segments_whose_epochs_go_back_are_refused() {
     let storage = FaultyStorage::new();
     for _ in 0..2 {
         let log = open(&storage);
-        log.wait_durable(log.append(b"batch")).unwrap();
+        log.wait_durable(log.append(b"batch", 0)).unwrap();
     }
     let segments: Vec<String> = storage.names().into_iter().filter(|name| name.ends_with(".seg")).collect();
     let mut first = storage.bytes_of(&segments[0]).unwrap();
     first[48] = 9;
-    let crc = crc32c::crc32c(&first[..52]);
-    first[52..56].copy_from_slice(&crc.to_le_bytes());
+    for end in [52, 96] {
+        let crc = crc32c::crc32c(&first[..end]);
+        first[end..end + 4].copy_from_slice(&crc.to_le_bytes());
+    }
     let file = journal::Storage::open(&storage, &segments[0]).unwrap();
     file.write_at(&first, 0).unwrap();
     let error = common::contents(&storage).unwrap_err().to_string();
@@ -439,7 +448,7 @@ fn segments_whose_epochs_go_back_are_refused() {
 fn a_later_writer_fences_an_earlier_one() {
     let storage = FaultyStorage::new();
     let old = Arc::new(open(&storage));
-    old.wait_durable(old.append(b"kept")).unwrap();
+    old.wait_durable(old.append(b"kept", 0)).unwrap();
     let mut follow = old.follow(Sequence(2), FollowUpTo::Durable);
     let (told, tell) = std::sync::mpsc::channel();
     let watched = Arc::downgrade(&old);
@@ -451,15 +460,15 @@ fn a_later_writer_fences_an_earlier_one() {
     let new = open(&storage);
     assert_eq!((old.epoch(), new.epoch()), (Epoch(1), Epoch(2)));
     let is_fenced = |failure: &Failure| matches!(failure, Failure::Fenced { own: Epoch(1), by: Epoch(2) });
-    let lost = old.append(b"never acknowledged");
+    let lost = old.append(b"never acknowledged", 0);
     assert!(is_fenced(&old.wait_durable(lost).unwrap_err()));
     assert_eq!((old.durable(), old.fenced_by()), (Sequence(1), Some(Epoch(2))));
     assert_eq!(tell.recv_timeout(Duration::from_secs(30)).unwrap(), Epoch(2));
     assert!(matches!(follow.next(), Err(ReadError::Fenced { by: Epoch(2) })));
-    // Not even a failure of its own makes it forget, and there is no way back.
+    // Even after it fails itself it stays fenced, and there is no way back.
     assert!(is_fenced(&old.restart().unwrap_err()));
     assert!(is_fenced(&old.close().unwrap_err()));
-    new.wait_durable(new.append(b"of the new writer")).unwrap();
+    new.wait_durable(new.append(b"of the new writer", 0)).unwrap();
     assert_eq!(new.fenced_by(), None);
 }
 
@@ -467,15 +476,168 @@ fn a_later_writer_fences_an_earlier_one() {
 fn a_log_in_memory_fails_and_is_fenced_when_it_is_told_to() {
     let log = MemoryLog::new(Epoch(1));
     log.set_syncs(false);
-    log.write(log.append(b"one")).unwrap();
+    log.write(log.append(b"one", 0)).unwrap();
     log.request_sync();
     assert_eq!((log.written(), log.durable()), (Sequence(1), Sequence::NONE));
     log.set_syncs(true);
     assert_eq!(log.durable(), Sequence(1));
     log.fail(Failure::AwaitingSnapshot);
-    let lost = log.append(b"two");
+    let lost = log.append(b"two", 0);
     assert!(log.write(lost).is_err() && log.fenced_by().is_none());
     log.fence(Epoch(4));
     assert_eq!((log.tail(), log.written(), log.fenced_by()), (Sequence(2), Sequence(1), Some(Epoch(4))));
     assert!(matches!(log.follow(Sequence(1), FollowUpTo::Written).next(), Err(ReadError::Fenced { by: Epoch(4) })));
+}
+
+/// A follower of a directory that another process writes: all that it knows are the files.
+struct Outsider {
+    follow: DirectoryFollower,
+    state: Vec<Batch>,
+}
+
+impl Outsider {
+    /// Loads what the directory holds. A snapshot has all batches up to its stamp.
+    fn load(storage: &FaultyStorage, appended: &Appended) -> Outsider {
+        let mut recovery = Recovery::open_live(Arc::new(storage.clone())).unwrap();
+        let stamp = recovery.snapshot().map_or(Sequence::NONE, |snapshot| snapshot.min);
+        let mut state: Vec<Batch> = appended.iter().filter(|batch| batch.sequence <= stamp).cloned().collect();
+        while recovery.next_part().unwrap().is_some() {}
+        while let Some(Batch { epoch, sequence, time_ms, payload }) = recovery.next_batch().unwrap() {
+            state.push(Batch { epoch, sequence, time_ms, payload: payload.to_vec() });
+        }
+        Outsider { follow: recovery.into_follower().unwrap(), state }
+    }
+
+    /// Reads what there is, and loads again where it has to. False if even that does not bring it further: the snapshot
+    /// of a restart is missing yet.
+    fn catch_up(&mut self, storage: &FaultyStorage, appended: &Appended) -> bool {
+        for _ in 0..3 {
+            loop {
+                match self.follow.try_next() {
+                    Ok(Some(batch)) => {
+                        let last = self.state.last().map_or(Sequence::NONE, |last| last.sequence);
+                        assert!(batch.sequence > last, "{} comes after {last}", batch.sequence);
+                        self.state.push(batch);
+                    }
+                    Ok(None) => return true,
+                    Err(ReadError::Restarted { .. } | ReadError::Forgotten { .. } | ReadError::Rewritten { .. }) => {
+                        break;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            *self = Outsider::load(storage, appended);
+        }
+        false
+    }
+}
+
+fn live_outside(seed: u64) {
+    let _seed = SeedOnPanic(seed);
+    let mut rng = Rng::with_seed(seed);
+    let options = FileLogOptions {
+        zero_ahead: rng.bool(),
+        reserve_bytes: [0, 400][rng.usize(..2)],
+        ..options([300, 1500, u64::MAX][rng.usize(..3)])
+    };
+    let storage = FaultyStorage::new();
+    let log = open_with(&storage, options.clone()).unwrap();
+    let mut writer = Writer {
+        log: Some(log),
+        storage,
+        options,
+        appended: Vec::new(),
+        snapshot: None,
+        rng: Rng::with_seed(seed + 1),
+    };
+    let mut outsider = Outsider::load(&writer.storage, &writer.appended);
+    for _ in 0..rng.usize(20..200) {
+        match rng.u8(..100) {
+            0..45 => writer.append(),
+            45..60 => writer.log().write(writer.log().tail()).unwrap(),
+            60..68 => writer.log().wait_durable(writer.log().tail()).unwrap(),
+            68..74 => writer.log().rotate().unwrap(),
+            74..80 => writer.compact(),
+            80..82 => writer.restart(),
+            82..88 => {
+                // The writer ends, or dies; another one goes on in the same directory, and the follower does not
+                // notice.
+                if rng.bool() {
+                    writer.log().close().unwrap();
+                }
+                writer.log = None;
+                let log = open_with(&writer.storage, writer.options.clone()).unwrap();
+                let reached = log.tail();
+                writer.appended.retain(|batch| batch.sequence <= reached);
+                writer.log = Some(log);
+            }
+            _ => {
+                if outsider.catch_up(&writer.storage, &writer.appended) {
+                    // Batches without contents count.
+                    let (last, written) = (outsider.follow.reached(), writer.log().written());
+                    assert!(last >= written, "{last} is all, {written} is written");
+                    let expected = writer.appended.iter().filter(|batch| batch.sequence <= last);
+                    assert!(outsider.state.iter().eq(expected), "the follower has another state than the log");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_follower_in_another_process_sees_the_batches_in_order_once() {
+    for seed in seeds(0..500) {
+        live_outside(seed);
+    }
+}
+
+#[test]
+fn a_follower_in_another_process_waits_for_more_until_it_is_stopped() {
+    let storage = FaultyStorage::new();
+    let log = open(&storage);
+    log.write(log.append(b"one", 5)).unwrap();
+    let mut outsider = Outsider::load(&storage, &Vec::new());
+    let stopper = outsider.follow.stopper();
+    let (sender, seen) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        while let Followed::Batch(batch) = outsider.follow.next().unwrap() {
+            sender.send((batch.sequence, batch.time_ms, batch.payload)).unwrap();
+        }
+    });
+    let expected: Vec<(Sequence, u64, Vec<u8>)> =
+        (2..50).map(|number| (Sequence(number), number, format!("batch {number}").into_bytes())).collect();
+    for (_, time_ms, payload) in &expected {
+        log.write(log.append(payload, *time_ms)).unwrap();
+    }
+    // A writer that ends is no end: another may come.
+    log.close().unwrap();
+    drop(log);
+    let log = open(&storage);
+    let last = (log.append(b"of the next writer", 99), 99, b"of the next writer".to_vec());
+    log.write(last.0).unwrap();
+    for batch in
+        expected.into_iter().map(|(sequence, time_ms, payload)| (sequence, time_ms.max(5), payload)).chain([last])
+    {
+        assert_eq!(seen.recv().unwrap(), batch);
+    }
+    stopper.stop();
+    reader.join().unwrap();
+    assert!(seen.recv().is_err(), "it has ended");
+}
+
+/// It reads ahead: many short batches take few reads.
+#[test]
+fn a_follower_in_another_process_reads_many_batches_at_once() {
+    let storage = FaultyStorage::new();
+    let log = open_with(&storage, options(u64::MAX)).unwrap();
+    let mut outsider = Outsider::load(&storage, &Vec::new());
+    for _ in 0..5_000 {
+        log.append(b"short", 1);
+    }
+    log.write(log.tail()).unwrap();
+    let reads = || storage.sites().iter().filter(|site| site.operation == journal::Operation::Read).count();
+    let before = reads();
+    assert!(outsider.catch_up(&storage, &Vec::new()));
+    assert_eq!(outsider.state.len(), 5_000);
+    assert!(reads() - before < 50, "{} reads", reads() - before);
 }

@@ -2,11 +2,10 @@
 
 mod common;
 
-use common::{batches, contents, open, open_with, options, snapshot};
+use common::{FRAME_HEADER_LEN, SEGMENT_HEADER_LEN, batches, contents, open, open_with, options, snapshot};
 use journal::{Fault, FaultyStorage, Log, LogFiles, Sequence, Storage, Warning};
 
 const MARKS: &str = "MARKS";
-const SEGMENT_HEADER_LEN: usize = 56;
 
 fn segments(storage: &FaultyStorage) -> Vec<String> {
     storage.names().into_iter().filter(|name| name.ends_with(".seg")).collect()
@@ -24,7 +23,7 @@ fn some_directory(text: &str) -> FaultyStorage {
     let storage = FaultyStorage::new();
     let journal = open_with(&storage, options(SEGMENT_HEADER_LEN as u64 + 40)).unwrap();
     for number in 1..=3 {
-        journal.wait_durable(journal.append(format!("{text} {number}").as_bytes())).unwrap();
+        journal.wait_durable(journal.append(format!("{text} {number}").as_bytes(), 0)).unwrap();
         if number == 2 {
             snapshot(&journal, text);
         }
@@ -67,10 +66,10 @@ fn a_segment_of_another_directory_behind_the_end_is_refused() {
     let (one, other) = (FaultyStorage::new(), FaultyStorage::new());
     for storage in [&one, &other] {
         let journal = open_with(storage, options(SEGMENT_HEADER_LEN as u64 + 40)).unwrap();
-        journal.wait_durable(journal.append(b"first")).unwrap();
+        journal.wait_durable(journal.append(b"first", 0)).unwrap();
     }
     let journal = open_with(&other, options(4096)).unwrap();
-    journal.wait_durable(journal.append(b"second, but of the other")).unwrap();
+    journal.wait_durable(journal.append(b"second, but of the other", 0)).unwrap();
     drop(journal);
     let name = segments(&other).pop().unwrap();
     put(&one, &name, &other.bytes_of(&name).unwrap());
@@ -85,7 +84,7 @@ fn a_directory_keeps_its_id() {
     assert_ne!(open(&FaultyStorage::new()).directory_id(), id);
     let journal = open(&storage);
     assert_eq!(journal.directory_id(), id);
-    journal.wait_durable(journal.append(b"a")).unwrap();
+    journal.wait_durable(journal.append(b"a", 0)).unwrap();
     journal.close().unwrap();
     storage.remove(MARKS).unwrap();
     let journal = open(&storage);
@@ -101,7 +100,7 @@ fn a_directory_keeps_its_id() {
 fn closed() -> FaultyStorage {
     let storage = some_directory("text");
     let journal = open_with(&storage, options(SEGMENT_HEADER_LEN as u64 + 40)).unwrap();
-    journal.append(b"four");
+    journal.append(b"four", 0);
     journal.close().unwrap();
     assert!(contents(&storage).unwrap().1.is_empty());
     storage
@@ -111,7 +110,7 @@ fn closed() -> FaultyStorage {
 fn newest_segments_that_are_gone_after_a_clean_stop_are_missed() {
     let storage = closed();
     let all = segments(&storage);
-    assert_eq!(all.len(), 5, "the mark at the end has a segment of its own");
+    assert_eq!(all.len(), 5, "the mark at the end has a separate segment");
     // A crash in place of a kill: the marks of a clean stop are synced.
     for damaged in [storage.kill(), storage.crash(0), storage.crash(1)] {
         for name in all.iter().rev().take(3) {
@@ -147,13 +146,13 @@ fn an_end_that_is_cut_off_is_damage_if_it_was_durable_and_a_torn_tail_if_not() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     for _ in 0..4 {
-        journal.wait_durable(journal.append(b"durable")).unwrap();
+        journal.wait_durable(journal.append(b"durable", 0)).unwrap();
     }
     for _ in 0..4 {
-        journal.write(journal.append(b"written")).unwrap();
+        journal.write(journal.append(b"written", 0)).unwrap();
     }
     let name = &segments(&storage)[0];
-    let frame = 28 + 7;
+    let frame = FRAME_HEADER_LEN + 7;
     for (kept, is_refused) in [(8, false), (7, false), (4, false), (3, true), (1, true), (0, true)] {
         for more in [0, 1, 30] {
             let damaged = storage.kill();
@@ -201,13 +200,13 @@ fn a_newer_format_of_the_marks_is_refused() {
     let storage = closed();
     let mut bytes = storage.bytes_of(MARKS).unwrap();
     for slot in [0, 4096] {
-        bytes[slot + 8] = 3;
+        bytes[slot + 8] = 4;
         let crc = crc32c::crc32c(&bytes[slot..slot + 60]);
         bytes[slot + 60..slot + 64].copy_from_slice(&crc.to_le_bytes());
     }
     put(&storage, MARKS, &bytes);
     let error = contents(&storage).unwrap_err().to_string();
-    assert_eq!(error, "MARKS was written by a newer version of Holdfast (format 3)");
+    assert_eq!(error, "MARKS was written by a newer version of Holdfast (format 4)");
 }
 
 /// What a restarted journal syncs is marked once a snapshot makes it count, and not before.
@@ -215,9 +214,9 @@ fn a_newer_format_of_the_marks_is_refused() {
 fn a_restart_is_marked_when_it_is_accepted() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
-    journal.wait_durable(journal.append(b"before")).unwrap();
+    journal.wait_durable(journal.append(b"before", 0)).unwrap();
     journal.restart().unwrap();
-    let after = journal.append(b"after");
+    let after = journal.append(b"after", 0);
     assert!(journal.wait_durable(after).is_err());
     journal.wait_durable_for_snapshot(Sequence(2), after).unwrap();
     assert_eq!(batches(&storage.kill()), ["before"], "without a snapshot nothing after it counts");
@@ -226,7 +225,7 @@ fn a_restart_is_marked_when_it_is_accepted() {
     assert_eq!(batches(&storage.kill()), Vec::<String>::new(), "all is in the snapshot");
     journal.accept(info.min).unwrap();
     // Nothing but the mark tells that this one was durable.
-    let last = journal.append(b"last");
+    let last = journal.append(b"last", 0);
     journal.wait_durable(last).unwrap();
     assert_eq!(batches(&storage.kill()), ["last"]);
     let damaged = storage.kill();
@@ -246,7 +245,7 @@ fn a_mark_that_cannot_be_written_fails_nothing() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
     for number in 1..10 {
-        let sequence = journal.append(b"batch");
+        let sequence = journal.append(b"batch", 0);
         journal.write(sequence).unwrap();
         // The sync of the segment is next, and then the mark.
         storage.fail_at(storage.operations() + 1, [Fault::Io, Fault::NoSpace][number % 2]);
@@ -261,7 +260,7 @@ fn a_mark_that_cannot_be_written_fails_nothing() {
 fn a_sync_costs_a_look_at_the_marks_and_one_small_write_more() {
     let storage = FaultyStorage::new();
     let journal = open(&storage);
-    journal.write(journal.append(b"batch")).unwrap();
+    journal.write(journal.append(b"batch", 0)).unwrap();
     let before = storage.operations();
     journal.wait_durable(Sequence(1)).unwrap();
     let sites: Vec<String> =

@@ -17,7 +17,7 @@ fn work(journal: &FileLog, worker: usize, count: usize) -> usize {
     let mut durable = 0;
     let mut last = Sequence::NONE;
     for number in 0..count {
-        let sequence = journal.append(format!("{worker} {number} {}", "x".repeat(rng.usize(..100))).as_bytes());
+        let sequence = journal.append(format!("{worker} {number} {}", "x".repeat(rng.usize(..100))).as_bytes(), 0);
         assert!(sequence > last && sequence <= journal.tail());
         last = sequence;
         let done = match rng.u8(..10) {

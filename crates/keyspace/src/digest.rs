@@ -1,5 +1,5 @@
-//! Signatures of data, equal to those of Redis's DEBUG DIGEST: the same data has the same signature in both, whatever
-//! order it was written in. Knows how bytes are mixed in; refuses to know what they mean.
+//! Digests of data, equal to those of Redis's DEBUG DIGEST: equal data has the same digest in both, whatever order it
+//! was written in. Knows how bytes are mixed in; refuses to know what they mean.
 
 use sha1_smol::Sha1;
 
@@ -8,19 +8,19 @@ use sha1_smol::Sha1;
 pub struct Digest([u8; 20]);
 
 impl Digest {
-    /// Takes in data whose order does not matter.
+    /// Adds data whose order does not matter.
     pub fn add(&mut self, bytes: &[u8]) {
         let hash = Sha1::from(bytes).digest().bytes();
         self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
     }
 
-    /// Takes in data whose order matters.
+    /// Adds data whose order matters.
     pub fn mix(&mut self, bytes: &[u8]) {
         self.add(bytes);
         self.0 = Sha1::from(self.0).digest().bytes();
     }
 
-    /// The signature.
+    /// The digest.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

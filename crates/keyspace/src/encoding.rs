@@ -1,9 +1,9 @@
-//! How numbers and bytes are written inside effects, and read back. Knows lengths and ranges; refuses to know what an
-//! effect is. docs/effect-format.md shows the same.
+//! The encoding of numbers and bytes inside effects. Knows lengths and ranges; refuses to know what an effect is.
+//! docs/effect-format.md describes it.
 
 use crate::storage::Scalar;
 
-/// How a scalar is written: a length and bytes, or a number.
+/// Kinds of an encoded scalar: a length and bytes, or a number.
 const SCALAR_BYTES: u8 = 0;
 const SCALAR_NUMBER: u8 = 1;
 
@@ -13,7 +13,7 @@ pub(crate) fn put_signed(number: i64, out: &mut Vec<u8>) {
     put_number((number << 1 ^ number >> 63) as u64, out);
 }
 
-/// Seven bits a byte, the lowest first; the top bit says that there is more.
+/// Seven bits a byte, the lowest first; the top bit marks that more follow.
 #[inline]
 pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
@@ -29,13 +29,13 @@ pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// None is zero; a deadline is one more than its milliseconds.
+/// Encodes an optional deadline: zero for none, else its milliseconds plus one.
 #[inline]
 pub(crate) fn put_deadline(deadline: Option<u64>, out: &mut Vec<u8>) {
     put_number(deadline.map_or(0, |deadline| deadline.saturating_add(1)), out);
 }
 
-/// A scalar, with the caller's own `bits` beside its kind.
+/// Encodes a scalar, with flag `bits` of the caller in its kind byte.
 #[inline]
 pub(crate) fn put_scalar(value: Scalar<'_>, bits: u8, out: &mut Vec<u8>) {
     match value {
@@ -50,18 +50,18 @@ pub(crate) fn put_scalar(value: Scalar<'_>, bits: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// What is wrong with bytes that should be effects.
+/// Why bytes are not valid effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadEffect {
     /// The bytes end in the middle of an effect.
     CutShort,
-    /// No effect has this tag: a newer version may have written it.
+    /// An unknown effect tag: a newer version may have written it.
     UnknownTag(u8),
-    /// No type of values has this tag, or it has no change of this tag.
+    /// An unknown type tag, or an unknown change tag of the type.
     UnknownChange(u8, u8),
     /// A number is out of its range.
     OutOfRange,
-    /// It cannot be applied to what the key holds.
+    /// The effect cannot be applied to the key's value.
     WrongType,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The bytes that `read` takes off the front.
+    /// Returns the bytes that `read` consumes.
     pub(crate) fn taken_by(
         &mut self,
         read: impl FnOnce(&mut Reader<'a>) -> Result<(), BadEffect>,
@@ -115,13 +115,13 @@ impl<'a> Reader<'a> {
         Ok(*first)
     }
 
-    /// What is left, all of it.
+    /// Returns the rest.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// So many bytes.
+    /// Reads `len` bytes.
     #[inline]
     pub(crate) fn slice(&mut self, len: usize) -> Result<&'a [u8], BadEffect> {
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BadEffect::CutShort)?;
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         usize::try_from(self.number()?).map_err(|_| BadEffect::OutOfRange)
     }
 
-    /// How many elements a value has: there is no value without any, and commands rely on it.
+    /// Reads the number of elements of a value. Zero is refused: commands rely on values having elements.
     pub(crate) fn count_of_elements(&mut self) -> Result<usize, BadEffect> {
         match self.count()? {
             0 => Err(BadEffect::OutOfRange),
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
         Ok(self.number()?.checked_sub(1))
     }
 
-    /// Names into a list, which is emptied first.
+    /// Reads names into a list, which is cleared first.
     pub(crate) fn names(&mut self, out: &mut Vec<&'a [u8]>) -> Result<(), BadEffect> {
         let count = self.count()?;
         out.clear();
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Names as a list.
+/// Encodes names as a list.
 pub(crate) fn put_names(names: &[&[u8]], out: &mut Vec<u8>) {
     put_number(names.len() as u64, out);
     names.iter().for_each(|name| put_bytes(name, out));

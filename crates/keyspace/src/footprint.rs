@@ -3,13 +3,13 @@
 use crate::storage::size_class::{DEADLINE_BYTES, size_class};
 use crate::types::{Entry, Object, ValueType};
 
-/// A key's share of its table. Segments have 128 slots of nine bytes (a pointer and a tag) and hold 56 to 112
-/// entries, 81 on average; with the segment's own header and its place in the directory that is fifteen bytes a key,
-/// whatever the size of the table.
+/// A key's share of its table. Segments have 128 slots of nine bytes (a pointer and a tag) and hold 56 to 112 entries,
+/// 81 on average; with the segment's header and its directory slot that is fifteen bytes per key, whatever the size of
+/// the table.
 pub const TABLE_SHARE_BYTES: usize = 15;
 
-/// Bytes that a key and its value take, tables and indexes included. Of a large value `samples` elements are looked
-/// at and the rest is assumed to be like them.
+/// Estimates the bytes of a key and its value, including tables and indexes. For a large value, `samples` elements are
+/// measured and extrapolated.
 pub fn bytes_of(entry: &Entry, samples: usize) -> usize {
     let value = match entry.object() {
         None => 0,

@@ -1,10 +1,10 @@
-//! How the use of a key is remembered in the 24 bits that an entry has for it: when it was last used, or how often.
-//! Knows Redis's two forms; refuses to know which one is configured.
+//! The last use of a key, in the 24 bits that an entry has for it: its time, or its frequency. Knows Redis's two forms;
+//! refuses to know which one is configured.
 
 use crate::storage::entry::used_at;
 
-/// What is stored: OBJECT IDLETIME reads the first, OBJECT FREQ the second. Values stored in one form make little sense
-/// in the other, as in Redis; they adjust as keys are used.
+/// Which form is stored: OBJECT IDLETIME reads the first, OBJECT FREQ the second. As in Redis, values stored in one
+/// form make little sense in the other; they adjust as keys are used.
 #[derive(Clone, Copy, Debug)]
 pub enum Usage {
     /// The second of the last use.

@@ -1,13 +1,13 @@
-//! Pins what journals and snapshots on disk hold: every tag and the bytes of every effect. A row that fails says that this
-//! version could not read what another one has written; the cure is a new tag, not a new row. docs/effect-format.md
-//! shows the layout.
+//! Pins what journals and snapshots on disk hold: every tag and the bytes of every effect. A row that fails says that
+//! this version could not read what another one has written; the cure is a new tag, not a new row.
+//! docs/effect-format.md shows the layout.
 
 use keyspace::effects::codec::{Decoder, encode, tag};
 use keyspace::snapshot::Placement;
 use keyspace::types::cell::{self, Version};
 use keyspace::types::list::{self, Side};
 use keyspace::types::register::{self, Current, Operation};
-use keyspace::types::run::{self, EventId, NewEvent, PARTS, PackedKey};
+use keyspace::types::run::{self, EVENT_FIELDS, EventId, NewEvent, PackedKey};
 use keyspace::types::session::{self, RequestDigest};
 use keyspace::types::stream::{self, Delivery, StreamId};
 use keyspace::types::{hash, set, sorted_set, string};
@@ -240,8 +240,8 @@ fn changes_of_sessions() -> Vec<Row> {
 fn an_event_has_the_bytes_it_always_had() {
     let event = |key, id, event_type, parts: &[&'static [u8]], data| {
         let (key, id) = (PackedKey::of(key), EventId::of(id));
-        let mut event = NewEvent { key, id, event_type, data, parts: [None; PARTS] };
-        parts.iter().enumerate().for_each(|(at, part)| event.parts[at] = Some(part));
+        let mut event = NewEvent { key, id, event_type, data, fields: [None; EVENT_FIELDS] };
+        parts.iter().enumerate().for_each(|(at, part)| event.fields[at] = Some(part));
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         bytes
@@ -445,8 +445,8 @@ fn an_image_of_every_type_and_form_is_pinned() {
         let error = error_of(&[tag::PUT, 0, 1, b'k', 0, value_type]);
         assert_eq!(error != Some(BadEffect::UnknownChange(value_type, 0)), is_pinned, "type {value_type}");
     }
-    // Bits that can be set beside each other are pinned one by one: a number that was changed in place is none any more,
-    // and the forms without deadlines never have the bit of deadlines.
+    // Bits that can be set beside each other are pinned one by one: a number that was changed in place is none any
+    // more, and the forms without deadlines never have the bit of deadlines.
     let unseen = BTreeSet::from([(1, 3), (2, 128), (2, 129)]);
     for value_type in pinned.iter().map(|(value_type, _)| *value_type).collect::<BTreeSet<u8>>() {
         for first in 0..=u8::MAX {
@@ -583,7 +583,16 @@ fn a_placement_has_the_bytes_it_always_had() {
     let placement = Placement { family: 1, seed: 0x0102_0304_0506_0708, shards: 128 };
     assert_eq!(as_hex(&placement.encode()), "01080706050403020180000000");
     assert_eq!(Placement::decode(&placement.encode()), Some(placement));
-    for unknown in ["", "0108070605040302018000000000", "02080706050403020180000000", "01080706050403020181000000"] {
+    let newer = Placement { family: 2, ..placement };
+    assert_eq!(as_hex(&newer.encode()), "02080706050403020180000000");
+    assert_eq!(Placement::decode(&newer.encode()), Some(newer));
+    for unknown in [
+        "",
+        "0108070605040302018000000000",
+        "00080706050403020180000000",
+        "03080706050403020180000000",
+        "01080706050403020181000000",
+    ] {
         assert_eq!(Placement::decode(&from_hex(unknown)), None, "{unknown}");
     }
 }
@@ -691,6 +700,7 @@ fn describe_change(key: &str, change: Change<'_>) -> String {
         Change::Cell(cell::Change::Write { version: Version { number, time_us, value }, older }) => {
             format!("cell-write {key} version {number} at {time_us} {} keeping {older} older", quoted(value))
         }
+        other => format!("{} {key} {other:?}", other.value_type().name),
     }
 }
 
@@ -745,7 +755,7 @@ fn describe_image(value: Image<'_>) -> String {
             let pending = session.sent_before(u64::MAX).map(|request| format!("{request:?}"));
             joined([head].into_iter().chain(capabilities).chain(answers).chain(pending))
         }
-        formats::Value::Own(_) => {
+        formats::Value::Own(own) if own.tag == cell::TYPE.tag => {
             let shown =
                 |version: Version<'_>| format!("{}@{}={}", version.number, version.time_us, quoted(version.value));
             joined(cell::cell(entry).oldest_first().map(shown))
@@ -756,6 +766,7 @@ fn describe_image(value: Image<'_>) -> String {
             let head = format!("last {:?} {:?}", stream.last, stream.counts);
             joined([head].into_iter().chain(entries).chain(groups))
         }
+        formats::Value::Own(own) => as_hex(&own.image),
         formats::Value::Unsupported(_) => panic!("it is kept here"),
     };
     let value_type = ValueType::of(entry);

@@ -1,9 +1,8 @@
-//! Locks that know their place in an order. Debug builds check, whenever a thread takes one, that it holds none of the same
-//! or a higher rank, and panic with a backtrace where it does: two threads that take the same locks in different orders can
-//! wait for each other for ever. Release builds compile to `parking_lot`'s locks and nothing else. Refuses to know what a
-//! lock guards.
+//! Locks with a rank. Debug builds check the order: a thread that takes a lock while it holds one of the same or a
+//! higher rank panics with a backtrace, because two threads that take the same locks in different orders can deadlock.
+//! Release builds compile to `parking_lot`'s locks. Refuses to know what a lock guards.
 //!
-//! The rank is part of a lock's type (`Mutex<Outbox, { rank::CLIENT_OUTBOX }>`), so there is no lock without one.
+//! The rank is part of a lock's type (`Mutex<Outbox, { rank::CLIENT_OUTBOX }>`), so every lock has one.
 
 #![forbid(unsafe_code)]
 
@@ -12,11 +11,11 @@ pub mod rank;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
-/// A mutex of a rank.
+/// A mutex with a rank.
 #[derive(Default)]
 pub struct Mutex<T, const RANK: u16>(parking_lot::Mutex<T>);
 
-/// Holds a [`Mutex`].
+/// The guard of a [`Mutex`].
 pub struct MutexGuard<'a, T, const RANK: u16> {
     guard: parking_lot::MutexGuard<'a, T>,
     _held: Held,
@@ -34,7 +33,7 @@ impl<T, const RANK: u16> Mutex<T, RANK> {
         MutexGuard { guard: self.0.lock(), _held: held }
     }
 
-    /// Takes the lock if it is free. It never waits, so any rank may be held.
+    /// Takes the lock if it is free. It never blocks, so the rank is not checked.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, RANK>> {
         self.0.try_lock().map(|guard| MutexGuard { guard, _held: Held::unchecked(RANK) })
@@ -71,17 +70,17 @@ impl<T, const RANK: u16> DerefMut for MutexGuard<'_, T, RANK> {
     }
 }
 
-/// A lock of a rank for one writer or many readers.
+/// A readers-writer lock with a rank.
 #[derive(Default)]
 pub struct RwLock<T, const RANK: u16>(parking_lot::RwLock<T>);
 
-/// Holds a [`RwLock`] to read.
+/// The read guard of a [`RwLock`].
 pub struct ReadGuard<'a, T> {
     guard: parking_lot::RwLockReadGuard<'a, T>,
     _held: Held,
 }
 
-/// Holds a [`RwLock`] to write.
+/// The write guard of a [`RwLock`].
 pub struct WriteGuard<'a, T> {
     guard: parking_lot::RwLockWriteGuard<'a, T>,
     _held: Held,
@@ -132,7 +131,7 @@ impl<T> DerefMut for WriteGuard<'_, T> {
     }
 }
 
-/// A condition that threads wait for with a [`Mutex`].
+/// A condition variable for a [`Mutex`].
 #[derive(Default)]
 pub struct Condvar(parking_lot::Condvar);
 
@@ -168,8 +167,9 @@ thread_local! {
     static HELD: std::cell::RefCell<Vec<u16>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Lives as long as a lock is held. For locks that are no [`Mutex`] of this crate, such as those of shards, of which several
-/// are held at once: call [`Held::check`] before the first is taken, and keep a `Held` for each.
+/// Records that this thread holds a lock, until it is dropped. For locks that are not a [`Mutex`] of this crate, such
+/// as shard locks, of which a thread holds several: call [`Held::check`] before the first, and keep one `Held` for
+/// each.
 pub struct Held {
     #[cfg(debug_assertions)]
     rank: u16,
@@ -197,7 +197,7 @@ impl Held {
         let _ = rank;
     }
 
-    /// Notes a lock that was taken, whatever else is held.
+    /// Records a lock without checking its rank.
     #[inline]
     pub fn unchecked(rank: u16) -> Held {
         #[cfg(debug_assertions)]
@@ -207,6 +207,40 @@ impl Held {
             #[cfg(debug_assertions)]
             rank,
         }
+    }
+}
+
+/// The ranks of the locks that a thread hands over to another thread: see [`hand_over`].
+#[derive(Debug, Default)]
+pub struct MovedLocks {
+    #[cfg(debug_assertions)]
+    ranks: Vec<u16>,
+}
+
+/// Removes all locks from this thread's record, for work that continues on another thread and holds them there. Debug
+/// builds panic if one has a rank above `highest`.
+#[track_caller]
+pub fn hand_over(highest: u16) -> MovedLocks {
+    #[cfg(debug_assertions)]
+    {
+        let ranks = HELD.with(|held| std::mem::take(&mut *held.borrow_mut()));
+        if let Some(rank) = ranks.iter().find(|rank| **rank > highest) {
+            panic!("a thread must not hand over {}", name_of(*rank));
+        }
+        MovedLocks { ranks }
+    }
+    #[cfg(not(debug_assertions))]
+    {
+        let _ = highest;
+        MovedLocks {}
+    }
+}
+
+impl MovedLocks {
+    /// Adds the locks to this thread's record.
+    pub fn take_over(self) {
+        #[cfg(debug_assertions)]
+        HELD.with(|held| held.borrow_mut().extend(self.ranks));
     }
 }
 
@@ -237,6 +271,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_handed_over_is_held_elsewhere() {
+        let low = Mutex::<u8, 10>::default();
+        let _low = low.lock();
+        let handed_over = hand_over(10);
+        // This thread holds no lock now.
+        let other = Mutex::<u8, 5>::default();
+        drop(other.lock());
+        handed_over.take_over();
+        #[cfg(debug_assertions)]
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(other.lock()))).is_err());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "must not hand over")]
+    fn locks_above_the_rank_stay_with_their_thread() {
+        let high = Mutex::<u8, 20>::default();
+        let _high = high.lock();
+        hand_over(10);
+    }
+
+    #[test]
     fn ascending_is_fine_and_what_was_given_back_is_not_held() {
         let (low, high) = (Mutex::<u8, 10>::default(), RwLock::<u8, 20>::default());
         {
@@ -245,7 +301,7 @@ mod tests {
         }
         drop(high.write());
         *low.lock() = 1;
-        // Given back in another order than taken.
+        // Released in another order than taken.
         let (first, second) = (low.lock(), high.read());
         drop(first);
         drop(second);

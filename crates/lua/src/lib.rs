@@ -16,9 +16,10 @@
 //! ```
 //!
 //! Lua itself is version 5.1.5 from the package `lua-src`, under the MIT licence (Copyright (C) 1994-2012 Lua.org,
-//! PUC-Rio), with the changes in `patches/holdfast.patch`; `build.rs` applies and compiles them. The raw bindings are those
-//! of `mlua-sys` with its feature `external`: `mlua` would build a copy of its own, without the changes.
+//! PUC-Rio), with the changes in `patches/holdfast.patch`; `build/main.rs` applies and compiles them. The raw bindings
+//! are those of `mlua-sys` with its feature `external`: `mlua` would build its own copy, without the changes.
 
+#[allow(unsafe_code, reason = "Lua keeps a pointer to the context of its state")]
 mod context;
 mod convert;
 mod digest;
@@ -26,7 +27,9 @@ mod host;
 mod libraries;
 mod sandbox;
 mod shebang;
+#[allow(unsafe_code, reason = "it owns the memory of a Lua state")]
 mod state;
+#[allow(unsafe_code, reason = "it calls the functions of Lua")]
 mod vm;
 
 pub use context::FunctionInfo;
@@ -34,5 +37,5 @@ pub use digest::sha1hex;
 pub use host::{Host, Tick};
 pub use resp::Protocol;
 pub use shebang::{ScriptFlags, Shebang};
-pub use state::{Limits, Ran, State};
+pub use state::{Limits, Ran, ScriptArguments, State};
 pub use vm::total_bytes;

@@ -1,4 +1,5 @@
-//! One Lua state: scripts and libraries by name, running them, and what is left behind when one fails. Knows no command.
+//! One Lua state: scripts and libraries by name, running them, and what is left behind when one fails. Knows no
+//! command.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -12,7 +13,7 @@ use crate::convert;
 use crate::host::Host;
 use crate::sandbox::{self, Globals, Version};
 use crate::shebang;
-use crate::vm::{self, Digits, GLOBALS, REGISTRY, Stack, Type, function_of, until_nul};
+use crate::vm::{self, Digits, REGISTRY, Stack, Type, function_of, until_nul};
 
 /// One Lua state, for one thread at a time.
 pub struct State {
@@ -24,6 +25,8 @@ pub struct State {
     scripts: HashMap<[u8; 40], c_int, BuildHasherDefault<DigestHasher>>,
     libraries: HashMap<String, Vec<(String, c_int)>>,
     limits: Limits,
+    /// How long the code of the last library ran.
+    last_load: Duration,
 }
 
 /// What a state may use, and what it tells scripts about the server.
@@ -51,6 +54,22 @@ pub enum Ran {
     Error,
     /// The host's tick stopped it.
     Killed,
+}
+
+/// What a script is called with: KEYS and ARGV.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScriptArguments<'a> {
+    pub keys: &'a [&'a [u8]],
+    pub args: &'a [&'a [u8]],
+}
+
+/// A compiled function that the state keeps.
+struct KeptFunction<'a> {
+    /// Its reference in Lua's registry.
+    function: c_int,
+    environment: Environment,
+    /// Its digest or name, for error replies.
+    name: &'a [u8],
 }
 
 /// Which globals Lua's main thread has now.
@@ -97,8 +116,8 @@ const ROOM: c_int = 40;
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// The collector waits until memory has grown to this percentage of what survived the last cycle, then works at this
-/// multiple of the speed of allocation. A longer pause than Lua's own 200: a state's live data is small, and a cycle over it
-/// costs as much as dozens of scripts.
+/// multiple of the speed of allocation. A longer pause than Lua's own 200: a state's live data is small, and a cycle
+/// over it costs as much as dozens of scripts.
 const COLLECTOR_PAUSE: c_int = 400;
 const COLLECTOR_SPEED: c_int = 200;
 
@@ -133,7 +152,13 @@ impl State {
             scripts: HashMap::default(),
             libraries: HashMap::default(),
             limits,
+            last_load: Duration::ZERO,
         }
+    }
+
+    /// How long the code of the library took that was loaded last.
+    pub fn last_load(&self) -> Duration {
+        self.last_load
     }
 
     /// Compiles a script and keeps it under its digest. The error is the whole reply without its dash.
@@ -164,11 +189,10 @@ impl State {
         }
     }
 
-    /// Forgets all scripts; libraries stay.
+    /// Forgets all scripts; libraries stay. Their memory is free when the collector has come round.
     pub fn forget_all(&mut self) {
         let functions: Vec<c_int> = self.scripts.drain().map(|(_, function)| function).collect();
         self.drop_functions(&functions);
-        self.stack().collect();
     }
 
     /// Runs a loaded script (a script that is not loaded is answered with NOSCRIPT).
@@ -176,8 +200,7 @@ impl State {
         &mut self,
         host: &mut dyn Host,
         sha: &[u8; 40],
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        arguments: ScriptArguments<'_>,
         protocol: Protocol,
         out: &mut Vec<u8>,
     ) -> Ran {
@@ -186,29 +209,35 @@ impl State {
             return Ran::Error;
         };
         self.use_environment(Environment::Eval);
-        self.run_kept(host, function, Environment::Eval, sha, keys, args, protocol, out)
+        let kept = KeptFunction { function, environment: Environment::Eval, name: sha };
+        self.run_kept(host, kept, arguments, protocol, out)
     }
 
-    /// Runs a library's code so that it registers its functions. On failure nothing of it stays; the error is the reply's text without its code.
+    /// Runs a library's code so that it registers its functions. On failure nothing of it stays; the error is the
+    /// reply's text without its code.
     pub fn load_library(&mut self, name: &str, code: &[u8]) -> Result<Vec<FunctionInfo>, String> {
         self.use_environment(Environment::Functions);
         let (stack, context) = (self.stack(), &*self.context);
         *context.loading.borrow_mut() = Some(Vec::new());
         context.killed.set(false);
         sandbox::set_proxied(stack, self.globals.loading);
+        let mut took = Duration::ZERO;
         let message = if !stack.compile(shebang::body(code), c"@user_function") {
             Some(format!("Error compiling function: {}", self.take_error_text()))
         } else {
-            context.load_deadline.set(Some(Instant::now() + LOAD_TIME_MAX));
+            let began = Instant::now();
+            context.load_deadline.set(Some(began + LOAD_TIME_MAX));
             sandbox::set_hook(stack, true);
             let status = stack.protected_call(0, 0, base::HANDLER);
             sandbox::set_hook(stack, false);
             context.load_deadline.set(None);
+            took = began.elapsed();
             (status != 0).then(|| self.take_registration_error())
         };
         let registered = context.loading.take().unwrap_or_default();
         context.killed.set(false);
         sandbox::set_proxied(stack, self.globals.functions_table);
+        self.last_load = took;
         if let Some(message) = message {
             let dropped: Vec<c_int> = registered.iter().map(|one| one.function).collect();
             self.drop_functions(&dropped);
@@ -236,24 +265,28 @@ impl State {
     }
 
     /// Runs a function of a loaded library.
-    #[expect(clippy::too_many_arguments, reason = "they are what a call consists of")]
     pub fn run_function(
         &mut self,
         host: &mut dyn Host,
         library: &str,
         function: &str,
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        arguments: ScriptArguments<'_>,
         protocol: Protocol,
         out: &mut Vec<u8>,
     ) -> Ran {
         let found = self.libraries.get(library).and_then(|all| all.iter().find(|(name, _)| name == function));
-        let Some(&(_, kept)) = found else {
+        let Some(&(_, reference)) = found else {
             out.extend_from_slice(b"-ERR Function not found\r\n");
             return Ran::Error;
         };
         self.use_environment(Environment::Functions);
-        self.run_kept(host, kept, Environment::Functions, function.as_bytes(), keys, args, protocol, out)
+        let kept = KeptFunction { function: reference, environment: Environment::Functions, name: function.as_bytes() };
+        self.run_kept(host, kept, arguments, protocol, out)
+    }
+
+    /// Does a few steps of the collector's work, some kilobytes. True when a cycle has ended.
+    pub fn collect_some(&mut self) -> bool {
+        self.stack().collect_some()
     }
 
     /// All that Lua holds now, garbage included.
@@ -266,16 +299,12 @@ impl State {
         self.context.interpreter().footprint_bytes()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are what a call consists of")]
     #[inline]
     fn run_kept(
         &mut self,
         host: &mut dyn Host,
-        function: c_int,
-        environment: Environment,
-        name: &[u8],
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        KeptFunction { function, environment, name }: KeptFunction<'_>,
+        ScriptArguments { keys, args }: ScriptArguments<'_>,
         protocol: Protocol,
         out: &mut Vec<u8>,
     ) -> Ran {
@@ -289,9 +318,8 @@ impl State {
             let called = match environment {
                 Environment::Eval => {
                     for (name, strings) in [(base::KEYS, keys), (base::ARGV, args)] {
-                        stack.copy(name);
                         push_strings(stack, strings);
-                        stack.raw_set(base::EVAL_GLOBALS).expect("the globals have these names");
+                        stack.raw_set_key(base::EVAL_GLOBALS, name).expect("the globals have these names");
                     }
                     stack.raw_get_at(REGISTRY, function);
                     call_kept(stack, 0)
@@ -364,7 +392,7 @@ impl State {
             Environment::Functions => self.globals.functions,
         };
         stack.raw_get_at(REGISTRY, globals);
-        stack.replace(GLOBALS);
+        stack.set_globals();
     }
 
     /// Writes the reply for the error on top.
@@ -385,8 +413,9 @@ impl State {
             message.extend_from_slice(b"ERR Error running script ");
             message.extend_from_slice(name);
             message.extend_from_slice(b", ");
-            let text = stack.string(-1).unwrap_or(b"execution failure");
-            message.extend_from_slice(&text[..text.len().min(100)]);
+            let start = message.len();
+            self.append_text(&mut message);
+            message.truncate(start + 100);
         }
         convert::error_line(out, &message);
         stack.set_len(base::LEN);
@@ -396,10 +425,9 @@ impl State {
     fn error_field(&self, name: c_int, to: &mut Vec<u8>) -> bool {
         let stack = self.stack_as_is();
         stack.copy(name);
-        stack.raw_get(-2);
-        let found = match stack.kind(-1) {
+        let found = match stack.raw_get(-2) {
             Type::String => {
-                to.extend_from_slice(until_nul(stack.string(-1).unwrap_or_default()));
+                stack.with_string(-1, |text| to.extend_from_slice(until_nul(text)));
                 true
             }
             Type::Number => {
@@ -410,6 +438,13 @@ impl State {
         };
         stack.pop(1);
         found
+    }
+
+    /// Appends the error on top, if it is a text.
+    fn append_text(&self, to: &mut Vec<u8>) {
+        if self.stack_as_is().with_string(-1, |text| to.extend_from_slice(text)).is_none() {
+            to.extend_from_slice(b"execution failure");
+        }
     }
 
     /// The text of a compile error. The handler does not see those: it is a string still, unless memory ran out.
@@ -423,7 +458,7 @@ impl State {
                     message.drain(..4);
                 }
             }
-            _ => message.extend_from_slice(stack.string(-1).unwrap_or(b"execution failure")),
+            _ => self.append_text(&mut message),
         }
         stack.set_len(base::LEN);
         String::from_utf8_lossy(until_nul(&message)).into_owned()
@@ -435,7 +470,7 @@ impl State {
         let stack = self.stack_as_is();
         if stack.kind(-1) != Type::Table || !self.error_field(base::ERR, &mut message) {
             message.extend_from_slice(b"ERR ");
-            message.extend_from_slice(stack.string(-1).unwrap_or(b"execution failure"));
+            self.append_text(&mut message);
         }
         stack.set_len(base::LEN);
         format!("Error registering functions: {}", String::from_utf8_lossy(&message))
@@ -484,8 +519,7 @@ fn call_kept(stack: Stack<'_>, arguments: c_int) -> bool {
 fn push_strings(stack: Stack<'_>, strings: &[&[u8]]) {
     stack.push_table(strings.len(), 0);
     for (position, string) in (1..).zip(strings) {
-        stack.push_bytes(string);
-        stack.raw_set_at(-2, position).expect("a request has fewer arguments than a table has room for");
+        stack.set_string_at(-1, position, string).expect("a request has fewer arguments than a table has room for");
     }
 }
 

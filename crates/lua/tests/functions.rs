@@ -3,7 +3,7 @@
 mod host;
 
 use host::Fake;
-use lua::{Limits, Protocol, Ran, State};
+use lua::{Limits, Protocol, Ran, ScriptArguments, State};
 
 fn load(code: &str) -> Result<Vec<String>, String> {
     let mut state = State::new(Limits::default());
@@ -22,8 +22,14 @@ fn call(code: &str, function: &str) -> (Ran, String) {
     let mut state = State::new(Limits::default());
     state.load_library("lib", code.as_bytes()).expect("a valid library");
     let mut out = Vec::new();
-    let ran =
-        state.run_function(&mut Fake::default(), "lib", function, &[b"k1", b"k2"], &[b"a1"], Protocol::Resp2, &mut out);
+    let ran = state.run_function(
+        &mut Fake::default(),
+        "lib",
+        function,
+        ScriptArguments { keys: &[b"k1", b"k2"], args: &[b"a1"] },
+        Protocol::Resp2,
+        &mut out,
+    );
     (ran, String::from_utf8_lossy(&out).into_owned())
 }
 
@@ -126,10 +132,17 @@ fn scripts_and_functions_do_not_see_each_other() {
     state.load(&sha, script).unwrap();
     for _ in 0..3 {
         let mut out = Vec::new();
-        state.run(&mut Fake::default(), &sha, &[b"k"], &[], Protocol::Resp2, &mut out);
+        state.run(&mut Fake::default(), &sha, ScriptArguments { keys: &[b"k"], args: &[] }, Protocol::Resp2, &mut out);
         assert_eq!(out, b"*3\r\n$1\r\nk\r\n$8\r\nfunction\r\n$3\r\nnil\r\n");
         out.clear();
-        state.run_function(&mut Fake::default(), "lib", "f", &[b"q"], &[], Protocol::Resp2, &mut out);
+        state.run_function(
+            &mut Fake::default(),
+            "lib",
+            "f",
+            ScriptArguments { keys: &[b"q"], args: &[] },
+            Protocol::Resp2,
+            &mut out,
+        );
         assert_eq!(out, b"$1\r\nq\r\n");
     }
     state.forget_library("lib");

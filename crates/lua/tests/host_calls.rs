@@ -3,14 +3,14 @@
 mod host;
 
 use host::Fake;
-use lua::{Limits, Protocol, Ran, State, sha1hex};
+use lua::{Limits, Protocol, Ran, ScriptArguments, State, sha1hex};
 
 fn eval(host: &mut Fake, script: &str, keys: &[&[u8]], args: &[&[u8]]) -> String {
     let mut state = State::new(Limits::default());
     let sha = sha1hex(script.as_bytes());
     state.load(&sha, script.as_bytes()).expect("a valid script");
     let mut out = Vec::new();
-    state.run(host, &sha, keys, args, Protocol::Resp3, &mut out);
+    state.run(host, &sha, ScriptArguments { keys, args }, Protocol::Resp3, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -71,7 +71,7 @@ fn random_numbers_go_on_from_script_to_script_and_differ_between_states() {
         state.load(&sha, script).expect("a valid script");
         for _ in 0..5 {
             let mut out = Vec::new();
-            state.run(&mut Fake::default(), &sha, &[], &[], Protocol::Resp2, &mut out);
+            state.run(&mut Fake::default(), &sha, ScriptArguments::default(), Protocol::Resp2, &mut out);
             assert!(seen.insert(out.clone()), "{:?} again", String::from_utf8_lossy(&out));
         }
     }
@@ -89,7 +89,13 @@ fn broken_replies_break_nothing() {
     for _ in 0..20_000 {
         let len = random.usize(..40);
         let reply: Vec<u8> = (0..len).map(|_| *random.choice(b"*$:+-_#,(=%~|>019\r\n\r\n\r\nax").unwrap()).collect();
-        state.run(&mut Fake::default(), &sha, &[], &[&reply], Protocol::Resp3, &mut Vec::new());
+        state.run(
+            &mut Fake::default(),
+            &sha,
+            ScriptArguments { keys: &[], args: &[&reply] },
+            Protocol::Resp3,
+            &mut Vec::new(),
+        );
     }
 }
 
@@ -118,7 +124,16 @@ fn keys_and_arguments_are_new_for_every_run() {
         (vec![], vec![], "*2\r\n:0\r\n$1\r\nx\r\n"),
     ] {
         let mut out = Vec::new();
-        assert_eq!(state.run(&mut Fake::default(), &sha, &keys, &args, Protocol::Resp2, &mut out), Ran::Ok);
+        assert_eq!(
+            state.run(
+                &mut Fake::default(),
+                &sha,
+                ScriptArguments { keys: &keys, args: &args },
+                Protocol::Resp2,
+                &mut out
+            ),
+            Ran::Ok
+        );
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }
 }
@@ -161,7 +176,7 @@ fn an_error_table_may_say_itself_what_an_assignment_does() {
 fn scripts_without_a_name_are_unknown() {
     let mut state = State::new(Limits::default());
     let mut out = Vec::new();
-    let ran = state.run(&mut Fake::default(), &[b'0'; 40], &[], &[], Protocol::Resp2, &mut out);
+    let ran = state.run(&mut Fake::default(), &[b'0'; 40], ScriptArguments::default(), Protocol::Resp2, &mut out);
     assert_eq!((ran, out.as_slice()), (Ran::Error, b"-NOSCRIPT No matching script. Please use EVAL.\r\n".as_slice()));
 }
 

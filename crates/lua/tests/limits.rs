@@ -3,7 +3,7 @@
 mod host;
 
 use host::Fake;
-use lua::{Limits, Protocol, Ran, State, sha1hex};
+use lua::{Limits, Protocol, Ran, ScriptArguments, State, sha1hex};
 
 struct Session {
     state: State,
@@ -20,7 +20,7 @@ impl Session {
         if let Err(message) = self.state.load(&sha, script.as_bytes()) {
             return (Ran::Error, format!("-{message}"));
         }
-        let ran = self.state.run(host, &sha, &[], &[], Protocol::Resp2, &mut out);
+        let ran = self.state.run(host, &sha, ScriptArguments::default(), Protocol::Resp2, &mut out);
         (ran, String::from_utf8_lossy(&out).trim_end().to_string())
     }
 
@@ -111,7 +111,13 @@ fn arguments_count_as_memory() {
     let long = vec![b'x'; 3 << 20];
     let mut run = |arguments: &[&[u8]]| {
         let mut out = Vec::new();
-        let ran = session.state.run(&mut Fake::default(), &sha, &[], arguments, Protocol::Resp2, &mut out);
+        let ran = session.state.run(
+            &mut Fake::default(),
+            &sha,
+            ScriptArguments { keys: &[], args: arguments },
+            Protocol::Resp2,
+            &mut out,
+        );
         (ran, String::from_utf8_lossy(&out).trim_end().to_string())
     };
     assert_eq!(run(&[&long]), (Ran::Ok, ":1".into()));

@@ -1,9 +1,10 @@
-//! Random and mangled input for the libraries' parsers: a value or an error, never a crash, and memory within its limit.
+//! Random and mangled input for the libraries' parsers: a value or an error, never a crash, and memory within its
+//! limit.
 
 mod host;
 
 use host::Fake;
-use lua::{Limits, Protocol, State, sha1hex};
+use lua::{Limits, Protocol, ScriptArguments, State, sha1hex};
 
 /// Feeds `inputs` to a script; whatever comes back must be a reply.
 fn feed(script: &str, mut input: impl FnMut(&mut fastrand::Rng) -> Vec<u8>) {
@@ -16,7 +17,13 @@ fn feed(script: &str, mut input: impl FnMut(&mut fastrand::Rng) -> Vec<u8>) {
     for _ in 0..20_000 {
         let bytes = input(&mut random);
         let mut out = Vec::new();
-        state.run(&mut Fake::default(), &sha, &[], &[&bytes], Protocol::Resp2, &mut out);
+        state.run(
+            &mut Fake::default(),
+            &sha,
+            ScriptArguments { keys: &[], args: &[&bytes] },
+            Protocol::Resp2,
+            &mut out,
+        );
         assert!(out.ends_with(b"\r\n"), "{bytes:?}");
         assert!(state.memory_bytes() <= 8 << 20);
     }
@@ -67,7 +74,13 @@ fn json_encodes_back_what_it_decoded() {
         let mut json = String::new();
         value(&mut random, 0, &mut json);
         let mut out = Vec::new();
-        state.run(&mut Fake::default(), &sha, &[], &[json.as_bytes()], Protocol::Resp2, &mut out);
+        state.run(
+            &mut Fake::default(),
+            &sha,
+            ScriptArguments { keys: &[], args: &[json.as_bytes()] },
+            Protocol::Resp2,
+            &mut out,
+        );
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("*2\r\n"), "{json}: {text}");
         let parts: Vec<&str> = text.split("\r\n").collect();

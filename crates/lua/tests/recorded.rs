@@ -1,13 +1,13 @@
 //! What Redis 7.0.15 answered to some hundreds of scripts, and that we answer the same.
 //!
 //! A record is a script (`> ` before each line), then the reply to a RESP2 client (`2 `) and, where it differs, to a
-//! RESP3 client (`3 `), with `\r \n \\ \xHH` for what cannot be shown. They were recorded by sending each script with EVAL
-//! to a Redis without data.
+//! RESP3 client (`3 `), with `\r \n \\ \xHH` for what cannot be shown. They were recorded by sending each script with
+//! EVAL to a Redis without data.
 
 mod host;
 
 use host::Fake;
-use lua::{Limits, Protocol, State, sha1hex};
+use lua::{Limits, Protocol, ScriptArguments, State, sha1hex};
 
 #[test]
 fn language_and_sandbox() {
@@ -57,7 +57,7 @@ fn eval(state: &mut State, script: &str, protocol: Protocol) -> Vec<u8> {
     let mut out = Vec::new();
     match state.load(&sha, script.as_bytes()) {
         Ok(()) => {
-            state.run(&mut Fake::default(), &sha, &[], &[], protocol, &mut out);
+            state.run(&mut Fake::default(), &sha, ScriptArguments::default(), protocol, &mut out);
         }
         Err(message) => out = format!("-{message}\r\n").into_bytes(),
     }

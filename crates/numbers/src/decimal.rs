@@ -12,7 +12,7 @@ pub const I64_CHARS_MAX: usize = 20;
 pub const F64_CHARS_MAX: usize = 32;
 
 /// Reads an integer in the one form that Redis prints: no sign but `-`, no leading zeros, no spaces, no `-0`. Redis
-/// takes no other text for an integer, so it can store "1" as a number and still return the same bytes.
+/// reads no other text as an integer, so it can store "1" as a number and still return the same bytes.
 #[inline]
 pub fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
@@ -54,7 +54,7 @@ fn parse_digits(digits: &[u8]) -> Option<u64> {
     for block in blocks {
         number = number * 100_000_000 + parse_eight_digits(*block)?;
     }
-    // What is behind the nineteenth digit.
+    // The digits after the nineteenth.
     let (rest, last) = if digits.len() == 20 { rest.split_at(3) } else { (rest, &[][..]) };
     for &byte in rest {
         number = number * 10 + digit(byte)?;
@@ -167,7 +167,7 @@ fn parse_hex_f64_loosely(text: &[u8]) -> Option<f64> {
     let (negative, unsigned) = split_sign(text);
     let binary = parse_hex(unsigned)?;
     parse_hex_f64(text).or_else(|| {
-        // Overflow or underflow: the position of the top bit tells which.
+        // Overflow or underflow: the position of the top bit decides.
         let width = i64::from(u128::BITS - binary.significand.leading_zeros());
         let magnitude = if binary.exponent + width > 0 { f64::INFINITY } else { 0.0 };
         Some(if negative { -magnitude } else { magnitude })

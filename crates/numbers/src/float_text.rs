@@ -1,5 +1,5 @@
-//! What the two float parsers share: C99 hexadecimal floats, the name of infinity, and rounding to a given precision.
-//! Knows nothing of decimal digits, nor of the float format that the result is stored in.
+//! Code that the two float parsers share: C99 hexadecimal floats, the names of infinity, and rounding to a given
+//! precision. Knows nothing of decimal digits, nor of the float format of the result.
 
 /// A number as a C text spells it: `significand * 2^exponent`, plus less than one unit of the significand where
 /// `sticky` is set (digits that did not fit; they matter only for rounding).

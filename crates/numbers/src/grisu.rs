@@ -3,8 +3,8 @@
 //!
 //! Why not an algorithm that always finds the shortest digits: Redis 7.2 and later print with fpconv. Grisu2 always
 //! finds digits that read back as the same double, but for about one random double in two thousand there are shorter or
-//! nearer ones (0.3178709260122419 comes out as 0.31787092601224187). Replies are compared byte for byte, so the same
-//! digits matter more than the fewest, and they come from doing the same steps with the same roundings.
+//! nearer ones (it prints 0.3178709260122419 as 0.31787092601224187). Replies are compared byte for byte, so equal
+//! digits matter more than few digits; the same steps with the same roundings give them.
 
 use std::sync::LazyLock;
 
@@ -46,7 +46,7 @@ impl Scaled {
     }
 }
 
-/// A double between the points half-way to its neighbours: everything inside reads back as it. All three have the
+/// A double and the points half-way to its neighbours. Every number inside reads back as the double. All three have the
 /// exponent of the upper border, whose top bit is set.
 struct Interval {
     lower: Scaled,
@@ -74,9 +74,9 @@ impl Interval {
     }
 }
 
-/// Digits of `upper` from the left, until what is left is within the `width` that reads back as the same double;
-/// then the last digit steps back towards the exact number, which is `distance` below. Returns the number of digits
-/// and the power of ten of the last one.
+/// Generates digits of `upper` from the left, until the rest is within the `width` that reads back as the same double;
+/// then lowers the last digit towards the exact number, which is `distance` below. Returns the number of digits and the
+/// power of ten of the last one.
 fn generate(upper: Scaled, distance: u64, mut width: u64, digits: &mut [u8; DIGITS_MAX]) -> (usize, i32) {
     let shift = -upper.exponent; // 32 to 60: the whole part fits 32 bits
     let one = 1_u64 << shift;
@@ -143,7 +143,7 @@ const POWER_FIRST: i32 = -348;
 const POWER_STEP: i32 = 8;
 const POWER_COUNT: usize = 87;
 
-/// The power that brings `exponent` to between -60 and -32, and which power of ten it is. Where two would do, fpconv's
+/// The power that scales `exponent` to between -60 and -32, and its power of ten. Where two powers would do, fpconv's
 /// first guess decides; hence its odd arithmetic.
 fn cached_power(exponent: i32) -> (Scaled, i32) {
     const LOG10_OF_2: f64 = 0.301_029_995_663_981_14;

@@ -5,16 +5,17 @@
 //! are results of earlier additions; a different last digit would show up in clients and in replicas that mix servers.
 //! Everything here is exact integer arithmetic with one rounding at the end, the same on every machine.
 //!
-//! Why not `rustc_apfloat`: it is right in every recorded case, but to read two short decimals, add and print them it takes
-//! 3.5 times the instructions (5,100 for 10.5 + 0.1; ours 1,480), and 8 times when one has 17 decimals (13,300; ours 1,710).
-//! It also has no `%.17Lf`: its precision counts significant digits and rounds half up, so printing would stay ours.
+//! Why not `rustc_apfloat`: it is right in every recorded case, but to read two short decimals, add and print them it
+//! takes 3.5 times the instructions (5,100 for 10.5 + 0.1; ours 1,480), and 8 times when one has 17 decimals (13,300;
+//! ours 1,710). It also has no `%.17Lf`: its precision counts significant digits and rounds half up, so printing would
+//! stay ours.
 
 use std::cmp::Ordering;
 
 use super::float_text::{Binary, is_infinity, parse_exponent, parse_hex, split_sign};
 use super::natural::{CHUNK_DIGITS, FIVES, Natural};
 
-/// Redis copies the text into a buffer of this size, with a NUL; a longer text is not a float to it.
+/// Redis copies the text into a buffer of this size, with a NUL, and rejects a longer text.
 pub const TEXT_BYTES_MAX: usize = 5 * 1024 - 1;
 
 const PRECISION: u32 = 64;
@@ -90,8 +91,8 @@ impl LongDouble {
         Self::rounded(negative, Binary { significand, exponent: large.0 - i64::from(SPARE), sticky: false })
     }
 
-    /// Converts a timeout in seconds to milliseconds as Redis does: times 1,000, rounded up to an integer. `None` when the
-    /// result does not fit 64 bits.
+    /// Converts a timeout in seconds to milliseconds as Redis does: times 1,000, rounded up to an integer. `None` when
+    /// the result does not fit 64 bits.
     pub fn thousandfold_rounded_up(self) -> Option<i64> {
         let (mantissa, exponent) = self.parts()?;
         let significand = u128::from(mantissa) * 1000;
@@ -288,8 +289,8 @@ impl<'a> Decimal<'a> {
         Some(Self { whole, fraction, scale })
     }
 
-    /// Converts to binary. `None` when the decimal exponent alone shows that the number is out of range; this also bounds
-    /// the work of the general conversion.
+    /// Converts to binary. `None` when the decimal exponent alone shows that the number is out of range; this also
+    /// bounds the work of the general conversion.
     fn to_binary(&self) -> Option<Binary> {
         let count = self.whole.len() + self.fraction.len();
         // The number is less than ten to this power, and at least a tenth of that.

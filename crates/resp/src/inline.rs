@@ -6,10 +6,10 @@ use crate::request::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnbalancedQuotes;
 
-/// Appends the arguments of `line` to `text`, unescaped, and their places to `spans`. The rules are those of
-/// `redis-cli` and of Redis's inline protocol: "double quotes" know \xHH, \n, \r, \t, \b, \a; 'single quotes'
-/// know \' only; a closing quote must be followed by white space or the end. The line has no zero byte: the scanner
-/// does not take one for a line.
+/// Appends the unescaped arguments of `line` to `text`, and their positions to `spans`. The rules are those of
+/// `redis-cli` and of Redis's inline protocol: "double quotes" know \xHH, \n, \r, \t, \b, \a; 'single quotes' know \'
+/// only; a closing quote must be followed by white space or the end. The line contains no zero byte: the scanner
+/// rejects those.
 pub(crate) fn split(line: &[u8], text: &mut Vec<u8>, spans: &mut Vec<Span>) -> Result<(), UnbalancedQuotes> {
     let mut rest = line;
     loop {
@@ -27,7 +27,7 @@ pub(crate) fn split(line: &[u8], text: &mut Vec<u8>, spans: &mut Vec<Span>) -> R
     }
 }
 
-/// The arguments of a line, by the rules of inline requests.
+/// Splits a line into arguments by the rules of inline requests.
 pub fn split_line(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
     let (mut text, mut spans) = (Vec::new(), Vec::new());
     split(line, &mut text, &mut spans)?;
@@ -40,7 +40,7 @@ fn one_argument<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], 
             [] => return Ok(rest),
             [b'"', tail @ ..] => return after_quote(double_quoted(tail, text)?),
             [b'\'', tail @ ..] => return after_quote(single_quoted(tail, text)?),
-            // Not every white space ends a word: vertical tab and form feed do not, in Redis.
+            // As in Redis, vertical tab and form feed do not end a word.
             [b' ' | b'\t' | b'\n' | b'\r', ..] => return Ok(rest),
             [byte, tail @ ..] => {
                 text.push(*byte);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(split_line(b""), Ok(vec![]));
     }
 
-    /// Asked of Redis 7.0.15, which skips vertical tabs and form feeds between arguments, and keeps them within.
+    /// Recorded from Redis 7.0.15, which skips vertical tabs and form feeds between arguments and keeps them inside.
     #[test]
     fn a_form_feed_does_not_end_a_word() {
         assert_eq!(split_line(b"a\x0bb\x0c \x0b\x0cc"), Ok(vec![b"a\x0bb\x0c".to_vec(), b"c".to_vec()]));

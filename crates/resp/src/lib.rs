@@ -1,8 +1,7 @@
 //! Bytes to arguments, replies to bytes. Knows RESP2 and RESP3; refuses to know what a command or a key is.
 //!
-//! The way through: [`Scanner`] finds the next complete request in a buffer and yields it as a [`Request`],
-//! arguments borrowed from that buffer. [`Reply`] writes one reply, in the client's protocol, straight into
-//! the client's output buffer.
+//! [`Scanner`] finds the next complete request in a buffer and yields it as a [`Request`], whose arguments borrow from
+//! that buffer. [`Reply`] writes one reply, in the client's protocol, straight into the client's output buffer.
 
 #![forbid(unsafe_code)]
 
@@ -13,5 +12,5 @@ mod scanner;
 
 pub use inline::{UnbalancedQuotes, split_line};
 pub use reply::{Protocol, Reply};
-pub use request::{Batch, OwnedRequest, Request};
+pub use request::{OwnedRequest, Pipeline, Request};
 pub use scanner::{Limits, ProtocolError, Scan, Scanner};

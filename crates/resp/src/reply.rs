@@ -8,8 +8,8 @@ pub enum Protocol {
     Resp3,
 }
 
-/// Writes to the end of an output buffer. What RESP2 lacks is written as Redis writes it there: maps and sets
-/// as arrays, doubles as bulk strings, booleans as integers.
+/// Writes a reply to the end of an output buffer. Types that RESP2 lacks are written as Redis writes them: maps and
+/// sets as arrays, doubles as bulk strings, booleans as integers.
 pub struct Reply<'a> {
     out: &'a mut Vec<u8>,
     protocol: Protocol,
@@ -31,15 +31,15 @@ impl<'a> Reply<'a> {
         Reply { out, protocol, bytes_max: usize::MAX }
     }
 
-    /// Stops growing the output beyond `bytes_max`. A reply that meets the limit is no longer well-formed: the owner
-    /// of the output sees that it is too long and closes the connection.
+    /// Limits the output to `bytes_max`. A reply that reaches the limit is no longer well-formed: the owner of the
+    /// output sees that it is too long and closes the connection.
     #[inline]
     pub fn limited(mut self, bytes_max: usize) -> Self {
         self.bytes_max = bytes_max;
         self
     }
 
-    /// The same writer, for one of several replies.
+    /// Reborrows the writer, for one of several replies.
     pub fn lend(&mut self) -> Reply<'_> {
         Reply { out: self.out, protocol: self.protocol, bytes_max: self.bytes_max }
     }
@@ -49,32 +49,32 @@ impl<'a> Reply<'a> {
         self.protocol
     }
 
-    /// Writes the rest of the reply in `protocol`: HELLO answers in the version it has selected.
+    /// Writes the rest of the reply in `protocol`: HELLO answers in the version that it has selected.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
-    /// How long the output is now; with [`Reply::truncate`] a partial reply can be removed.
+    /// The length of the output. [`Reply::truncate`] to this position removes a partial reply.
     #[inline]
     pub fn position(&self) -> usize {
         self.out.len()
     }
 
-    /// What was written since `position`.
+    /// The bytes written since `position`.
     #[inline]
     pub fn written_since(&self, position: usize) -> &[u8] {
         &self.out[position..]
     }
 
-    /// Makes room for so many times what was written since `position`, as far as that is not very much: a large output that grows by
-    /// doubling is moved, and touches as much fresh memory again.
+    /// Reserves room for `times` times the bytes written since `position`, up to a limit. Otherwise a large output
+    /// would be copied at each doubling, and touch as much fresh memory again.
     pub fn expect_times(&mut self, position: usize, times: usize) {
         const ROOM_MAX: usize = 64 * 1024 * 1024;
         let room = (self.out.len() - position).saturating_mul(times).min(ROOM_MAX);
         self.out.reserve(room.min(self.bytes_max.saturating_sub(self.out.len())));
     }
 
-    /// Takes back everything written since `position`.
+    /// Removes everything written since `position`.
     pub fn truncate(&mut self, position: usize) {
         self.out.truncate(position);
     }
@@ -118,7 +118,7 @@ impl<'a> Reply<'a> {
         self.crlf();
     }
 
-    /// The first line of a bulk string whose bytes follow by [`Reply::raw`], with [`Reply::bulk_end`] after them.
+    /// The first line of a bulk string. [`Reply::raw`] writes its bytes and [`Reply::bulk_end`] ends it.
     #[inline]
     pub fn bulk_header(&mut self, len: usize) {
         self.header(b'$', len as i64);
@@ -139,7 +139,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Many bytes that are already in wire form: not copied if they are the first of the output.
+    /// Bytes that are already in wire form. They are not copied if the output is empty.
     pub fn take_over(&mut self, bytes: Vec<u8>) {
         match self.out.is_empty() && bytes.len() <= self.bytes_max {
             true => *self.out = bytes,
@@ -162,7 +162,7 @@ impl<'a> Reply<'a> {
         });
     }
 
-    /// The null in place of an array.
+    /// A null array.
     pub fn null_array(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n".as_slice(),
@@ -191,7 +191,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// An out-of-band message; RESP2 has none and gets an array.
+    /// An out-of-band message; an array in RESP2.
     pub fn push(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.header(b'*', len as i64),
@@ -233,7 +233,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Text that is meant to be shown to a person as it is.
+    /// Text that clients show to people unchanged.
     pub fn verbatim(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
@@ -251,7 +251,7 @@ impl<'a> Reply<'a> {
         Open { at: self.out.len(), kind: b'*' }
     }
 
-    /// Inserts the length in front of what was written since [`Reply::open_array`].
+    /// Inserts the length before everything written since [`Reply::open_array`].
     pub fn close(&mut self, open: Open, len: usize) {
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(len).as_bytes();

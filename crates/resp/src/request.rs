@@ -1,6 +1,6 @@
 //! One request as borrowed arguments. Knows nothing of how they were framed.
 
-/// Where an argument lies in the buffer that holds it. 32 bits: query buffers are limited far below 4 GiB.
+/// The position of an argument in its buffer. 32 bits: query buffers are limited far below 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -25,7 +25,7 @@ impl<'a> Request<'a> {
         self.spans.len()
     }
 
-    /// True when there is no argument at all; a scanned request never is.
+    /// True when there is no argument; a scanned request has at least one.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -43,35 +43,46 @@ impl<'a> Request<'a> {
         (0..self.len()).map(move |index| this.arg(index))
     }
 
-    /// The request without its first `count` arguments: what a container hands to its subcommand.
+    /// The request as a client sends it: an array of bulk strings.
+    pub fn encoded(&self) -> Vec<u8> {
+        let mut bytes = format!("*{}\r\n", self.len()).into_bytes();
+        for arg in self.iter() {
+            bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+            bytes.extend_from_slice(arg);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes
+    }
+
+    /// The request without its first `count` arguments: what a container passes to its subcommand.
     pub fn skip(&self, count: usize) -> Request<'a> {
         Request { bytes: self.bytes, spans: &self.spans[count..] }
     }
 }
 
-/// Places of arguments that a batch keeps room for.
+/// The capacity of span lists that [`Pipeline::clear`] keeps.
 const SPANS_KEPT: usize = 4096;
 
-/// Several requests that lie in one buffer one after the other.
+/// Several consecutive requests of one buffer.
 #[derive(Default)]
-pub struct Batch {
+pub struct Pipeline {
     spans: Vec<Span>,
     /// Where each request ends: in `spans`, and in the buffer.
     ends: Vec<(usize, usize)>,
 }
 
-impl Batch {
+impl Pipeline {
     /// How many requests there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True when there is none.
+    /// True when there is no request.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The request at `index` of a batch that was scanned from `buffer`.
+    /// The request at `index` of a pipeline that was scanned from `buffer`.
     #[inline]
     pub fn request<'a>(&'a self, buffer: &'a [u8], index: usize) -> Request<'a> {
         let first = if index == 0 { 0 } else { self.ends[index - 1].0 };
@@ -89,7 +100,7 @@ impl Batch {
         (0..self.len()).map(|index| self.request(buffer, index))
     }
 
-    /// Empties the batch; its memory stays, unless it is unusually much.
+    /// Removes all requests; keeps the memory unless it is unusually large.
     pub fn clear(&mut self) {
         if self.spans.capacity() > SPANS_KEPT {
             self.spans = Vec::new();
@@ -113,7 +124,7 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    /// An empty one with room for so many bytes in so many arguments.
+    /// Creates an empty request with room for `args` arguments of `bytes` bytes together.
     pub fn with_capacity(bytes: usize, args: usize) -> OwnedRequest {
         OwnedRequest { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(args) }
     }
@@ -124,15 +135,27 @@ impl OwnedRequest {
         self.bytes.extend_from_slice(arg);
     }
 
-    /// Drops all arguments; the memory stays.
+    /// Removes all arguments; keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
     }
 
+    /// Copies a request into exactly as much memory as it needs.
+    pub fn copy_of(request: Request<'_>) -> OwnedRequest {
+        let mut owned = OwnedRequest::with_capacity(request.iter().map(<[u8]>::len).sum(), request.len());
+        request.iter().for_each(|arg| owned.push(arg));
+        owned
+    }
+
     /// Bytes of memory for arguments.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
+    }
+
+    /// The sizes of its allocations.
+    pub fn allocations(&self) -> [usize; 2] {
+        [self.bytes.capacity(), self.spans.capacity() * size_of::<Span>()]
     }
 
     /// The borrowed form that commands take.

@@ -2,11 +2,11 @@
 //! know what the arguments mean.
 
 use crate::inline;
-use crate::request::{Batch, Request, Span};
+use crate::request::{Pipeline, Request, Span};
 use memchr::{memchr, memchr2};
 use std::fmt;
 
-/// What a request may not exceed. The defaults are Redis's, but that it has taken 2³¹ − 1 arguments since 7.0.
+/// The limits of a request. The defaults are Redis's, except that Redis accepts 2³¹ − 1 arguments since 7.0.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Longest inline request and longest count line.
@@ -15,7 +15,7 @@ pub struct Limits {
     pub args_max: usize,
     /// Longest single argument.
     pub bulk_bytes_max: usize,
-    /// True until the client has authenticated: then only small requests are taken from it.
+    /// True until the client has authenticated; until then only small requests are accepted.
     pub unauthenticated: bool,
 }
 
@@ -34,14 +34,14 @@ impl Default for Limits {
 const UNAUTHENTICATED_ARGS_MAX: usize = 10;
 const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1024;
 
-/// What a [`Span`] can point into, whatever the settings allow.
+/// The range of a [`Span`], whatever the settings allow.
 const REQUEST_BYTES_MAX: usize = u32::MAX as usize;
 
-/// What a scan found.
+/// The result of a scan.
 pub enum Scan<'a> {
     /// A whole request, and how many bytes of the buffer it took.
     Complete(Request<'a>, usize),
-    /// An empty request (`*0`, a blank line), to be passed over.
+    /// An empty request (`*0`, a blank line), to be skipped.
     Empty(usize),
     /// More bytes are needed; at least this many, as far as is known yet.
     Incomplete(usize),
@@ -81,9 +81,9 @@ impl fmt::Display for ProtocolError {
     }
 }
 
-/// Scans one client's requests. It remembers how far it got in an unfinished request, so that a request of a million
-/// arguments that arrives in a thousand pieces is scanned once, not a thousand times. Between two calls that end in
-/// [`Scan::Incomplete`] the caller may append to the buffer, never shift it.
+/// Scans one client's requests. It remembers its position in an unfinished request, so that a request of a million
+/// arguments that arrives in a thousand pieces is scanned once. Between two calls that end in [`Scan::Incomplete`] the
+/// caller may append to the buffer, but not shift it.
 #[derive(Default)]
 pub struct Scanner {
     spans: Vec<Span>,
@@ -130,20 +130,20 @@ impl Scanner {
         }
     }
 
-    /// Scans whole array requests, `count_max` at the most, from the start of `buffer` into `batch`. It ends before
-    /// anything else: an inline request, an unfinished one, a violation. These are for [`Scanner::scan`] to find, once
-    /// the batch is used up; if it is given up earlier, [`Scanner::restart`].
-    pub fn scan_batch(&mut self, buffer: &[u8], limits: &Limits, count_max: usize, batch: &mut Batch) {
-        batch.clear();
+    /// Scans up to `count_max` complete array requests from the start of `buffer` into `pipeline`. It stops before an
+    /// inline request, an unfinished request and a protocol violation; [`Scanner::scan`] handles those when the
+    /// pipeline is used up. A caller that drops the pipeline earlier calls [`Scanner::restart`].
+    pub fn scan_pipeline(&mut self, buffer: &[u8], limits: &Limits, count_max: usize, pipeline: &mut Pipeline) {
+        pipeline.clear();
         let mut at = 0;
-        while batch.len() < count_max && self.missing == 0 && buffer.get(at) == Some(&b'*') {
+        while pipeline.len() < count_max && self.missing == 0 && buffer.get(at) == Some(&b'*') {
             let Scan::Complete(request, len) = self.scan(&buffer[at..], limits) else { return };
-            batch.push(request, at, len);
+            pipeline.push(request, at, len);
             at += len;
         }
     }
 
-    /// Forgets an unfinished request: the next scan begins anew.
+    /// Forgets an unfinished request: the next scan starts over.
     pub fn restart(&mut self) {
         self.position = 0;
         self.missing = 0;
@@ -164,7 +164,7 @@ impl Scanner {
         }
     }
 
-    /// Reads `*count\r\n` at the start of the buffer and leaves `position` behind it.
+    /// Reads `*count\r\n` at the start of the buffer and moves `position` after it.
     fn count_line(&mut self, buffer: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         self.spans.clear();
         let Some((line, next)) = line_at(buffer, 1) else {
@@ -185,7 +185,7 @@ impl Scanner {
         Ok(Some(count))
     }
 
-    /// Reads the missing arguments. `Some(needed)` when the buffer ends first: its length must reach `needed`.
+    /// Reads the missing arguments. Returns `Some(needed)` when the buffer ends first: its length must reach `needed`.
     #[inline]
     fn arguments(&mut self, buffer: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         while self.missing > 0 {
@@ -213,7 +213,7 @@ impl Scanner {
             if buffer.len() < end {
                 return Ok(Some(end));
             }
-            // As in Redis, the two bytes behind the argument are skipped unread.
+            // As in Redis, the two bytes after the argument are skipped unread.
             self.spans.push(Span { start: start as u32, len: len as u32 });
             self.position = end;
             self.missing -= 1;
@@ -222,7 +222,7 @@ impl Scanner {
     }
 
     fn scan_inline<'a>(&'a mut self, buffer: &'a [u8], limits: &Limits) -> Scan<'a> {
-        // As in Redis, where lines are C strings, a zero byte hides the end of its line: nothing of it is executed.
+        // As in Redis, where lines are C strings, a zero byte hides the end of its line: nothing in it is executed.
         let newline = memchr2(b'\n', 0, buffer).filter(|at| buffer[*at] == b'\n');
         let Some(newline) = newline else {
             return match buffer.len() > limits.inline_bytes_max {
@@ -250,12 +250,12 @@ fn too_long<T>(pending: usize, limits: &Limits, error: ProtocolError) -> Result<
     if pending > limits.inline_bytes_max { Err(error) } else { Ok(None) }
 }
 
-/// The line that begins at `from`, and where the next begins. A line ends at `\r` and takes the byte after it
-/// along, as Redis does; that byte must be there.
+/// The line that begins at `from`, and the start of the next line. As in Redis, a line ends at `\r` and includes the
+/// byte after it, which must be in the buffer.
 #[inline]
 fn line_at(buffer: &[u8], from: usize) -> Option<(&[u8], usize)> {
     let rest = &buffer[from..];
-    // Count lines are a digit or two: looking at them byte by byte beats any search.
+    // Count lines have a digit or two: a byte-by-byte loop is faster than any search.
     let end = match rest.iter().take(8).position(|byte| *byte == b'\r') {
         Some(end) => end,
         None => memchr(b'\r', rest)?,
@@ -263,7 +263,7 @@ fn line_at(buffer: &[u8], from: usize) -> Option<(&[u8], usize)> {
     if end + 1 < rest.len() { Some((&rest[..end], from + end + 2)) } else { None }
 }
 
-/// A decimal number as Redis reads it: no sign but a minus, no leading zeros, no spaces.
+/// Reads a decimal number as Redis does: no sign but a minus, no leading zeros, no spaces.
 #[inline]
 fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
@@ -328,18 +328,18 @@ mod tests {
         let whole = b"*1\r\n$4\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\nxy\r\n";
         for tail in [&b""[..], b"PING inline\r\n", b"*0\r\n", b"*2\r\n$3\r\nGE", b"*1\r\n:1\r\n"] {
             let input = [whole.as_slice(), tail].concat();
-            let (mut scanner, mut batch) = (Scanner::default(), Batch::default());
-            scanner.scan_batch(&input, &limits, 8, &mut batch);
+            let (mut scanner, mut pipeline) = (Scanner::default(), Pipeline::default());
+            scanner.scan_pipeline(&input, &limits, 8, &mut pipeline);
             let found: Vec<Vec<Vec<u8>>> =
-                batch.requests(&input).map(|request| request.iter().map(<[u8]>::to_vec).collect()).collect();
+                pipeline.requests(&input).map(|request| request.iter().map(<[u8]>::to_vec).collect()).collect();
             assert_eq!(found, scan_all(whole, whole.len()).0);
-            assert_eq!(batch.bytes_through(2), whole.len());
-            // Given up after the first request: what follows is found all the same.
+            assert_eq!(pipeline.bytes_through(2), whole.len());
+            // Dropped after the first request: the following ones are still found.
             scanner.restart();
-            let first = batch.bytes_through(0);
+            let first = pipeline.bytes_through(0);
             assert!(matches!(scanner.scan(&input[first..], &limits), Scan::Complete(request, _) if request.len() == 2));
-            scanner.scan_batch(&input, &limits, 2, &mut batch);
-            assert_eq!((batch.len(), batch.request(&input, 1).arg(1)), (2, b"a".as_slice()));
+            scanner.scan_pipeline(&input, &limits, 2, &mut pipeline);
+            assert_eq!((pipeline.len(), pipeline.request(&input, 1).arg(1)), (2, b"a".as_slice()));
         }
     }
 

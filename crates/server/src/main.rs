@@ -5,6 +5,8 @@ mod durability;
 mod network;
 mod platform;
 mod startup;
+#[cfg(test)]
+mod test_host;
 mod tools;
 
 use config::Invocation;

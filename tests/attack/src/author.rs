@@ -26,6 +26,8 @@ pub(crate) struct Author<'a> {
     favourites: Vec<Vec<u8>>,
     /// Whether all requests use the first of them.
     pub(crate) is_focused: bool,
+    /// Whether most keys are new or large.
+    pub(crate) is_expansive: bool,
     /// Requests that are not sent: globs over the whole request.
     avoid: &'a [String],
 }
@@ -39,7 +41,7 @@ impl<'a> Author<'a> {
     ) -> Author<'a> {
         let count = 1 + random.below(4);
         let favourites = (0..count).map(|_| vocabulary.key(&mut random)).collect();
-        Author { table, vocabulary, random, favourites, is_focused: false, avoid }
+        Author { table, vocabulary, random, favourites, is_focused: false, is_expansive: false, avoid }
     }
 
     /// A request for any row that `wanted` wants.
@@ -65,6 +67,13 @@ impl<'a> Author<'a> {
     }
 
     fn key_for(&mut self, group: &str) -> Vec<u8> {
+        if self.is_expansive {
+            match self.random.below(4) {
+                0 | 1 => return format!("new:{}", self.random.next_u64()).into_bytes(),
+                2 => return b"full:big".to_vec(),
+                _ => {}
+            }
+        }
         let fitting = match self.is_focused || self.random.one_in(2) {
             true => None,
             false => self.vocabulary.fitting_key(group, &mut self.random),
@@ -72,7 +81,8 @@ impl<'a> Author<'a> {
         fitting.unwrap_or_else(|| self.key())
     }
 
-    fn request_for(&mut self, number: usize) -> Option<Request> {
+    /// A request for this row, unless it is one that is not sent.
+    pub(crate) fn request_for(&mut self, number: usize) -> Option<Request> {
         let table = self.table;
         let row = &table.rows[number];
         let mut draft = Draft { args: row.words.clone(), keys: Vec::new(), group: row.group.clone() };

@@ -4,18 +4,24 @@
 //! The way through: [`run`] goes from round to round; `table` reads the command table; an `author` writes requests from it
 //! with the words of the `vocabulary`, and `danger` tames those that would end the run; `forms` puts them into
 //! transactions and scripts; a `session` sends them over a `talk`, many at once, `solo` one at a time between two looks at
-//! the `state`; `health` asks whether the server lives; `record` keeps the last requests for the case of a failure.
+//! the `state`. Then there are special ways to attack: `slices`, `paces`, `full`, `accounts`, each with tables of its own, some
+//! beside `neighbours`. `health` asks whether the server can be reached; `record` keeps the last requests for the case of a failure.
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod author;
 mod danger;
 mod forms;
+mod full;
 mod health;
 mod leash;
+mod neighbours;
+mod paces;
 mod record;
 mod run;
 mod session;
+mod slices;
 mod solo;
 mod state;
 mod table;
@@ -27,7 +33,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use run::run;
+pub use run::{part_names, run};
 
 /// What to run. The same plan sends the same requests, as far as threads and clocks allow.
 pub struct Plan {
@@ -41,6 +47,8 @@ pub struct Plan {
     pub ping_max: Duration,
     /// Requests that are not sent: globs over the whole request, such as `ZRANDMEMBER idx:*`.
     pub avoid: Vec<String>,
+    /// The ways to attack, by [`part_names`]; all if there is none.
+    pub only: Vec<String>,
 }
 
 /// What went wrong, and how to see it again.

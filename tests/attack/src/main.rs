@@ -29,13 +29,17 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..))]
     connections: u8,
 
-    /// How long PING may take
+    /// How long a new connection may wait for a reply
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     ping_max: u64,
 
     /// Requests not to send, because what they do is known: globs over the whole request (`ZRANDMEMBER idx:*`)
     #[arg(long, value_name = "GLOB", value_delimiter = ',', env = "HOLDFAST_TEST_AVOID")]
     avoid: Vec<String>,
+
+    /// Attack in these ways alone
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = attack::part_names())]
+    only: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         connections: args.connections.into(),
         ping_max: Duration::from_secs(args.ping_max),
         avoid: args.avoid,
+        only: args.only,
     };
     println!("to run this again: --seed {}, with the same options", plan.seed);
     match attack::run(&plan) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use wire::{Reply, quote};
 
@@ -11,6 +12,8 @@ use wire::{Reply, quote};
 pub(crate) struct Record {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) requests: AtomicU64,
+    /// The longest that a new connection has waited for its replies.
+    waited_us: AtomicU64,
     /// For each row of the command table that was sent alone, whether it has ever been answered without an error.
     reached: Mutex<BTreeMap<String, bool>>,
     failure: Mutex<Option<String>>,
@@ -32,6 +35,7 @@ impl Record {
         Record {
             stop: Arc::default(),
             requests: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
             reached: Mutex::default(),
             failure: Mutex::new(None),
             lines: (0..connections).map(|_| Mutex::default()).collect(),
@@ -87,6 +91,15 @@ impl Record {
 
     pub(crate) fn take_reached(&self) -> BTreeMap<String, bool> {
         std::mem::take(&mut lock(&self.reached))
+    }
+
+    /// How long a new connection has waited.
+    pub(crate) fn waited(&self, wait: Duration) {
+        self.waited_us.fetch_max(wait.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn longest_wait(&self) -> Duration {
+        Duration::from_micros(self.waited_us.load(Ordering::Relaxed))
     }
 
     /// The first failure counts; the others follow from it.

@@ -1,4 +1,5 @@
-//! Round after round: attack with many connections, end the server, compare; attack with one, end the server, compare.
+//! Round after round: attack with many connections, end the server, compare; attack in special ways and with one connection,
+//! end the server, compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -6,12 +7,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use wire::{Reply, Server, free_address};
+use wire::{Random, Reply, Server, free_address};
 
 use crate::leash::Leash;
 use crate::record::Record;
@@ -20,7 +21,7 @@ use crate::state::{State, digests, index_contents, is_without_expired, remove_de
 use crate::table::Table;
 use crate::talk::Talk;
 use crate::vocabulary::{LISTPACK_ENTRIES_MAX, Vocabulary};
-use crate::{Failure, Plan, health};
+use crate::{Failure, Plan, health, neighbours};
 
 /// Runs the plan. Its directory is removed if all is well, and kept otherwise.
 pub fn run(plan: &Plan) -> Result<(), Box<Failure>> {
@@ -30,11 +31,13 @@ pub fn run(plan: &Plan) -> Result<(), Box<Failure>> {
     let mut totals = Totals::default();
     while totals.rounds == 0 || began.elapsed() < plan.duration {
         totals.rounds += 1;
-        let record = Record::new(plan.connections);
+        // Some ways to attack need two places, whatever the number of connections.
+        let record = Record::new(plan.connections.max(2));
         let left = plan.duration.saturating_sub(began.elapsed()).clamp(Duration::from_secs(2), ROUND_MAX);
         let mut round =
             Round { plan, record: &record, work: &work, seed: mix(plan.seed, 0, totals.rounds), server: None };
         let outcome = round.run(left);
+        totals.longest_wait = totals.longest_wait.max(record.longest_wait());
         totals.requests += record.requests.load(Ordering::Relaxed);
         for (row, well) in record.take_reached() {
             *totals.reached.entry(row).or_default() |= well;
@@ -47,6 +50,7 @@ pub fn run(plan: &Plan) -> Result<(), Box<Failure>> {
         "{} rounds, {} requests: the server lived, answered, and kept what it had",
         totals.rounds, totals.requests
     );
+    println!("the longest that a new connection waited: {} ms", totals.longest_wait.as_millis());
     println!("{}", totals.reach());
     // What cannot be removed is in nobody's way.
     let _ = fs::remove_dir_all(work);
@@ -76,6 +80,7 @@ const ADDRESS_SPACE_MAX: u64 = 8 << 30;
 struct Totals {
     rounds: u64,
     requests: u64,
+    longest_wait: Duration,
     reached: BTreeMap<String, bool>,
 }
 
@@ -92,6 +97,53 @@ impl Totals {
         )
     }
 }
+
+/// One way to attack.
+struct Part {
+    /// As `--only` names it.
+    name: &'static str,
+    /// Of the time of a round.
+    share: u32,
+    /// Whether all connections attack, or one alone.
+    is_crowded: bool,
+    /// Whether there may be neighbours that pipeline without pause. They would disturb measurements of memory and of changes.
+    has_neighbours: bool,
+    /// Whether the server is ended and started again after it, and must have kept what it had.
+    restarts: bool,
+    go: fn(&Attack<'_>, usize, Instant),
+}
+
+const PARTS: &[Part] = &[
+    Part {
+        share: 34,
+        is_crowded: true,
+        has_neighbours: true,
+        restarts: true,
+        ..part("crowd", |attack, at, until| attack.run(at, until))
+    },
+    Part { share: 20, has_neighbours: true, ..part("slices", |attack, _, until| attack.run_slices(until)) },
+    Part {
+        share: 13,
+        is_crowded: true,
+        has_neighbours: true,
+        ..part("paces", |attack, at, until| attack.run_paces(at, until))
+    },
+    part("paces", |attack, _, _| attack.end_paces()),
+    Part { share: 15, ..part("full", |attack, _, until| attack.run_full(until)) },
+    part("accounts", |attack, _, _| attack.run_accounts()),
+    Part { share: 18, ..part("alone", |attack, at, until| attack.run_alone(at, until)) },
+];
+
+const fn part(name: &'static str, go: fn(&Attack<'_>, usize, Instant)) -> Part {
+    Part { name, share: 0, is_crowded: false, has_neighbours: false, restarts: false, go }
+}
+
+/// The names of the ways to attack, as `--only` takes them.
+pub fn part_names() -> Vec<&'static str> {
+    PARTS.iter().map(|part| part.name).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+const NEIGHBOURS_MAX: usize = 4;
 
 struct Round<'a> {
     plan: &'a Plan,
@@ -121,7 +173,7 @@ struct Kept {
 
 impl Round<'_> {
     fn run(&mut self, duration: Duration) -> Result<(), String> {
-        let address = match self.plan.address {
+        let mut address = match self.plan.address {
             Some(address) => address,
             None => self.start()?,
         };
@@ -129,46 +181,77 @@ impl Round<'_> {
         let table = Table::read(&mut talk)?;
         let vocabulary = Vocabulary::collect(&mut talk)?;
         drop(talk);
-        let began = Instant::now();
-        self.attack(address, &table, &vocabulary, |attack, connection| {
-            attack.run(connection, began + duration.mul_f64(0.6))
-        })?;
-        let address =
-            self.restart(address, if self.seed.is_multiple_of(2) { Ending::Kill } else { Ending::Terminate })?;
-        let began = Instant::now();
-        self.attack(address, &table, &vocabulary, |attack, connection| {
-            if connection == 0 {
-                attack.run_alone(connection, began + duration.mul_f64(0.3));
+        let chosen = |part: &&Part| self.plan.only.is_empty() || self.plan.only.iter().any(|name| name == part.name);
+        let parts: Vec<_> = PARTS.iter().filter(chosen).collect();
+        let shares: u32 = parts.iter().map(|part| part.share).sum();
+        for part in parts {
+            let until = Instant::now() + duration * part.share / shares.max(1);
+            self.attack(address, part, &table, &vocabulary, until)?;
+            if part.restarts {
+                let ending = if self.seed.is_multiple_of(2) { Ending::Kill } else { Ending::Terminate };
+                address = self.restart(address, ending)?;
             }
-        })?;
+        }
         self.restart(address, Ending::Terminate)?;
         Ok(())
     }
 
-    /// Lets the connections attack, and looks whether the server lives until they are done.
+    /// Lets the connections attack, and looks whether the server can be reached until they are done. In half of the scenes there
+    /// are neighbours that pipeline without pause.
     fn attack(
         &self,
         address: SocketAddr,
+        part: &Part,
         table: &Table,
         vocabulary: &Vocabulary,
-        go: impl Fn(&Attack<'_>, usize) + Sync,
+        until: Instant,
     ) -> Result<(), String> {
-        let attack =
-            Attack { address, table, vocabulary, avoid: &self.plan.avoid, record: self.record, seed: self.seed };
+        let attack = Attack {
+            address,
+            process_id: self.server.as_ref().map(|(_, server)| server.process_id()),
+            table,
+            vocabulary,
+            avoid: &self.plan.avoid,
+            record: self.record,
+            seed: self.seed,
+        };
+        // A number for each part, so that each has its own neighbours.
+        let number = part.name.bytes().fold(0, |number, byte| number * 31 + u64::from(byte));
+        let mut random = Random::new(mix(self.seed, 7_000_000, number));
+        let neighbours = match part.has_neighbours && random.one_in(2) {
+            true => (0..1 + random.below(NEIGHBOURS_MAX)).map(|_| random.one_in(2)).collect(),
+            false => Vec::new(),
+        };
+        let over = AtomicBool::new(false);
+        let is_over = || over.load(Ordering::Relaxed);
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.plan.connections)
+            for (at, reads) in neighbours.iter().enumerate() {
+                let random = Random::new(mix(self.seed, 7_000_001 + at as u64, number));
+                scope.spawn(move || neighbours::flood(address, random, *reads, &is_over));
+            }
+            let watch = Random::new(mix(self.seed, 8_000_000, number));
+            scope.spawn(move || health::watch(address, self.plan.ping_max, watch, self.record, &is_over));
+            let connections = if part.is_crowded { self.plan.connections } else { 1 };
+            let threads: Vec<_> = (0..connections)
                 .map(|connection| {
-                    let (attack, go) = (&attack, &go);
+                    let attack = &attack;
                     let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                    thread.spawn_scoped(scope, move || go(attack, connection)).expect("cannot start a thread")
+                    let go = move || (part.go)(attack, connection, until);
+                    thread.spawn_scoped(scope, go).expect("cannot start a thread")
                 })
                 .collect();
-            health::watch(address, self.plan.ping_max, self.record, &|| {
-                threads.iter().all(|thread| thread.is_finished())
-            });
+            let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            over.store(true, Ordering::Relaxed);
+            if let Some(panic) = ended.into_iter().find_map(Result::err) {
+                std::panic::resume_unwind(panic);
+            }
         });
         match self.record.failure() {
-            Some(what) => Err(what),
+            Some(what) if neighbours.is_empty() => Err(what),
+            Some(what) => {
+                let reading = neighbours.iter().filter(|reads| **reads).count();
+                Err(format!("{what} (beside {} clients that pipeline, {reading} of which read)", neighbours.len()))
+            }
             None => self.no_panic(),
         }
     }

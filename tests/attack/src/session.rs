@@ -18,6 +18,8 @@ use crate::vocabulary::{Vocabulary, bytes, some_filling};
 /// What all sessions of a round share.
 pub(crate) struct Attack<'a> {
     pub(crate) address: SocketAddr,
+    /// The server's, if it is ours.
+    pub(crate) process_id: Option<u32>,
     pub(crate) table: &'a Table,
     pub(crate) vocabulary: &'a Vocabulary,
     pub(crate) avoid: &'a [String],

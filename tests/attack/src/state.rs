@@ -29,6 +29,15 @@ impl State {
         Ok(State { digest, indexes, functions: functions.join("\n") })
     }
 
+    /// The names of what is no key: indexes and libraries of functions.
+    pub(crate) fn names(talk: &mut Talk) -> Result<Vec<String>, String> {
+        let indexes = talk.run(&["IDX.LIST"])?;
+        let libraries = talk.must(&["FUNCTION", "LIST"])?;
+        let index = items(&indexes).iter().map(|name| format!("index {}", text(name)));
+        let library = items(&libraries).iter().map(|library| format!("library {library}"));
+        Ok(index.chain(library).collect())
+    }
+
     pub(crate) fn has_index(&self, name: &str) -> bool {
         self.indexes.iter().any(|known| known == name)
     }
@@ -55,6 +64,33 @@ impl State {
             text += &format!("FUNCTION LIST was {}, is {}\n", self.functions, after.functions);
         }
         text
+    }
+}
+
+/// What INFO tells.
+pub(crate) struct Info {
+    lines: BTreeMap<String, String>,
+}
+
+impl Info {
+    pub(crate) fn read(talk: &mut Talk) -> Result<Info, String> {
+        let Reply::Bulk(info) = talk.must(&["INFO", "memory", "keyspace"])? else {
+            return Err("INFO is no text".into());
+        };
+        let info = String::from_utf8_lossy(&info).into_owned();
+        let pairs = info.lines().filter_map(|line| line.split_once(':'));
+        Ok(Info { lines: pairs.map(|(name, value)| (name.into(), value.into())).collect() })
+    }
+
+    /// A number, 0 if there is none.
+    pub(crate) fn bytes(&self, name: &str) -> i64 {
+        self.lines.get(name).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// How many keys there are in all databases.
+    pub(crate) fn keys(&self) -> u64 {
+        let databases = self.lines.iter().filter(|(name, _)| name.starts_with("db"));
+        databases.filter_map(|(_, line)| line.strip_prefix("keys=")?.split(',').next()?.parse::<u64>().ok()).sum()
     }
 }
 
@@ -105,7 +141,8 @@ pub(crate) fn digests(talk: &mut Talk) -> Result<BTreeMap<String, String>, Strin
 
 /// Takes all deadlines away: what may expire while two states are compared would make them differ.
 pub(crate) fn remove_deadlines(talk: &mut Talk) -> Result<(), String> {
-    // What a hook does when a session expires would be a change while two states are compared.
+    // What a hook does when a session expires would be a change while two states are compared; the hook of a new session may fail.
+    talk.must(&["SESSION.HOOK", "CREATED", "NONE"])?;
     talk.must(&["SESSION.HOOK", "EXPIRED", "NONE"])?;
     talk.must(&["DEBUG", "SET-ACTIVE-EXPIRE", "1"])?;
     for_each_key(talk, |talk, _, key| {

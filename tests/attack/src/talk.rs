@@ -31,7 +31,7 @@ pub(crate) enum Trouble {
 
 impl Talk {
     pub(crate) fn open(address: SocketAddr, stop: &Arc<AtomicBool>) -> io::Result<Talk> {
-        let socket = TcpStream::connect(address)?;
+        let socket = TcpStream::connect_timeout(&address, REPLY_DEADLINE)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(TICK))?;
         socket.set_write_timeout(Some(TICK))?;
@@ -45,6 +45,12 @@ impl Talk {
         if let Reply::Integer(id) = self.read()? {
             self.socket.get_mut().client_id = Some(id);
         }
+        Ok(())
+    }
+
+    /// The same for one that may be refused meanwhile, because a script runs long.
+    pub(crate) fn must_learn_id(&mut self) -> Result<(), String> {
+        self.socket.get_mut().client_id = Some(self.must(&["CLIENT", "ID"])?.integer());
         Ok(())
     }
 
@@ -79,7 +85,12 @@ impl Talk {
                 Err(Trouble::Wrong(format!("-{}", String::from_utf8_lossy(&text))))
             }
             Ok(reply) => Ok(reply),
-            Err(error) => Err(trouble(&error)),
+            Err(error) => match trouble(&error) {
+                Trouble::Wrong(what) => {
+                    Err(Trouble::Wrong(format!("{what} within {:?}", self.socket.get_ref().deadline)))
+                }
+                other => Err(other),
+            },
         }
     }
 
@@ -97,20 +108,46 @@ impl Talk {
 
     /// One request of our own and its reply.
     pub(crate) fn run<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Result<Reply, String> {
-        let name = || String::from_utf8_lossy(args[0].as_ref()).into_owned();
-        let reply = self.send(&encode(&[args])).and_then(|()| {
+        let read = |talk: &mut Talk| {
+            talk.send(&encode(&[args]))?;
             loop {
-                match self.read() {
-                    Ok(Reply::Push(_)) => {}
-                    other => break other,
+                match talk.read()? {
+                    Reply::Push(_) => {}
+                    reply => break Ok(reply),
                 }
             }
-        });
-        reply.map_err(|trouble| match trouble {
+        };
+        self.describe(read, args)
+    }
+
+    /// Says in words why the request has no reply.
+    fn describe<T, A: AsRef<[u8]>>(
+        &mut self,
+        mut ask: impl FnMut(&mut Talk) -> Result<T, Trouble>,
+        args: &[A],
+    ) -> Result<T, String> {
+        let name = || String::from_utf8_lossy(args[0].as_ref()).into_owned();
+        ask(self).map_err(|trouble| match trouble {
             Trouble::Wrong(what) => format!("{what}: {}", name()),
             Trouble::Closed => format!("the server closed the connection of {}", name()),
             Trouble::Stopped => "the run is over".into(),
         })
+    }
+
+    /// Requests of our own and their replies, some hundred requests at a time.
+    pub(crate) fn run_all<A: AsRef<[u8]>>(&mut self, requests: &[Vec<A>]) -> Result<Vec<Reply>, String> {
+        let mut replies = Vec::with_capacity(requests.len());
+        for part in requests.chunks(200) {
+            let read = |talk: &mut Talk| -> Result<(), Trouble> {
+                talk.send(&encode(part))?;
+                for _ in part {
+                    replies.push(talk.read()?);
+                }
+                Ok(())
+            };
+            self.describe(read, &part[0])?;
+        }
+        Ok(replies)
     }
 
     /// One request of our own that is answered without an error. A script that runs long is waited for.
@@ -149,9 +186,7 @@ fn trouble(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Trouble::Closed,
         STOPPED => Trouble::Stopped,
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Trouble::Wrong(format!("no reply for {REPLY_DEADLINE:?}"))
-        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Trouble::Wrong("no reply".into()),
         _ => Trouble::Wrong(error.to_string()),
     }
 }

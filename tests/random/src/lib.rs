@@ -1,6 +1,8 @@
 //! Randomness for unit tests: a small generator that prints its seed, so that a failure can be replayed with
 //! `HOLDFAST_SEED=… cargo test`. Knows nothing of what is being tested; never compiled into the server.
 
+#![forbid(unsafe_code)]
+
 pub struct Random(u64);
 
 impl Random {

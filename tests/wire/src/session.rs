@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::panic::Location;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 use crate::reply::Reply;
@@ -41,6 +42,16 @@ impl Session {
         let address = shared_address();
         let mut connection = Connection::open(address).unwrap_or_else(|e| panic!("no server at {address}: {e}"));
         assert_eq!(connection.run("FLUSHALL").to_string(), "+OK", "FLUSHALL at the start of a test");
+        // What an earlier test left is freed on another thread. A server that is freeing memory takes more.
+        let mut memory = || match connection.run("INFO memory") {
+            Reply::Bulk(info) => String::from_utf8_lossy(&info).into_owned(),
+            _ => String::new(),
+        };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while memory().lines().any(|line| line.starts_with("lazyfree_pending_objects:") && !line.ends_with(":0")) {
+            assert!(Instant::now() < deadline, "the server never frees what was removed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let product = Product::ask(&mut connection);
         Session { address, product, _turn: turn }
     }

@@ -2,6 +2,60 @@
 
 use wire::check;
 
+/// Whoever waits is served when a transaction ends: what has expired by then is not there.
+#[test]
+fn what_expired_in_a_transaction_serves_nobody() {
+    let kinds = [
+        ("BLPOP k 1", "RPUSH k a", "(nil array)"),
+        ("BRPOP k 1", "RPUSH k a", "(nil array)"),
+        ("BLMPOP 1 1 k LEFT", "RPUSH k a", "(nil array)"),
+        ("BLMOVE k l LEFT LEFT 1", "RPUSH k a", "(nil array)"),
+        ("BRPOPLPUSH k l 1", "RPUSH k a", "(nil array)"),
+        ("BZPOPMIN k 1", "ZADD k 1 a", "(nil array)"),
+        ("BZPOPMAX k 1", "ZADD k 1 a", "(nil array)"),
+        ("BZMPOP 1 1 k MIN", "ZADD k 1 a", "(nil array)"),
+        ("XREAD BLOCK 1000 STREAMS k 0", "XADD k 1-1 f v", "(nil array)"),
+    ];
+    for (wait, write, nothing) in kinds {
+        check(&format!(
+            r#"
+            > {wait}
+            # until blocked_clients:1
+            2> MULTI
+            +OK
+            2> {write}
+            +QUEUED
+            2> PEXPIRE k 20
+            +QUEUED
+            2> DEBUG SLEEP 0.1
+            +QUEUED
+            2> EXEC
+            *
+            1< {nothing}
+            "#
+        ));
+    }
+    check(
+        r#"
+        > XGROUP CREATE k g $ MKSTREAM
+        +OK
+        > XREADGROUP GROUP g c BLOCK 1000 STREAMS k >
+        # until blocked_clients:1
+        2> MULTI
+        +OK
+        2> XADD k 1-1 f v
+        +QUEUED
+        2> PEXPIRE k 20
+        +QUEUED
+        2> DEBUG SLEEP 0.1
+        +QUEUED
+        2> EXEC
+        *
+        1< -UNBLOCKED the stream key no longer exists
+        "#,
+    );
+}
+
 #[test]
 fn expire_sets_a_deadline() {
     check(

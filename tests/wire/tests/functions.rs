@@ -1,6 +1,7 @@
 //! FUNCTION, FCALL and FCALL_RO: libraries that are kept by name. What Lua itself does is in `lua`'s own tests.
 
-use wire::check;
+use std::time::{Duration, Instant};
+use wire::{Connection, Session, check};
 
 #[test]
 fn a_library_is_loaded_listed_called_and_deleted() {
@@ -284,7 +285,11 @@ fn the_compare_and_swap_is_always_there() {
         ~-WRONGTYPE Operation against a key holding the wrong kind of value script: compare_and_swap, on @user_function:3.
         > FUNCTION LIST
         []
-        > FUNCTION LIST LIBRARYNAME holdfast
+        > FUNCTION LIST LIBRARYNAME *
+        []
+        > FUNCTION LIST LIBRARYNAME hold*
+        []
+        > FUNCTION LIST LIBRARYNAME Holdfast
         [["library_name", "holdfast", "engine", "LUA", "functions", [["name", "compare_and_swap", "description", (nil), "flags", []]]]]
         > FUNCTION DELETE holdfast
         -ERR Library 'holdfast' is part of the server and stays
@@ -298,4 +303,43 @@ fn the_compare_and_swap_is_always_there() {
         :1
         "##,
     );
+}
+
+/// A number in INFO.
+fn info(connection: &mut Connection, name: &str) -> i64 {
+    let info = connection.run("INFO memory").to_string();
+    let (_, value) = info.split_once(&format!("{name}:")).unwrap_or_else(|| panic!("{name} in {info}"));
+    value.chars().take_while(char::is_ascii_digit).collect::<String>().parse().expect(name)
+}
+
+/// On the worker, and, for those with a loop, on the script thread. No request comes after the flush that could make room.
+#[test]
+fn libraries_that_are_gone_leave_no_memory_behind() {
+    const ROUNDS: usize = 5000;
+    const ROOM_BYTES: i64 = 1024 * 1024;
+    let session = Session::start();
+    let mut connection = session.connect();
+    let load = |connection: &mut Connection, body: &str, number: usize| {
+        let code = format!("#!lua name=lib\nredis.register_function('f', function() {body} return {number} end)");
+        assert_eq!(connection.run_with("FUNCTION LOAD REPLACE", &[code.as_bytes()]).to_string(), "\"lib\"");
+        assert_eq!(connection.run("FCALL f 0").to_string(), format!(":{number}"));
+    };
+    let bodies = ["", "for i = 1, 2 do end"];
+    connection.run("FUNCTION FLUSH");
+    bodies.iter().for_each(|body| load(&mut connection, body, 0));
+    connection.run("FUNCTION FLUSH");
+    let before = (info(&mut connection, "used_memory"), info(&mut connection, "used_memory_lua"));
+    for number in 0..ROUNDS {
+        load(&mut connection, bodies[number % 2], number);
+    }
+    connection.run("FUNCTION FLUSH");
+    let began = Instant::now();
+    loop {
+        let after = (info(&mut connection, "used_memory"), info(&mut connection, "used_memory_lua"));
+        if after.0 < before.0 + ROOM_BYTES && after.1 < before.1 + ROOM_BYTES {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{before:?} {after:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

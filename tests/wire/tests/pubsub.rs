@@ -167,6 +167,47 @@ fn in_resp3_messages_are_pushes() {
     );
 }
 
+/// In a pipeline, messages come before the reply of the next command. After RESET and HELLO none comes that belongs to the state
+/// before. Redis sends a message before the reply of its PUBLISH.
+#[test]
+fn messages_come_before_the_next_reply() {
+    check(
+        r#"
+        > HELLO 3
+        *
+        > SUBSCRIBE c
+        > PUBLISH c one
+        > PING
+        > PUBLISH c two
+        > HELLO 2
+        > PING
+        > RESET
+        > PING
+        push["subscribe", "c", :1]
+        :1 | push["message", "c", "one"]
+        :1 | push["message", "c", "one"]
+        +PONG
+        :1 | push["message", "c", "two"]
+        :1 | push["message", "c", "two"]
+        ["server", ...]
+        ["pong", ""]
+        +RESET
+        +PONG
+        > HELLO 3
+        > PSUBSCRIBE c*
+        > PUBLISH c three
+        > RESET
+        > PING
+        {"server" => "redis", ...}
+        push["psubscribe", "c*", :1]
+        :1 | push["pmessage", "c*", "c", "three"]
+        :1 | push["pmessage", "c*", "c", "three"]
+        +RESET
+        +PONG
+        "#,
+    );
+}
+
 #[test]
 fn looking_at_who_listens() {
     check(
@@ -273,6 +314,37 @@ fn a_client_without_replies_hears_of_its_subscriptions() {
             > SUBSCRIBE
             > CLIENT REPLY ON
             +OK
+            "##
+        ));
+    }
+}
+
+/// CLIENT REPLY SKIP is for one command, also if what that sends is no reply.
+#[test]
+fn a_skipped_reply_is_that_of_one_command() {
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let push = if hello.ends_with('3') { "push" } else { "" };
+        let (pong, null) = if hello.ends_with('3') { ("+PONG", "_") } else { (r#"["pong", ""]"#, "(nil)") };
+        check(&format!(
+            r##"
+            > {hello}
+            *
+            > CLIENT REPLY SKIP
+            > SUBSCRIBE news
+            > PING
+            {push}["subscribe", "news", :1]
+            {pong}
+            > UNSUBSCRIBE
+            {push}["unsubscribe", "news", :0]
+            > CLIENT REPLY SKIP
+            > UNSUBSCRIBE news
+            > GET nosuch
+            {push}["unsubscribe", "news", :0]
+            {null}
+            > CLIENT REPLY SKIP
+            > SUBSCRIBE
+            > GET nosuch
+            {null}
             "##
         ));
     }

@@ -155,6 +155,39 @@ fn numbers_of_keys_are_checked() {
     );
 }
 
+/// The digest of a script that was refused finds nothing. The number of keys is checked before the script.
+#[test]
+fn a_refused_script_is_not_kept() {
+    check(
+        r#"
+        > SCRIPT FLUSH
+        +OK
+        > EVAL "return 41" -1
+        -ERR Number of keys can't be negative
+        > EVAL "return 41" x
+        -ERR value is not an integer or out of range
+        > EVAL_RO "return 41" 3 a b
+        -ERR Number of keys can't be greater than number of args
+        > EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        > EVALSHA 063d98099a90c63456a3c8b9adbfd87b5d09674e -1
+        -ERR Number of keys can't be negative
+        > EVALSHA abc -1
+        -NOSCRIPT No matching script. Please use EVAL.
+        > EVAL "return (" -1
+        -ERR Number of keys can't be negative
+        > EVAL "return (" 0
+        ~-ERR Error compiling script *
+        > SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e 728acb63e2aaef0ee859ece5db586bff5d800d1e
+        [:0, :0]
+        > EVAL "return 41" 0
+        :41
+        > SCRIPT EXISTS 063d98099a90c63456a3c8b9adbfd87b5d09674e
+        [:1]
+        "#,
+    );
+}
+
 #[test]
 fn what_only_reads_may_not_write() {
     check(

@@ -431,6 +431,22 @@ fn prefixes_hear_of_everything_below_them() {
     );
 }
 
+/// Redis drops what it has not sent by then.
+#[test]
+fn nothing_is_told_after_the_end_of_tracking() {
+    let session = Session::start();
+    for end in ["CLIENT TRACKING OFF", "HELLO 2", "RESET"] {
+        let mut client = session.connect();
+        client.run("HELLO 3");
+        client.run("CLIENT TRACKING ON BCAST");
+        client.queue_line("SET key value");
+        client.queue_line(end);
+        client.queue_line("ECHO end");
+        while client.read().to_string() != r#""end""# {}
+        assert_eq!(client.run("PING").to_string(), "+PONG", "{end}");
+    }
+}
+
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     check(
@@ -630,6 +646,57 @@ fn no_more_keys_are_remembered_than_allowed() {
     assert_eq!(told.len(), 8);
 }
 
+/// Keys that the table has no room for are forgotten before the next command, whoever sends it.
+#[test]
+fn a_full_table_is_cut_back_before_a_command() {
+    let session = Session::start();
+    let [mut reader, mut other] = [(); 2].map(|()| session.connect());
+    reader.run("HELLO 3");
+    reader.run("CLIENT TRACKING ON");
+    other.run("CONFIG SET tracking-table-max-keys 1");
+    let is_push = |reply: &Reply| matches!(reply, Reply::Push(_));
+    for key in ["a", "b", "c", "d"] {
+        reader.queue_line(&format!("GET {key}"));
+    }
+    reader.queue_line("PING");
+    // The reply of the second key comes before the message about the first two.
+    let replies: Vec<Reply> = (0..8).map(|_| reader.read()).collect();
+    let pushes: Vec<bool> = replies.iter().map(is_push).collect();
+    assert_eq!(pushes, [false, false, true, false, true, false, true, false], "{replies:?}");
+    reader.run("GET e");
+    other.run("PING");
+    assert!(is_push(&reader.read()));
+    other.run("CONFIG SET tracking-table-max-keys 1000000");
+    assert_eq!(reader.run("PING").to_string(), "+PONG");
+}
+
+/// Room is made before a command runs: its reply comes after the messages about the keys that had to go.
+#[test]
+fn keys_that_are_evicted_are_told_before_the_reply() {
+    const KEYS: usize = 20;
+    const VALUE_BYTES: usize = 100_000;
+    let session = Session::start();
+    let [mut reader, mut admin] = [(); 2].map(|()| session.connect());
+    reader.run("HELLO 3");
+    reader.run("CLIENT TRACKING ON");
+    for key in 0..KEYS {
+        reader.run_with(&format!("SET key:{key}"), &[&vec![b'x'; VALUE_BYTES]]);
+        reader.run(&format!("STRLEN key:{key}"));
+    }
+    let info = admin.run("INFO memory");
+    let used = info.text().lines().find_map(|line| line.strip_prefix("used_memory:")).expect("INFO has it");
+    let limit = used.parse::<usize>().expect("a number") - KEYS * VALUE_BYTES / 2;
+    let settings = [("maxmemory-policy", "allkeys-random"), ("maxmemory", &limit.to_string())];
+    for (name, value) in settings {
+        assert_eq!(reader.run(&format!("CONFIG SET {name} {value}")).to_string(), "+OK");
+    }
+    reader.queue_line("PING");
+    let first = reader.read();
+    admin.run("CONFIG SET maxmemory 0 maxmemory-policy noeviction");
+    assert!(matches!(first, Reply::Push(_)), "{first}");
+    while matches!(reader.read(), Reply::Push(_)) {}
+}
+
 /// A client that keeps what it reads until it is told otherwise has, once all is quiet, nothing that is not so.
 #[test]
 fn a_cache_is_never_wrong_for_long() {
@@ -708,6 +775,61 @@ fn what_was_read_of_an_index_is_stale_at_once() {
         push["invalidate", ["jobs"]]
         > IDX.DROP jobs
         :1
+        "##,
+    );
+}
+
+/// A name that a client has read as missing is no longer so when it becomes an index.
+#[test]
+fn an_index_that_comes_or_goes_makes_its_name_stale() {
+    check(
+        r##"
+        # holdfast only
+        > HELLO 3
+        *
+        > CLIENT TRACKING ON
+        +OK
+        2> HELLO 3
+        *
+        2> CLIENT TRACKING ON BCAST PREFIX job
+        +OK
+        > ZRANGE jobs 0 -1
+        []
+        > SELECT 1
+        +OK
+        > GET other
+        _
+        > ZCARD more
+        :0
+        3> IDX.CREATE jobs PREFIX 1 job: FIELD at
+        +OK
+        1< push["invalidate", ["jobs"]]
+        2< push["invalidate", ["jobs"]]
+        3> MULTI
+        +OK
+        3> IDX.CREATE other PREFIX 1 job: FIELD at
+        +QUEUED
+        3> IDX.CREATE more PREFIX 1 job: FIELD at
+        +QUEUED
+        3> EXEC
+        [+OK, +OK]
+        1< push["invalidate", ["other"]]
+        1< push["invalidate", ["more"]]
+        3> IDX.DROP jobs
+        :1
+        2< push["invalidate", ["jobs"]]
+        3> MULTI
+        +OK
+        3> IDX.DROP other
+        +QUEUED
+        3> IDX.DROP more
+        +QUEUED
+        3> EXEC
+        [:1, :1]
+        > PING
+        +PONG
+        2> PING
+        +PONG
         "##,
     );
 }

@@ -507,6 +507,59 @@ fn it_speaks_resp3() {
 }
 
 #[test]
+fn hello_counts_for_the_replies_behind_it() {
+    check(
+        r#"
+        > MULTI
+        > HGETALL nosuch
+        > HELLO 3
+        > HGETALL nosuch
+        > GET nosuch
+        > HELLO 2
+        > GET nosuch
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        +QUEUED
+        +QUEUED
+        +QUEUED
+        +QUEUED
+        [[], {"server" => "redis", ...}, {}, _, ["server", "redis", ...], (nil)]
+        > GET nosuch
+        (nil)
+        "#,
+    );
+}
+
+/// Redis refuses these two in a transaction when it is executed, but not SUBSCRIBE and PSUBSCRIBE.
+#[test]
+fn monitor_and_ssubscribe_are_refused_inside() {
+    check(
+        r#"
+        > MULTI
+        > MONITOR
+        > SSUBSCRIBE channel
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        [-"ERR MONITOR isn't allowed for DENY BLOCKING client", -"ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"]
+        > GET nosuch
+        (nil)
+        > MULTI
+        > SUBSCRIBE channel
+        > PSUBSCRIBE pattern
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        [["subscribe", "channel", :1], ["psubscribe", "pattern", :2]]
+        "#,
+    );
+}
+
+#[test]
 fn unwatch_is_queued_and_has_nothing_to_do() {
     check(
         r#"
@@ -656,6 +709,46 @@ fn a_key_that_had_expired_when_it_was_watched_may_go() {
         +OK
         2> DEBUG SET-ACTIVE-EXPIRE 1
         +OK
+        "#,
+    );
+}
+
+/// A queue takes memory: beyond maxmemory no command is queued, not even one that needs none. DISCARD, EXEC and RESET end it.
+#[test]
+fn beyond_maxmemory_nothing_is_queued() {
+    check(
+        r#"
+        > SET a 1
+        +OK
+        > MULTI
+        > GET a
+        +OK
+        +QUEUED
+        # config maxmemory 1
+        > GET a
+        -OOM command not allowed when used memory > 'maxmemory'.
+        > SET b 1
+        -OOM command not allowed when used memory > 'maxmemory'.
+        > PING
+        -OOM command not allowed when used memory > 'maxmemory'.
+        > EXEC
+        -EXECABORT Transaction discarded because of previous errors.
+        > MULTI
+        +OK
+        > DEL a
+        -OOM command not allowed when used memory > 'maxmemory'.
+        > DISCARD
+        +OK
+        > MULTI
+        +OK
+        > EXEC
+        []
+        > MULTI
+        +OK
+        > RESET
+        +RESET
+        > DEL a
+        :1
         "#,
     );
 }

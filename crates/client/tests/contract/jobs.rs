@@ -1,5 +1,5 @@
-//! Jobs of a queue: who holds one, what the holder may write, and that nobody else can. A store over a plain Redis says that
-//! it cannot claim; what else a queue does works there too.
+//! Jobs of a queue: which worker holds one, what the holder may write, and that no other worker can. A store over a
+//! plain Redis says that it cannot claim; what else a queue does works there too.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -72,7 +72,7 @@ impl Place {
         Store::connect_with(&Config { url, response_timeout, ..self.config.clone() }).await.unwrap()
     }
 
-    /// A store with a connection of its own.
+    /// A store with a separate connection.
     pub(crate) async fn store(&self) -> Store {
         Store::connect_with(&self.config).await.unwrap()
     }

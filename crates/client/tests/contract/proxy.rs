@@ -1,5 +1,5 @@
-//! A proxy between a client and a server that cuts connections: at once, after so many bytes of a request or of a reply, or at random.
-//! Knows nothing of what is said.
+//! A proxy between a client and a server that cuts connections: at once, after so many bytes of a request or of a
+//! reply, or at random. Knows nothing of what is said.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering::SeqCst;

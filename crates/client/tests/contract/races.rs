@@ -18,8 +18,8 @@ fn key(record: usize) -> Vec<u8> {
 /// One worker's try at one record.
 type Claim = for<'a> fn(&'a Store, &'a [u8], usize) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
-/// Lets all tasks try to claim all records, each beginning elsewhere, and expects every record to be won by one, who is
-/// returned.
+/// Lets all tasks try to claim all records, each beginning elsewhere, and expects every record to be won by one task,
+/// which is returned.
 async fn winners(place: &Place, records: usize, claim: Claim) -> BTreeMap<usize, usize> {
     let mut stores = Vec::new();
     for _ in 0..CONNECTIONS {

@@ -217,7 +217,7 @@ fn a_key_of_another_type_is_refused_and_left_alone() {
             assert!(matches!(error, Some(Error::WrongType(_))), "{i}: {error:?}");
         }
         let ttl: i64 = redis::cmd("PTTL").arg(JOB).query_async(&mut connection).await.unwrap();
-        assert_eq!(ttl, -1, "nobody gave it a lifetime");
+        assert_eq!(ttl, -1, "it has no lifetime");
     });
 }
 

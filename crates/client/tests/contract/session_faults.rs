@@ -1,5 +1,5 @@
-//! The proof of sessions: many clients count through connections that are cut at random bytes, while the server is killed and started
-//! again. At the end every counter is the number of increments that were asked for.
+//! The proof of sessions: many clients count through connections that are cut at random bytes, while the server is
+//! killed and started again. At the end every counter is the number of increments that were asked for.
 
 use std::fs;
 use std::path::Path;
@@ -91,7 +91,7 @@ async fn count(client: usize, url: &str, mut random: Random, done: &AtomicUsize)
             let (session, kind) = (session.clone(), random.below(4));
             others.spawn(async move { increment(&session, kind).await.unwrap() });
         }
-        // Of a counter of its own a client knows every reply.
+        // A client knows every reply of a counter that only it uses.
         assert_eq!(session.call::<usize>(&Cmd::incr(format!("own:{client}"), 1)).await.unwrap(), n);
         while let Some(other) = others.join_next().await {
             other.unwrap();

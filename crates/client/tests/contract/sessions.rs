@@ -1,5 +1,5 @@
-//! Sessions: requests that run once, what becomes of them when connections or the session are lost, and requests to a client. A store
-//! over a plain Redis says that it has none.
+//! Sessions: requests that run once, what becomes of them when connections or the session are lost, and requests to a
+//! client. A store over a plain Redis says that it has none.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -216,7 +216,7 @@ fn a_session_that_is_gone_is_an_error_that_says_so() {
         lost(session.pending(0, 10).await.unwrap_err());
         lost(session.serve(async |_| Err(Error::Closed)).await.unwrap_err());
 
-        // The request ran, its answer was lost, and so was the session: nobody knows.
+        // The request ran, its reply was lost, and so was the session: the result is unknown.
         let proxy = Proxy::start(place.address(), None).await;
         let session = opened(&through(place, &proxy).await).await;
         proxy.cut_after(Way::Reply, 0);

@@ -1,5 +1,5 @@
-//! A queue as CLAIM promises it, on plain lists: records, indexes as questions, and clients that wait in the order in which
-//! they came. Knows what every claim and wait must come to; refuses to know how an engine finds it.
+//! A queue as CLAIM promises it, on plain lists: records, indexes as questions, and clients that wait in the order in
+//! which they came. Knows what every claim and wait must come to; refuses to know how an engine finds it.
 
 use std::collections::BTreeMap;
 
@@ -318,7 +318,7 @@ impl Model {
         self.claim_by(db, claim, now_ms, false).0
     }
 
-    /// Serves those that wait in some databases: always the first for whom there is something.
+    /// Serves the waiters of some databases: always the first one with a record.
     pub(crate) fn serve(&mut self, dbs: &[usize], now_ms: u64) -> Vec<(Waiter, Vec<Row>)> {
         let mut served = Vec::new();
         loop {

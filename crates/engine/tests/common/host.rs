@@ -1,5 +1,5 @@
-//! The process around an engine in tests: it does nothing, and what it tells is always the same. Knows nothing of the tests
-//! and fuzz targets that share it.
+//! The process around an engine in tests: it does nothing, and what it tells is always the same. Knows nothing of the
+//! tests and fuzz targets that share it.
 
 use engine::Host;
 use engine::host::{CpuTime, MemoryUse, Shutdown};

@@ -1,5 +1,5 @@
-//! What several tests of the engine share: engines with nothing real around them, random requests, and their state to be
-//! compared. Refuses to know what is tested.
+//! What several tests of the engine share: engines with nothing real around them, random requests, and their state to
+//! be compared. Refuses to know what is tested.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -8,7 +8,8 @@ pub(crate) mod place;
 pub(crate) mod requests;
 pub(crate) mod state;
 
-/// The seed of a test's random numbers: from HOLDFAST_TEST_SEED, or a new one. Printed, so that a failure can be repeated.
+/// The seed of a test's random numbers: from HOLDFAST_TEST_SEED, or a new one. Printed, so that a failure can be
+/// repeated.
 pub(crate) fn seed() -> u64 {
     let seed = match std::env::var("HOLDFAST_TEST_SEED") {
         Ok(text) => text.parse().expect("HOLDFAST_TEST_SEED is a number"),

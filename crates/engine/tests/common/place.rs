@@ -3,7 +3,7 @@
 
 use super::host::IdleHost;
 use engine::execution::replay::Replay;
-use engine::execution::walk::{Part, Placement, Walk};
+use engine::execution::walk::{Placement, SnapshotPart, Walk};
 use engine::persistence::journal_state::JournalState;
 use engine::persistence::{Report, SnapshotBusy, SnapshotReason};
 use engine::{Client, ClientHandle, Clock, Engine, Flow, Persistence, Settings, Worker};
@@ -34,13 +34,14 @@ impl Place {
             looked_ns: AtomicU64::new(0),
         });
         let kept = Arc::new(Kept::default());
-        let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
+        let engine = engine::with_all_commands(settings, Arc::new(IdleHost), clock.clone(), shards, workers);
         let place = Place { engine: engine.with_persistence(kept.clone()), kept, clock };
-        assert_eq!(place.engine.revive_indexes(&configured()).failures, Vec::<String>::new());
+        let failures = engine::revive_indexes(&place.engine, &configured()).failures;
+        assert!(failures.is_empty(), "{failures:?}");
         place
     }
 
-    /// Somebody who asks on worker `index`.
+    /// A client on worker `index`.
     pub(crate) fn asker(&self, index: usize) -> Asker<'_> {
         let (id, now_ms) = (self.engine.clients.next_id(), self.now_ms());
         let handle = ClientHandle::new(id, "127.0.0.1:9".into(), "127.0.0.1:6379".into(), 9, now_ms, Box::new(|| {}));
@@ -117,7 +118,7 @@ impl Asker<'_> {
         let request: OwnedRequest = args.iter().map(Vec::as_slice).collect();
         let mut reply = Vec::new();
         self.engine.begin(&mut self.worker);
-        let flow = self.engine.execute(&mut self.worker, &mut self.client, request.as_request(), &mut reply);
+        let flow = engine::execute(self.engine, &mut self.worker, &mut self.client, request.as_request(), &mut reply);
         self.settle(flow, request.as_request(), &mut reply);
         reply
     }
@@ -133,37 +134,43 @@ impl Asker<'_> {
             requests.iter().map(|request| request.iter().map(Vec::as_slice).collect()).collect();
         let requests: Vec<Request<'_>> = owned.iter().map(OwnedRequest::as_request).collect();
         self.engine.begin(&mut self.worker);
-        let mut ahead = self.engine.look_ahead(&self.client, requests.iter().copied());
+        let mut ahead = engine::look_ahead(self.engine, &self.client, requests.iter().copied());
         for request in requests {
             let mut reply = Vec::new();
             let (worker, client) = (&mut self.worker, &mut self.client);
-            let flow = self.engine.execute_ahead(worker, client, request, &mut reply, &mut ahead);
+            let flow = engine::execute_ahead(self.engine, worker, client, request, &mut reply, &mut ahead);
             self.settle(flow, request, &mut reply);
         }
     }
 
-    /// Whoever waits waits for no time at all, but as long as it takes when somebody serves it at that moment.
+    /// Ends a wait at once, unless a commit is serving the client: then waits for its reply.
     fn settle(&mut self, flow: Flow, request: Request<'_>, reply: &mut Vec<u8>) {
         match flow {
             Flow::Again => {
                 let (worker, client) = (&mut self.worker, &mut self.client);
-                let flow = self.engine.execute_to_end(worker, client, request, reply);
+                let flow = engine::execute_to_end(self.engine, worker, client, request, reply);
                 self.settle(flow, request, reply);
             }
             Flow::Continue => {}
             Flow::Block(blocked) => loop {
-                if let Some(outcome) = self.engine.outcome(&self.worker, &mut self.client, &blocked.event, true) {
+                if let Some(outcome) =
+                    engine::outcome(self.engine, &self.worker, &mut self.client, &blocked.event, true)
+                {
                     return reply.extend(outcome);
                 }
+                // What was there before is searched first.
+                engine::serve_due_records(self.engine, &mut self.worker);
                 std::thread::yield_now();
             },
-            Flow::Close | Flow::Paused(_) => panic!("only commands that do not end the connection are asked for"),
+            Flow::Close | Flow::Paused(_) | Flow::AwaitScript => {
+                panic!("only commands that do not end the connection are asked for")
+            }
         }
     }
 
     /// Removes what is overdue, as the server does now and then.
     pub(crate) fn expire(&mut self) {
-        self.engine.expire_cycle(&mut self.worker, 0, 1, u64::MAX / 2);
+        engine::expire_cycle(self.engine, &mut self.worker, 0, 1, u64::MAX / 2);
     }
 }
 
@@ -185,7 +192,7 @@ impl Kept {
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.batches.lock().expect("nobody panics with it")
+        self.batches.lock().expect("no thread panics with it")
     }
 }
 
@@ -202,7 +209,7 @@ impl Persistence for Kept {
         true
     }
 
-    fn append(&self, batch: &[u8]) -> u64 {
+    fn append(&self, batch: &[u8], _: u64) -> u64 {
         let mut batches = self.locked();
         batches.push(batch.to_vec());
         batches.len() as u64
@@ -238,7 +245,7 @@ pub(crate) struct Taken {
     pub(crate) placement: Placement,
     /// The last batch before the walk.
     pub(crate) begun_after: u64,
-    pub(crate) parts: Vec<(Part, Vec<u8>)>,
+    pub(crate) parts: Vec<(SnapshotPart, Vec<u8>)>,
 }
 
 impl Taken {

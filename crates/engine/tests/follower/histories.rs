@@ -1,5 +1,5 @@
-//! Random histories of all write commands, followed while they are made and while others read: in the end leader and follower
-//! hold the same, in the same forms.
+//! Random histories of all write commands, followed while they are made and while others read: in the end leader and
+//! follower hold the same, in the same forms.
 
 use crate::common::place::{Place, Taken};
 use crate::common::requests::Source;
@@ -66,7 +66,7 @@ fn follow_history(random: &mut Rng, recorded: &mut BTreeSet<String>) {
     assert_eq!(defined(&place.engine), defined(&leader.engine));
     assert_eq!(place.kept.tail(), 0, "a follower records nothing");
     // It could take the leader's place.
-    place.engine.end_following(&mut place.engine.worker(crate::APPLIES));
+    engine::end_following(&place.engine, &mut place.engine.worker(crate::APPLIES));
     place.set_time_of(&leader);
     let (mut a, mut b) = (leader.asker(0), place.asker(1));
     for request in ["DEBUG DIGEST", "DBSIZE", "FUNCTION LIST WITHCODE"] {
@@ -82,7 +82,7 @@ fn a_follower_can_begin_with_a_snapshot() {
     for shards in [1, 8] {
         let leader = Place::new(shards, LEADERS, &[]);
         write(&leader, 0, random.u64(..));
-        let mut walk = leader.engine.walk();
+        let mut walk = engine::walk(&leader.engine);
         let mut taken = Taken::of(&walk, leader.kept.tail());
         let mut asker = leader.asker(0);
         while taken.step(&mut walk) {
@@ -100,8 +100,8 @@ fn a_follower_can_begin_with_a_snapshot() {
         for (sequence, batch) in &before {
             replay.batch(*sequence, batch).expect("what was recorded can be applied");
         }
-        place.engine.revive_indexes(&[]);
-        assert_eq!(place.engine.revive_functions(), Vec::<String>::new());
+        engine::revive_indexes(&place.engine, &[]);
+        assert_eq!(engine::revive_functions(&place.engine), Vec::<String>::new());
         let mut replay = replay.go_live(place.engine.worker(1));
         let mut reader = place.asker(0);
         for (sequence, batch) in &after {
@@ -117,7 +117,7 @@ fn a_follower_can_begin_with_a_snapshot() {
 
 /// Indexes and functions that can be used.
 fn defined(engine: &Engine) -> Vec<String> {
-    let (indexes, catalogue) = (engine.indexes(), engine.functions.catalogue());
+    let (indexes, catalogue) = (engine.indexes.list(), engine.scripting.functions.catalogue());
     let of_index = |index: &std::sync::Arc<keyspace::index::Index>| {
         assert!(index.is_built());
         format!("{} {}", index.name.escape_ascii(), index.definition)

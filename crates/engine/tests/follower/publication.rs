@@ -1,10 +1,10 @@
-//! Who hears of what on a follower: clients that watch keys, cache them, subscribe to their events; and what the leader
-//! defines can be used.
+//! Notifications on a follower: clients that watch keys, cache them, subscribe to their events. Definitions of the
+//! leader can be used.
 
 use crate::common::place::{Asker, Place};
 use crate::{Follower, values};
 
-/// Settings of a follower whose clients want to hear of everything.
+/// Settings of a follower that publishes all events.
 const TELLS_ALL: &[(&str, &str)] = &[("notify-keyspace-events", "KEA")];
 
 /// Commands of a leader that has made `a`, `b` and, in database 3, `a`, and whether they change `a` of database 0.
@@ -66,7 +66,7 @@ fn a_key_that_expires_on_the_leader_ends_the_transaction() {
 }
 
 #[test]
-fn clients_that_cache_hear_of_what_the_leader_changes() {
+fn caching_clients_get_invalidations_for_changes_of_the_leader() {
     for (change, is_changed) in CHANGES {
         let (leader, place) = prepared(&[]);
         let mut follower = Follower::new(&leader, &place);
@@ -90,7 +90,7 @@ fn clients_that_cache_hear_of_what_the_leader_changes() {
         };
         assert_eq!(told, expected, "{change}");
         assert_eq!(heard(&mut broadcast), expected, "{change}, told to all below a prefix");
-        // Told once: what was not read again is not told of again.
+        // Once: a key that was not read again causes no further invalidation.
         leader.asker(0).say("SET a 3");
         follower.catch_up();
         let is_told_again = !is_changed && !of_whole;
@@ -99,14 +99,14 @@ fn clients_that_cache_hear_of_what_the_leader_changes() {
 }
 
 #[test]
-fn events_of_keys_are_told_on_the_follower() {
+fn keyspace_events_are_published_on_the_follower() {
     let (leader, place) = prepared(TELLS_ALL);
     let mut follower = Follower::new(&leader, &place);
     follower.catch_up();
     let (mut writer, mut listener) = (leader.asker(0), place.asker(1));
     listener.say("PSUBSCRIBE __keyevent@*");
     heard(&mut listener);
-    // Which command it was is not in a batch: the events are those of the plainest command with that effect.
+    // A batch does not say which command it was: the events are those of the simplest command with that effect.
     for (request, events) in [
         ("SET a 2", "0:set a"),
         ("INCR a", "0:set a"),
@@ -227,7 +227,7 @@ fn functions_of_the_leader_can_be_called() {
     assert_eq!(reader.say("FCALL_RO f 1 a"), ABSENT);
 }
 
-/// A leader that has made a few keys, and a follower that has applied nothing yet.
+/// A leader that has created a few keys, and a follower that has applied nothing yet.
 fn prepared(settings: &[(&str, &str)]) -> (Place, Place) {
     let (leader, place) = (Place::new(8, 1, &[]), Place::new(4, 2, settings));
     let mut writer = leader.asker(0);
@@ -237,7 +237,7 @@ fn prepared(settings: &[(&str, &str)]) -> (Place, Place) {
     (leader, place)
 }
 
-/// What a client was sent without having asked.
+/// The pushes and messages that a client was sent.
 fn heard(asker: &mut Asker<'_>) -> Vec<String> {
     let mut bytes = Vec::new();
     asker.client.handle.drain_outbox(&mut bytes);

@@ -1,5 +1,5 @@
-//! What a reply of a follower may tell of: a state between two batches, never an older one than before, with the number of the
-//! newest batch in it.
+//! What a reply of a follower may show: a state between two batches, never an older one than before, and the number of
+//! the newest batch in it.
 
 use crate::common::place::{Asker, Place};
 use crate::common::seed;
@@ -18,7 +18,8 @@ const VERSIONS: usize = 60;
 const EACH: usize = 3;
 const SUM: i64 = 9_000;
 
-/// Sums are moved between keys of several types and shards. Whoever reads all of them at once finds that none was lost.
+/// Sums are moved between keys of several types and shards. A reader that reads all of them at once finds the same
+/// total.
 #[test]
 fn every_reply_is_of_a_state_between_two_batches() {
     let mut random = Rng::with_seed(seed());
@@ -50,7 +51,8 @@ fn every_reply_is_of_a_state_between_two_batches() {
         });
         let batches = batches.into_inner().expect("no leader has panicked");
         println!("{shards} shards: {} versions, {} read", batches.len(), seen.len());
-        // Every batch has a new version, and every reader reads it: so the newest batch of a reply is that of its version.
+        // Every batch has a new version, and every reader reads it: so the newest batch of a reply is that of its
+        // version.
         for (version, depends_on) in seen {
             assert_eq!(depends_on, batches[&version], "the batch of version {version} with {shards} shards");
         }
@@ -68,7 +70,7 @@ fn open_accounts(asker: &mut Asker<'_>, batches: &Mutex<BTreeMap<u64, u64>>) {
         asker.say(&format!("ZADD z:{number} 1000 sum 1 other"));
     }
     asker.say("EXEC");
-    batches.lock().expect("nobody panics with it").insert(1, asker.client.last_batch);
+    batches.lock().expect("no thread panics with it").insert(1, asker.client.last_batch);
 }
 
 /// A command that adds to one of the accounts, as words.
@@ -104,7 +106,7 @@ fn transfer(leader: &Place, index: usize, seed: u64, satisfied: &AtomicUsize, ba
             }
         };
         let version = values(&reply)[0].parse().expect("a version is a number");
-        batches.lock().expect("nobody panics with it").insert(version, asker.client.last_batch);
+        batches.lock().expect("no thread panics with it").insert(version, asker.client.last_batch);
     }
 }
 
@@ -144,7 +146,7 @@ fn read(
 ) -> BTreeSet<(u64, u64)> {
     let (mut random, mut asker) = (Rng::with_seed(seed), place.asker(worker));
     let (mut seen, mut last) = (BTreeSet::new(), 0);
-    // Whatever becomes of this reader, the leaders must not wait for it.
+    // However this reader ends, the leaders must not wait for it.
     let mut is_satisfied = Satisfied { count: satisfied, is_counted: false };
     while !has_stopped.load(SeqCst) {
         if asker.say("EXISTS version") == b":0\r\n" {
@@ -182,13 +184,13 @@ impl Drop for Satisfied<'_> {
     }
 }
 
-/// Replies wait for the newest batch that they may tell of: one that changed a shard that was read.
+/// Replies wait for the newest batch that they may reveal: one that changed a shard that was read.
 #[test]
-fn a_reply_depends_on_the_newest_batch_that_it_may_tell_of() {
+fn a_reply_depends_on_the_newest_batch_that_it_may_reveal() {
     let (leader, place) = (Place::new(8, 1, &[]), Place::new(8, 2, &[]));
     let mut follower = Follower::new(&leader, &place);
     let mut writer = leader.asker(0);
-    // Two keys in shards of their own.
+    // Two keys in different shards.
     let shard_of = |name: &str| place.engine.keyspace.shard_of(name.as_bytes());
     let other = (0..).map(|number| format!("k{number}")).find(|name| shard_of(name) != shard_of("k"));
     let other = other.expect("there are other shards");
@@ -223,7 +225,7 @@ fn a_reply_depends_on_the_newest_batch_that_it_may_tell_of() {
     ] {
         assert_eq!(depends_on(requests), number, "{requests:?}");
     }
-    // What is gone is told of, too.
+    // A deletion counts, too.
     writer.say("DEL k");
     follower.catch_up();
     assert_eq!((depends_on(&["EXISTS k"]), depends_on(&[&format!("GET {other}")])), (4, 3));

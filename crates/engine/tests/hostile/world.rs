@@ -1,6 +1,6 @@
-//! An engine with nothing real around it, for whoever throws requests at it: a clock that is told the time, a host that
-//! does nothing, one client. Knows what every reply must look like; refuses to know where requests come from, so that
-//! `tests/hostile.rs` and the fuzz target `execute` share it.
+//! An engine for hostile requests, with a simulated clock, a host that does nothing, and one client. Knows what every
+//! reply must look like; refuses to know where requests come from, so that `tests/hostile.rs` and the fuzz target
+//! `execute` share it.
 
 use crate::host::IdleHost;
 use engine::execution::client::ReplyMode;
@@ -27,9 +27,9 @@ impl World {
     /// An empty engine.
     pub(crate) fn new(settings: Arc<Settings>) -> World {
         let clock = Arc::new(StoppedClock { unix_us: AtomicU64::new(1_763_172_000_000_000) });
-        let engine = Engine::new(settings, Arc::new(IdleHost), clock.clone(), 4, 1);
+        let engine = engine::with_all_commands(settings, Arc::new(IdleHost), clock.clone(), 4, 1);
         let (worker, client) = (engine.worker(0), connect(&engine));
-        connect(&engine); // somebody else, to be looked at and killed
+        connect(&engine); // another client, to be listed and killed
         World { engine, clock, worker, client }
     }
 
@@ -59,7 +59,8 @@ impl World {
         }
         let request: OwnedRequest = args.iter().map(Vec::as_slice).collect();
         let mut out = Vec::new();
-        let flow = self.engine.execute_to_end(&mut self.worker, &mut self.client, request.as_request(), &mut out);
+        let flow =
+            engine::execute_to_end(&self.engine, &mut self.worker, &mut self.client, request.as_request(), &mut out);
         let protocol = self.client.protocol;
         let is_silent = std::mem::replace(&mut self.client.reply_mode, ReplyMode::On) != ReplyMode::On;
         self.client.handle.drain_outbox(&mut Vec::new());
@@ -74,15 +75,13 @@ impl World {
                 true
             }
             Flow::Block(blocked) => {
-                let reply = self
-                    .engine
-                    .outcome(&self.worker, &mut self.client, &blocked.event, true)
+                let reply = engine::outcome(&self.engine, &self.worker, &mut self.client, &blocked.event, true)
                     .expect("a wait that is over has a reply");
                 assert_eq!(reply_len(&reply, protocol), Some(reply.len()));
                 assert!(out.is_empty(), "a client that waits has no reply yet: {}", shown(args));
                 true
             }
-            Flow::Again => panic!("it was executed to its end"),
+            Flow::Again | Flow::AwaitScript => panic!("it was executed to its end"),
             Flow::Paused(_) => {
                 assert!(out.is_empty(), "a request that was held has no reply: {}", shown(args));
                 self.engine.pause.end();
@@ -101,7 +100,7 @@ impl World {
                 let len = reply_len(rest, protocol).unwrap_or_else(|| panic!("{} has a broken reply", shown(args)));
                 rest = &rest[len..];
             }
-            self.engine.forget(&mut self.client);
+            engine::forget(&self.engine, &mut self.client);
             return Some(out);
         }
         assert_eq!(
@@ -214,6 +213,11 @@ impl World {
                                 .map(|member| (member.name.into_bytes().into_owned(), member.score.to_bits()))
                                 .collect(),
                         ),
+                        _ => {
+                            let mut image = Vec::new();
+                            db.write_image(entry, &mut image);
+                            Content::Image(image)
+                        }
                     };
                     match &content {
                         Content::Hash(fields) => assert!(!fields.is_empty(), "a hash without fields"),
@@ -225,7 +229,11 @@ impl World {
                         }
                         Content::Cell(versions) => assert!(!versions.is_empty(), "a cell without a version"),
                         Content::Run(events) => assert!(!events.is_empty(), "a run without an event"),
-                        Content::String(_) | Content::Register(..) | Content::Session(..) | Content::Stream(..) => {}
+                        Content::String(_)
+                        | Content::Register(..)
+                        | Content::Session(..)
+                        | Content::Stream(..)
+                        | Content::Image(_) => {}
                     }
                     let before = snapshot.insert((index, entry.name().to_vec()), (content, entry.deadline()));
                     assert!(before.is_none(), "a key is there twice");
@@ -275,6 +283,8 @@ pub(crate) enum Content {
     Session(usize, String),
     /// How many bytes its entries have, and all there is to it.
     Stream(usize, String),
+    /// A value of a type that is not looked into: its image.
+    Image(Vec<u8>),
 }
 
 fn plain(version: Version<'_>) -> (u64, u64, Vec<u8>) {

@@ -41,7 +41,7 @@ fn damaged_bytes_are_refused_or_are_other_effects() {
         let mut replay = restored.replay(random.bool().then_some(placement));
         let (shard, end, sequence) = (random.u32(..6), random.u32(..), random.u64(..4));
         if random.bool() {
-            let _ = replay.part(engine::execution::walk::Part { shard, end, sequence, keys: 1 }, &bytes);
+            let _ = replay.part(execution::walk::SnapshotPart { shard, end, sequence, keys: 1 }, &bytes);
         }
         let _ = replay.batch(sequence, &bytes);
     }
@@ -111,7 +111,7 @@ fn samples(random: &mut Rng) -> (Placement, Vec<Vec<u8>>) {
         source.hear(&request, &reply);
         live.pass_ms(source.random.u64(..100));
     }
-    let mut walk = live.engine.walk();
+    let mut walk = engine::walk(&live.engine);
     let mut taken = Taken::of(&walk, 0);
     while taken.step(&mut walk) {}
     let batches = live.kept.batches().into_iter().map(|(_, batch)| batch);

@@ -1,5 +1,5 @@
-//! The same with several workers at once, while somebody walks over the keys: nothing is repeatable here but what must
-//! hold in the end.
+//! Replay with several workers at once, while other threads walk over the keys: the interleaving is not repeatable,
+//! only the final state.
 
 use crate::common::place::{Place, Taken};
 use crate::common::requests::Source;
@@ -55,7 +55,7 @@ fn run(live: &Place, random: &mut fastrand::Rng) -> Vec<Taken> {
             let mut finished = Vec::new();
             while !done.load(Relaxed) {
                 let begun_after = live.kept.tail();
-                let mut walk = live.engine.walk();
+                let mut walk = engine::walk(&live.engine);
                 let mut taken = Taken::of(&walk, begun_after);
                 while taken.step(&mut walk) {
                     // As a disk would.

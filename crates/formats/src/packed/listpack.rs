@@ -10,7 +10,7 @@ use super::{COUNT_UNKNOWN, END, Element, Malformed, little_endian, walk};
 use numbers::parse_i64;
 
 const HEADER_BYTES: usize = 6;
-/// What a text takes beside its bytes: an encoding with its length, and the way back.
+/// The most bytes that a text takes in addition to its own: an encoding with its length, and the back length.
 const TEXT_OVERHEAD_MAX: usize = 5 + 5;
 
 // Reading -------------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ impl Writer {
         Self::with_capacity(0)
     }
 
-    /// With room for so many bytes.
+    /// Creates a writer with room for `bytes` bytes.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut listpack = Vec::with_capacity(bytes.max(HEADER_BYTES));
         listpack.resize(HEADER_BYTES, 0);
@@ -107,7 +107,7 @@ impl Writer {
         self.count += 1;
     }
 
-    /// Appends a number. How long it is for a reader that goes backwards is the byte behind it.
+    /// Appends a number. The byte after it is its length, for readers that go backwards.
     pub(crate) fn push_integer(&mut self, number: i64) {
         let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
         let bytes = &mut self.bytes;
@@ -127,13 +127,13 @@ impl Writer {
         self.count == 0
     }
 
-    /// Begins another, in the same memory.
+    /// Starts a new listpack in the same memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.truncate(HEADER_BYTES);
         self.count = 0;
     }
 
-    /// Ends the listpack, to which nothing is pushed any more; it must stay below 4 GiB.
+    /// Ends the listpack; nothing may be pushed afterwards. It must stay below 4 GiB.
     pub(crate) fn close(&mut self) -> &[u8] {
         self.bytes.push(END);
         let total = u32::try_from(self.bytes.len()).expect("callers keep listpacks small");
@@ -150,8 +150,8 @@ impl Writer {
     }
 }
 
-/// The length of an element's data for a reader that goes backwards: 7 bits a byte, most significant first, and every
-/// byte but the first marked. Redis's limits for two and more bytes are one short of what would fit; its check on
+/// The length of an element's data, for readers that go backwards: 7 bits a byte, most significant first, and every
+/// byte but the first marked. Redis's limits for two and more bytes are one lower than what would fit; its check on
 /// loading has the same limits.
 #[inline]
 fn back_length(len: usize) -> ([u8; 5], usize) {

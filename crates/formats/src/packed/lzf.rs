@@ -11,7 +11,7 @@ const COPY_MAX: usize = 7 + 255 + 2;
 const COPY_MIN: usize = 3;
 const LITERALS_MAX: usize = 32;
 
-/// What three bytes of input can become at most: nothing that claims to be larger needs to be tried.
+/// The most that three bytes of input can expand to; a larger claim is refused without decompressing.
 pub(crate) const EXPANSION_MAX: usize = COPY_MAX / 3;
 
 /// Decompresses to exactly `len` bytes, or not at all.
@@ -43,7 +43,7 @@ pub(crate) fn decompress(mut input: &[u8], len: usize) -> Option<Vec<u8>> {
         if from + copy <= output.len() {
             output.extend_from_within(from..from + copy);
         } else {
-            // The copy overlaps what it writes: that is how a run of one byte is spelled.
+            // The copy overlaps its own output: that encodes a run of one byte.
             for at in from..from + copy {
                 output.push(output[at]);
             }
@@ -52,19 +52,19 @@ pub(crate) fn decompress(mut input: &[u8], len: usize) -> Option<Vec<u8>> {
     (output.len() == len).then_some(output)
 }
 
-/// Compresses one input after the other, in the same memory.
+/// Compresses several inputs in the same memory.
 #[derive(Default)]
 pub(crate) struct Compressor {
-    /// Where three bytes with this hash were last seen: positions go on from one input to the next, so that those of inputs before
-    /// are known by being lower, and nothing is cleared between them.
+    /// The last position of three bytes with this hash. Positions continue from one input to the next, so that those of
+    /// earlier inputs are lower than the current start, and the table is not cleared between inputs.
     seen: Vec<u32>,
-    /// The end of the input before.
+    /// The end of the previous input.
     end: u32,
     output: Vec<u8>,
 }
 
 impl Compressor {
-    /// Compresses to at most `bytes_max` bytes, or answers None: not worth it.
+    /// Compresses to at most `bytes_max` bytes; `None` when the result would be longer.
     pub(crate) fn compress(&mut self, input: &[u8], bytes_max: usize) -> Option<&[u8]> {
         // As small as the input allows: most are short, and clearing the table would take longer than compressing them.
         let bits = (usize::BITS - input.len().leading_zeros()).clamp(6, 14);
@@ -108,7 +108,7 @@ impl Compressor {
             if output.len() > bytes_max {
                 return None;
             }
-            // Note the last position of the copy as well, so that what repeats with a period is found again.
+            // Note the last position of the copy as well, so that periodic data is found again.
             at += copy;
             written = at;
             if at + 2 < input.len() {

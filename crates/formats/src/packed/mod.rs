@@ -1,5 +1,5 @@
-//! Lists packed into one run of bytes, and compression. Here: what listpacks and ziplists have in common, their elements and
-//! the walk from one to the next; knows nothing of how either encodes an element.
+//! Lists packed into one run of bytes, and compression. This file has what listpacks and ziplists share: their elements
+//! and the walk over them. Refuses to know how either encodes an element.
 
 pub(crate) mod listpack;
 pub(crate) mod lzf;
@@ -9,7 +9,7 @@ pub(crate) mod zipmap;
 use numbers::{I64_CHARS_MAX, format_i64};
 use std::borrow::Cow;
 
-/// An element of a packed list. Numbers are packed as numbers; as text they have their one spelling.
+/// An element of a packed list. Numbers are packed as numbers; as text they have one spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element<'a> {
     Bytes(&'a [u8]),
@@ -42,7 +42,7 @@ pub(crate) struct Malformed;
 
 /// The byte that ends a packed list.
 pub(crate) const END: u8 = 0xff;
-/// An element count that says "count them yourself".
+/// An element count that means "unknown".
 pub(crate) const COUNT_UNKNOWN: u16 = u16::MAX;
 
 /// Walks the part after the header with `read`, which takes one element off the front. Checks that the elements end

@@ -1,4 +1,5 @@
-//! Ziplists: what listpacks were before Redis 7, still found in old DUMP payloads. Reading only; trusts nothing.
+//! Ziplists: the predecessor of listpacks before Redis 7, still found in old DUMP payloads. Reading only; trusts
+//! nothing.
 //!
 //! ```text
 //! total bytes: u32 | offset of the last element: u32 | elements: u16, 65535 = many | element ... | 0xff
@@ -12,13 +13,13 @@ const HEADER_BYTES: usize = 10;
 /// The elements of a ziplist, each checked as it is reached.
 pub(crate) fn elements(ziplist: &[u8]) -> Result<impl Iterator<Item = Result<Element<'_>, Malformed>>, Malformed> {
     let (header, body) = ziplist.split_first_chunk::<HEADER_BYTES>().ok_or(Malformed)?;
-    // The offset of the last element only helps readers from behind; nothing here depends on it.
+    // The offset of the last element only helps readers that go backwards; it is ignored.
     let [t0, t1, t2, t3, _, _, _, _, c0, c1] = *header;
     let total = u32::from_le_bytes([t0, t1, t2, t3]);
     if total as usize != ziplist.len() {
         return Err(Malformed);
     }
-    // How long the element before was: the next one must agree.
+    // The length of the previous element: the next one must agree.
     let mut previous = 0;
     Ok(walk(body, u16::from_le_bytes([c0, c1]), move |rest| {
         let before = rest.len();
@@ -44,7 +45,7 @@ fn read_data<'a>(rest: &mut &'a [u8]) -> Option<Element<'a>> {
             let low = bytes_of(1)?[0];
             Element::Bytes(bytes_of(usize::from(first & 0x3f) << 8 | usize::from(low))?)
         }
-        // Of this one's other six bits Redis writes zeros, and reads anything.
+        // Redis writes zeros in the other six bits, and reads anything.
         0x80..=0xbf => {
             let len = u32::from_be_bytes(bytes_of(4)?.try_into().ok()?);
             Element::Bytes(bytes_of(len as usize)?)
@@ -68,7 +69,7 @@ mod tests {
         elements(ziplist)?.map(|element| Ok(element?.to_vec())).collect()
     }
 
-    /// Wraps elements, given without the length of the one before, the way Redis 6 does.
+    /// Wraps elements, given without the length of the previous one, the way Redis 6 does.
     fn ziplist(elements: &[&[u8]]) -> Vec<u8> {
         let (mut body, mut previous, mut tail) = (Vec::new(), 0, HEADER_BYTES);
         for element in elements {

@@ -7,10 +7,10 @@
 
 use super::{END, Element, Malformed};
 
-/// From here on the count says "count them yourself".
+/// From here on the count means "unknown".
 const COUNT_UNKNOWN: u8 = 254;
 
-/// Field, value, field, value. Each is checked as it is reached; the walk ends after the first error.
+/// Returns field, value, field, value. Each is checked when it is reached; the walk ends after the first error.
 pub(crate) fn elements(zipmap: &[u8]) -> Result<impl Iterator<Item = Result<Element<'_>, Malformed>>, Malformed> {
     let (&count, mut rest) = zipmap.split_first().ok_or(Malformed)?;
     let mut due = (count < COUNT_UNKNOWN).then_some(2 * u32::from(count));

@@ -15,7 +15,7 @@ pub enum BadPayload {
     Format,
     /// Its compressed parts would decompress to more than allowed.
     TooLarge,
-    /// A type that is not kept here, by Redis's name for it.
+    /// A type that is not supported, by Redis's name for it.
     Unsupported(&'static str),
 }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// An element of a packed list, if it is one.
 pub(crate) type Elements<'a> = Result<Element<'a>, Malformed>;
 
-/// A length, or one of the special encodings that take its place in front of a string.
+/// A length, or one of the special encodings of a string that replace it.
 pub(crate) enum Length {
     Plain(u64),
     Special(u8),
@@ -20,10 +20,10 @@ pub(crate) trait Source<'a> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Self::Error>;
 
-    /// Exactly so many bytes. The number is not trusted: memory is allocated as bytes arrive, not before.
+    /// Returns exactly `len` bytes. The number is not trusted: memory is allocated as bytes arrive, not before.
     fn bytes(&mut self, len: u64) -> Result<Cow<'a, [u8]>, Self::Error>;
 
-    /// For how many entries of a table to allocate ahead, whatever its count claims.
+    /// The number of entries of a table to allocate ahead, whatever its count claims.
     fn entries_likely(&self) -> usize;
 
     /// The error for bytes that are there but wrong.

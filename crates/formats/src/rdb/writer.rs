@@ -8,7 +8,8 @@ use numbers::parse_i64;
 pub(crate) const VERSION_PLAIN: u16 = 10;
 pub(crate) const VERSION_FIELD_DEADLINES: u16 = 12;
 
-/// Redis refuses to let a listpack grow past this; a larger value becomes a table whatever the caller asked for.
+/// Redis refuses to let a listpack grow past this; a larger value becomes a table even if the caller asks for the
+/// packed form.
 pub(crate) const LISTPACK_BYTES_MAX: usize = 1 << 30;
 
 /// The type byte of strings.
@@ -31,14 +32,14 @@ impl Writer {
         Self::behind(vec![kind])
     }
 
-    /// A payload of about so many bytes.
+    /// Starts a payload of about `bytes` bytes.
     pub(crate) fn with_capacity(kind: u8, bytes: usize) -> Self {
         let mut payload = Vec::with_capacity(bytes);
         payload.push(kind);
         Self::behind(payload)
     }
 
-    /// A payload that goes on behind these bytes.
+    /// Starts a payload after these bytes.
     pub(crate) fn behind(bytes: Vec<u8>) -> Self {
         Self { bytes, compressor: lzf::Compressor::default() }
     }
@@ -47,14 +48,14 @@ impl Writer {
         put_length(length, &mut self.bytes);
     }
 
-    /// Writes a length in front of what has been written from there on.
+    /// Inserts a length before everything written since `at`.
     pub(crate) fn insert_length(&mut self, at: usize, length: u64) {
         let mut bytes = Vec::new();
         put_length(length, &mut bytes);
         self.bytes.splice(at..at, bytes);
     }
 
-    /// As Redis does: short numbers as numbers, longer texts compressed where that saves something.
+    /// Writes a string as Redis does: short numbers as numbers, longer texts compressed where that saves space.
     pub(crate) fn string(&mut self, bytes: &[u8]) {
         const NUMBER_CHARS_MAX: usize = 11;
         const COMPRESS_ABOVE: usize = 20;

@@ -1,5 +1,5 @@
 //! Redis's RDB files, read from front to back one key at a time. Knows the format; refuses to know paths, the clock and
-//! what is done with the keys. Values are read by `rdb`, which reads DUMP payloads as well.
+//! what is done with the keys. `rdb` reads the values, as it does those of DUMP payloads.
 //!
 //! ```text
 //! "REDIS" | version: 4 digits | part ... | 0xff | from version 5: CRC-64 of all before it, or zero: u64
@@ -7,9 +7,9 @@
 //!      | type of value (below 243) | key: string | value
 //! ```
 //!
-//! Reads versions 1 to 13. Up to 12, Redis 8.0's, every part is tested with a file that Redis wrote or reads. Of 13,
-//! Redis 8.6's, module data beside a key is skipped as Redis's source describes it; its own form of streams (type 26)
-//! is refused, for want of a file to test with.
+//! Reads versions 1 to 13. Up to 12, Redis 8.0's, every part is tested with a file that Redis wrote or reads. In 13,
+//! Redis 8.6's, module data beside a key is skipped as Redis's source describes it; its new form of streams (type 26)
+//! is refused, because there is no file to test with.
 //!
 //! Values of unsupported types are skipped exactly (`skip`). FREQ and IDLE of a key are skipped too: an import counts
 //! as use. A file is not trusted: memory is allocated only for bytes that exist, and for what they decompress to within
@@ -26,7 +26,7 @@ use crate::rdb::reader::{Reader, Source};
 use crate::values::{Kind, Value, type_name};
 use std::io::Read;
 
-/// Something that a file holds.
+/// One item of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Key(Box<KeyItem>),
@@ -41,7 +41,7 @@ pub enum Item {
 pub struct KeyItem {
     pub db: u64,
     pub key: Vec<u8>,
-    /// Unix milliseconds; whether they have passed is for the caller to say.
+    /// Unix milliseconds. The caller decides whether they have passed.
     pub deadline: Option<u64>,
     /// Perhaps a collection without elements: see [`Value::has_no_elements`].
     pub value: Value,
@@ -51,11 +51,11 @@ pub struct KeyItem {
 pub const MAGIC: &[u8; 5] = b"REDIS";
 
 const VERSION_MAX: u32 = 13;
-/// The first one with a checksum at the end.
+/// The first version with a checksum at the end.
 const VERSION_CHECKSUM: u32 = 5;
 
 mod opcode {
-    /// What modules keep beside a key (Redis 8.6).
+    /// Module data beside a key (Redis 8.6).
     pub(super) const KEY_META: u8 = 243;
     pub(super) const SLOT_INFO: u8 = 244;
     pub(super) use crate::payload::{FUNCTION, FUNCTION_CANDIDATE};
@@ -70,12 +70,12 @@ mod opcode {
     pub(super) const END: u8 = 255;
 }
 
-/// A file being read: an iterator over what it holds, which ends after the first error.
+/// A file being read: an iterator over its items, which ends after the first error.
 pub struct RdbFile<R> {
     reader: Reader<Input<R>>,
-    /// What the compressed parts of one value may decompress to.
+    /// The limit of the decompressed size of one value.
     bytes_max: usize,
-    /// Zero before the beginning has been read.
+    /// Zero until the header has been read.
     version: u32,
     db: u64,
     /// The deadline of the next key.
@@ -84,7 +84,7 @@ pub struct RdbFile<R> {
 }
 
 impl<R: Read> RdbFile<R> {
-    /// A file to be read. `bytes_max` limits what the compressed parts of one value together may decompress to.
+    /// Starts to read a file. `bytes_max` limits the decompressed size of one value.
     pub fn new(read: R, bytes_max: usize) -> RdbFile<R> {
         RdbFile::from_input(Input::new(read), bytes_max)
     }
@@ -99,7 +99,7 @@ impl<R: Read> RdbFile<R> {
         self.reader.source.offset()
     }
 
-    /// The input behind the end of the RDB file.
+    /// The input after the end of the RDB file.
     pub(super) fn into_input(self) -> Input<R> {
         self.reader.source
     }
@@ -158,7 +158,7 @@ impl<R: Read> RdbFile<R> {
         Ok(())
     }
 
-    /// Reads a part that is not a key; `None` when there is nothing to return for it.
+    /// Reads a part that is not a key. Returns `None` when it yields no item.
     fn part(&mut self, byte: u8) -> Result<Option<Item>, FileError> {
         let reader = &mut self.reader;
         match byte {
@@ -237,7 +237,7 @@ impl<R: Read> RdbFile<R> {
     }
 }
 
-/// What errors call a value of that type byte.
+/// The name of a type byte in error texts.
 fn value_name(kind: u8) -> Option<&'static str> {
     Some(match type_name(kind)? {
         "string" => "the string",
@@ -250,7 +250,7 @@ fn value_name(kind: u8) -> Option<&'static str> {
     })
 }
 
-/// Redis's spelling of "never" is -1; any other instant before 1970 has passed.
+/// Redis writes -1 for "never"; any other instant before 1970 has passed.
 fn deadline(ms: i64) -> Option<u64> {
     match ms {
         -1 => None,

@@ -8,7 +8,7 @@ use crate::rdb::reader::{Length, Reader, Source};
 use crate::values::{Kind, MODULE, OLD_MODULE};
 use std::io::Read;
 
-/// What a module wrote, each part with its type in front.
+/// Parts of module data; each begins with its type.
 mod module_part {
     pub(super) const END: u64 = 0;
     pub(super) const SIGNED: u64 = 1;
@@ -19,7 +19,7 @@ mod module_part {
 }
 
 impl<R: Read> Reader<Input<R>> {
-    /// A value of a type that is not kept here.
+    /// Skips a value of an unsupported type.
     pub(super) fn skip_value(&mut self, kind: u8) -> Result<Kind, FileError> {
         match kind {
             OLD_MODULE => Err(self.source.error(Trouble::OldModule)),
@@ -52,13 +52,13 @@ impl<R: Read> Reader<Input<R>> {
         (0..count).try_for_each(|_| self.length().map(|_| ()))
     }
 
-    /// A count, and that many of something. Each takes at least a byte, so a false count meets the end of the file.
+    /// Skips a counted sequence. Each element takes at least a byte, so a false count reaches the end of the file.
     fn skip_counted(&mut self, mut skip: impl FnMut(&mut Self) -> Result<(), FileError>) -> Result<(), FileError> {
         let count = self.length()?;
         (0..count).try_for_each(|_| skip(self))
     }
 
-    /// A module's value; gives back the name of its type.
+    /// Skips a module's value and returns the name of its type.
     fn skip_module(&mut self) -> Result<String, FileError> {
         let name = module_name(self.length()?);
         self.skip_module_parts()?;
@@ -67,7 +67,7 @@ impl<R: Read> Reader<Input<R>> {
 
     pub(super) fn skip_module_aux(&mut self) -> Result<String, FileError> {
         let name = module_name(self.length()?);
-        // When the module reads it: before or after the keys.
+        // Whether the module reads it before or after the keys.
         if self.length()? != module_part::UNSIGNED {
             return Err(self.source.refusal(BadPayload::Format));
         }
@@ -76,7 +76,7 @@ impl<R: Read> Reader<Input<R>> {
         Ok(name)
     }
 
-    /// For each class of such data: which class, as four bytes, and what a module wrote.
+    /// Skips module data of a key: for each class its four bytes and what the module wrote.
     pub(super) fn skip_key_meta(&mut self) -> Result<(), FileError> {
         self.skip_counted(|reader| {
             reader.source.skip(4)?;

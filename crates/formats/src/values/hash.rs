@@ -17,14 +17,14 @@ pub(crate) mod kind {
     pub(crate) const HASH_ZIPMAP: u8 = 9;
     pub(crate) const HASH_ZIPLIST: u8 = 13;
     pub(crate) const HASH_LISTPACK: u8 = 16;
-    /// Field deadlines as the release candidates of Redis 7.4 wrote them: without the earliest one in front.
+    /// Field deadlines as the release candidates of Redis 7.4 wrote them: without the earliest one at the front.
     pub(crate) const HASH_DEADLINES_CANDIDATE: u8 = 22;
     pub(crate) const HASH_LISTPACK_DEADLINES_CANDIDATE: u8 = 23;
     pub(crate) const HASH_DEADLINES: u8 = 24;
     pub(crate) const HASH_LISTPACK_DEADLINES: u8 = 25;
 }
 
-/// All of them.
+/// All type bytes of hashes.
 pub(crate) const KINDS: [u8; 8] = [
     kind::HASH,
     kind::HASH_ZIPMAP,
@@ -37,7 +37,7 @@ pub(crate) const KINDS: [u8; 8] = [
 ];
 
 impl<'a, S: Source<'a>> Reader<S> {
-    /// The fields of a hash of one of the kinds above; none twice.
+    /// Reads the fields of a hash of one of the kinds above. No field occurs twice.
     pub(crate) fn hash(&mut self, kind: u8) -> Result<Vec<HashEntry>, S::Error> {
         let entries = match kind {
             kind::HASH => self.table(Deadlines::None)?,
@@ -60,7 +60,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         Ok(entries)
     }
 
-    /// A hash that lies packed inside a string.
+    /// Reads a hash that is packed inside a string.
     fn packed(
         &mut self,
         unpack: impl FnOnce(&[u8]) -> Result<Vec<HashEntry>, BadPayload>,
@@ -96,7 +96,7 @@ impl<'a, S: Source<'a>> Reader<S> {
 /// Refuses a value that has the same field twice: Redis never writes one.
 fn check_fields(entries: &[HashEntry]) -> Result<(), BadPayload> {
     let mut fields: Vec<&[u8]> = entries.iter().map(|(field, ..)| field.as_slice()).collect();
-    // Sorting rather than hashing: the same work whatever fields a client chooses.
+    // Sorting rather than hashing: it costs the same whatever fields a client chooses.
     fields.sort_unstable();
     if fields.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(BadPayload::Format);
@@ -133,7 +133,7 @@ fn deadline(ms: Option<u64>) -> Result<u64, BadPayload> {
     ms.filter(|&ms| ms <= DEADLINE_MS_MAX).ok_or(BadPayload::Format)
 }
 
-/// How a table spells its fields' deadlines.
+/// How a table encodes its fields' deadlines.
 #[derive(Clone, Copy)]
 enum Deadlines {
     None,
@@ -143,9 +143,9 @@ enum Deadlines {
     After(u64),
 }
 
-/// Fields with their values and deadlines in unix milliseconds. Without any deadline the payload is one that Redis 7.0
-/// restores; with one it takes Redis 7.4. Redis restores a packed payload as a packed value and a table as a table, so
-/// the caller should choose as Redis would. Deadlines past what Redis can hold become the last one it can.
+/// Writes fields with their values and deadlines in unix milliseconds. Without deadlines Redis 7.0 restores the
+/// payload; with deadlines Redis 7.4. Redis restores a packed payload as a packed value and a table as a table, so the
+/// caller should choose as Redis would. Deadlines beyond Redis's maximum become that maximum.
 pub(crate) fn encode_hash<'a, I>(fields: I, packed: bool) -> Vec<u8>
 where
     I: Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)> + Clone,
@@ -157,7 +157,7 @@ where
         (false, _) => None,
         (true, None) => pack(fields.clone(), false),
         (true, Some(_)) => {
-            // Redis keeps fields in the order of their deadlines, fields without one at the end, and relies on it.
+            // Redis orders fields by their deadlines, fields without one last, and relies on it.
             let mut ordered: Vec<_> = fields.clone().collect();
             ordered.sort_by_key(|(.., ms)| ms.unwrap_or(u64::MAX));
             pack(ordered.into_iter(), true)
@@ -192,9 +192,10 @@ where
     })
 }
 
-/// The fields as a listpack, unless it would be too large.
+/// Packs the fields into a listpack, unless it would be too large.
 fn pack<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8], Option<u64>)>, with_deadlines: bool) -> Option<Vec<u8>> {
-    // What the three elements add to their texts: encoding and length, twice; nine bytes and a length for a deadline.
+    // The most bytes that the three elements add to their texts: encoding and length, twice; nine bytes and a length
+    // for a deadline.
     const OVERHEAD_MAX: usize = 2 * (5 + 5) + 9 + 1;
     let mut listpack = listpack::Writer::new();
     for (field, value, ms) in fields {

@@ -1,5 +1,5 @@
-//! Lists in Redis's RDB encoding: strings one behind the other, ziplists, and the nodes of quicklists. Knows how elements are
-//! encoded; refuses to know how they are kept.
+//! Lists in Redis's RDB encoding: strings in a row, ziplists, and the nodes of quicklists. Knows how elements are
+//! encoded; refuses to know how they are stored.
 
 use super::{Emit, Texts, in_chunks};
 use crate::packed::{Malformed, listpack, ziplist};
@@ -17,10 +17,10 @@ pub(crate) mod kind {
     pub(crate) const LIST_QUICKLIST_2: u8 = 18;
 }
 
-/// All of them.
+/// All type bytes of lists.
 pub(crate) const KINDS: [u8; 4] = [kind::LIST, kind::LIST_ZIPLIST, kind::LIST_QUICKLIST, kind::LIST_QUICKLIST_2];
 
-/// What a node of the newest kind is.
+/// The kinds of a node of the newest form.
 mod node {
     /// One element.
     pub(super) const PLAIN: u64 = 1;
@@ -30,11 +30,11 @@ mod node {
 
 /// A node has no more bytes than this, by Redis's own estimate, unless it has one element: `list-max-listpack-size -2`.
 const NODE_BYTES_MAX: usize = 8192;
-/// What Redis takes an element to add to a node beside its bytes.
+/// The bytes that Redis assumes an element adds to a node beside its own.
 const ELEMENT_OVERHEAD: usize = 8;
 
 impl<'a, S: Source<'a>> Reader<S> {
-    /// The elements of a list of one of the kinds above.
+    /// Reads the elements of a list of one of the kinds above.
     pub(crate) fn list(&mut self, kind: u8) -> Result<Texts, S::Error> {
         let mut elements = Texts::default();
         if kind == kind::LIST_ZIPLIST {
@@ -80,7 +80,8 @@ fn add_all<'a>(found: impl Iterator<Item = Elements<'a>>, elements: &mut Texts) 
     Ok(())
 }
 
-/// The elements as Redis 7.0 has them in memory if they are pushed to the right one after the other. Everything since restores it.
+/// Writes the elements as Redis 7.0 has them in memory after they were pushed to the right one by one. Later versions
+/// restore it too.
 pub(crate) fn encode_list(elements: &Texts) -> Vec<u8> {
     let mut writer = Writer::with_capacity(kind::LIST_QUICKLIST_2, elements.bytes());
     let count_at = writer.bytes.len();
@@ -103,7 +104,7 @@ pub(crate) fn encode_list(elements: &Texts) -> Vec<u8> {
             plain += 1;
             continue;
         }
-        // Its own length counts the byte that ends it once it is closed.
+        // Its length counts the end byte only after it is closed.
         if !node.is_empty() && node.len() + 1 + element.len() + ELEMENT_OVERHEAD > NODE_BYTES_MAX {
             end(&mut node, &mut writer);
         }
@@ -114,7 +115,7 @@ pub(crate) fn encode_list(elements: &Texts) -> Vec<u8> {
     writer.finish(VERSION_PLAIN)
 }
 
-/// Hands out the commands that make a list of a key that is gone.
+/// Emits the commands that create this list at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], elements: &Texts, emit: Emit<'_, E>) -> Result<(), E> {
     in_chunks(&[b"RPUSH", name], elements.iter(), |element, args| args.push(element), emit)
 }

@@ -1,5 +1,5 @@
-//! Values as Redis's formats have them: what is read out of payloads and files, and written into them. Refuses to know how
-//! either spells them, and how they are kept.
+//! Values as Redis's formats have them: read from payloads and files, and written to them. Refuses to know how either
+//! encodes them, and how they are stored.
 
 pub(crate) mod hash;
 pub(crate) mod list;
@@ -34,13 +34,13 @@ pub enum Value {
     Set(Texts),
     List(Texts),
     Stream(Box<Stream>),
-    /// A value of a type that Redis has not.
+    /// A value of a type that Redis does not have.
     Own(OwnValue),
-    /// Something that is not kept here, and was passed over.
+    /// An unsupported value, which was skipped.
     Unsupported(Kind),
 }
 
-/// The types that are kept here: Redis's name for each, and its type bytes.
+/// The supported types: Redis's name and type bytes of each.
 const KEPT: &[(&str, &[u8])] = &[
     ("string", &[STRING]),
     ("hash", &hash::KINDS),
@@ -50,21 +50,23 @@ const KEPT: &[(&str, &[u8])] = &[
     ("stream", &stream::KINDS),
 ];
 
-/// The type bytes of values of modules, which are not: the first is of an old form that does not say where it ends.
+/// The type bytes of module values, which are not supported. The first is an old form whose end cannot be found.
 pub(crate) const OLD_MODULE: u8 = 6;
 pub(crate) const MODULE: u8 = 7;
 
-/// What Redis calls the type that a type byte stands for; `None` for a byte that is not known.
+/// Redis's name for the type of a type byte; `None` for an unknown byte.
 pub(crate) fn type_name(kind: u8) -> Option<&'static str> {
     let kept = KEPT.iter().find(|(_, kinds)| kinds.contains(&kind)).map(|(name, _)| *name);
     kept.or(matches!(kind, OLD_MODULE | MODULE).then_some("module"))
 }
 
-/// Takes one command after the other.
+/// The longest argument that a server accepts with default settings (`proto-max-bulk-len`).
+const ARGUMENT_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 pub(crate) type Emit<'e, E> = &'e mut dyn FnMut(&[&[u8]]) -> Result<(), E>;
 
 impl Value {
-    /// A value of the type that its type byte names; `None` for one that is not kept here, of which nothing is read.
+    /// Reads a value of the type that its type byte names; `None`, with nothing read, for an unsupported type.
     pub(crate) fn read<'a, S: Source<'a>>(reader: &mut Reader<S>, kind: u8) -> Result<Option<Value>, S::Error> {
         Ok(Some(match kind {
             STRING => Value::String(reader.string()?.into_owned()),
@@ -97,32 +99,34 @@ impl Value {
         }
     }
 
-    /// Hands out the commands that give a key this value, whatever it holds before, one after the other: what an
-    /// append-only file without a preamble holds.
-    pub fn commands<E>(&self, name: &[u8], mut emit: impl FnMut(&[&[u8]]) -> Result<(), E>) -> Result<(), E> {
+    /// Emits the commands that give a key this value, whatever it held before: what an append-only file without a
+    /// preamble holds. Returns how many pending entries of a stream they leave out: those of deleted entries, if the
+    /// stream is too long for one argument.
+    pub fn commands<E>(&self, name: &[u8], mut emit: impl FnMut(&[&[u8]]) -> Result<(), E>) -> Result<u64, E> {
         if let Value::String(bytes) = self {
-            return emit(&[b"SET", name, bytes]);
+            return emit(&[b"SET", name, bytes]).map(|()| 0);
         }
         if let Value::Own(value) = self {
-            return emit(&[b"RESTORE", name, b"0", &own::encode(value), b"REPLACE"]);
+            return emit(&[b"RESTORE", name, b"0", &own::encode(value), b"REPLACE"]).map(|()| 0);
         }
-        // What was there would otherwise stay beside what comes.
+        // Otherwise old elements would remain.
         emit(&[b"DEL", name])?;
         match self {
-            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => Ok(()),
-            Value::Hash(fields) => hash::commands(name, fields, &mut emit),
-            Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit),
-            Value::Set(members) => set::commands(name, members, &mut emit),
-            Value::List(elements) => list::commands(name, elements, &mut emit),
-            Value::Stream(stream) => stream::commands(name, stream, &mut emit),
+            Value::String(_) | Value::Own(_) | Value::Unsupported(_) => {}
+            Value::Hash(fields) => hash::commands(name, fields, &mut emit)?,
+            Value::SortedSet(members) => sorted_set::commands(name, members, &mut emit)?,
+            Value::Set(members) => set::commands(name, members, &mut emit)?,
+            Value::List(elements) => list::commands(name, elements, &mut emit)?,
+            Value::Stream(stream) => return stream::commands(name, stream, ARGUMENT_BYTES_MAX, &mut emit),
         }
+        Ok(0)
     }
 }
 
-/// Elements of a value in one command; servers limit the length of a request.
+/// The most elements of one command; servers limit the length of a request.
 const ELEMENTS_PER_COMMAND: usize = 500;
 
-/// Commands that begin with `head`, each with some of the elements.
+/// Emits commands that begin with `head`, each with some of the elements.
 fn in_chunks<'a, T, E>(
     head: &[&'a [u8]],
     elements: impl IntoIterator<Item = T>,
@@ -145,8 +149,8 @@ pub type HashEntry = (Vec<u8>, Vec<u8>, Option<u64>);
 pub type SortedSetEntry = (Vec<u8>, f64);
 
 impl Value {
-    /// True for a collection without elements. Redis does not write such a value, but passes over it when it reads one. A
-    /// stream may have none.
+    /// True for a collection without elements. Redis never writes one, but skips it when it reads one. A stream may be
+    /// empty.
     pub fn has_no_elements(&self) -> bool {
         match self {
             Value::String(_) | Value::Stream(_) | Value::Own(_) | Value::Unsupported(_) => false,
@@ -157,7 +161,7 @@ impl Value {
         }
     }
 
-    /// What a value of its type is called.
+    /// The noun for values of this type, in reports.
     pub fn noun(&self) -> Noun {
         let noun = |order, one, many| Noun { order, one, many };
         match self {
@@ -173,7 +177,7 @@ impl Value {
     }
 }
 
-/// What values of one type are called, in the order in which reports list them.
+/// The noun for values of one type. Reports list values in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Noun {
     order: u8,
@@ -182,24 +186,24 @@ pub struct Noun {
 }
 
 impl Noun {
-    /// So many of them, in words.
+    /// The count and the noun, in words.
     pub fn counted(&self, count: u64) -> String {
         format!("{count} {}", if count == 1 { self.one } else { self.many })
     }
 }
 
-/// Something that is not kept here.
+/// A kind of unsupported data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A value of the module type with this name.
     Module(String),
-    /// What that module keeps for itself, under no key.
+    /// Data of a module that belongs to no key.
     ModuleData(String),
     FunctionLibrary,
 }
 
 impl Kind {
-    /// So many of them, in words.
+    /// The count and the noun, in words.
     pub fn counted(&self, count: u64) -> String {
         let s = if count == 1 { "" } else { "s" };
         match self {
@@ -210,7 +214,7 @@ impl Kind {
     }
 }
 
-/// As Redis's TYPE says it.
+/// Redis's name, as TYPE returns it.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

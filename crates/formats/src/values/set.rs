@@ -1,5 +1,5 @@
-//! Sets in Redis's RDB encoding: tables, intsets, and the listpacks of Redis 7.2. Knows how members are spelled; refuses to
-//! know how they are kept.
+//! Sets in Redis's RDB encoding: tables, intsets, and the listpacks of Redis 7.2. Knows how members are encoded;
+//! refuses to know how they are stored.
 
 use super::{Emit, Texts, in_chunks};
 use crate::packed::{Element, listpack, little_endian};
@@ -16,11 +16,11 @@ pub(crate) mod kind {
     pub(crate) const SET_LISTPACK: u8 = 20;
 }
 
-/// All of them.
+/// All type bytes of sets.
 pub(crate) const KINDS: [u8; 3] = [kind::SET, kind::SET_INTSET, kind::SET_LISTPACK];
 
 impl<'a, S: Source<'a>> Reader<S> {
-    /// The members of a set of one of the kinds above; none twice.
+    /// Reads the members of a set of one of the kinds above. No member occurs twice.
     pub(crate) fn set(&mut self, kind: u8) -> Result<Texts, S::Error> {
         let members = match kind {
             kind::SET => self.members()?,
@@ -37,10 +37,10 @@ impl<'a, S: Source<'a>> Reader<S> {
         Ok(members)
     }
 
-    /// A count, and so many strings.
+    /// Reads a count and that many strings.
     fn members(&mut self) -> Result<Texts, S::Error> {
         let count = self.length()?;
-        // The count is a claim; the source says how many there can be.
+        // The count is not trusted; the source limits how many there can be.
         let likely_max = self.source.entries_likely();
         let mut members = Texts::with_capacity(usize::try_from(count).unwrap_or(usize::MAX).min(likely_max), 0);
         for _ in 0..count {
@@ -50,7 +50,7 @@ impl<'a, S: Source<'a>> Reader<S> {
     }
 }
 
-/// The numbers of an intset: how many bytes each has, how many there are, and the numbers, ascending.
+/// Reads an intset: the width of a number, the count, and the numbers in ascending order.
 fn numbers(intset: &[u8]) -> Result<Texts, BadPayload> {
     let (width, rest) = intset.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
     let (count, rest) = rest.split_first_chunk::<4>().ok_or(BadPayload::Format)?;
@@ -81,7 +81,7 @@ fn elements(packed: &[u8]) -> Result<Texts, BadPayload> {
 /// Refuses a value that has the same member twice: Redis never writes one.
 fn check(members: &Texts) -> Result<(), BadPayload> {
     let mut names: Vec<&[u8]> = members.iter().collect();
-    // Sorting rather than hashing: the same work whatever members a client chooses.
+    // Sorting rather than hashing: it costs the same whatever members a client chooses.
     names.sort_unstable();
     match names.windows(2).any(|pair| pair[0] == pair[1]) {
         true => Err(BadPayload::Format),
@@ -89,8 +89,7 @@ fn check(members: &Texts) -> Result<(), BadPayload> {
     }
 }
 
-/// The members; with `packed`, as an intset, which all of them must be whole numbers for. Redis 7.0 and everything since
-/// restores it.
+/// Writes the members; with `packed`, as an intset, for which all must be integers. Redis 7.0 and later restore it.
 pub(crate) fn encode_set(members: &Texts, packed: bool) -> Vec<u8> {
     let intset = match packed {
         true => intset_of(members),
@@ -112,7 +111,7 @@ pub(crate) fn encode_set(members: &Texts, packed: bool) -> Vec<u8> {
     writer.finish(VERSION_PLAIN)
 }
 
-/// The members as an intset; `None` when one of them is no number, or they are more than an intset can count.
+/// Writes the members as an intset; `None` when one is not an integer, or there are more than an intset can count.
 fn intset_of(members: &Texts) -> Option<Vec<u8>> {
     let count = u32::try_from(members.len()).ok()?;
     let mut numbers: Vec<i64> = members.iter().map(parse_i64).collect::<Option<_>>()?;
@@ -132,7 +131,7 @@ fn intset_of(members: &Texts) -> Option<Vec<u8>> {
     Some(intset)
 }
 
-/// Hands out the commands that make a set of a key that is gone.
+/// Emits the commands that create this set at a key that does not exist.
 pub(crate) fn commands<E>(name: &[u8], members: &Texts, emit: Emit<'_, E>) -> Result<(), E> {
     in_chunks(&[b"SADD", name], members.iter(), |member, args| args.push(member), emit)
 }

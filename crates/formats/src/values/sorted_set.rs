@@ -16,11 +16,11 @@ pub(crate) mod kind {
     pub(crate) const SORTED_SET_LISTPACK: u8 = 17;
 }
 
-/// All of them.
+/// All type bytes of sorted sets.
 pub(crate) const KINDS: [u8; 4] =
     [kind::SORTED_SET_TEXT, kind::SORTED_SET, kind::SORTED_SET_ZIPLIST, kind::SORTED_SET_LISTPACK];
 
-/// Text scores whose length is none: what they are instead.
+/// Lengths of text scores that are not lengths: the scores that they represent.
 mod score {
     pub(crate) const NAN: u8 = 253;
     pub(crate) const INFINITE: u8 = 254;
@@ -28,7 +28,7 @@ mod score {
 }
 
 impl<'a, S: Source<'a>> Reader<S> {
-    /// The members of a sorted set of one of the kinds above; none twice.
+    /// Reads the members of a sorted set of one of the kinds above. No member occurs twice.
     pub(crate) fn sorted_set(&mut self, kind: u8) -> Result<Vec<SortedSetEntry>, S::Error> {
         let entries = match kind {
             kind::SORTED_SET_TEXT => self.scored(|reader| reader.score_text()),
@@ -46,7 +46,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         Ok(entries)
     }
 
-    /// A count, and so many names, each with a score behind it.
+    /// Reads a count and that many names, each followed by a score.
     fn scored(
         &mut self,
         mut score: impl FnMut(&mut Self) -> Result<f64, S::Error>,
@@ -100,8 +100,8 @@ fn check(entries: &[SortedSetEntry]) -> Result<(), BadPayload> {
     }
 }
 
-/// Members with their scores, in their order; to be packed where Redis would, up to 128 members of up to 64 bytes
-/// (`zset-max-listpack-entries`, `-value`). Redis 7.0 and later restore it.
+/// Writes members with their scores, in order. They should be packed where Redis would: up to 128 members of up to 64
+/// bytes (`zset-max-listpack-entries`, `-value`). Redis 7.0 and later restore it.
 pub(crate) fn encode_sorted_set<'a, I>(members: I, packed: bool) -> Vec<u8>
 where
     I: DoubleEndedIterator<Item = (&'a [u8], f64)> + ExactSizeIterator + Clone,
@@ -119,7 +119,7 @@ where
         None => {
             let mut writer = Writer::new(kind::SORTED_SET);
             writer.length(members.len() as u64);
-            // The greatest first, as Redis does: each is then put before all others when it is read.
+            // The greatest first, as Redis does: a reader then inserts each before all others.
             for (name, score) in members.rev() {
                 writer.string(name);
                 writer.bytes.extend(score.to_le_bytes());
@@ -130,9 +130,9 @@ where
     writer.finish(VERSION_PLAIN)
 }
 
-/// The members as a listpack, unless it would be too large.
+/// Packs the members into a listpack, unless it would be too large.
 fn pack<'a>(members: impl Iterator<Item = (&'a [u8], f64)>) -> Option<Vec<u8>> {
-    // What the two elements add to the name: encodings and lengths, and a score in full.
+    // The most bytes that the two elements add to the name: encodings and lengths, and a full score.
     const OVERHEAD_MAX: usize = (5 + 5) + F64_CHARS_MAX + 2;
     let mut listpack = listpack::Writer::new();
     for (name, score) in members {
@@ -155,7 +155,7 @@ pub(crate) fn commands<E>(name: &[u8], members: &[SortedSetEntry], emit: Emit<'_
     in_chunks(&[b"ZADD", name], &members, |(score, member), args| args.extend([&**score, &***member]), emit)
 }
 
-/// The whole number that Redis packs in place of a score. Negative zero becomes zero, as there.
+/// The integer that Redis packs instead of a score. Negative zero becomes zero, as in Redis.
 pub fn whole(score: f64) -> Option<i64> {
     // Redis stops at LLONG_MAX/2, which is this as a double.
     const WHOLE_MAX: f64 = (1_u64 << 62) as f64;

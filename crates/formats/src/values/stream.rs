@@ -1,12 +1,12 @@
-//! Streams in Redis's RDB encoding: nodes of packed entries, and consumer groups. Knows how both are framed and what has to hold
-//! between ids; refuses to know how entries are stored.
+//! Streams in Redis's RDB encoding: nodes of packed entries, and consumer groups. Knows how both are framed and the
+//! invariants of ids; refuses to know how entries are stored.
 //!
-//! A node is a listpack. It begins with how many entries there are, how many of them are deleted, and the names of the first entry's
-//! fields:
+//! A node is a listpack. It begins with the number of entries, the number of deleted entries, and the field names of
+//! the first entry:
 //! ```text
 //! entries | deleted | fields | name … | 0
 //! ```
-//! then each entry, with its id as a difference to that of the node, and at its end how many elements it takes:
+//! then each entry, with its id relative to that of the node, and its number of elements at the end:
 //! ```text
 //! flags | ms | seq | fields | name | value … | elements        without names and count if SAME_NAMES
 //! ```
@@ -20,21 +20,21 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 pub(crate) mod kind {
-    /// Of Redis 5.
+    /// Redis 5.
     pub(crate) const STREAM_FIRST: u8 = 15;
-    /// Of Redis 7.0: with counts of what was ever added and read.
+    /// Redis 7.0: with counts of entries ever added and read.
     pub(crate) const STREAM: u8 = 19;
-    /// Of Redis 7.2: with when a consumer was last active.
+    /// Redis 7.2: with the time at which a consumer was last active.
     pub(crate) const STREAM_ACTIVE: u8 = 21;
 }
 
-/// All of them.
+/// All type bytes of streams.
 pub(crate) const KINDS: [u8; 3] = [kind::STREAM_FIRST, kind::STREAM, kind::STREAM_ACTIVE];
 
 const DELETED: i64 = 1;
 const SAME_NAMES: i64 = 2;
 
-/// The two parts of an id.
+/// Milliseconds and sequence number of an id.
 pub type EntryId = (u64, u64);
 
 /// A stream.
@@ -42,15 +42,15 @@ pub type EntryId = (u64, u64);
 pub struct Stream {
     /// In the order of their ids.
     pub nodes: Vec<StreamNode>,
-    /// The last id that was given out.
+    /// The last id that was assigned.
     pub last: EntryId,
-    /// Of Redis 7.0 and later.
+    /// Since Redis 7.0.
     pub counts: Option<StreamCounts>,
     /// No name twice.
     pub groups: Vec<StreamGroup>,
 }
 
-/// What Redis counts since 7.0.
+/// Counters that Redis keeps since 7.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamCounts {
     pub first: EntryId,
@@ -58,7 +58,7 @@ pub struct StreamCounts {
     pub added: u64,
 }
 
-/// Consecutive entries. The ids of those that are not deleted rise, from the node's own on.
+/// Consecutive entries. The ids of entries that are not deleted ascend, starting with the node's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamNode {
     pub first: EntryId,
@@ -70,18 +70,18 @@ pub struct StreamNode {
 pub struct StreamGroup {
     pub name: Vec<u8>,
     pub last: EntryId,
-    /// If it is known.
+    /// `None` when it is not known.
     pub entries_read: Option<u64>,
     /// No name twice.
     pub consumers: Vec<StreamConsumer>,
 }
 
-/// A consumer with what is pending for it.
+/// A consumer and its pending entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamConsumer {
     pub name: Vec<u8>,
     pub seen_ms: i64,
-    /// In the order of their ids, none of which another consumer has.
+    /// In the order of their ids. No other consumer has one of them.
     pub pending: Vec<StreamPending>,
 }
 
@@ -101,7 +101,7 @@ pub type NodeField<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 pub struct NodeEntry<'a> {
     pub id: EntryId,
     pub is_deleted: bool,
-    /// It has the names of the node.
+    /// The entry has the field names of the node.
     pub shares_names: bool,
     /// Names and values.
     pub fields: Vec<NodeField<'a>>,
@@ -119,7 +119,7 @@ impl StreamNode {
         &self.listpack
     }
 
-    /// Its entries, deleted ones too.
+    /// All entries, including deleted ones.
     pub fn entries(&self) -> Vec<NodeEntry<'_>> {
         self.read().unwrap_or_default()
     }
@@ -215,12 +215,13 @@ fn integer(element: Element<'_>) -> Result<i64, BadPayload> {
 pub struct NodeWriter {
     first: EntryId,
     listpack: listpack::Writer,
-    /// How many elements the entry takes that is being written, without their count.
+    /// The number of elements of the entry that is being written, without the count itself.
     elements: usize,
 }
 
 impl NodeWriter {
-    /// A node of about so many bytes with so many entries that are not deleted, and that are, whose first entry has these names.
+    /// Starts a node of about `bytes` bytes, with these counts of live and deleted entries, whose first entry has these
+    /// field names.
     pub fn new<'n>(
         first: EntryId,
         bytes: usize,
@@ -237,8 +238,8 @@ impl NodeWriter {
         NodeWriter { first, listpack, elements: 0 }
     }
 
-    /// Begins an entry with so many fields, of which [`NodeWriter::text`] or [`NodeWriter::number`] then adds each name, unless it
-    /// has those of the node, and each value; [`NodeWriter::end_entry`] ends it.
+    /// Begins an entry. [`NodeWriter::text`] or [`NodeWriter::number`] then adds each name, unless the entry shares the
+    /// node's names, and each value; [`NodeWriter::end_entry`] ends it.
     pub fn begin_entry(&mut self, id: EntryId, is_deleted: bool, shares_names: bool, fields: usize) {
         let listpack = &mut self.listpack;
         let deleted = if is_deleted { DELETED } else { 0 };
@@ -256,7 +257,7 @@ impl NodeWriter {
         self.listpack.push(text);
     }
 
-    /// Adds a text that is a number's one spelling.
+    /// Adds a text that is the canonical spelling of a number.
     pub fn number(&mut self, number: i64) {
         self.listpack.push_integer(number);
     }
@@ -271,7 +272,7 @@ impl NodeWriter {
 }
 
 impl<'a, S: Source<'a>> Reader<S> {
-    /// A stream of one of the kinds above.
+    /// Reads a stream of one of the kinds above.
     pub(crate) fn stream(&mut self, kind: u8) -> Result<Stream, S::Error> {
         let mut stream = Stream::default();
         for _ in 0..self.length()? {
@@ -305,7 +306,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         let (name, last) = (self.string()?.into_owned(), self.entry_id()?);
         let entries_read = match kind {
             kind::STREAM_FIRST => None,
-            // -1 says that it is not known.
+            // -1 means that it is not known.
             _ => Some(self.length()?).filter(|read| *read != u64::MAX),
         };
         let mut pending = Vec::new();
@@ -331,7 +332,7 @@ impl<'a, S: Source<'a>> Reader<S> {
             owned += consumer.pending.len();
             consumers.push(consumer);
         }
-        // With no id twice, as many as are pending are all that are pending.
+        // No id occurs twice, so equal counts mean that every pending entry has an owner.
         match owned == pending.len() {
             true => Ok(StreamGroup { name, last, entries_read, consumers }),
             false => Err(self.source.refusal(BadPayload::Format)),
@@ -348,7 +349,7 @@ fn id_bytes((ms, seq): EntryId) -> [u8; 16] {
     (u128::from(ms) << 64 | u128::from(seq)).to_be_bytes()
 }
 
-/// Refuses a stream whose ids do not rise, or that has a name or a pending entry twice: Redis never writes one.
+/// Refuses a stream whose ids do not ascend, or with a name or pending entry that occurs twice: Redis never writes one.
 fn check(stream: &Stream) -> Result<(), BadPayload> {
     let mut last_live: Option<EntryId> = None;
     let mut last_first: Option<EntryId> = None;
@@ -423,9 +424,35 @@ pub(crate) fn encode_stream(stream: &Stream) -> Vec<u8> {
     writer.finish(VERSION_PLAIN)
 }
 
-/// Emits the commands that create this stream at a key that does not exist. Deleted entries leave no trace but in its counts, as in
-/// Redis's own files.
-pub(crate) fn commands<E>(name: &[u8], stream: &Stream, emit: Emit<'_, E>) -> Result<(), E> {
+impl Stream {
+    /// The number of pending entries whose entry was deleted.
+    fn orphans(&self) -> u64 {
+        let entries = || self.nodes.iter().flat_map(StreamNode::entries).filter(|entry| !entry.is_deleted);
+        let mut ids: Option<BTreeSet<EntryId>> = None;
+        let consumers = self.groups.iter().flat_map(|group| &group.consumers);
+        let pending = consumers.flat_map(|consumer| &consumer.pending);
+        pending
+            .filter(|pending| {
+                !ids.get_or_insert_with(|| entries().map(|entry| entry.id).collect()).contains(&pending.id)
+            })
+            .count() as u64
+    }
+}
+
+/// Emits the commands that create this stream at a key that does not exist, and returns how many pending entries they
+/// cannot create. Deleted entries leave no trace but in its counts, as in Redis's own files, and in what is pending of
+/// them. No command makes a pending entry without an entry (XCLAIM drops it, and Redis's own append-only files lose
+/// it), but RESTORE does; so a stream that has some is emitted as a payload, unless that is longer than
+/// `payload_bytes_max`.
+pub(crate) fn commands<E>(name: &[u8], stream: &Stream, payload_bytes_max: usize, emit: Emit<'_, E>) -> Result<u64, E> {
+    let orphans = stream.orphans();
+    if orphans > 0 {
+        let payload = encode_stream(stream);
+        if payload.len() <= payload_bytes_max {
+            emit(&[b"RESTORE", name, b"0", &payload, b"REPLACE"])?;
+            return Ok(0);
+        }
+    }
     let text = |(ms, seq): EntryId| format!("{ms}-{seq}").into_bytes();
     let mut count = 0u64;
     for entry in stream.nodes.iter().flat_map(StreamNode::entries).filter(|entry| !entry.is_deleted) {
@@ -469,7 +496,7 @@ pub(crate) fn commands<E>(name: &[u8], stream: &Stream, emit: Emit<'_, E>) -> Re
             }
         }
     }
-    Ok(())
+    Ok(orphans)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Texts in one run of bytes: a value may have millions of elements, and an allocation for each takes longer than all else that is
-//! done to them. Knows no type.
+//! Many texts in one run of bytes. A value may have millions of elements, and allocating each would dominate the cost.
+//! Knows no type.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use std::fmt;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each text.
     ends: Vec<usize>,
 }
 
 impl Texts {
-    /// Without texts; with room for so many, of so many bytes.
+    /// Creates an empty list with room for `count` texts of `bytes` bytes together.
     pub fn with_capacity(count: usize, bytes: usize) -> Texts {
         Texts { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(count) }
     }
 
-    /// How many bytes all of them have.
+    /// The length of all texts together.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }

@@ -1,10 +1,10 @@
-//! Reads the batches of a log that is in use, from its segments, and waits for more. Refuses to repair anything.
+//! Reads the batches of a log that is in use from its segments, and waits for more. Refuses to repair anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::core::Core;
-use super::progress::Phase;
+use super::sync_state::Phase;
 use crate::failure::{Failure, Operation};
 use crate::files::segment::{self, Next, SegmentHeader, SegmentReader};
 use crate::log::{Batch, Follow, FollowUpTo, Followed, ReadError, Stopper};
@@ -29,7 +29,7 @@ struct OpenSegment {
     at: Sequence,
 }
 
-/// What there is for a reader right now.
+/// What a reader can do now.
 enum Available {
     Batch,
     Nothing,
@@ -48,44 +48,44 @@ impl FileFollower {
         }
     }
 
-    /// Looks at the state of the log, and waits until there is something to do if `waits`.
+    /// Reads the state of the log. With `waits`, blocks until there is something to do.
     fn look(&self, waits: bool) -> Result<Available, ReadError> {
-        let mut progress = self.core.progress.lock();
+        let mut sync = self.core.sync.lock();
         loop {
             if waits && self.is_stopped.load(Ordering::Acquire) {
                 return Ok(Available::Nothing);
             }
-            if let Phase::Failed(Failure::Fenced { by, .. }) = progress.phase {
+            if let Phase::Failed(Failure::Fenced { by, .. }) = sync.phase {
                 return Err(ReadError::Fenced { by });
             }
-            // Before the marks are looked at: they reach the restart when its snapshot is accepted, and the batches
+            // Before the marks are read: they reach the restart when its snapshot is accepted, and the batches in
             // between, which were dropped, are in no segment.
-            let first = progress.break_first;
+            let first = sync.break_first;
             if first > self.expected && self.core.written() >= first.previous() {
                 return Err(ReadError::Restarted { first });
             }
             if self.expected <= self.mark() {
                 return Ok(Available::Batch);
             }
-            if progress.stop {
+            if sync.stop {
                 return Ok(Available::Closed);
             }
             if !waits {
                 return Ok(Available::Nothing);
             }
-            // Counted under the lock under which the mark moves: a write between would otherwise not be noticed.
+            // Counted under the lock under which the mark moves; otherwise a write in between would be missed.
             let is_counted = self.upto == FollowUpTo::Written;
             if is_counted {
                 self.core.written_waiters.fetch_add(1, Ordering::Relaxed);
             }
-            self.core.advanced.wait(&mut progress);
+            self.core.advanced.wait(&mut sync);
             if is_counted {
                 self.core.written_waiters.fetch_sub(1, Ordering::Relaxed);
             }
         }
     }
 
-    /// Reads the batch `expected`, which is there; `None` if it is one that no reader is shown.
+    /// Reads the batch `expected`, which exists; `None` if it is not shown to readers.
     fn read(&mut self) -> Result<Option<Batch>, ReadError> {
         let (first, data_end) = self.locate()?;
         if self.current.as_ref().is_none_or(|current| current.first != first) {
@@ -113,6 +113,7 @@ impl FileFollower {
                     return Ok((!payload.is_empty()).then(|| Batch {
                         epoch: header.place.epoch,
                         sequence: header.place.sequence,
+                        time_ms: header.place.time_ms,
                         payload: payload.to_vec(),
                     }));
                 }
@@ -124,8 +125,8 @@ impl FileFollower {
         }
     }
 
-    /// Why the batch `expected` cannot be read. What comes before a restart may have been lost with a power failure, and
-    /// is missed by no start, because the snapshot of the restart holds it.
+    /// Why the batch `expected` cannot be read. Batches before a restart may be lost in a power failure; no start needs
+    /// them, because the snapshot of the restart contains them.
     fn restart_or(&self, damaged: ReadError) -> ReadError {
         if !matches!(damaged, ReadError::Damaged { .. }) {
             return damaged;
@@ -158,14 +159,14 @@ impl FileFollower {
             move |source| ReadError::Io { operation, file, offset: 0, source }
         };
         let file = match self.core.storage.open(&name) {
-            // Forgotten since it was looked up: then it is in the list no more.
+            // Removed since it was looked up: then it is no longer in the list.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.locate().and_then(|_| Err(failed(Operation::Open)(error)))?
             }
             opened => opened.map_err(failed(Operation::Open))?,
         };
         let mut reader = SegmentReader::new(file).map_err(failed(Operation::Read))?;
-        // IMPORTANT: before anything is read. What lies behind the data now may be overwritten by the next batch.
+        // IMPORTANT: before anything is read. Bytes after the data may be overwritten by the next batch.
         reader.limit_to(data_end.min(reader.len()));
         match reader.header(first).map_err(failed(Operation::Read))? {
             Ok(header) => Ok((OpenSegment { first, name, reader, at: first }, header)),
@@ -216,7 +217,7 @@ impl Follow for FileFollower {
             is_stopped.store(true, Ordering::Release);
             if let Some(core) = core.upgrade() {
                 // Under the lock: a reader that has just found it unset is waiting by now.
-                let _progress = core.progress.lock();
+                let _sync = core.sync.lock();
                 core.advanced.notify_all();
             }
         })

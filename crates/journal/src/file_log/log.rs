@@ -12,28 +12,30 @@ use super::core::{Core, StoredSegment};
 use super::follower::FileFollower;
 use super::maintenance::LogFiles;
 use super::options::FileLogOptions;
-use super::progress::{Phase, Progress};
+use super::sync_state::{Phase, SyncState};
 use super::sync_thread;
 use super::tail::Tail;
+use super::watermarks::Watermarks;
 use super::writer::{Beginning, SegmentWriter};
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
-use crate::files::DirectoryId;
 use crate::files::marks::{self, MarksFile};
+use crate::files::{DirectoryId, WriterIdentity};
 use crate::files::{frame, segment};
 use crate::log::{Follow, FollowUpTo, Log};
 use crate::sequence::Sequence;
 use crate::snapshot::SnapshotStore;
 use crate::storage::Storage;
 
-/// Where a log goes on that was read before.
+/// Where a recovered log continues.
 pub(crate) struct Resumed {
-    pub(crate) id: DirectoryId,
-    /// The one to begin.
-    pub(crate) epoch: Epoch,
+    /// The epoch to begin.
+    pub(crate) identity: WriterIdentity,
     /// The last batch.
     pub(crate) reached: Sequence,
-    /// That batch is in the snapshot and not in a segment.
+    /// The time of the last batch.
+    pub(crate) time_ms: u64,
+    /// That batch is in the snapshot and in no segment.
     pub(crate) follows_gap: bool,
     pub(crate) segments: Vec<StoredSegment>,
 }
@@ -45,52 +47,48 @@ pub struct FileLog {
 }
 
 impl FileLog {
-    /// What all files of this log carry.
+    /// The id that all files of this log carry.
     pub fn directory_id(&self) -> DirectoryId {
-        self.core.id
+        self.core.identity.directory
     }
 
     /// The snapshots that belong to this log: those of the same directory.
     pub fn snapshots(&self) -> SnapshotStore {
-        SnapshotStore::new(self.core.storage.clone(), self.core.id, self.core.epoch)
+        SnapshotStore::new(self.core.storage.clone(), self.core.identity)
     }
 
-    /// Begins an epoch, and with it a segment, after `reached`, which is durable, beside the segments that are there.
+    /// Begins an epoch, and with it a segment, after `reached`, which is durable.
     pub(crate) fn begin(
         storage: Arc<dyn Storage>,
         options: FileLogOptions,
         found: &marks::Found,
         resumed: Resumed,
     ) -> Result<FileLog, Failure> {
-        let Resumed { id, epoch, reached, follows_gap, mut segments } = resumed;
-        let mut writer = SegmentWriter::new(storage.clone(), &options, id, epoch);
+        let Resumed { identity, reached, time_ms, follows_gap, mut segments } = resumed;
+        let mut writer = SegmentWriter::new(storage.clone(), &options, identity, time_ms);
         let beginning = if follows_gap { Beginning::Restart } else { Beginning::Start };
         let current = writer.begin_segment(reached.next(), reached, beginning)?;
         let has_room = writer.has_reserve();
-        // Nothing would be lost if this were left to the first sync, but a disk that cannot sync is better found now.
+        // Leaving this to the first sync would lose nothing, but a disk that cannot sync is better detected now.
         current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
-        let marks = MarksFile::begin(&*storage, found, id, epoch, reached, current.first)?;
+        let marks = MarksFile::begin(&*storage, found, &identity, reached, current.first)?;
         storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &current.name, &error))?;
         let replayed_bytes = segments.iter().map(|segment| segment.bytes).sum();
         segments.push(StoredSegment { first: reached.next(), bytes: segment::HEADER_LEN });
         let core = Arc::new(Core {
             storage,
             writer: Mutex::new(writer),
-            tail: Mutex::new(Tail::new(epoch, reached)),
-            progress: Mutex::new(Progress::new(reached, current, options.sync_every)),
+            tail: Mutex::new(Tail::new(identity.epoch, reached, time_ms)),
+            sync: Mutex::new(SyncState::new(reached, current, options.sync_every)),
             wake: Condvar::new(),
             advanced: Condvar::new(),
-            id,
-            epoch,
+            identity,
             marks: Mutex::new(marks),
             segments: Mutex::new(segments),
             awaits_snapshot: Mutex::new(None),
             watchers: Mutex::new(Vec::new()),
             written_waiters: AtomicUsize::new(0),
-            tail_mark: AtomicU64::new(reached.0),
-            written_mark: AtomicU64::new(reached.0),
-            durable_mark: AtomicU64::new(reached.0),
-            has_failed: AtomicBool::new(false),
+            watermarks: Watermarks::new(reached),
             has_room: AtomicBool::new(has_room),
             bytes_since_forget: AtomicU64::new(replayed_bytes),
         });
@@ -102,14 +100,14 @@ impl FileLog {
         Ok(FileLog { core, sync_thread: Mutex::new(Some(sync_thread)) })
     }
 
-    /// Ends the sync thread after the sync it is at, if any.
+    /// Stops the sync thread after its current sync.
     fn stop(&self) {
         let Some(thread) = self.sync_thread.lock().take() else { return };
-        self.core.progress.lock().stop = true;
+        self.core.sync.lock().stop = true;
         self.core.wake.notify_all();
         // Readers have nothing more to wait for.
         self.core.advanced.notify_all();
-        // A watcher may own the last handle to the log, and then this is the very thread.
+        // A watcher may own the last handle to the log; then this is the sync thread itself.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
@@ -124,20 +122,20 @@ impl Drop for FileLog {
 
 impl Log for FileLog {
     fn epoch(&self) -> Epoch {
-        self.core.epoch
+        self.core.identity.epoch
     }
 
-    fn append(&self, batch: &[u8]) -> Sequence {
+    fn append(&self, batch: &[u8], time_ms: u64) -> Sequence {
         let core = &*self.core;
         if batch.len() > frame::BATCH_BYTES_MAX {
-            // It cannot be stored, and what follows may depend on it.
+            // It cannot be stored, and later batches may depend on it.
             core.fail(None, Failure::TooLong { bytes: batch.len() });
         }
         let payload_crc = crc32c::crc32c(batch);
         let durable = core.durable();
         let mut tail = core.tail.lock();
-        let sequence = tail.push(batch, payload_crc, durable);
-        core.tail_mark.store(sequence.0, Ordering::Release);
+        let sequence = tail.push(batch, payload_crc, durable, time_ms);
+        core.watermarks.set_tail(sequence);
         sequence
     }
 
@@ -159,7 +157,7 @@ impl Log for FileLog {
             return Ok(());
         }
         let mut writer = core.writer.lock();
-        // While we waited for it, another thread may have written ours together with its own.
+        // While this thread waited for the lock, another may have written its batches.
         if core.written() >= upto {
             return Ok(());
         }
@@ -168,9 +166,9 @@ impl Log for FileLog {
     }
 
     fn request_sync(&self) {
-        let mut progress = self.core.progress.lock();
-        if progress.has_unsynced() {
-            progress.is_requested = true;
+        let mut sync = self.core.sync.lock();
+        if sync.has_unsynced() {
+            sync.is_requested = true;
             self.core.wake.notify_one();
         }
     }
@@ -181,7 +179,7 @@ impl Log for FileLog {
             return Ok(());
         }
         self.write(upto)?;
-        self.core.wait_synced(upto, |progress| match progress.phase {
+        self.core.wait_synced(upto, |sync| match sync.phase {
             Phase::Restarted => Some(Failure::AwaitingSnapshot),
             Phase::Sound | Phase::Failed(_) => None,
         })
@@ -191,12 +189,12 @@ impl Log for FileLog {
         assert!(max <= self.tail(), "nothing will ever make {max} durable: the tail is {}", self.tail());
         {
             let mut writer = self.core.writer.lock();
-            if writer.handed < max && self.core.progress.lock().synced < max {
+            if writer.handed < max && self.core.sync.lock().synced < max {
                 self.core.write_tail(&mut writer)?;
             }
         }
-        // Checked again after every wait: a restart in the middle makes the parts read before it worthless.
-        self.core.wait_synced(max, |progress| progress.refuses(min))
+        // Checked again after every wait: a restart in between invalidates the parts read before it.
+        self.core.wait_synced(max, |sync| sync.refuses(min))
     }
 
     fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
@@ -208,7 +206,7 @@ impl Log for FileLog {
     }
 
     fn has_failed(&self) -> bool {
-        self.core.has_failed.load(Ordering::Acquire)
+        self.core.watermarks.has_failed()
     }
 
     fn has_room(&self) -> bool {
@@ -219,7 +217,7 @@ impl Log for FileLog {
         if !self.has_failed() {
             return None;
         }
-        match &self.core.progress.lock().phase {
+        match &self.core.sync.lock().phase {
             Phase::Sound => None,
             Phase::Failed(failure) => Some(failure.clone()),
             Phase::Restarted => Some(Failure::AwaitingSnapshot),
@@ -236,7 +234,7 @@ impl Log for FileLog {
 
 impl LogFiles for FileLog {
     fn set_sync_every(&self, every: Option<Duration>) {
-        self.core.progress.lock().sync_every = every;
+        self.core.sync.lock().sync_every = every;
         self.core.wake.notify_one();
     }
 
@@ -248,22 +246,21 @@ impl LogFiles for FileLog {
         let core = &*self.core;
         let fenced_by = core.marks.lock().fenced_by();
         if let Some(by) = fenced_by {
-            return Err(core.fail(None, Failure::Fenced { own: core.epoch, by }));
+            return Err(core.fail(None, Failure::Fenced { own: core.identity.epoch, by }));
         }
         let mut writer = core.writer.lock();
         let (first, durable) = {
             let mut tail = core.tail.lock();
-            let mut progress = core.progress.lock();
-            if progress.stop {
+            let mut sync = core.sync.lock();
+            if sync.stop {
                 return Err(Failure::Closed);
             }
-            if let Phase::Failed(failure @ Failure::Fenced { .. }) = &progress.phase {
+            if let Phase::Failed(failure @ Failure::Fenced { .. }) = &sync.phase {
                 return Err(failure.clone());
             }
             let first = tail.restart();
-            core.tail_mark.store(first.previous().0, Ordering::Release);
-            core.has_failed.store(true, Ordering::Release);
-            progress.restart(first);
+            core.watermarks.restart(first.previous());
+            sync.restart(first);
             core.advanced.notify_all();
             (first, core.durable())
         };
@@ -273,31 +270,29 @@ impl LogFiles for FileLog {
             writer.begin_segment(first, durable, Beginning::Restart).map_err(|failure| core.fail(None, failure))?;
         core.note_segment(first);
         *core.awaits_snapshot.lock() = Some(first);
-        core.progress.lock().begin(current);
+        core.sync.lock().begin(current);
         core.set_room(writer.has_reserve());
         Ok(())
     }
 
     fn accept(&self, snapshot_min: Sequence) -> Result<(), Failure> {
         let core = &*self.core;
-        let mut progress = core.progress.lock();
-        if let Some(failure) = progress.refuses(snapshot_min) {
+        let mut sync = core.sync.lock();
+        if let Some(failure) = sync.refuses(snapshot_min) {
             return Err(failure);
         }
-        match &progress.phase {
+        match &sync.phase {
             Phase::Sound => return Ok(()),
             Phase::Failed(failure) => return Err(failure.clone()),
             Phase::Restarted => {}
         }
-        // The snapshot is durable, so this is true. Until now a mark for what came after the restart was not. If it
-        // fails, the next sync makes a newer one, and is fenced if it must be.
-        let _ = core.marks.lock().record(progress.synced, progress.current.first);
-        progress.phase = Phase::Sound;
-        progress.notifies = true;
+        // The snapshot is durable, so this mark is true now; before, a mark for batches after the restart was not. If
+        // it fails, the next sync writes a newer one, and detects a fence.
+        let _ = core.marks.lock().record(sync.synced, sync.current.first);
+        sync.phase = Phase::Sound;
+        sync.notifies = true;
         *core.awaits_snapshot.lock() = None;
-        core.written_mark.store(progress.handed.0, Ordering::Release);
-        core.durable_mark.store(progress.synced.0, Ordering::Release);
-        core.has_failed.store(false, Ordering::Release);
+        core.watermarks.accept(sync.handed, sync.synced);
         core.advanced.notify_all();
         core.wake.notify_one();
         Ok(())
@@ -319,7 +314,7 @@ impl LogFiles for FileLog {
         // A segment's last batch is the one before the next segment's first; the current segment has no next.
         let gone: Vec<Sequence> =
             firsts.windows(2).take_while(|pair| pair[1].previous() <= upto).map(|pair| pair[0]).collect();
-        // Oldest first, so that what remains is always without a gap.
+        // Oldest first, so that the rest never has a gap.
         for first in &gone {
             let name = segment::file_name(*first);
             match core.storage.remove(&name) {
@@ -358,18 +353,18 @@ impl FileLog {
         let end = {
             let mut tail = core.tail.lock();
             if !writer.is_empty() {
-                // This frame says that what was just synced is durable, which no frame before it can.
-                let mark = tail.push(&[], crc32c::crc32c(&[]), core.durable());
-                core.tail_mark.store(mark.0, Ordering::Release);
+                // This frame records that the last sync is durable, which no earlier frame can.
+                let mark = tail.push(&[], crc32c::crc32c(&[]), core.durable(), 0);
+                core.watermarks.set_tail(mark);
             }
-            // IMPORTANT: nothing that comes later is written, so no reply may depend on it.
+            // IMPORTANT: later batches are not written, so no reply may depend on them.
             tail.end()
         };
         core.write_tail(&mut writer)?;
         drop(writer);
         core.wait_synced(end, |_| None)?;
         core.writer.lock().trim()?;
-        let segment = core.progress.lock().current.first;
+        let segment = core.sync.lock().current.first;
         let closed = core.marks.lock().close(end, segment);
         closed.map_err(|failure| match failure {
             Failure::Fenced { .. } => core.fail(None, failure),

@@ -1,4 +1,4 @@
-//! What only a log in local files can do, and only such a log needs. Knows nothing of how it is done.
+//! Operations that only a log in local files has. Knows nothing of how they are done.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::log::Log;
 use crate::sequence::Sequence;
 
-/// The upkeep of a log in local files.
+/// Maintenance of a log in local files.
 ///
 /// ```text
 ///             write or sync fails               restart
@@ -17,39 +17,39 @@ use crate::sequence::Sequence;
 ///      `------------------- accept(a snapshot) -------------------'
 /// ```
 ///
-/// - *Sound*: all is well.
-/// - *Failed*: batches are numbered and dropped; nothing is written or synced, because a sync that is tried again can
-///   report success for what was lost. The marks do not move.
-/// - *Restarted*: batches are written to a new segment, and the marks still do not move, because what was dropped
-///   exists in the caller's memory only. Once a snapshot holds it, [`LogFiles::accept`] makes the log sound.
+/// - *Sound*: batches are written and synced.
+/// - *Failed*: batches are numbered and dropped; nothing is written or synced, because a retried sync can report
+///   success for lost data. The marks do not move.
+/// - *Restarted*: batches are written to a new segment, but the marks still do not move, because the dropped batches
+///   exist in the caller's memory only. When a snapshot contains them, [`LogFiles::accept`] makes the log sound.
 ///
-/// A log that is *fenced* has failed and cannot be restarted.
+/// A *fenced* log has failed and cannot be restarted.
 pub trait LogFiles: Log {
-    /// Sync this often while there is something to sync; `None`: only on request.
+    /// Syncs this often while there is something to sync; `None`: only on request.
     fn set_sync_every(&self, every: Option<Duration>);
 
-    /// Write zeros ahead of the data, so that a sync has no change of the file's length to write.
+    /// Writes zeros ahead of the data, so that a sync does not have to write a new file length.
     fn set_zero_ahead(&self, on: bool);
 
-    /// Drops what is appended but not written and begins a new segment behind a gap. For a log that failed, or when
-    /// journalling begins while there is state in memory. The caller then takes a snapshot, all of whose parts it reads
-    /// after this call, and hands its lowest stamp to [`LogFiles::accept`].
+    /// Drops appended but unwritten batches and begins a new segment after a gap. For a failed log, or when journalling
+    /// begins while there is state in memory. The caller then takes a snapshot, all of whose parts it reads after this
+    /// call, and passes its lowest stamp to [`LogFiles::accept`].
     fn restart(&self) -> Result<(), Failure>;
 
-    /// Makes a restarted log sound, now that a snapshot is durable whose lowest stamp is `snapshot_min`.
+    /// Makes a restarted log sound, after a snapshot with the lowest stamp `snapshot_min` became durable.
     fn accept(&self, snapshot_min: Sequence) -> Result<(), Failure>;
 
-    /// Begins a new segment, unless the current one is empty, so that all before it can be forgotten one day. If it
-    /// cannot be made, the current one goes on, and less can be forgotten.
+    /// Begins a new segment, unless the current one is empty, so that all segments before it can be forgotten. If it
+    /// cannot be created, the current one continues, and less can be forgotten.
     fn rotate(&self) -> Result<(), Failure>;
 
-    /// Drops batches up to `upto`, as far as whole segments go. For when a durable snapshot holds them. A failure
-    /// here harms nothing: the files stay, to be removed the next time.
+    /// Removes segments that contain only batches up to `upto`, which a durable snapshot contains. A failure is
+    /// harmless: the files are removed the next time.
     fn forget(&self, upto: Sequence) -> Result<(), Failure>;
 
-    /// The size of all that is kept.
+    /// The size of all segments.
     fn bytes(&self) -> u64;
 
-    /// The size of what was written since the last [`LogFiles::forget`]; after a start, of what was replayed.
+    /// The bytes written since the last [`LogFiles::forget`]; after a start, the bytes replayed.
     fn bytes_since_forget(&self) -> u64;
 }

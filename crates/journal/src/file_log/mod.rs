@@ -5,9 +5,10 @@ mod follower;
 mod log;
 mod maintenance;
 mod options;
-mod progress;
+mod sync_state;
 mod sync_thread;
 mod tail;
+mod watermarks;
 mod writer;
 
 pub(crate) use core::StoredSegment;

@@ -1,22 +1,22 @@
-//! How a log in files behaves. Plain values.
+//! Options of a log in files. Plain values.
 
 use std::time::Duration;
 
-/// How a [`crate::FileLog`] behaves.
+/// Options of a [`crate::FileLog`].
 #[derive(Clone, Debug)]
 pub struct FileLogOptions {
-    /// A segment that would grow beyond this ends, and the next begins. What is written at once is never split, so a
-    /// larger batch makes a larger segment; so does a next segment that cannot be made.
+    /// The segment size at which the next segment begins. One write is never split, so a larger batch makes a larger
+    /// segment; so does a failure to create the next segment.
     pub segment_bytes_max: u64,
     /// See [`crate::LogFiles::set_sync_every`].
     pub sync_every: Option<Duration>,
     /// See [`crate::LogFiles::set_zero_ahead`].
     pub zero_ahead: bool,
-    /// How far zeros are written ahead of the data. On ext4 a sync that has no new length to record took 56 µs
-    /// instead of 97 µs.
+    /// How many zeros are written ahead of the data. On ext4 a sync without a new file length took 56 µs instead of 97
+    /// µs.
     pub zero_ahead_bytes: usize,
-    /// The space that is kept behind the data of the segment being written, at least; see [`crate::Log::has_room`]. It
-    /// is taken in steps of twice this. 0: none is kept, and that the disk is full is known when a write fails.
+    /// The least space reserved after the data of the current segment; see [`crate::Log::has_room`]. It is reserved in
+    /// steps of twice this. 0: nothing is reserved, and a full disk is detected when a write fails.
     pub reserve_bytes: u64,
 }
 

@@ -1,20 +1,22 @@
-//! The one thread that syncs, looks for space when there was none, and calls the watchers. Knows nothing of batches.
+//! The thread that syncs, retries reserving space, and calls the watchers. Knows nothing of batches.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::core::Core;
-use super::progress::{Phase, Round};
+use super::sync_state::{Phase, Round};
+use super::writer::OpenSegment;
 use crate::failure::{Failure, Operation};
 use crate::files::marks::MarkError;
 use crate::storage::Storage;
 
-/// How often space is looked for when there was none.
+/// How often reserving space is retried.
 const RESERVE_EVERY: Duration = Duration::from_millis(100);
 
 enum Task {
     Sync(Round),
-    /// There was no space to be had: is there now?
+    /// Free the space that is reserved behind the data of segments that have ended.
+    Trim(Vec<OpenSegment>),
+    /// Retry reserving space.
     Reserve,
     Notify,
 }
@@ -34,6 +36,12 @@ pub(super) fn run(core: &Core) {
                     core.fail(Some(round.restarts), failure);
                 }
             },
+            Task::Trim(ended) => {
+                for segment in ended {
+                    // If that fails, the space is lost until the segment is removed; the data is not affected.
+                    let _ = segment.file.set_len(segment.data_end);
+                }
+            }
             Task::Reserve => {
                 let mut writer = core.writer.lock();
                 let has_room = writer.extend_reserve();
@@ -47,19 +55,22 @@ pub(super) fn run(core: &Core) {
     }
 }
 
-/// Waits for something to do; `None` when it is time to stop. `reserve_at` is when space is looked for next.
+/// Waits for the next task; `None` when the thread must stop. `reserve_at` is the time of the next retry.
 fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
-    let mut progress = core.progress.lock();
+    let mut sync = core.sync.lock();
     loop {
-        if progress.notifies {
-            progress.notifies = false;
+        if sync.notifies {
+            sync.notifies = false;
             return Some(Task::Notify);
         }
-        if progress.stop {
+        if !sync.untrimmed.is_empty() {
+            return Some(Task::Trim(std::mem::take(&mut sync.untrimmed)));
+        }
+        if sync.stop {
             return None;
         }
         let now = Instant::now();
-        match core.has_room() || matches!(progress.phase, Phase::Failed(_)) {
+        match core.has_room() || matches!(sync.phase, Phase::Failed(_)) {
             true => *reserve_at = None,
             false => *reserve_at = reserve_at.or(Some(now + RESERVE_EVERY)),
         }
@@ -68,21 +79,21 @@ fn next_task(core: &Core, reserve_at: &mut Option<Instant>) -> Option<Task> {
             *reserve_at = None;
             return Some(Task::Reserve);
         }
-        let due_at = progress.due_at(now);
+        let due_at = sync.due_at(now);
         if due_at.is_some_and(|at| at <= now) {
-            return Some(Task::Sync(progress.begin_round()));
+            return Some(Task::Sync(sync.begin_round()));
         }
         match due_at.into_iter().chain(*reserve_at).min() {
             Some(at) => {
-                core.wake.wait_until(&mut progress, at);
+                core.wake.wait_until(&mut sync, at);
             }
-            None => core.wake.wait(&mut progress),
+            None => core.wake.wait(&mut sync),
         }
     }
 }
 
-/// IMPORTANT: old files first, then the directory, then the current file. Only so is the log without a gap up to
-/// the end of each file whose sync has returned.
+/// Syncs the files of a round. IMPORTANT: old files first, then the directory, then the current file. Only this order
+/// leaves no gap before the end of each synced file.
 fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
     for segment in &round.retired {
         let failed = |operation| move |error| Failure::io(operation, &segment.name, &error);
@@ -98,12 +109,11 @@ fn sync(storage: &dyn Storage, round: &Round) -> Result<(), Failure> {
     round.current.file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))
 }
 
-/// Leaves a mark of what is durable now, before any reply depends on it. Fails if another writer has left one of a later
+/// Records in `MARKS` what is durable now, before any reply depends on it. Fails if another writer has recorded a later
 /// epoch: then nothing that this one has written since counts.
 ///
-/// If the log has failed or been restarted during the round, the mark is still true. If the mark cannot be written,
-/// nothing is lost but the proof of what this round has synced: the mark before it stays, and the next round tries
-/// again.
+/// If the log has failed or been restarted during the round, the mark is still true. If it cannot be written, only the
+/// proof of this round's sync is lost: the previous mark stays, and the next round tries again.
 fn mark(core: &Core, round: &Round) -> Result<(), Failure> {
     let mut marks = core.marks.lock();
     let marked = match round.is_sound {
@@ -111,9 +121,9 @@ fn mark(core: &Core, round: &Round) -> Result<(), Failure> {
         false => marks.fenced_by().map_or(Ok(()), |by| Err(MarkError::Fenced { by })),
     };
     if let Err(MarkError::Fenced { by }) = marked {
-        return Err(Failure::Fenced { own: core.epoch, by });
+        return Err(Failure::Fenced { own: core.identity.epoch, by });
     }
-    // Not in every round: what survives the process is enough to notice what happens while the machine runs.
+    // Not in every round: surviving the process is enough to detect losses while the machine runs.
     if round.is_sound && round.is_directory_dirty && marked.is_ok() {
         let _ = marks.sync();
     }
@@ -121,15 +131,15 @@ fn mark(core: &Core, round: &Round) -> Result<(), Failure> {
 }
 
 fn finish(core: &Core, round: &Round) {
-    let mut progress = core.progress.lock();
-    // A restart dropped what this round has synced; after a failure elsewhere nothing counts any more.
-    if round.restarts != progress.restarts || matches!(progress.phase, Phase::Failed(_)) {
+    let mut sync = core.sync.lock();
+    // A restart has dropped what this round synced; after a failure elsewhere nothing counts any more.
+    if round.restarts != sync.restarts || matches!(sync.phase, Phase::Failed(_)) {
         return;
     }
-    progress.end_round(round);
-    if matches!(progress.phase, Phase::Sound) {
-        core.durable_mark.store(round.upto.0, Ordering::Release);
-        progress.notifies = true;
+    sync.end_round(round);
+    if matches!(sync.phase, Phase::Sound) {
+        core.watermarks.set_durable(round.upto);
+        sync.notifies = true;
     }
     core.advanced.notify_all();
 }

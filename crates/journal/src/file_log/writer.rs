@@ -1,17 +1,17 @@
-//! The segment that is being written. Knows where the data ends in it; never syncs, so that it holds nothing up.
+//! The segment that is being written. Knows where its data ends; never syncs, so it delays no caller.
 
 use std::io;
 use std::sync::Arc;
 
 use super::options::FileLogOptions;
-use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
-use crate::files::DirectoryId;
+use crate::files::WriterIdentity;
+use crate::files::frame::Layout;
 use crate::files::segment::{self, SegmentHeader};
 use crate::sequence::Sequence;
 use crate::storage::{Storage, StorageFile, is_want_of_space, write_all_at};
 
-/// How much more is written to a segment that should have ended before the next one is tried for again.
+/// How much more is written to a full segment before the next one is tried for again.
 const TRY_AGAIN_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A page of zeros.
@@ -19,28 +19,29 @@ static ZEROS: [u8; 4096] = [0; 4096];
 
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
-    id: DirectoryId,
-    epoch: Epoch,
+    identity: WriterIdentity,
     segment_bytes_max: u64,
     pub(super) zero_ahead: bool,
     zero_ahead_bytes: usize,
     file: Option<(Arc<str>, Arc<dyn StorageFile>)>,
-    /// Where the data ends, and the zeros behind it.
+    /// Where the data ends and the zeros begin.
     data_end: u64,
     file_end: u64,
     /// See [`FileLogOptions::reserve_bytes`].
     reserve_bytes: u64,
-    /// Up to here the file has its space on the disk.
+    /// The end of the space that the file has on the disk.
     reserved_end: u64,
-    /// Where the segment ends, unless the next one cannot be made: then a bit further on.
+    /// Where the segment ends; further on if the next one could not be created.
     ends_at: u64,
     /// The last batch in the file.
     pub(super) handed: Sequence,
-    /// What is to be written next; kept for its memory.
+    /// The time of that batch.
+    pub(super) time_ms: u64,
+    /// The frames to write next; keeps its memory.
     pub(super) frames: Vec<u8>,
 }
 
-/// A segment as the sync thread needs it.
+/// A segment, for the sync thread.
 #[derive(Clone)]
 pub(super) struct OpenSegment {
     pub(super) first: Sequence,
@@ -52,29 +53,28 @@ pub(super) struct OpenSegment {
 /// Why a segment is begun.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// The log was opened. There is no other segment to go on in, so it begins without space if need be.
+    /// The log was opened. There is no other segment to continue in, so it begins even without space.
     Start,
-    /// As with [`Beginning::Start`]; and what is in it waits for a snapshot.
+    /// As [`Beginning::Start`]; its contents wait for a snapshot.
     Restart,
-    /// The one before it is full, and can go on if this one has no space.
+    /// The previous segment is full, and can continue if this one has no space.
     Next,
 }
 
-/// The reserve on a small disk, of which it would otherwise be a large part.
+/// The reserve on a small disk.
 const RESERVE_BYTES_MIN: u64 = 128 * 1024;
 
 impl SegmentWriter {
     pub(super) fn new(
         storage: Arc<dyn Storage>,
         options: &FileLogOptions,
-        id: DirectoryId,
-        epoch: Epoch,
+        identity: WriterIdentity,
+        time_ms: u64,
     ) -> SegmentWriter {
         let reserve_bytes_max = storage.disk_bytes().map_or(u64::MAX, |bytes| (bytes / 64).max(RESERVE_BYTES_MIN));
         SegmentWriter {
             storage,
-            id,
-            epoch,
+            identity,
             segment_bytes_max: options.segment_bytes_max,
             zero_ahead: options.zero_ahead,
             zero_ahead_bytes: options.zero_ahead_bytes,
@@ -85,6 +85,7 @@ impl SegmentWriter {
             reserved_end: 0,
             ends_at: 0,
             handed: Sequence::NONE,
+            time_ms,
             frames: Vec::new(),
         }
     }
@@ -98,17 +99,17 @@ impl SegmentWriter {
         self.data_end <= segment::HEADER_LEN
     }
 
-    /// The frames at hand belong into the next segment.
+    /// True when the pending frames belong into the next segment.
     pub(super) fn is_full(&self) -> bool {
         !self.is_empty() && self.data_end + self.frames.len() as u64 > self.ends_at
     }
 
-    /// The next segment could not be made: this one goes on.
+    /// Continues this segment, because the next one could not be created.
     pub(super) fn go_on(&mut self) {
         self.ends_at = self.data_end + (self.segment_bytes_max / 16).min(TRY_AGAIN_BYTES_MAX);
     }
 
-    /// Begins a segment. If that fails, nothing has changed, and the one before it can go on.
+    /// Begins a segment. If that fails, nothing has changed, and the previous one can continue.
     pub(super) fn begin_segment(
         &mut self,
         first: Sequence,
@@ -117,12 +118,25 @@ impl SegmentWriter {
     ) -> Result<OpenSegment, Failure> {
         let name = segment::file_name(first);
         let is_break = beginning == Beginning::Restart;
-        let header = SegmentHeader { id: self.id, first, durable, epoch: self.epoch, is_break };
+        let WriterIdentity { directory, epoch, epoch_id, previous_id } = self.identity;
+        let header = SegmentHeader {
+            id: directory,
+            first,
+            durable,
+            epoch,
+            epoch_id,
+            previous_id,
+            time_ms: self.time_ms,
+            layout: Layout::Three,
+            is_break,
+        };
         let (file, reserved_end) = self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
             // If this fails too, the file stays until the next attempt or the next start.
             let _ = self.storage.remove(segment::TEMPORARY_NAME);
         })?;
-        self.give_back();
+        if beginning != Beginning::Next {
+            self.give_back();
+        }
         let (name, file): (Arc<str>, Arc<dyn StorageFile>) = (name.into(), file.into());
         self.data_end = segment::HEADER_LEN;
         self.file_end = segment::HEADER_LEN;
@@ -133,7 +147,7 @@ impl SegmentWriter {
         Ok(OpenSegment { first, name, file, data_end: self.data_end })
     }
 
-    /// A new segment, and up to where it has its space.
+    /// Creates a segment, and returns the end of its reserved space.
     fn make(
         &self,
         name: &str,
@@ -159,12 +173,12 @@ impl SegmentWriter {
         Ok((file, reserved_end))
     }
 
-    /// There is as much space behind the data as there shall be.
+    /// True when enough space is reserved after the data.
     pub(super) fn has_reserve(&self) -> bool {
         self.reserve_bytes == 0 || self.reserved_end >= self.data_end + self.reserve_bytes
     }
 
-    /// Takes more space behind the data. Says whether there is enough now.
+    /// Reserves more space after the data. Returns true when there is enough.
     pub(super) fn extend_reserve(&mut self) -> bool {
         let (_, file) = self.file.as_ref().expect("a segment was begun");
         if let Ok(end) = self.reserve(&**file, self.reserved_end, self.data_end) {
@@ -173,14 +187,14 @@ impl SegmentWriter {
         self.has_reserve()
     }
 
-    /// Takes space from `from` on, for what is to come behind `data_end`, and says where it ends. Fails for want of
-    /// space only: whatever else is wrong, writing will tell.
+    /// Reserves space from `from` on for data after `data_end`, and returns its end. Fails only for lack of space:
+    /// other errors will show when data is written.
     fn reserve(&self, file: &dyn StorageFile, from: u64, data_end: u64) -> io::Result<u64> {
         if self.reserve_bytes == 0 {
             return Ok(from);
         }
-        // A large step, so that it is rare. If that is too much, a small one, and not none: else every write of those
-        // that use up the rest of the disk would ask.
+        // A large step, so that it is rare. If that is too much, a small one rather than none: otherwise every write
+        // that uses up the rest of the disk would ask again.
         let reserve = |step: u64| {
             let end = data_end + self.reserve_bytes + step;
             match file.reserve(from, end - from) {
@@ -191,8 +205,9 @@ impl SegmentWriter {
         reserve(self.reserve_bytes * 2).or_else(|_| reserve(self.reserve_bytes / 8))
     }
 
-    /// Gives back the space behind the data of a segment that has ended. Should that fail, it is lost until the
-    /// segment goes; the data is not concerned.
+    /// Frees the reserved space of a segment that ends without a successor. If that fails, the space is lost until the
+    /// segment is removed; the data is not affected. Where a successor exists, the sync thread does it: a truncation
+    /// waits for a sync of the same file, and callers of this one wait for it.
     fn give_back(&self) {
         if let Some((_, file)) = &self.file
             && self.reserved_end > self.data_end
@@ -217,8 +232,8 @@ impl SegmentWriter {
         if self.data_end > self.file_end {
             self.file_end = self.data_end;
             if self.zero_ahead {
-                // Page by page: what is written at once may be kept as one large page of the cache, and then a sync of a
-                // few bytes in it writes all of it. Measured: 24 kB of disk for an operation of 100 bytes.
+                // Page by page: a large write may become one large page of the cache, and then a sync of a few bytes
+                // writes all of it. Measured: 24 kB of disk for an operation of 100 bytes.
                 let mut end = self.file_end + self.zero_ahead_bytes as u64;
                 if self.reserve_bytes > 0 {
                     end = end.min(self.reserved_end);
@@ -226,7 +241,7 @@ impl SegmentWriter {
                 while self.file_end < end {
                     let len = (ZEROS.len() as u64 - self.file_end % ZEROS.len() as u64).min(end - self.file_end);
                     match write_all_at(&**file, &ZEROS[..len as usize], self.file_end) {
-                        // The data is written; that there are no zeros behind it costs time only.
+                        // The data is written; missing zeros cost time only.
                         Err(error) if is_want_of_space(&error) => break,
                         written => written.map_err(failed)?,
                     }
@@ -238,7 +253,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Cuts off the zeros that were written ahead and gives back what is reserved, for good.
+    /// Truncates the zeros that were written ahead and frees the reserved space, for good.
     pub(super) fn trim(&mut self) -> Result<(), Failure> {
         let (name, file) = self.file.as_ref().expect("a segment was begun");
         self.reserve_bytes = 0;

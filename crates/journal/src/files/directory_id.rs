@@ -3,26 +3,17 @@
 use std::fmt;
 use std::io;
 
-/// Random, and made once, when the first log is begun in an empty directory. A file with another id was copied
-/// here from elsewhere and says nothing about this directory, however well its numbers fit.
+/// A random id, created once, when the first log is begun in an empty directory. A file with another id was copied from
+/// elsewhere and says nothing about this directory, however well its numbers fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DirectoryId(pub(crate) [u8; DirectoryId::LEN]);
 
 impl DirectoryId {
     pub(crate) const LEN: usize = 16;
 
-    /// Asks the operating system, so that two directories made at the same instant differ.
+    /// Uses the operating system's random numbers, so that two directories made at the same instant differ.
     pub(crate) fn random() -> io::Result<DirectoryId> {
-        let mut bytes = [0; DirectoryId::LEN];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-                Ok(count) => filled += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(DirectoryId(bytes))
+        random_bytes().map(DirectoryId)
     }
 
     /// The id at the start of `bytes`, which must be long enough.
@@ -35,6 +26,20 @@ impl fmt::Display for DirectoryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// Random bytes of the operating system.
+pub(super) fn random_bytes<const LEN: usize>() -> io::Result<[u8; LEN]> {
+    let mut bytes = [0; LEN];
+    let mut filled = 0;
+    while filled < LEN {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

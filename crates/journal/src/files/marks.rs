@@ -1,16 +1,19 @@
 //! The file `MARKS`: how far the journal is durable, so that recovery can tell the loss of synced batches from a torn
 //! tail. Knows nothing of segments beyond the number of the one being written.
 //!
-//! Two slots, in blocks of their own, are written in turn. Whatever happens to a write, the other slot stays as it was.
+//! Two slots, in separate blocks, are written alternately. If a write fails, the other slot is intact.
 //!
 //! ```text
-//!  slot   0           8         12      16     32        40        48        56      60    64
-//!         | HFJMARKS  | version | flags |  id  | counter | durable | segment | epoch | crc |
+//!  slot   0           8         12      16     32        40        48        56      60    64         80      84
+//!         | HFJMARKS  | version | flags |  id  | counter | durable | segment | epoch | crc | epoch id | crc 2 |
 //! ```
+//!
+//! Format 2 ends with the first checksum, at 64; see [`super::segment`].
 
 use std::io;
 
 use super::directory_id::DirectoryId;
+use super::epoch_id::{EpochId, WriterIdentity};
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::sequence::Sequence;
@@ -19,20 +22,21 @@ use crate::storage::{Storage, StorageFile, read_full_at, write_all_at};
 pub(crate) const FILE_NAME: &str = "MARKS";
 
 const MAGIC: &[u8; 8] = b"HFJMARKS";
-const VERSION: u32 = 2;
-/// The server stopped in good order: the journal ends with `durable`.
+const VERSION: u32 = 3;
+const VERSION_2: u32 = 2;
+/// A clean stop: the journal ends with `durable`.
 const FLAG_CLOSED: u32 = 1;
 
-const SLOT_LEN: usize = 64;
+const SLOT_LEN: usize = 84;
 /// A torn write damages one block at most.
 const SLOT_OFFSETS: [usize; 2] = [0, 4096];
 const FILE_LEN: usize = 8192;
 
-/// What one slot says.
+/// The contents of one slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mark {
     pub(crate) id: DirectoryId,
-    /// The slot with the higher one is the newer.
+    /// The slot with the higher counter is newer.
     counter: u64,
     /// All batches up to here were durable.
     pub(crate) durable: Sequence,
@@ -40,10 +44,11 @@ pub(crate) struct Mark {
     pub(crate) segment: Sequence,
     /// The epoch of the writer.
     pub(crate) epoch: Epoch,
+    pub(crate) epoch_id: EpochId,
     pub(crate) is_closed: bool,
 }
 
-/// What a directory has for marks.
+/// The marks of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     Missing,
@@ -62,7 +67,7 @@ impl Found {
     }
 }
 
-/// The slots are of a format that is not known here.
+/// The slots have an unknown format.
 #[derive(Debug)]
 pub(crate) struct NewerFormat(pub(crate) u32);
 
@@ -83,7 +88,7 @@ pub(crate) fn read(storage: &dyn Storage) -> io::Result<Result<Found, NewerForma
     Ok(Ok(newest.map_or(Found::Unreadable, Found::Mark)))
 }
 
-/// What each slot says; `None` for one that is torn, damaged or was never written.
+/// Reads the slots; `None` for one that is torn, damaged or was never written.
 fn read_slots(file: &dyn StorageFile) -> io::Result<[Option<Result<Mark, NewerFormat>>; 2]> {
     let mut bytes = [0; FILE_LEN];
     read_full_at(file, &mut bytes, 0)?;
@@ -104,6 +109,9 @@ impl Mark {
         bytes[56..60].copy_from_slice(&self.epoch.0.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+        bytes[64..80].copy_from_slice(&self.epoch_id.0);
+        let crc = crc32c::crc32c(&bytes[..80]);
+        bytes[80..84].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -111,12 +119,16 @@ impl Mark {
     fn decode(bytes: &[u8; SLOT_LEN]) -> Option<Result<Mark, NewerFormat>> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        // The version is checked after the checksum: a flipped bit must not look like a newer format.
         if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..60]) != u32_at(60) {
             return None;
         }
         let (version, flags) = (u32_at(8), u32_at(12));
-        if version != VERSION || flags & !FLAG_CLOSED != 0 {
+        if !matches!(version, VERSION | VERSION_2) || flags & !FLAG_CLOSED != 0 {
             return Some(Err(NewerFormat(version)));
+        }
+        if version == VERSION && crc32c::crc32c(&bytes[..80]) != u32_at(80) {
+            return None;
         }
         Some(Ok(Mark {
             id: DirectoryId::decode(&bytes[16..]),
@@ -124,48 +136,50 @@ impl Mark {
             durable: Sequence(u64_at(40)),
             segment: Sequence(u64_at(48)),
             epoch: Epoch(u32_at(56)),
+            epoch_id: if version == VERSION_2 { EpochId::NONE } else { EpochId::decode(&bytes[64..]) },
             is_closed: flags & FLAG_CLOSED != 0,
         }))
     }
 }
 
-/// The file while a log is open. Kept open, so that a mark costs one read and one write.
+/// The file while a log is open. It stays open, so that a mark costs one read and one write.
 pub(crate) struct MarksFile {
     file: Box<dyn StorageFile>,
-    /// What the newer slot says; the next mark goes to the other one.
+    /// The newer slot; the next mark is written to the other one.
     newest: Mark,
 }
 
-/// Why a mark was not made.
+/// Why a mark was not written.
 #[derive(Debug)]
 pub(crate) enum MarkError {
     Io(io::Error),
-    /// The marks are those of a writer of a later epoch now.
+    /// A writer of a later epoch has written the marks.
     Fenced {
         by: Epoch,
     },
 }
 
 impl MarksFile {
-    /// Opens the file, or makes it, and records that all up to `durable` is. `found` is what recovery has read.
+    /// Opens or creates the file, and records that everything up to `durable` is durable. `found` is what recovery has
+    /// read.
     pub(crate) fn begin(
         storage: &dyn Storage,
         found: &Found,
-        id: DirectoryId,
-        epoch: Epoch,
+        identity: &WriterIdentity,
         durable: Sequence,
         segment: Sequence,
     ) -> Result<MarksFile, Failure> {
+        let WriterIdentity { directory: id, epoch, epoch_id, .. } = *identity;
         let failed = |operation| move |error: io::Error| Failure::io(operation, FILE_NAME, &error);
         let file = match found {
             Found::Missing => storage.create(FILE_NAME).map_err(failed(Operation::Create))?,
             Found::Unreadable | Found::Mark(_) => storage.open(FILE_NAME).map_err(failed(Operation::Open))?,
         };
-        let first = Mark { id, counter: 0, durable: Sequence::NONE, segment, epoch, is_closed: false };
-        let newest = Mark { epoch, ..found.mark().unwrap_or(first) };
+        let first = Mark { id, counter: 0, durable: Sequence::NONE, segment, epoch, epoch_id, is_closed: false };
+        let newest = Mark { epoch, epoch_id, ..found.mark().unwrap_or(first) };
         let mut marks = MarksFile { file, newest };
         if found.mark().is_none() {
-            // All of it now: a mark that is written later needs no space on the disk.
+            // Allocates all of it now: later marks need no new space on the disk.
             write_all_at(&*marks.file, &[0; FILE_LEN], 0).map_err(failed(Operation::Write))?;
         }
         marks.write(durable, segment, false).map_err(|error| error.into_failure(epoch))?;
@@ -173,16 +187,16 @@ impl MarksFile {
         Ok(marks)
     }
 
-    /// Records that all up to `durable` is, while the segment that begins with `segment` is being written. Does
-    /// nothing if that is known already. The mark survives the process; [`MarksFile::sync`] makes it survive a power
-    /// failure.
+    /// Records that everything up to `durable` is durable, while the segment that begins with `segment` is being
+    /// written. Does nothing if that is recorded already. The mark survives the process; [`MarksFile::sync`] makes it
+    /// survive a power failure.
     ///
-    /// If the write fails, the other slot still says what was recorded before, which is true, if not all of the truth.
+    /// If the write fails, the other slot has the previous mark, which is still true.
     pub(crate) fn record(&mut self, durable: Sequence, segment: Sequence) -> Result<(), MarkError> {
         if durable <= self.newest.durable { Ok(()) } else { self.write(durable, segment, false) }
     }
 
-    /// Records that the log ends with `end`, for good.
+    /// Records a clean stop: the log ends with `end`.
     pub(crate) fn close(&mut self, end: Sequence, segment: Sequence) -> Result<(), Failure> {
         self.write(end, segment, true).map_err(|error| error.into_failure(self.newest.epoch))?;
         self.sync().map_err(|error| Failure::io(Operation::Sync, FILE_NAME, &error))
@@ -192,17 +206,20 @@ impl MarksFile {
         self.file.sync()
     }
 
-    /// The later epoch that another writer has begun here, if there is one. The lock on the directory keeps a second
-    /// writer out; this notices one where locks do not hold, as on some network file systems. A file that cannot be
-    /// read says nothing.
+    /// The epoch that another writer has begun here after this one, if any. The lock on the directory keeps a second
+    /// writer out; this detects one where locks do not work, as on some network file systems. An unreadable file is
+    /// ignored.
     pub(crate) fn fenced_by(&self) -> Option<Epoch> {
+        let own = self.newest;
         let slots = read_slots(&*self.file).ok()?;
-        let epochs = slots.into_iter().flatten().flatten().map(|mark| mark.epoch);
-        epochs.max().filter(|epoch| *epoch > self.newest.epoch)
+        let marks = slots.into_iter().flatten().flatten();
+        // An epoch of the same number and another id was begun at the same time.
+        let is_later = |mark: &Mark| mark.epoch > own.epoch || mark.epoch == own.epoch && mark.epoch_id != own.epoch_id;
+        marks.filter(is_later).map(|mark| mark.epoch).max()
     }
 
     fn write(&mut self, durable: Sequence, segment: Sequence, is_closed: bool) -> Result<(), MarkError> {
-        // IMPORTANT: look before every write. The marks of a later writer must not be overwritten by those of this one.
+        // IMPORTANT: check before every write. The marks of a later writer must not be overwritten.
         if let Some(by) = self.fenced_by() {
             return Err(MarkError::Fenced { by });
         }
@@ -210,7 +227,7 @@ impl MarksFile {
         let mark = Mark { counter, durable, segment, is_closed, ..self.newest };
         let offset = SLOT_OFFSETS[(counter % SLOT_OFFSETS.len() as u64) as usize];
         write_all_at(&*self.file, &mark.encode(), offset as u64).map_err(MarkError::Io)?;
-        // IMPORTANT: only now. A slot that could not be written is written again, and never the good one beside it.
+        // IMPORTANT: only now. A slot whose write failed is written again, never the good one.
         self.newest = mark;
         Ok(())
     }
@@ -232,10 +249,15 @@ mod tests {
 
     const ID: DirectoryId = DirectoryId([7; DirectoryId::LEN]);
     const EPOCH: Epoch = Epoch(6);
+    const EPOCH_ID: EpochId = EpochId([5; EpochId::LEN]);
+
+    fn identity(epoch: Epoch, epoch_id: EpochId) -> WriterIdentity {
+        WriterIdentity { directory: ID, epoch, epoch_id, previous_id: EpochId::NONE }
+    }
 
     fn begun(storage: &FaultyStorage) -> MarksFile {
         let found = read(storage).unwrap().unwrap();
-        let marks = MarksFile::begin(storage, &found, ID, EPOCH, Sequence(3), Sequence(1)).unwrap();
+        let marks = MarksFile::begin(storage, &found, &identity(EPOCH, EPOCH_ID), Sequence(3), Sequence(1)).unwrap();
         storage.sync_directory().unwrap();
         marks
     }
@@ -246,19 +268,35 @@ mod tests {
 
     #[test]
     fn the_layout_is_pinned() {
-        let mark =
-            Mark { id: ID, counter: 258, durable: Sequence(5), segment: Sequence(4), epoch: EPOCH, is_closed: true };
+        let mark = Mark {
+            id: ID,
+            counter: 258,
+            durable: Sequence(5),
+            segment: Sequence(4),
+            epoch: EPOCH,
+            epoch_id: EPOCH_ID,
+            is_closed: true,
+        };
         let bytes = mark.encode();
-        assert_eq!(bytes[..16], *b"HFJMARKS\x02\0\0\0\x01\0\0\0");
+        assert_eq!(bytes[..16], *b"HFJMARKS\x03\0\0\0\x01\0\0\0");
         assert_eq!(bytes[16..32], [7; 16]);
         assert_eq!(bytes[32..60], *b"\x02\x01\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x06\0\0\0");
+        assert_eq!(bytes[60..64], crc32c::crc32c(&bytes[..60]).to_le_bytes());
+        assert_eq!(bytes[64..80], [5; 16]);
+        assert_eq!(bytes[80..], crc32c::crc32c(&bytes[..80]).to_le_bytes());
         assert_eq!(Mark::decode(&bytes).unwrap().unwrap(), mark);
         let mut newer = bytes;
-        newer[8] = 3;
+        newer[8] = 4;
         assert!(Mark::decode(&newer).is_none(), "a flipped bit is no newer format");
         let crc = crc32c::crc32c(&newer[..60]);
         newer[60..64].copy_from_slice(&crc.to_le_bytes());
-        assert!(matches!(Mark::decode(&newer), Some(Err(NewerFormat(3)))));
+        assert!(matches!(Mark::decode(&newer), Some(Err(NewerFormat(4)))));
+        // Format 2.
+        let mut older = bytes;
+        older[8] = 2;
+        let crc = crc32c::crc32c(&older[..60]);
+        older[60..64].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(Mark::decode(&older).unwrap().unwrap(), Mark { epoch_id: EpochId::NONE, ..mark });
     }
 
     #[test]
@@ -291,12 +329,25 @@ mod tests {
         let mut marks = begun(&storage);
         assert_eq!(marks.fenced_by(), None);
         let found = read(&storage).unwrap().unwrap();
-        let later = MarksFile::begin(&storage, &found, ID, EPOCH.next(), Sequence(3), Sequence(4)).unwrap();
+        let later =
+            MarksFile::begin(&storage, &found, &identity(EPOCH.next(), EpochId([6; 16])), Sequence(3), Sequence(4))
+                .unwrap();
         assert_eq!((marks.fenced_by(), later.fenced_by()), (Some(EPOCH.next()), None));
         let before = storage.bytes_of(FILE_NAME);
         assert!(matches!(marks.record(Sequence(9), Sequence(1)), Err(MarkError::Fenced { by }) if by == EPOCH.next()));
         assert!(matches!(marks.close(Sequence(9), Sequence(1)), Err(Failure::Fenced { own: EPOCH, .. })));
         assert_eq!(storage.bytes_of(FILE_NAME), before);
+    }
+
+    #[test]
+    fn of_two_writers_of_one_epoch_the_second_is_refused() {
+        let storage = FaultyStorage::new();
+        let first = begun(&storage);
+        let found = read(&storage).unwrap().unwrap();
+        let second = identity(EPOCH, EpochId([6; EpochId::LEN]));
+        let begun = MarksFile::begin(&storage, &found, &second, Sequence(3), Sequence(4));
+        assert!(matches!(begun, Err(Failure::Fenced { own: EPOCH, by: EPOCH })));
+        assert_eq!(first.fenced_by(), None);
     }
 
     #[test]

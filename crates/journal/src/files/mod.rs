@@ -1,8 +1,11 @@
-//! The bytes of the journal's files: frames, segments, the file `MARKS`, and the id that all of them carry.
+//! The bytes of the journal's files: frames, segments, the file `MARKS`, and the ids that they carry.
 
 mod directory_id;
+mod epoch_id;
 pub(crate) mod frame;
 pub(crate) mod marks;
 pub(crate) mod segment;
 
 pub use directory_id::DirectoryId;
+pub use epoch_id::EpochId;
+pub(crate) use epoch_id::WriterIdentity;

@@ -1,9 +1,12 @@
-//! One segment file: its name, its header, and the frames in it. Knows nothing of the segments beside it.
+//! One segment file: its name, its header and its frames. Knows nothing of other segments.
 //!
 //! ```text
-//!  0           8         12      16        24         32     48      52      56
-//!  | HFSEGMNT  | version | flags |  first  | durable  |  id  | epoch |  crc  |  frames ...
+//!  0          8         12      16      24        32   48      52    56         72         88     96     100
+//!  | HFSEGMNT | version | flags | first | durable | id | epoch | crc | epoch id | previous | time | crc 2 | frames ...
 //! ```
+//!
+//! Format 2 ends with the first checksum, at 56. It stays where it was, so that a version that knows only format 2 can
+//! tell a newer format from damage.
 
 use std::io;
 use std::ops::Range;
@@ -11,15 +14,19 @@ use std::ops::Range;
 use thiserror::Error;
 
 use super::directory_id::DirectoryId;
-use super::frame::{self, FrameHeader};
+use super::epoch_id::EpochId;
+use super::frame::{self, FrameHeader, Layout};
 use crate::epoch::Epoch;
 use crate::sequence::Sequence;
 use crate::storage::{StorageFile, read_full_at};
 
-pub(crate) const HEADER_LEN: u64 = 56;
+/// The length of a header in the format that is written.
+pub(crate) const HEADER_LEN: u64 = 100;
+const HEADER_LEN_2: u64 = 56;
 const MAGIC: &[u8; 8] = b"HFSEGMNT";
-const VERSION: u32 = 2;
-/// What follows counts only together with a snapshot all of whose parts reach to just before this segment.
+const VERSION: u32 = 3;
+const VERSION_2: u32 = 2;
+/// The following batches count only together with a snapshot all of whose parts reach to just before this segment.
 const FLAG_BREAK: u32 = 1;
 
 /// How much of a file is held in memory while it is read, unless a single batch is longer.
@@ -29,8 +36,8 @@ pub(crate) fn file_name(first: Sequence) -> String {
     format!("journal-{:020}.seg", first.0)
 }
 
-/// What the next segment is called while it is made. It gets its name once all that it needs is there, so one that
-/// could not be finished is never taken for a segment.
+/// The name of a segment while it is created. It gets its final name when it is complete, so an unfinished one is never
+/// mistaken for a segment.
 pub(crate) const TEMPORARY_NAME: &str = "journal-next.tmp";
 
 pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
@@ -48,8 +55,15 @@ pub(crate) struct SegmentHeader {
     pub(crate) first: Sequence,
     /// The highest sequence known to be synced when the segment was begun.
     pub(crate) durable: Sequence,
-    /// The epoch of every batch in it: each epoch begins with a segment of its own.
+    /// The epoch of every batch in it: each epoch begins with a new segment.
     pub(crate) epoch: Epoch,
+    pub(crate) epoch_id: EpochId,
+    /// The id of the epoch before.
+    pub(crate) previous_id: EpochId,
+    /// The time of the last batch before this segment, in unix milliseconds.
+    pub(crate) time_ms: u64,
+    /// How its frames are laid out.
+    pub(crate) layout: Layout,
     /// The journal was restarted here; see [`FLAG_BREAK`].
     pub(crate) is_break: bool,
 }
@@ -76,20 +90,45 @@ impl SegmentHeader {
         bytes[48..52].copy_from_slice(&self.epoch.0.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..52]);
         bytes[52..56].copy_from_slice(&crc.to_le_bytes());
+        bytes[56..72].copy_from_slice(&self.epoch_id.0);
+        bytes[72..88].copy_from_slice(&self.previous_id.0);
+        bytes[88..96].copy_from_slice(&self.time_ms.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..96]);
+        bytes[96..100].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
 
-    /// `named` is the sequence in the file's name: a header that says otherwise belongs to another file.
+    /// Where its frames begin.
+    pub(crate) fn len(&self) -> u64 {
+        match self.layout {
+            Layout::Two => HEADER_LEN_2,
+            Layout::Three => HEADER_LEN,
+        }
+    }
+
+    /// `named` is the sequence in the file's name: a header with another one belongs to another file.
     pub(crate) fn decode(bytes: &[u8], named: Sequence) -> Result<SegmentHeader, HeaderError> {
-        let Some(bytes) = bytes.get(..HEADER_LEN as usize) else { return Err(HeaderError::Short) };
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        if bytes.len() < HEADER_LEN_2 as usize {
+            return Err(HeaderError::Short);
+        }
+        // The version is checked after the checksum: a flipped bit must not look like a newer format.
         if &bytes[..8] != MAGIC || crc32c::crc32c(&bytes[..52]) != u32_at(52) {
             return Err(HeaderError::Damaged);
         }
         let (version, flags) = (u32_at(8), u32_at(12));
-        if version != VERSION || flags & !FLAG_BREAK != 0 {
+        if !matches!(version, VERSION | VERSION_2) || flags & !FLAG_BREAK != 0 {
             return Err(HeaderError::Newer(version));
+        }
+        let layout = if version == VERSION_2 { Layout::Two } else { Layout::Three };
+        if layout == Layout::Three {
+            if bytes.len() < HEADER_LEN as usize {
+                return Err(HeaderError::Short);
+            }
+            if crc32c::crc32c(&bytes[..96]) != u32_at(96) {
+                return Err(HeaderError::Damaged);
+            }
         }
         let first = Sequence(u64_at(16));
         if first != named {
@@ -100,6 +139,10 @@ impl SegmentHeader {
             first,
             durable: Sequence(u64_at(24)),
             epoch: Epoch(u32_at(48)),
+            epoch_id: if layout == Layout::Two { EpochId::NONE } else { EpochId::decode(&bytes[56..]) },
+            previous_id: if layout == Layout::Two { EpochId::NONE } else { EpochId::decode(&bytes[72..]) },
+            time_ms: if layout == Layout::Two { 0 } else { u64_at(88) },
+            layout,
             is_break: flags & FLAG_BREAK != 0,
         })
     }
@@ -111,20 +154,21 @@ pub(crate) struct SegmentReader {
     len: u64,
     /// Where the next frame begins.
     offset: u64,
-    /// What the header says; frames of another epoch do not belong here.
+    /// The epoch of the header; frames of another epoch do not belong here.
     epoch: Epoch,
+    layout: Layout,
     window: Vec<u8>,
     window_offset: u64,
-    /// Where in the window the payload of the last good frame is.
+    /// The payload of the last good frame, in the window.
     payload: Range<usize>,
 }
 
 pub(crate) enum Next {
-    /// The frame that belongs here; [`SegmentReader::payload`] has its payload.
+    /// The expected frame; [`SegmentReader::payload`] has its payload.
     Frame(FrameHeader),
-    /// Nothing more was written here: the end of the file, or zeros that were written ahead.
+    /// The end of the data: the end of the file, or zeros that were written ahead.
     End,
-    /// What is here is not the frame that belongs here.
+    /// Bytes that are not the expected frame.
     Bad(&'static str),
 }
 
@@ -137,6 +181,7 @@ impl SegmentReader {
             len,
             offset: 0,
             epoch: Epoch::NONE,
+            layout: Layout::Three,
             window: Vec::new(),
             window_offset: 0,
             payload: 0..0,
@@ -155,45 +200,55 @@ impl SegmentReader {
         self.offset
     }
 
-    /// Reads no further than `len`: up to there the file is known not to change any more. Never less than before.
+    /// Sets the limit up to which the file is read and does not change any more. It never decreases.
     pub(crate) fn limit_to(&mut self, len: u64) {
         self.len = len;
     }
 
-    /// Reads the header, and on success stands before the first frame.
+    /// Looks at a file again that another process writes: its length may be another, and what follows the last good
+    /// frame.
+    pub(crate) fn look_again(&mut self, len: u64) {
+        let read = (self.offset - self.window_offset) as usize;
+        self.window.truncate(read);
+        self.len = len.max(self.offset);
+    }
+
+    /// Reads the header; on success the first frame is next.
     pub(crate) fn header(&mut self, named: Sequence) -> io::Result<Result<SegmentHeader, HeaderError>> {
         let available = self.len.min(HEADER_LEN) as usize;
         self.fill(available)?;
         let header = SegmentHeader::decode(self.at_offset(available), named);
         if let Ok(header) = &header {
-            self.offset = HEADER_LEN;
+            self.offset = header.len();
             self.epoch = header.epoch;
+            self.layout = header.layout;
         }
         Ok(header)
     }
 
-    /// The next frame, which must have the sequence `expected`. Moves on only past a good frame.
+    /// Reads the next frame, which must have the sequence `expected`. Advances only past a good frame.
     pub(crate) fn next(&mut self, expected: Sequence) -> io::Result<Next> {
+        let header_len = self.layout.header_len();
         let rest = self.len - self.offset;
-        if rest < frame::HEADER_LEN as u64 {
+        if rest < header_len as u64 {
             self.fill(rest as usize)?;
             let is_zero = self.at_offset(rest as usize).iter().all(|byte| *byte == 0);
             return Ok(if is_zero { Next::End } else { Next::Bad("the batch is cut short") });
         }
-        self.fill(frame::HEADER_LEN)?;
-        let bytes: &[u8; frame::HEADER_LEN] = self.at_offset(frame::HEADER_LEN).try_into().unwrap();
-        if *bytes == [0; frame::HEADER_LEN] {
+        self.fill(header_len)?;
+        let bytes = self.at_offset(header_len);
+        if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Next::End);
         }
-        let header = FrameHeader::decode(bytes);
-        // The length is checked against the file before any memory is set aside for it.
-        if u64::from(header.length) > rest - frame::HEADER_LEN as u64 {
+        let header = FrameHeader::decode(self.layout, bytes);
+        // The length is checked against the file before memory is allocated for it.
+        if u64::from(header.length) > rest - header_len as u64 {
             return Ok(Next::Bad("the batch is cut short or its length is damaged"));
         }
-        let frame_len = frame::HEADER_LEN + header.length as usize;
+        let frame_len = header_len + header.length as usize;
         self.fill(frame_len)?;
-        let payload_crc = crc32c::crc32c(&self.at_offset(frame_len)[frame::HEADER_LEN..]);
-        if !header.matches(payload_crc) {
+        let (bytes, payload) = self.at_offset(frame_len).split_at(header_len);
+        if !frame::matches(bytes, crc32c::crc32c(payload)) {
             return Ok(Next::Bad("the checksum of the batch does not match"));
         }
         if header.place.sequence != expected {
@@ -204,11 +259,11 @@ impl SegmentReader {
         }
         let start = (self.offset - self.window_offset) as usize;
         self.offset += frame_len as u64;
-        self.payload = start + frame::HEADER_LEN..start + frame_len;
+        self.payload = start + header_len..start + frame_len;
         Ok(Next::Frame(header))
     }
 
-    /// The payload of the frame that [`SegmentReader::next`] gave last.
+    /// The payload of the frame that [`SegmentReader::next`] returned last.
     pub(crate) fn payload(&self) -> &[u8] {
         &self.window[self.payload.clone()]
     }
@@ -218,7 +273,7 @@ impl SegmentReader {
         &self.window[start..start + count]
     }
 
-    /// Sees to it that the window holds `count` bytes from `offset` on, which the file must have.
+    /// Fills the window with `count` bytes from `offset` on, which the file must have.
     fn fill(&mut self, count: usize) -> io::Result<()> {
         let consumed = (self.offset - self.window_offset) as usize;
         if self.window.len().saturating_sub(consumed) >= count {
@@ -235,27 +290,29 @@ impl SegmentReader {
     }
 }
 
-/// What lies behind the point where a segment's frames stop.
+/// What lies after the end of a segment's frames.
 #[derive(Debug)]
 pub(crate) struct Remains {
-    /// Where a frame was found that says a sequence no lower than the one asked for was durable.
+    /// The position of a frame that proves that the requested sequence, or a later one, was durable.
     pub(crate) mark_offset: Option<u64>,
-    /// Behind the last byte that is not zero; where the search began if all are.
+    /// The position after the last byte that is not zero; where the search began if all are zero.
     pub(crate) data_end: u64,
 }
 
-/// Searches a segment from `from` on, byte by byte, for a good frame that proves that `lost` was durable. Stops at
-/// the first one.
+/// Searches a segment from `from` on, byte by byte, for a good frame that proves that `lost` was durable. Stops at the
+/// first one.
 ///
 /// Cheap, because almost no eight bytes are a plausible `durable`: it must be `lost` or later, and lower than any
-/// number this segment can have given out so far.
+/// number that this segment can have assigned so far.
 pub(crate) fn search_remains(
     file: &dyn StorageFile,
+    layout: Layout,
     len: u64,
     from: u64,
     first: Sequence,
     lost: Sequence,
 ) -> io::Result<Remains> {
+    let header_len = layout.header_len();
     let mut remains = Remains { mark_offset: None, data_end: from };
     let mut window = vec![0; WINDOW_BYTES];
     let mut offset = from;
@@ -266,23 +323,24 @@ pub(crate) fn search_remains(
         if !data.is_empty() {
             remains.data_end = offset + data.len() as u64;
         }
-        if held < frame::HEADER_LEN {
+        if held < header_len {
             break;
         }
-        let candidates = held - frame::HEADER_LEN + 1;
-        // A header that is all zeros claims nothing.
+        let candidates = held - header_len + 1;
+        // A header of zeros proves nothing.
         for at in 0..candidates.min(data.len()) {
-            let bytes: &[u8; frame::HEADER_LEN] = window[at..at + frame::HEADER_LEN].try_into().unwrap();
-            let header = FrameHeader::decode(bytes);
+            let bytes = &window[at..at + header_len];
+            let header = FrameHeader::decode(layout, bytes);
             let place = header.place;
             if place.durable < lost || place.durable >= place.sequence {
                 continue;
             }
             let frame_offset = offset + at as u64;
-            let sequence_max = first.0.saturating_add(frame_offset / frame::HEADER_LEN as u64);
-            let is_plausible = place.sequence.0 <= sequence_max
-                && u64::from(header.length) <= len - frame_offset - frame::HEADER_LEN as u64;
-            if is_plausible && header.matches(payload_crc(file, frame_offset, header.length)?) {
+            let sequence_max = first.0.saturating_add(frame_offset / header_len as u64);
+            let is_plausible =
+                place.sequence.0 <= sequence_max && u64::from(header.length) <= len - frame_offset - header_len as u64;
+            let payload_offset = frame_offset + header_len as u64;
+            if is_plausible && frame::matches(bytes, payload_crc(file, payload_offset, header.length)?) {
                 remains.mark_offset = Some(frame_offset);
                 return Ok(remains);
             }
@@ -293,7 +351,7 @@ pub(crate) fn search_remains(
 }
 
 fn without_trailing_zeros(mut bytes: &[u8]) -> &[u8] {
-    // Whole blocks first: behind a torn tail there is often nothing but zeros that were written ahead.
+    // Whole blocks first: a torn tail is often followed by zeros that were written ahead.
     const BLOCK: [u8; 4096] = [0; 4096];
     while let Some(rest) = bytes.strip_suffix(&BLOCK) {
         bytes = rest;
@@ -302,10 +360,9 @@ fn without_trailing_zeros(mut bytes: &[u8]) -> &[u8] {
     &bytes[..len]
 }
 
-fn payload_crc(file: &dyn StorageFile, frame_offset: u64, length: u32) -> io::Result<u32> {
+fn payload_crc(file: &dyn StorageFile, mut offset: u64, length: u32) -> io::Result<u32> {
     let mut crc = 0;
     let mut chunk = vec![0; WINDOW_BYTES.min(length as usize)];
-    let mut offset = frame_offset + frame::HEADER_LEN as u64;
     let end = offset + u64::from(length);
     while offset < end {
         let wanted = chunk.len().min((end - offset) as usize);
@@ -326,12 +383,23 @@ mod tests {
 
     const ID: DirectoryId = DirectoryId([9; DirectoryId::LEN]);
     const EPOCH: Epoch = Epoch(6);
+    const HEADER: SegmentHeader = SegmentHeader {
+        id: ID,
+        first: Sequence(1),
+        durable: Sequence(0),
+        epoch: EPOCH,
+        epoch_id: EpochId([3; EpochId::LEN]),
+        previous_id: EpochId([2; EpochId::LEN]),
+        time_ms: 0x0504,
+        layout: Layout::Three,
+        is_break: false,
+    };
 
     fn frames(from: u64, count: u64, durable: u64, payload: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for sequence in from..from + count {
             let crc = crc32c::crc32c(payload);
-            let place = Place { epoch: EPOCH, sequence: Sequence(sequence), durable: Sequence(durable) };
+            let place = Place { epoch: EPOCH, sequence: Sequence(sequence), durable: Sequence(durable), time_ms: 7 };
             frame::push(&mut bytes, payload, crc, place);
         }
         bytes
@@ -348,14 +416,44 @@ mod tests {
 
     #[test]
     fn the_header_layout_is_pinned() {
-        let header =
-            SegmentHeader { id: ID, first: Sequence(258), durable: Sequence(255), epoch: EPOCH, is_break: true };
+        let header = SegmentHeader { first: Sequence(258), durable: Sequence(255), is_break: true, ..HEADER };
         let bytes = header.encode();
-        assert_eq!(bytes[..32], *b"HFSEGMNT\x02\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0");
+        assert_eq!(bytes[..32], *b"HFSEGMNT\x03\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0");
         assert_eq!(bytes[32..52], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 6, 0, 0, 0]);
+        assert_eq!(bytes[52..56], crc32c::crc32c(&bytes[..52]).to_le_bytes());
+        assert_eq!((&bytes[56..72], &bytes[72..88]), (&[3; 16][..], &[2; 16][..]));
+        assert_eq!(bytes[88..96], [4, 5, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[96..], crc32c::crc32c(&bytes[..96]).to_le_bytes());
         assert_eq!(SegmentHeader::decode(&bytes, Sequence(258)).unwrap(), header);
         assert!(matches!(SegmentHeader::decode(&bytes, Sequence(259)), Err(HeaderError::Damaged)));
-        assert!(matches!(SegmentHeader::decode(&bytes[..55], Sequence(258)), Err(HeaderError::Short)));
+        assert!(matches!(SegmentHeader::decode(&bytes[..99], Sequence(258)), Err(HeaderError::Short)));
+        let mut newer = bytes;
+        newer[8] = 4;
+        assert!(matches!(SegmentHeader::decode(&newer, Sequence(258)), Err(HeaderError::Damaged)), "a flipped bit");
+        let crc = crc32c::crc32c(&newer[..52]);
+        newer[52..56].copy_from_slice(&crc.to_le_bytes());
+        assert!(matches!(SegmentHeader::decode(&newer, Sequence(258)), Err(HeaderError::Newer(4))));
+    }
+
+    #[test]
+    fn a_header_of_format_2_is_read() {
+        let mut bytes = b"HFSEGMNT\x02\0\0\0\x01\0\0\0\x02\x01\0\0\0\0\0\0\xff\0\0\0\0\0\0\0".to_vec();
+        bytes.extend([9; 16]);
+        bytes.extend([6, 0, 0, 0]);
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        let header = SegmentHeader::decode(&bytes, Sequence(258)).unwrap();
+        let (epoch_id, previous_id) = (EpochId::NONE, EpochId::NONE);
+        let expected = SegmentHeader {
+            first: Sequence(258),
+            durable: Sequence(255),
+            epoch_id,
+            previous_id,
+            time_ms: 0,
+            layout: Layout::Two,
+            is_break: true,
+            ..HEADER
+        };
+        assert_eq!((header, header.len()), (expected, 56));
     }
 
     #[test]
@@ -363,8 +461,7 @@ mod tests {
         let storage = FaultyStorage::new();
         let file = storage.create("s").unwrap();
         let long = vec![7; WINDOW_BYTES * 2 + 5];
-        let header = SegmentHeader { id: ID, first: Sequence(1), durable: Sequence(0), epoch: EPOCH, is_break: false };
-        let mut bytes = header.encode().to_vec();
+        let mut bytes = HEADER.encode().to_vec();
         bytes.extend(frames(1, 1, 0, b"a"));
         bytes.extend(frames(2, 2, 0, &long));
         bytes.extend([0; 30]);
@@ -388,9 +485,9 @@ mod tests {
             bytes.extend([0; 100]);
             write_all_at(&*file, &bytes, 0).unwrap();
             let len = bytes.len() as u64;
-            let found = search_remains(&*file, len, 40, Sequence(1), Sequence(1)).unwrap();
+            let found = search_remains(&*file, Layout::Three, len, 40, Sequence(1), Sequence(1)).unwrap();
             assert_eq!(found.mark_offset, Some(junk as u64 + 40));
-            let none = search_remains(&*file, len, 40, Sequence(1), Sequence(2)).unwrap();
+            let none = search_remains(&*file, Layout::Three, len, 40, Sequence(1), Sequence(2)).unwrap();
             assert_eq!((none.mark_offset, none.data_end), (None, len - 100));
         }
     }

@@ -1,4 +1,4 @@
-//! What recovery found, in words for the operator. Decides nothing.
+//! What recovery found, worded for the operator. Decides nothing.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
-use crate::files::DirectoryId;
+use crate::files::{DirectoryId, EpochId};
 use crate::snapshot::SnapshotReadError;
 
-/// Something an operator should know of, though recovery goes on.
+/// A condition that an operator should know about, although recovery continues.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Warning {
     #[error(
@@ -17,36 +17,47 @@ pub enum Warning {
          stopped: they are dropped"
     )]
     TornTail { file: String, offset: u64, bytes: u64 },
-    #[error("{file} ({bytes} bytes) holds nothing that was ever durable and does not join the rest: it is dropped")]
+    #[error("{file} ({bytes} bytes) has no durable batch and does not continue the journal: it is removed")]
     SegmentDropped { file: String, bytes: u64 },
     #[error("{file} is damaged at offset {offset} ({detail}): an older state and the journal since are used instead")]
     SnapshotDamaged { file: String, offset: u64, detail: String },
-    #[error("MARKS is missing: if batches at the end of the journal were lost, that goes unnoticed this time")]
+    #[error("MARKS is missing: a loss of batches at the end of the journal cannot be detected this time")]
     MarksMissing,
-    #[error("MARKS cannot be read: if batches at the end of the journal were lost, that goes unnoticed this time")]
+    #[error("MARKS cannot be read: a loss of batches at the end of the journal cannot be detected this time")]
     MarksUnreadable,
 }
 
-/// Why a directory cannot be recovered.
+/// Why a directory cannot be recovered. A text does not repeat that of its source: the reporter prints the whole chain.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
     #[error("{file} is damaged at offset {offset}: {detail}")]
     Damaged { file: String, offset: u64, detail: String },
-    #[error("{file} is damaged at offset {offset}: {detail}; and the journal cannot replace it: {journal}")]
-    SnapshotLost { file: String, offset: u64, detail: String, journal: Box<RecoveryError> },
+    #[error("{file} is damaged at offset {offset}: {detail}; and the journal cannot replace it")]
+    SnapshotLost {
+        file: String,
+        offset: u64,
+        detail: String,
+        #[source]
+        journal: Box<RecoveryError>,
+    },
     #[error("{file} is missing: {detail}")]
     Missing { file: String, detail: String },
     #[error("{file} belongs to another data directory: it has the id {id}, but {other_file} has {other_id}")]
     Foreign { file: String, id: DirectoryId, other_file: String, other_id: DirectoryId },
+    #[error(
+        "{file} and {other_file} are of two copies of this directory that were both written: epoch {epoch} has the id {id} in one \
+         and {other_id} in the other"
+    )]
+    Diverged { file: String, epoch: Epoch, id: EpochId, other_file: String, other_id: EpochId },
     #[error("{file} is of epoch {epoch}, but {other_file}, which comes before it, is of epoch {other_epoch}")]
     EpochWentBack { file: String, epoch: Epoch, other_file: String, other_epoch: Epoch },
     #[error("{file} was written by a newer version of Holdfast (format {version})")]
     NewerFormat { file: String, version: u32 },
-    #[error("{operation} {file} failed at offset {offset}: {source}")]
+    #[error("{operation} {file} failed at offset {offset}")]
     Io { operation: Operation, file: String, offset: u64, source: io::Error },
     #[error("the journal was not read to its end")]
     Unfinished,
-    #[error("the journal cannot be opened for writing: {0}")]
+    #[error(transparent)]
     Journal(#[from] Failure),
 }
 

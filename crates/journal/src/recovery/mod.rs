@@ -1,11 +1,12 @@
 //! What a start reads: the parts of a snapshot, then the batches since. From any source ([`History`]), or from a data
 //! directory ([`Recovery`]), which is then opened for writing.
 
+mod epochs;
 mod finding;
 mod history;
 mod opening;
 mod reading;
 
 pub use finding::{RecoveryError, Warning};
-pub use history::{History, Progress};
+pub use history::{History, ReadProgress};
 pub use reading::Recovery;

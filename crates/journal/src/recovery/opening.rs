@@ -4,47 +4,57 @@
 use super::finding::RecoveryError;
 use super::history::History;
 use super::reading::{End, FoundSegment, Recovery, at, open_segment};
+use crate::directory_follower::DirectoryFollower;
 use crate::failure::Operation;
 use crate::file_log::{FileLog, FileLogOptions, Resumed, StoredSegment};
-use crate::files::DirectoryId;
-use crate::files::segment::{self, Next};
+use crate::files::segment::Next;
+use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::sequence::Sequence;
 use crate::storage::{StorageFile, read_full_at, write_all_at};
 
 const COPY_BYTES: usize = 1024 * 1024;
 
 impl Recovery {
-    /// Cuts the torn tail, makes what is left durable, and begins a new epoch, with a segment for what comes next. Batches that
-    /// were not asked for yet are read, and checked, first.
+    /// Reads on in a directory that another process may be writing, behind the last batch. Changes nothing.
+    pub fn into_follower(mut self) -> Result<DirectoryFollower, RecoveryError> {
+        while self.next_batch()?.is_some() {}
+        Ok(DirectoryFollower::new(self.storage.clone(), self.reached(), self.read_epoch))
+    }
+
+    /// Truncates the torn tail, makes the rest durable, and begins a new epoch, with a new segment. Batches that were
+    /// not read yet are read and checked first.
     pub fn into_log(mut self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
         while self.next_batch()?.is_some() {}
         let reached = self.reached();
         let end = self.end.expect("all batches are read");
-        // IMPORTANT: what does not count is gone for good before a new segment can be taken for its continuation.
+        // IMPORTANT: remove dropped data for good before a new segment could be mistaken for its continuation.
         self.remove_dropped(end)?;
         self.make_durable(reached)?;
-        let id = match self.id {
+        let no_random = |error| at(Operation::Read, "the system's random numbers", 0)(error);
+        let directory = match self.id {
             Some(id) => id,
-            None => DirectoryId::random().map_err(at(Operation::Read, "the system's random numbers", 0))?,
+            None => DirectoryId::random().map_err(no_random)?,
         };
+        let (epoch, previous_id) = self.epochs.newest();
+        let epoch_id = EpochId::random().map_err(no_random)?;
         let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
         let resumed = Resumed {
-            id,
-            epoch: self.epoch.next(),
+            identity: WriterIdentity { directory, epoch: epoch.next(), epoch_id, previous_id },
             reached,
+            time_ms: self.time_ms,
             follows_gap: self.last_stored()?.is_some_and(|last| last < reached),
             segments: stored.collect(),
         };
         Ok(FileLog::begin(self.storage.clone(), options, &self.marks, resumed)?)
     }
 
-    /// The last batch in the segments that stay; `None` if none does.
+    /// The last batch in the remaining segments, if any.
     fn last_stored(&self) -> Result<Option<Sequence>, RecoveryError> {
         let Some(last) = self.segments.last() else { return Ok(None) };
         if self.segments.len() > self.start {
             return Ok(Some(self.expected.previous()));
         }
-        // All that stay come before the snapshot and were not read. Rare: segments that a snapshot replaces go with it.
+        // All remaining segments come before the snapshot and were not read. Rare: a snapshot replaces such segments.
         let (mut reader, header) = open_segment(&*self.storage, &last.name, last.first)?;
         let mut next = last.first;
         while header.is_ok() && matches!(reader.next(next).map_err(at(Operation::Read, &last.name, 0))?, Next::Frame(_))
@@ -54,10 +64,11 @@ impl Recovery {
         Ok(Some(next.previous()))
     }
 
-    /// Removes segments behind the end, newest first, and files that were never finished. Cuts the last segment.
+    /// Removes segments after the end, newest first, and unfinished files. Truncates the last segment.
     fn remove_dropped(&mut self, end: End) -> Result<(), RecoveryError> {
-        // A segment without a batch goes as well: the new one may need its name.
-        let kept = if end.offset > segment::HEADER_LEN { end.position + 1 } else { end.position };
+        // A segment without a batch is removed too: the new one may need its name.
+        let is_empty = self.segments.get(end.position).is_none_or(|segment| segment.is_empty_at(end.offset));
+        let kept = if is_empty { end.position } else { end.position + 1 };
         let dropped = self.segments.split_off(kept.min(self.segments.len()));
         let names: Vec<String> = dropped.into_iter().rev().map(|segment| segment.name).collect();
         for name in names.iter().chain(&self.temporaries) {
@@ -73,10 +84,10 @@ impl Recovery {
         Ok(())
     }
 
-    /// Makes durable what is not proven to be.
+    /// Makes durable what is not proven to be durable.
     ///
-    /// IMPORTANT: a sync is not enough. If the process before this one saw a sync fail, the system may still show us
-    /// what was lost and call it synced. Only what is written anew is sure to be synced.
+    /// IMPORTANT: a sync is not enough. If the previous process saw a sync fail, the system may still show the lost
+    /// data and call it synced. Only data that is written again is sure to be synced.
     fn make_durable(&self, reached: Sequence) -> Result<(), RecoveryError> {
         let lasts = self.segments.iter().skip(1).map(|following| following.first.previous()).chain([reached]);
         for (segment, last) in self.segments.iter().zip(lasts).skip(self.start) {

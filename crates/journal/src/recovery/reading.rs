@@ -1,75 +1,101 @@
-//! Reads what a directory holds and says what is wrong with it. Streams: nothing is held in memory but the part or
-//! the batch at hand. Refuses to change anything until it is asked to open the journal for writing.
+//! Reads a directory and reports what is wrong with it. Streams: only the current part or batch is in memory. Refuses
+//! to change anything until it is asked to open the journal for writing.
 //!
-//! What decides between a torn tail, which is normal, and damage, which is not: when the next batch is not where it
-//! should be, that batch was lost. If anything on the disk says that it was *durable*, it is damage: a later frame,
-//! the header of a later segment, the name of a snapshot, or the file `MARKS`. If nothing does, no client was ever
-//! promised it, nor anything after it.
+//! A torn tail is normal, damage is not. The difference: when the next batch is not where it should be, it was lost. If
+//! anything on the disk says that it was *durable*, that is damage: a later frame, the header of a later segment, the
+//! name of a snapshot, or the file `MARKS`. Otherwise no client was ever promised that batch, or any after it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
+use super::epochs::Epochs;
 use super::finding::{RecoveryError, Warning};
-use super::history::{History, Progress};
+use super::history::{History, ReadProgress};
 use crate::epoch::Epoch;
 use crate::failure::Operation;
-use crate::files::DirectoryId;
+use crate::files::frame::{Layout, Place};
 use crate::files::marks::{self, Found};
 use crate::files::segment::{self, HeaderError, Next, SegmentHeader, SegmentReader};
+use crate::files::{DirectoryId, EpochId};
 use crate::log::Batch;
 use crate::sequence::Sequence;
-use crate::snapshot::{Part, SnapshotInfo, SnapshotName, SnapshotReadError, SnapshotReader, is_temporary};
+use crate::snapshot::{SnapshotInfo, SnapshotName, SnapshotReadError, SnapshotReader, StoredPart, is_temporary};
 use crate::storage::Storage;
 
 /// A directory being read: first the parts of the snapshot, if there is one, then the batches since.
 pub struct Recovery {
     pub(super) storage: Arc<dyn Storage>,
     warnings: Vec<Warning>,
-    /// What all files here carry; `None` if there are none.
+    /// The id of all files here; `None` if there are none.
     pub(super) id: Option<DirectoryId>,
-    /// The highest epoch that anything here is of.
-    pub(super) epoch: Epoch,
+    /// All epochs found.
+    pub(super) epochs: Epochs,
+    /// The time of the last batch read so far.
+    pub(super) time_ms: u64,
     pub(super) marks: Found,
     snapshot: Option<SnapshotReader>,
-    /// Batches up to here are in every part of the snapshot.
+    /// Every part of the snapshot has the batches up to here.
     snapshot_min: Sequence,
-    /// The snapshot, good or damaged, that proves that the journal reached furthest.
+    /// The snapshot, good or damaged, that proves the furthest end of the journal.
     witness: Option<SnapshotName>,
     pub(super) temporaries: Vec<String>,
     /// All segments, ascending.
     pub(super) segments: Vec<FoundSegment>,
-    /// Where reading starts: what comes before is not needed with this snapshot.
+    /// Where reading starts: earlier segments are not needed with this snapshot.
     pub(super) start: usize,
     /// The segment being read, or to be read next.
     position: usize,
     reader: Option<SegmentReader>,
     /// The next batch.
     pub(super) expected: Sequence,
-    /// The highest sequence that something on disk says was durable.
+    /// The highest sequence that something on disk calls durable.
     pub(super) proven: Sequence,
     finished_bytes: u64,
     pub(super) end: Option<End>,
     has_failed: bool,
+    /// Another process writes the directory.
+    is_live: bool,
+    /// The epoch of the segment that was read last.
+    pub(super) read_epoch: Option<(Epoch, EpochId)>,
 }
 
 pub(super) struct FoundSegment {
     pub(super) first: Sequence,
     pub(super) name: String,
-    /// `None` if it cannot be read.
+    /// `None` if it is unreadable.
     header: Option<SegmentHeader>,
-    /// The length of the file, and once it is read, where its batches end.
+    /// The length of the file; after reading, the end of its batches.
     pub(super) bytes: u64,
 }
 
-/// Where the batches end: in this segment, before this offset. At offset 0 the segment itself does not count.
+/// The end of the batches: in this segment, before this offset. At offset 0 the segment itself does not count.
 #[derive(Clone, Copy)]
 pub(super) struct End {
     pub(super) position: usize,
     pub(super) offset: u64,
 }
 
+impl FoundSegment {
+    /// True when it has no batch before this offset.
+    pub(super) fn is_empty_at(&self, offset: u64) -> bool {
+        offset <= self.header.map_or(segment::HEADER_LEN, |header| header.len())
+    }
+}
+
 impl Recovery {
     /// Finds the newest good snapshot and the segments that follow it.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
+        Recovery::open_as(storage, false)
+    }
+
+    /// As [`Recovery::open`], of a directory that another process may be writing: it ends where the batches end that
+    /// are there now, and [`Recovery::into_follower`] reads on. Fails with [`RecoveryError::Io`] if a file is removed
+    /// meanwhile; then open it again.
+    pub fn open_live(storage: Arc<dyn Storage>) -> Result<Recovery, RecoveryError> {
+        Recovery::open_as(storage, true)
+    }
+
+    fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, RecoveryError> {
         let names = storage.list().map_err(|source| RecoveryError::Io {
             operation: Operation::List,
             file: "the data directory".to_owned(),
@@ -89,9 +115,9 @@ impl Recovery {
         let marks = marks::read(&*storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
         let marks = marks
             .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
-        let (id, epoch) = common_id(&*storage, &marks, &snapshots, &segments)?;
+        let (id, epochs) = common_id(&*storage, &marks, &snapshots, &segments)?;
         check_epochs(&segments)?;
-        let has_data = !snapshots.is_empty() || segments.iter().any(|segment| segment.bytes > segment::HEADER_LEN);
+        let has_data = !snapshots.is_empty() || segments.iter().any(|segment| !segment.is_empty_at(segment.bytes));
         let mut warnings = Vec::new();
         match marks {
             Found::Missing if has_data => warnings.push(Warning::MarksMissing),
@@ -99,6 +125,7 @@ impl Recovery {
             Found::Missing | Found::Unreadable | Found::Mark(_) => {}
         }
         let snapshot = newest_good(&*storage, &snapshots, &segments, &mut warnings)?;
+        let read_epoch = snapshot.as_ref().map(|snapshot| (snapshot.info().epoch, snapshot.epoch_id()));
         let snapshot_min = snapshot.as_ref().map_or(Sequence::NONE, |snapshot| snapshot.info().min);
         let joining = segments.partition_point(|segment| segment.first <= snapshot_min.next());
         let start = joining.saturating_sub(1);
@@ -108,7 +135,8 @@ impl Recovery {
             storage,
             warnings,
             id,
-            epoch,
+            epochs,
+            time_ms: 0,
             marks,
             snapshot,
             snapshot_min,
@@ -128,15 +156,12 @@ impl Recovery {
             finished_bytes: 0,
             end: None,
             has_failed: false,
+            is_live,
+            read_epoch,
         })
     }
 
-    /// What an operator should know; complete once all batches are read.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    fn advance(&mut self) -> Result<Option<(Epoch, Sequence)>, RecoveryError> {
+    fn advance(&mut self) -> Result<Option<Place>, RecoveryError> {
         while self.end.is_none() {
             let Some(reader) = &mut self.reader else {
                 self.enter_segment()?;
@@ -144,14 +169,19 @@ impl Recovery {
             };
             let offset = reader.offset();
             let segment = &mut self.segments[self.position];
-            let next = reader.next(self.expected).map_err(at(Operation::Read, &segment.name, offset))?;
+            let next = match reader.next(self.expected) {
+                // The writer has cut off zeros behind the data since the length was read.
+                Err(error) if self.is_live && error.kind() == ErrorKind::UnexpectedEof => Next::End,
+                next => next.map_err(at(Operation::Read, &segment.name, offset))?,
+            };
             let detail = match next {
                 Next::Frame(header) => {
                     let place = header.place;
                     self.expected = place.sequence.next();
                     self.proven = self.proven.max(place.durable);
+                    self.time_ms = self.time_ms.max(place.time_ms);
                     if place.sequence > self.snapshot_min && header.length > 0 {
-                        return Ok(Some((place.epoch, place.sequence)));
+                        return Ok(Some(place));
                     }
                     continue;
                 }
@@ -159,7 +189,7 @@ impl Recovery {
                 Next::Bad(detail) => detail,
             };
             match self.segments.get(self.position + 1) {
-                // Nothing is missing, whatever may follow the last batch here.
+                // Nothing is missing, whatever follows the last batch here.
                 Some(following) if following.first == self.expected => self.leave_segment(offset),
                 _ => self.end_at(self.position, offset, detail)?,
             }
@@ -184,11 +214,14 @@ impl Recovery {
             }
             Err(error) => return self.end_at(position, 0, &error.to_string()),
         };
-        // The segment where reading starts joins the snapshot. Any other break waits for a snapshot that never came.
+        // The segment where reading starts continues the snapshot. Any other break waits for a snapshot that was never
+        // completed.
         if header.is_break && (position > self.start || self.snapshot.is_none()) {
             return self.end_at(position, 0, "the snapshot it needs is missing");
         }
         self.proven = self.proven.max(header.durable);
+        self.time_ms = self.time_ms.max(header.time_ms);
+        self.read_epoch = Some((header.epoch, header.epoch_id));
         self.reader = Some(reader);
         Ok(())
     }
@@ -200,9 +233,15 @@ impl Recovery {
         self.reader = None;
     }
 
-    /// The next batch is not at this place. Either this is where the journal ends, or something was lost.
+    /// Handles a missing batch: either the journal ends here, or something was lost.
     fn end_at(&mut self, position: usize, offset: u64, detail: &str) -> Result<(), RecoveryError> {
-        // What every part of the snapshot has is not lost, even if it is not in the journal.
+        if self.is_live {
+            // What is missing may be on its way: the follower finds out.
+            self.reader = None;
+            self.end = Some(End { position, offset });
+            return Ok(());
+        }
+        // Batches that every part of the snapshot contains are not lost, even if the journal lacks them.
         let lost = self.expected.max(self.snapshot_min.next());
         if let Some(evidence) = self.find_evidence(position, offset, lost)? {
             return Err(match self.missing_segment(position, offset, lost)? {
@@ -230,7 +269,7 @@ impl Recovery {
         Ok(())
     }
 
-    /// Whether anything says that `lost`, or a batch after it, was durable.
+    /// Returns evidence that `lost`, or a later batch, was durable.
     fn find_evidence(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
         if let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) {
             return Ok(Some(match mark.is_closed {
@@ -259,15 +298,24 @@ impl Recovery {
 
     fn search(&self, segment: &FoundSegment, from: u64, lost: Sequence) -> Result<segment::Remains, RecoveryError> {
         let (reader, _) = open_segment(&*self.storage, &segment.name, segment.first)?;
-        segment::search_remains(reader.file(), reader.len(), from, segment.first, lost).map_err(at(
-            Operation::Read,
-            &segment.name,
-            from,
-        ))
+        let search = |layout| {
+            segment::search_remains(reader.file(), layout, reader.len(), from, segment.first, lost).map_err(at(
+                Operation::Read,
+                &segment.name,
+                from,
+            ))
+        };
+        match segment.header {
+            Some(header) => search(header.layout),
+            // Its header cannot be read, so its format is not known.
+            None => match search(Layout::Three)? {
+                found if found.mark_offset.is_some() => Ok(found),
+                _ => search(Layout::Two),
+            },
+        }
     }
 
-    /// What to call the segment that is gone, if the marks prove that there was one behind a journal that otherwise
-    /// ends as it should.
+    /// Names the missing segment, if the marks prove that one followed a journal that otherwise ends properly.
     fn missing_segment(&self, position: usize, offset: u64, lost: Sequence) -> Result<Option<String>, RecoveryError> {
         let Some(mark) = self.marks.mark().filter(|mark| mark.durable >= lost) else { return Ok(None) };
         if self.segments.iter().any(|found| found.first >= self.expected || found.first == mark.segment) {
@@ -281,7 +329,7 @@ impl Recovery {
                 remains.mark_offset.is_none() && remains.data_end == offset
             }
         };
-        // The one that was being written is known by name, but it may have been empty.
+        // The segment that was being written is known by name, but it may have been empty.
         Ok(ends_well.then(|| match mark.segment <= mark.durable {
             true => segment::file_name(mark.segment),
             false => format!("the segment with batch {lost}"),
@@ -289,7 +337,7 @@ impl Recovery {
     }
 
     fn damage(&self, position: usize, offset: u64, detail: &str, evidence: &str) -> RecoveryError {
-        // With no segment at this place, point at the end of the one before it, or else at the snapshot.
+        // Without a segment here, report the end of the previous one, or else the snapshot.
         let (file, offset) = match (self.segments.get(position), position.checked_sub(1)) {
             (Some(segment), _) => (segment.name.clone(), offset),
             (None, Some(before)) => (self.segments[before].name.clone(), self.segments[before].bytes),
@@ -299,7 +347,8 @@ impl Recovery {
         self.instead_of_snapshot(RecoveryError::Damaged { file, offset, detail })
     }
 
-    /// What is wrong with the journal, which was read only because a snapshot is damaged, if there is one.
+    /// Reports a damaged snapshot instead of the error in the journal, if the journal was read only because the
+    /// snapshot is damaged.
     fn instead_of_snapshot(&self, damaged: RecoveryError) -> RecoveryError {
         let lost_snapshot = self.warnings.iter().find_map(|warning| match warning {
             Warning::SnapshotDamaged { file, offset, detail } => Some((file.clone(), *offset, detail.clone())),
@@ -326,7 +375,7 @@ impl History for Recovery {
         self.snapshot.as_ref().map(SnapshotReader::meta)
     }
 
-    fn next_part(&mut self) -> Result<Option<Part<'_>>, RecoveryError> {
+    fn next_part(&mut self) -> Result<Option<StoredPart<'_>>, RecoveryError> {
         let Some(snapshot) = &mut self.snapshot else { return Ok(None) };
         snapshot.next_part().map_err(|error| {
             self.has_failed = true;
@@ -339,9 +388,9 @@ impl History for Recovery {
             return Err(RecoveryError::Unfinished);
         }
         match self.advance() {
-            Ok(Some((epoch, sequence))) => {
+            Ok(Some(Place { epoch, sequence, time_ms, .. })) => {
                 let reader = self.reader.as_ref().expect("a batch comes from a segment");
-                Ok(Some(Batch { epoch, sequence, payload: reader.payload() }))
+                Ok(Some(Batch { epoch, sequence, time_ms, payload: reader.payload() }))
             }
             Ok(None) => Ok(None),
             Err(error) => {
@@ -355,19 +404,19 @@ impl History for Recovery {
         self.expected.previous().max(self.snapshot_min)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ReadProgress {
         let snapshot = self.snapshot.as_ref();
         let needed = &self.segments[self.start..];
         let segments_total: u64 = needed.iter().map(|segment| segment.bytes).sum();
         let segments_read = self.finished_bytes + self.reader.as_ref().map_or(0, SegmentReader::offset);
-        Progress {
+        ReadProgress {
             bytes_read: snapshot.map_or(0, SnapshotReader::offset) + segments_read,
             bytes_total: snapshot.map_or(0, |snapshot| snapshot.info().bytes) + segments_total,
         }
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.warnings.iter().map(Warning::to_string).collect()
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }
 
@@ -382,15 +431,16 @@ pub(super) fn open_segment(
     Ok((reader, header))
 }
 
-/// The id that all files carry and the highest epoch that they are of, or an error that names a file with another id. `MARKS` is asked first: it is the one file
-/// that is there for as long as the directory is. A file whose id cannot be read is left to the search for damage.
+/// Returns the id of all files and their epochs, or an error that names a file of another directory or history. `MARKS`
+/// is read first: it exists as long as the directory does. A file with an unreadable id is left to the search for
+/// damage.
 fn common_id(
     storage: &dyn Storage,
     marks: &Found,
     snapshots: &[SnapshotName],
     segments: &[FoundSegment],
-) -> Result<(Option<DirectoryId>, Epoch), RecoveryError> {
-    let mut epoch = Epoch::NONE;
+) -> Result<(Option<DirectoryId>, Epochs), RecoveryError> {
+    let mut epochs = Epochs::default();
     let mut found: Option<(String, DirectoryId)> = None;
     let mut compare = |file: &str, id: DirectoryId| match &found {
         None => {
@@ -407,29 +457,30 @@ fn common_id(
     };
     if let Some(mark) = marks.mark() {
         compare(marks::FILE_NAME, mark.id)?;
-        epoch = mark.epoch;
+        epochs.note(marks::FILE_NAME, mark.epoch, mark.epoch_id)?;
     }
     for segment in segments {
         if let Some(header) = segment.header {
             compare(&segment.name, header.id)?;
-            epoch = epoch.max(header.epoch);
+            epochs.note(&segment.name, header.epoch, header.epoch_id)?;
+            epochs.note_previous(&segment.name, header.epoch, header.previous_id)?;
         }
     }
     for name in snapshots {
         match SnapshotReader::open(storage, &name.file_name()) {
             Ok(reader) => {
                 compare(&name.file_name(), reader.directory_id())?;
-                epoch = epoch.max(reader.info().epoch);
+                epochs.note(&name.file_name(), reader.info().epoch, reader.epoch_id())?;
             }
             Err(SnapshotReadError::Damaged { .. } | SnapshotReadError::NewerFormat { .. }) => {}
             Err(error @ SnapshotReadError::Io { .. }) => return Err(error.into()),
         }
     }
-    Ok((found.map(|(_, id)| id), epoch))
+    Ok((found.map(|(_, id)| id), epochs))
 }
 
-/// Each start begins a higher epoch than any before it, so epochs do not go back from one segment to the next. Inside a
-/// segment all batches have its epoch; one that has not is no batch of it.
+/// Checks that epochs do not decrease from one segment to the next. Each start begins a higher epoch, and all batches
+/// of a segment have its epoch.
 fn check_epochs(segments: &[FoundSegment]) -> Result<(), RecoveryError> {
     let mut before: Option<(&str, Epoch)> = None;
     for segment in segments {
@@ -447,9 +498,9 @@ fn check_epochs(segments: &[FoundSegment]) -> Result<(), RecoveryError> {
     Ok(())
 }
 
-/// A snapshot is read in full before it is used only where there is something to fall back to: an older one, or a
-/// journal that goes back to the very first batch. Otherwise damage is told when the parts are read, and that saves
-/// reading every snapshot twice.
+/// Finds the newest good snapshot. A snapshot is read in full before it is used only if there is a fallback: an older
+/// one, or a journal from the first batch on. Otherwise damage is reported when the parts are read, which saves reading
+/// every snapshot twice.
 fn newest_good(
     storage: &dyn Storage,
     newest_first: &[SnapshotName],

@@ -1,40 +1,44 @@
 //! The bytes of a snapshot: names, header, part headers, footer. Knows nothing of files.
 //!
 //! ```text
-//!  header   0          8         12      16           24   40         44    48
-//!           | HFSNAPSH | version | flags | created_ms | id | meta_len | crc | meta ...
+//!  header   0          8         12      16           24   40         44    48         48 + meta_len
+//!           | HFSNAPSH | version | flags | created_ms | id | meta_len | crc | meta ... | epoch id | crc 2 |
 //!  part     0          4        8       12    16         24        28    32
 //!           | kind = 1 | length | shard | end | sequence | entries | crc | payload ...
 //!  footer   0          4       8       16        24    32    40      44    48
 //!           | kind = 2 | epoch | parts | entries | min | max | chain | crc |
 //! ```
+//!
+//! In format 2 the parts begin after the meta.
 
 use crate::epoch::Epoch;
-use crate::files::DirectoryId;
+use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::sequence::Sequence;
 
+/// The length of a header before its meta, and after it.
 pub(super) const HEADER_LEN: usize = 48;
+const HEADER_END_LEN: usize = 20;
 pub(super) const PART_HEADER_LEN: usize = 32;
 pub(super) const FOOTER_LEN: usize = 48;
 
 const MAGIC: &[u8; 8] = b"HFSNAPSH";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+const VERSION_2: u32 = 2;
 const KIND_PART: u32 = 1;
 const KIND_FOOTER: u32 = 2;
 
-/// What a part covers, and up to which sequence it is complete. Every shard needs a part, if only an empty one:
-/// what no part speaks of would be taken to be complete up to the lowest stamp.
+/// What a part covers, and the sequence up to which it is complete. Every shard needs a part, if only an empty one:
+/// keys without a part count as complete up to the lowest stamp.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
     pub shard: u32,
-    /// Where in the shard, or among the shards, the part ends. Carried for the caller, who alone knows its meaning.
+    /// Where in the shard, or among the shards, the part ends. Opaque: only the caller knows its meaning.
     pub end: u32,
     pub sequence: Sequence,
 }
 
-/// `snapshot-<generation>-<max>.snap`. The generation orders snapshots and is never used twice in a directory at the
-/// same time. The highest stamp is in the name, so that even a snapshot that cannot be read any more proves how far
-/// the journal must reach.
+/// `snapshot-<generation>-<max>.snap`. The generation orders snapshots and is unique in a directory. The highest stamp
+/// is in the name, so that even an unreadable snapshot proves how far the journal must reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SnapshotName {
     pub(crate) generation: u64,
@@ -58,7 +62,7 @@ pub(super) fn temporary_name(generation: u64) -> String {
     format!("snapshot-{generation:010}.tmp")
 }
 
-/// A snapshot that was never finished.
+/// True for an unfinished snapshot.
 pub(crate) fn is_temporary(name: &str) -> bool {
     temporary_generation(name).is_some()
 }
@@ -73,6 +77,8 @@ pub(super) struct Header {
     pub(super) id: DirectoryId,
     pub(super) created_ms: u64,
     pub(super) meta_len: u32,
+    /// How many bytes follow its meta.
+    pub(super) end_len: usize,
     crc: u32,
 }
 
@@ -83,18 +89,21 @@ pub(super) enum HeaderError {
 }
 
 impl Header {
-    /// The header with the meta that belongs to it.
-    pub(super) fn encode(id: DirectoryId, created_ms: u64, meta: &[u8]) -> Vec<u8> {
+    /// Encodes the header with its meta.
+    pub(super) fn encode(identity: &WriterIdentity, created_ms: u64, meta: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + meta.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&0u32.to_le_bytes());
         bytes.extend_from_slice(&created_ms.to_le_bytes());
-        bytes.extend_from_slice(&id.0);
+        bytes.extend_from_slice(&identity.directory.0);
         bytes.extend_from_slice(&(meta.len() as u32).to_le_bytes());
         let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes), meta);
         bytes.extend_from_slice(&crc.to_le_bytes());
         bytes.extend_from_slice(meta);
+        bytes.extend_from_slice(&identity.epoch_id.0);
+        let crc = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
         bytes
     }
 
@@ -102,18 +111,31 @@ impl Header {
         if &bytes[..8] != MAGIC {
             return Err(HeaderError::Damaged);
         }
-        let id = DirectoryId::decode(&bytes[24..]);
-        Ok(Header { id, created_ms: u64_at(bytes, 16), meta_len: u32_at(bytes, 40), crc: u32_at(bytes, 44) })
+        let end_len = if u32_at(bytes, 8) == VERSION_2 { 0 } else { HEADER_END_LEN };
+        let (meta_len, crc) = (u32_at(bytes, 40), u32_at(bytes, 44));
+        Ok(Header { id: DirectoryId::decode(&bytes[24..]), created_ms: u64_at(bytes, 16), meta_len, end_len, crc })
     }
 
-    /// Checks the whole header, now that its meta is read. The version counts only once the checksum is right: a
-    /// flipped bit is no newer format.
-    pub(super) fn check(&self, bytes: &[u8; HEADER_LEN], meta: &[u8]) -> Result<(), HeaderError> {
-        if crc32c::crc32c_append(crc32c::crc32c(&bytes[..44]), meta) != self.crc {
+    /// Checks the whole header after its rest was read, its meta and what follows it. Returns the id of the epoch. The
+    /// version is checked after the checksum: a flipped bit must not look like a newer format.
+    pub(super) fn check(&self, bytes: &[u8; HEADER_LEN], rest: &[u8]) -> Result<EpochId, HeaderError> {
+        let (meta, end) = rest.split_at(self.meta_len as usize);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..44]), meta);
+        if crc != self.crc {
             return Err(HeaderError::Damaged);
         }
         let (version, flags) = (u32_at(bytes, 8), u32_at(bytes, 12));
-        if version != VERSION || flags != 0 { Err(HeaderError::Newer(version)) } else { Ok(()) }
+        if !matches!(version, VERSION | VERSION_2) || flags != 0 {
+            return Err(HeaderError::Newer(version));
+        }
+        if end.is_empty() {
+            return Ok(EpochId::NONE);
+        }
+        let whole = crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(bytes), meta), &end[..EpochId::LEN]);
+        if whole != u32_at(end, EpochId::LEN) {
+            return Err(HeaderError::Damaged);
+        }
+        Ok(EpochId::decode(end))
     }
 }
 
@@ -138,7 +160,7 @@ impl PartHeader {
         bytes
     }
 
-    /// `None` if this is no part. The payload is still to be checked.
+    /// Decodes a part header; `None` if it is not one. The payload is not checked yet.
     pub(super) fn decode(bytes: &[u8; PART_HEADER_LEN]) -> Option<PartHeader> {
         (u32_at(bytes, 0) == KIND_PART).then(|| PartHeader {
             length: u32_at(bytes, 4),
@@ -148,8 +170,8 @@ impl PartHeader {
     }
 }
 
-/// What the parts add up to. `chain` is a checksum over all part headers in order, each of which has the checksum of
-/// its payload: so it is one over the whole file, at the price of a few bytes a part.
+/// The totals of all parts. `chain` is a checksum over all part headers in order, each of which has the checksum of its
+/// payload: so it covers the whole file, for a few bytes per part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Totals {
     /// The epoch of the writer.
@@ -188,7 +210,7 @@ impl Totals {
         bytes
     }
 
-    /// `None` if this is no footer, or a damaged one.
+    /// Decodes the footer; `None` if it is missing or damaged.
     pub(super) fn decode(bytes: &[u8; FOOTER_LEN]) -> Option<Totals> {
         let is_good = u32_at(bytes, 0) == KIND_FOOTER && crc32c::crc32c(&bytes[..44]) == u32_at(bytes, 44);
         is_good.then(|| Totals {
@@ -225,10 +247,14 @@ mod tests {
 
     #[test]
     fn the_layout_is_pinned() {
-        let header = Header::encode(DirectoryId([9; 16]), 0x0102, b"meta");
-        assert_eq!(header[..24], *b"HFSNAPSH\x02\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
+        let (directory, epoch_id) = (DirectoryId([9; 16]), EpochId([8; 16]));
+        let identity = WriterIdentity { directory, epoch: Epoch(7), epoch_id, previous_id: EpochId::NONE };
+        let header = Header::encode(&identity, 0x0102, b"meta");
+        assert_eq!(header[..24], *b"HFSNAPSH\x03\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0");
         assert_eq!(header[24..44], [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 4, 0, 0, 0]);
         assert_eq!(header[44..48], crc32c::crc32c(&[&header[..44], b"meta"].concat()).to_le_bytes());
+        assert_eq!((&header[48..52], &header[52..68]), (&b"meta"[..], &[8; 16][..]));
+        assert_eq!(header[68..], crc32c::crc32c(&header[..68]).to_le_bytes());
 
         let stamp = Stamp { shard: 3, end: 4, sequence: Sequence(5) };
         let part = PartHeader { stamp, length: 2, entries: 6 }.encode(b"ab");

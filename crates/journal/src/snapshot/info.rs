@@ -1,4 +1,4 @@
-//! What a finished snapshot holds, and why one was not finished. Decides nothing.
+//! The contents of a finished snapshot, and why one was not finished. Decides nothing.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
 use crate::sequence::Sequence;
 
-/// What a finished snapshot holds.
+/// The contents of a finished snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotInfo {
     pub file: String,
     pub created_ms: u64,
     pub parts: u64,
     pub entries: u64,
-    /// The lowest sequence a part is stamped with: the journal is needed from the next one on.
+    /// The lowest stamp of a part: the journal is needed from the next sequence on.
     pub min: Sequence,
-    /// The highest sequence a part is stamped with: the journal is needed at least up to here.
+    /// The highest stamp of a part: the journal is needed at least up to here.
     pub max: Sequence,
     /// The epoch of the writer that made it.
     pub epoch: Epoch,
@@ -27,14 +27,14 @@ pub struct SnapshotInfo {
 /// Why a snapshot was not written.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
-    #[error("{operation} {file} failed: {source}")]
+    #[error("{operation} {file} failed")]
     Io { operation: Operation, file: String, source: io::Error },
     #[error("a snapshot needs at least one part")]
     Empty,
     #[error("a part of {bytes} bytes is larger than a snapshot can hold in one part")]
     TooLarge { bytes: usize },
-    #[error("the snapshot was given up after an earlier error")]
+    #[error("the snapshot was abandoned after an earlier error")]
     GivenUp,
-    #[error("the snapshot is of no use without the journal: {0}")]
+    #[error("the snapshot is useless without the journal")]
     Journal(#[from] Failure),
 }

@@ -1,9 +1,9 @@
-//! Snapshots: files of opaque parts that count all at once or not at all. Knows what part is stamped with what
-//! sequence; refuses to know what is in it.
+//! Snapshots: files of opaque parts that are published atomically. Knows the stamp of each part; refuses to know its
+//! contents.
 //!
-//! A snapshot is taken part by part while the journal goes on, so each part says up to which sequence it is complete.
-//! What a snapshot and the journal say together is only consistent once the journal is on disk up to the *last* of
-//! those stamps; [`SnapshotWriter::finish`] waits for that before it gives the file its name.
+//! A snapshot is taken part by part while the journal continues, so each part says up to which sequence it is complete.
+//! Snapshot and journal together are consistent once the journal is on disk up to the *last* of those stamps;
+//! [`SnapshotWriter::finish`] waits for that before it renames the file.
 
 mod format;
 mod info;
@@ -14,6 +14,6 @@ mod writer;
 pub use format::Stamp;
 pub(crate) use format::{SnapshotName, is_temporary};
 pub use info::{SnapshotError, SnapshotInfo};
-pub use reader::{Part, SnapshotReadError, SnapshotReader};
+pub use reader::{SnapshotReadError, SnapshotReader, StoredPart};
 pub use store::SnapshotStore;
 pub use writer::SnapshotWriter;

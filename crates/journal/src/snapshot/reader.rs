@@ -1,4 +1,4 @@
-//! Reads a snapshot part by part and checks that all of it is there. Knows nothing of what the parts hold.
+//! Reads a snapshot part by part and checks that it is complete. Knows nothing of the contents of parts.
 
 use std::io;
 
@@ -7,12 +7,13 @@ use thiserror::Error;
 use super::format::{self, Header, HeaderError, PartHeader, SnapshotName, Stamp, Totals};
 use super::info::SnapshotInfo;
 use crate::failure::Operation;
-use crate::files::DirectoryId;
+use crate::files::{DirectoryId, EpochId};
 use crate::storage::{Storage, StorageFile, read_full_at};
 
-/// A snapshot being read. [`SnapshotReader::next_part`] says that there are no more parts only when all were there.
+/// A snapshot being read. [`SnapshotReader::next_part`] reports the end only if all parts were there.
 pub struct SnapshotReader {
     directory: DirectoryId,
+    epoch_id: EpochId,
     file: Box<dyn StorageFile>,
     info: SnapshotInfo,
     meta: Vec<u8>,
@@ -22,9 +23,9 @@ pub struct SnapshotReader {
     payload: Vec<u8>,
 }
 
-/// One part, as it was given to [`super::SnapshotWriter::part`].
+/// One part, as it was passed to [`super::SnapshotWriter::part`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Part<'a> {
+pub struct StoredPart<'a> {
     pub stamp: Stamp,
     pub entries: u32,
     pub payload: &'a [u8],
@@ -36,7 +37,7 @@ pub enum SnapshotReadError {
     Damaged { file: String, offset: u64, detail: &'static str },
     #[error("{file} was written by a newer version of Holdfast (format {version})")]
     NewerFormat { file: String, version: u32 },
-    #[error("{operation} {file} failed at offset {offset}: {source}")]
+    #[error("{operation} {file} failed at offset {offset}")]
     Io { operation: Operation, file: String, offset: u64, source: io::Error },
 }
 
@@ -62,12 +63,14 @@ impl SnapshotReader {
             HeaderError::Newer(version) => SnapshotReadError::NewerFormat { file: name.to_owned(), version },
         };
         let header = Header::decode(&header_bytes).map_err(refused)?;
-        if u64::from(header.meta_len) > len - least {
+        if u64::from(header.meta_len) + header.end_len as u64 > len - least {
             return damaged(0, "the file is cut short or the length of its meta is damaged");
         }
-        let mut meta = vec![0; header.meta_len as usize];
+        let mut meta = vec![0; header.meta_len as usize + header.end_len];
         read_exact(&*file, name, &mut meta, format::HEADER_LEN as u64)?;
-        header.check(&header_bytes, &meta).map_err(refused)?;
+        let epoch_id = header.check(&header_bytes, &meta).map_err(refused)?;
+        let offset = (format::HEADER_LEN + meta.len()) as u64;
+        meta.truncate(header.meta_len as usize);
 
         let footer_offset = len - format::FOOTER_LEN as u64;
         let mut footer_bytes = [0; format::FOOTER_LEN];
@@ -88,9 +91,9 @@ impl SnapshotReader {
             epoch: footer.epoch,
             bytes: len,
         };
-        let offset = (format::HEADER_LEN + meta.len()) as u64;
         Ok(SnapshotReader {
             directory: header.id,
+            epoch_id,
             file,
             info,
             meta,
@@ -106,6 +109,11 @@ impl SnapshotReader {
         self.directory
     }
 
+    /// The epoch of the writer that made it.
+    pub(crate) fn epoch_id(&self) -> EpochId {
+        self.epoch_id
+    }
+
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }
@@ -114,13 +122,13 @@ impl SnapshotReader {
         &self.meta
     }
 
-    /// How far reading is.
+    /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next part; `None` once all parts were read and are what the footer says.
-    pub fn next_part(&mut self) -> Result<Option<Part<'_>>, SnapshotReadError> {
+    /// The next part; `None` when all parts were read and match the footer.
+    pub fn next_part(&mut self) -> Result<Option<StoredPart<'_>>, SnapshotReadError> {
         let footer_offset = self.info.bytes - format::FOOTER_LEN as u64;
         if self.offset == footer_offset {
             return match self.totals == self.footer {
@@ -137,7 +145,7 @@ impl SnapshotReader {
         let Some(header) = PartHeader::decode(&encoded) else {
             return Err(self.damaged("there is no part where one should be"));
         };
-        // The length is checked against the file before any memory is set aside for it.
+        // The length is checked against the file before memory is allocated for it.
         if u64::from(header.length) > rest - format::PART_HEADER_LEN as u64 {
             return Err(self.damaged("the part is cut short or its length is damaged"));
         }
@@ -149,10 +157,10 @@ impl SnapshotReader {
         }
         self.totals.add(&header, &encoded);
         self.offset = payload_offset + u64::from(header.length);
-        Ok(Some(Part { stamp: header.stamp, entries: header.entries, payload: &self.payload }))
+        Ok(Some(StoredPart { stamp: header.stamp, entries: header.entries, payload: &self.payload }))
     }
 
-    /// Reads all that is left, for its checks only.
+    /// Reads the rest, only to check it.
     pub fn verify(mut self) -> Result<SnapshotInfo, SnapshotReadError> {
         while self.next_part()?.is_some() {}
         Ok(self.info)

@@ -1,35 +1,33 @@
-//! The snapshots of one data directory: begins new ones, removes old ones. Knows nothing of what they hold.
+//! The snapshots of one data directory: begins new ones, removes old ones. Knows nothing of their contents.
 
 use std::sync::Arc;
 
 use super::format::SnapshotName;
 use super::info::{SnapshotError, SnapshotInfo};
 use super::writer::SnapshotWriter;
-use crate::epoch::Epoch;
 use crate::failure::Operation;
-use crate::files::DirectoryId;
+use crate::files::WriterIdentity;
 use crate::storage::Storage;
 
-/// Where the snapshots of a log are. Comes out of [`crate::FileLog::snapshots`].
+/// The snapshots of a log. [`crate::FileLog::snapshots`] returns it.
 #[derive(Clone)]
 pub struct SnapshotStore {
     storage: Arc<dyn Storage>,
-    directory: DirectoryId,
-    epoch: Epoch,
+    identity: WriterIdentity,
 }
 
 impl SnapshotStore {
-    pub(crate) fn new(storage: Arc<dyn Storage>, directory: DirectoryId, epoch: Epoch) -> SnapshotStore {
-        SnapshotStore { storage, directory, epoch }
+    pub(crate) fn new(storage: Arc<dyn Storage>, identity: WriterIdentity) -> SnapshotStore {
+        SnapshotStore { storage, identity }
     }
 
-    /// Begins a snapshot. `meta` comes back before the parts when the snapshot is read.
+    /// Begins a snapshot. A reader gets `meta` before the parts.
     pub fn create(&self, meta: &[u8], created_ms: u64) -> Result<SnapshotWriter, SnapshotError> {
-        SnapshotWriter::create(self.storage.clone(), self.directory, self.epoch, meta, created_ms)
+        SnapshotWriter::create(self.storage.clone(), &self.identity, meta, created_ms)
     }
 
-    /// Removes the snapshots that `newest`, which is durable, replaces. [`crate::LogFiles::forget`] up to its
-    /// [`SnapshotInfo::min`] comes after, so that no snapshot stands there without the segments that belong to it.
+    /// Removes the snapshots that `newest`, which is durable, replaces. Call [`crate::LogFiles::forget`] up to its
+    /// [`SnapshotInfo::min`] afterwards, so that every snapshot on disk has its segments.
     pub fn remove_older(&self, newest: &SnapshotInfo) -> Result<(), SnapshotError> {
         let failed = |operation, file: &str| {
             let file = file.to_owned();

@@ -1,27 +1,27 @@
-//! Writes a snapshot under a temporary name and makes it count in one step. Knows nothing of what the parts hold.
+//! Writes a snapshot under a temporary name and publishes it atomically. Knows nothing of the contents of parts.
 
 use std::sync::Arc;
 
 use super::format::{self, Header, PartHeader, SnapshotName, Stamp, Totals};
 use super::info::{SnapshotError, SnapshotInfo};
-use crate::epoch::Epoch;
 use crate::failure::Operation;
-use crate::files::DirectoryId;
+use crate::files::WriterIdentity;
 use crate::log::Log;
 use crate::storage::{Storage, StorageFile, write_all_at};
 
-/// Parts are gathered up to this and written at once.
+/// Parts are buffered up to this size and written together.
 const BUFFER_BYTES: usize = 1024 * 1024;
 
-/// Synced this often on the way, so that the last sync does not flood the disk while the journal waits for its own.
+/// How often the file is synced while it is written, so that the last sync does not flood the disk while the journal
+/// needs it.
 const SYNC_EVERY_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A snapshot on its way. Unless it is finished, its file is removed when this is dropped.
+/// A snapshot being written. If it is dropped unfinished, its file is removed.
 pub struct SnapshotWriter {
     storage: Arc<dyn Storage>,
     generation: u64,
     temporary: String,
-    /// `None` once there is nothing to remove any more.
+    /// `None` when there is nothing left to remove.
     file: Option<Box<dyn StorageFile>>,
     created_ms: u64,
     buffer: Vec<u8>,
@@ -35,8 +35,7 @@ impl SnapshotWriter {
     /// See [`super::SnapshotStore::create`].
     pub(super) fn create(
         storage: Arc<dyn Storage>,
-        directory: DirectoryId,
-        epoch: Epoch,
+        identity: &WriterIdentity,
         meta: &[u8],
         created_ms: u64,
     ) -> Result<SnapshotWriter, SnapshotError> {
@@ -64,15 +63,15 @@ impl SnapshotWriter {
             temporary,
             file: Some(file),
             created_ms,
-            buffer: Header::encode(directory, created_ms, meta),
+            buffer: Header::encode(identity, created_ms, meta),
             written_bytes: 0,
             synced_bytes: 0,
-            totals: Totals { epoch, ..Totals::EMPTY },
+            totals: Totals { epoch: identity.epoch, ..Totals::EMPTY },
             has_failed: false,
         })
     }
 
-    /// Adds a part with its number of entries. May write, so the caller holds no lock that others wait for.
+    /// Adds a part with its number of entries. May write, so the caller must not hold a lock that others need.
     pub fn part(&mut self, stamp: Stamp, payload: &[u8], entries: u32) -> Result<(), SnapshotError> {
         let Ok(length) = u32::try_from(payload.len()) else {
             return Err(SnapshotError::TooLarge { bytes: payload.len() });
@@ -89,11 +88,11 @@ impl SnapshotWriter {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Makes the snapshot count: syncs the journal up to the highest stamp, syncs the file, gives it its name, syncs
-    /// the directory. When this returns, the snapshot is durable.
+    /// Publishes the snapshot: syncs the journal up to the highest stamp, syncs the file, renames it, syncs the
+    /// directory. When this returns, the snapshot is durable.
     ///
-    /// On an error after the renaming the snapshot may or may not be there after a power failure. Either is
-    /// consistent with the journal, as long as nothing is forgotten on the strength of it.
+    /// After an error behind the rename the snapshot may or may not exist after a power failure. Either is consistent
+    /// with the journal, as long as nothing is forgotten because of it.
     pub fn finish(mut self, log: &dyn Log) -> Result<SnapshotInfo, SnapshotError> {
         if self.totals.parts == 0 {
             return Err(SnapshotError::Empty);
@@ -101,15 +100,16 @@ impl SnapshotWriter {
         self.buffer.extend_from_slice(&self.totals.encode());
         self.flush()?;
         self.sync()?;
-        // IMPORTANT: before the name. A part stamped later than the journal reaches would hold half of a batch whose
-        // other half, for another part, is gone.
+        // IMPORTANT: before the rename. A part stamped later than the journal reaches would contain half of a batch
+        // whose other half is lost.
         log.wait_durable_for_snapshot(self.totals.min, self.totals.max)?;
         let file = SnapshotName { generation: self.generation, max: self.totals.max }.file_name();
         let renamed = self.storage.rename(&self.temporary, &file);
         renamed.map_err(|source| self.failed(Operation::Rename, source))?;
         self.file = None;
         if let Err(source) = self.storage.sync_directory() {
-            // Else each attempt would leave a whole snapshot behind. If this fails too, it stays until one succeeds.
+            // Otherwise each attempt would leave a whole snapshot. If this fails too, it stays until a snapshot
+            // succeeds.
             let _ = self.storage.remove(&file);
             return Err(self.failed(Operation::SyncDirectory, source));
         }
@@ -125,7 +125,7 @@ impl SnapshotWriter {
         })
     }
 
-    /// Gives the snapshot up. So does dropping it.
+    /// Abandons the snapshot, as dropping it does.
     pub fn abort(self) {}
 
     fn flush(&mut self) -> Result<(), SnapshotError> {
@@ -137,7 +137,7 @@ impl SnapshotWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
-        // A hole from a write that failed must not be hidden by those that follow it.
+        // A hole from a failed write must not be hidden by later writes.
         let Some(file) = self.file.as_ref().filter(|_| !self.has_failed) else { return Err(SnapshotError::GivenUp) };
         write_all_at(&**file, bytes, self.written_bytes).map_err(|source| self.failed(Operation::Write, source))?;
         self.written_bytes += bytes.len() as u64;

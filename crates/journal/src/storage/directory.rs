@@ -14,7 +14,7 @@ use super::file_system::{Storage, StorageFile};
 /// A [`Storage`] on a disk.
 pub struct Directory {
     path: PathBuf,
-    /// Kept open, so that a sync needs no descriptor when there are none left.
+    /// Stays open, so that a sync works even without free descriptors.
     directory: File,
 }
 
@@ -29,12 +29,12 @@ impl Directory {
         }
     }
 
-    /// Opens a directory and makes it, with its parents, if it does not exist.
+    /// Opens a directory; creates it and its parents if needed.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Directory> {
         let path = path.into();
         if !path.is_dir() {
             fs::create_dir_all(&path)?;
-            // Without this a power failure could take the directory away together with what is synced inside it.
+            // Without this a power failure could remove the directory with the synced files in it.
             if let Some(parent) = path.canonicalize()?.parent() {
                 File::open(parent)?.sync_all()?;
             }
@@ -51,7 +51,7 @@ impl Storage for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path)? {
-            // A name that is not UTF-8 is none of ours.
+            // Our names are UTF-8; ignore others.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -67,7 +67,7 @@ impl Storage for Directory {
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let path = self.path.join(name);
         let file = match OpenOptions::new().read(true).write(true).open(&path) {
-            // To look at a journal one may read but not write is fine; a later write then says what is wrong.
+            // Reading a journal without permission to write is fine; a later write reports the error.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
             {
@@ -122,9 +122,9 @@ impl StorageFile for DiskFile {
     }
 
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
-        // Asked first, because some file systems take what there is before they find that it is not enough.
+        // Checked first, because some file systems take all free space before they report that it is not enough.
         let space = fstatvfs(&self.file)?;
-        // A file system that does not tell its size says that it has none.
+        // A file system that does not report its size reports zero.
         if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < len {
             return Err(Errno::NOSPC.into());
         }
@@ -138,13 +138,13 @@ impl StorageFile for DiskFile {
     }
 }
 
-/// Held for as long as a process uses a data directory: a lock (`flock`) on the directory itself, which no file in it
-/// can be deleted to get around. The operating system gives it up when the process dies.
+/// A lock (`flock`) on the data directory itself, held while a process uses it. It cannot be circumvented by deleting a
+/// file. The operating system releases it when the process ends.
 pub struct DirectoryLock {
     _directory: File,
 }
 
-/// Tells who holds the lock; nothing depends on it.
+/// Names the holder of the lock; nothing depends on it.
 const HOLDER_FILE: &str = "LOCK";
 
 #[derive(Debug, Error)]
@@ -153,21 +153,21 @@ pub enum LockError {
     InUse { path: PathBuf, holder: String },
     #[error("the data directory {} is being read by another process (check or export)", path.display())]
     BeingRead { path: PathBuf },
-    #[error("the data directory {} cannot be locked: {source}", path.display())]
+    #[error("the data directory {} cannot be locked", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
 impl DirectoryLock {
-    /// Keeps every other process out, and leaves this one's id in the file `LOCK`.
+    /// Locks out every other process, and writes this process's id to the file `LOCK`.
     pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
         let directory = open_to_lock(path)?;
         match directory.try_lock() {
             Ok(()) => {
-                // Without it, or on a disk that is full, a second process only cannot tell who was first.
+                // If it fails, as on a full disk, a second process just cannot name the holder.
                 let _ = fs::write(path.join(HOLDER_FILE), format!("{}\n", std::process::id()));
                 Ok(DirectoryLock { _directory: directory })
             }
-            // Readers share the lock and leave no id: that of the last server would be the wrong one.
+            // Readers share the lock and write no id: the file names the last server, not them.
             Err(TryLockError::WouldBlock) => match directory.try_lock_shared() {
                 Ok(()) => Err(LockError::BeingRead { path: path.to_owned() }),
                 Err(_) => Err(in_use(path)),
@@ -176,7 +176,7 @@ impl DirectoryLock {
         }
     }
 
-    /// Keeps out processes that write, but not those that read. Writes nothing.
+    /// Locks out processes that write, but not those that read. Writes nothing.
     pub fn acquire_shared(path: &Path) -> Result<DirectoryLock, LockError> {
         let directory = open_to_lock(path)?;
         match directory.try_lock_shared() {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((error.kind(), used() <= 8192), (io::ErrorKind::StorageFull, true), "nothing is taken in vain");
     }
 
-    /// Where it lies no longer matters, so nothing is opened for it.
+    /// The sync uses the open directory, so it needs no new descriptor.
     #[test]
     fn a_sync_opens_nothing() {
         let scratch = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! A directory in memory where everything that can go wrong does when a test asks for it. Knows nothing of segments
-//! or snapshots, only what POSIX promises of files.
+//! A directory in memory with injected faults. Knows nothing of segments or snapshots, only what POSIX promises of
+//! files.
 //!
 //! Every operation is counted and named as a [`Site`], so that a test can run a history once, see how many sites it
-//! has, and make each of them fail in turn. [`FaultyStorage::kill`] gives the directory as the death of the process
-//! leaves it, [`FaultyStorage::crash`] as a power failure may.
+//! has, and make each of them fail in turn. [`FaultyStorage::kill`] returns the directory after the death of the
+//! process, [`FaultyStorage::crash`] a possible state after a power failure.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,16 +15,15 @@ use parking_lot::Mutex;
 use super::file_system::{Storage, StorageFile};
 use crate::failure::Operation;
 
-/// What a power failure tears writes into.
+/// The granularity at which a power failure tears writes.
 const SECTOR_BYTES: u64 = 512;
 
 /// How an operation fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// EIO. A write may have got half way. A sync that fails loses what it should have synced, and as on Linux a
-    /// later sync reports success all the same.
+    /// EIO. A write may be done half. A failed sync loses its data, and as on Linux a later sync reports success.
     Io,
-    /// ENOSPC. A write may have got half way.
+    /// ENOSPC. A write may be done half.
     NoSpace,
     /// EMFILE: nothing can be opened or created. Other operations are not affected.
     NoDescriptors,
@@ -32,7 +31,7 @@ pub enum Fault {
     Short,
 }
 
-/// One operation that was asked for.
+/// One operation that was requested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
     pub operation: Operation,
@@ -50,9 +49,9 @@ struct Disk {
     files: Vec<FileState>,
     /// The directory as programs see it: names to indexes into `files`.
     names: BTreeMap<String, usize>,
-    /// The directory as a power failure would surely leave it.
+    /// The directory after a power failure, at least.
     names_synced: BTreeMap<String, usize>,
-    /// What leads from the one to the other.
+    /// The changes between the two.
     names_pending: Vec<NameChange>,
     sites: Vec<Site>,
     faults: BTreeMap<usize, Fault>,
@@ -64,11 +63,11 @@ struct Disk {
 struct FileState {
     /// As programs see it.
     bytes: Vec<u8>,
-    /// As a power failure would surely leave it.
+    /// The synced contents: what a power failure leaves at least.
     synced: Vec<u8>,
-    /// What leads from the one to the other; less what a failed sync lost.
+    /// The changes between the two, without those that a failed sync lost.
     pending: Vec<Change>,
-    /// Up to here space was reserved, whatever the length.
+    /// The end of the reserved space, whatever the length.
     reserved_end: u64,
 }
 
@@ -106,7 +105,7 @@ impl FaultyStorage {
         self.disk.lock().fault_from = Some((number, fault));
     }
 
-    /// No operation fails from now on, and there is space again.
+    /// Ends all faults and limits.
     pub fn heal(&self) {
         let mut disk = self.disk.lock();
         disk.faults.clear();
@@ -114,12 +113,12 @@ impl FaultyStorage {
         disk.space_bytes_max = None;
     }
 
-    /// The size of the disk: what would take all files together beyond it fails with ENOSPC; `None` lifts the limit.
+    /// Sets the size of the disk: an operation that would exceed it fails with ENOSPC; `None` removes the limit.
     pub fn limit_space(&self, bytes_max: Option<u64>) {
         self.disk.lock().space_bytes_max = bytes_max;
     }
 
-    /// What all files take together, with what is reserved for them.
+    /// The size of all files together, including reserved space.
     pub fn space_bytes(&self) -> u64 {
         self.disk.lock().space_used_bytes()
     }
@@ -129,21 +128,21 @@ impl FaultyStorage {
         self.disk.lock().sites.clone()
     }
 
-    /// How many operations there were so far: the number of the next one.
+    /// The number of operations so far, which is the number of the next one.
     pub fn operations(&self) -> usize {
         self.disk.lock().sites.len()
     }
 
-    /// The directory as the death of the process leaves it: whatever was written is there. Nothing fails in it.
+    /// Returns the directory after the death of the process: everything written is there. It has no faults.
     pub fn kill(&self) -> FaultyStorage {
         self.disk.lock().clone().in_good_health()
     }
 
-    /// A directory as a power failure may leave it: of what was not synced any part may be there, in any order, torn
-    /// at sectors. What was synced is there. The seed chooses. Nothing fails in it.
+    /// Returns a possible state of the directory after a power failure: everything synced is there; of the rest any
+    /// part, in any order, torn at sectors. The seed chooses. It has no faults.
     pub fn crash(&self, seed: u64) -> FaultyStorage {
         let mut rng = Rng::with_seed(seed);
-        // All, nothing and anything between must all come up.
+        // All, nothing and anything between must occur.
         let survival = [0.0, 0.1, 0.5, 0.9, 1.0][rng.usize(..5)];
         let mut disk = self.disk.lock().clone();
         for file in &mut disk.files {
@@ -178,7 +177,7 @@ impl FaultyStorage {
         self.alter(name, |bytes| bytes[offset] ^= bits);
     }
 
-    /// Cuts a file off, on disk and in memory.
+    /// Truncates a file, on disk and in memory.
     pub fn truncate(&self, name: &str, len: usize) {
         self.alter(name, |bytes| bytes.truncate(len));
     }
@@ -193,7 +192,7 @@ impl FaultyStorage {
     }
 }
 
-/// Applies the part of a change that survives a power failure.
+/// Applies the surviving part of a change.
 fn survive_in_part(synced: &mut Vec<u8>, change: &Change, survival: f64, rng: &mut Rng) {
     match change {
         Change::SetLen(_) => {
@@ -251,7 +250,7 @@ impl NameChange {
 }
 
 impl Disk {
-    /// The same files, on a storage that counts from 0 and fails nowhere.
+    /// The same files, on a storage that counts from 0 and has no faults.
     fn in_good_health(mut self) -> FaultyStorage {
         self.sites.clear();
         self.faults.clear();
@@ -260,7 +259,7 @@ impl Disk {
         FaultyStorage { disk: Arc::new(Mutex::new(self)) }
     }
 
-    /// Counts an operation and says whether, and how, it shall fail.
+    /// Counts an operation and returns its fault, if it has one.
     fn begin(&mut self, operation: Operation, file: &str) -> Option<Fault> {
         let number = self.sites.len();
         self.sites.push(Site { operation, file: file.to_owned() });
@@ -268,7 +267,7 @@ impl Disk {
         self.faults.get(&number).copied().or(lasting)
     }
 
-    /// [`Disk::begin`] for an operation that either happens or does not.
+    /// [`Disk::begin`] for an operation that is atomic.
     fn begin_whole(&mut self, operation: Operation, file: &str) -> io::Result<()> {
         match self.begin(operation, file) {
             Some(fault @ (Fault::Io | Fault::NoSpace)) => Err(fault.error()),
@@ -277,7 +276,7 @@ impl Disk {
         }
     }
 
-    /// [`Disk::begin`] for an open file, under the name that it has now.
+    /// [`Disk::begin`] for an open file, under its current name.
     fn begin_in(&mut self, operation: Operation, file: usize) -> Option<Fault> {
         let name = self.name_of(file);
         self.begin(operation, &name)
@@ -311,7 +310,7 @@ impl Disk {
         self.names.values().map(|file| self.files[*file].space_bytes()).sum()
     }
 
-    /// Whether the disk has no space to let a file reach to `end`, and how much it has.
+    /// Whether the disk lacks space to extend a file to `end`, and how much it has.
     fn lacks_space(&self, file: usize, end: u64) -> (bool, u64) {
         let room = self.space_bytes_max.map_or(u64::MAX, |max| max.saturating_sub(self.space_used_bytes()));
         (end.saturating_sub(self.files[file].space_bytes()) > room, room)
@@ -404,7 +403,7 @@ impl StorageFile for FaultyFile {
             Some(Fault::Short) => bytes.len().div_ceil(2),
             Some(Fault::Io | Fault::NoSpace) => bytes.len() / 2,
         };
-        // What is left behind by a write that fails for want of space must itself fit.
+        // The rest of a write that fails for lack of space must itself fit.
         let taken = if is_full { taken.min(room as usize) } else { taken };
         if taken > 0 {
             disk.change(self.file, Change::Write { offset, bytes: bytes[..taken].to_vec() });
@@ -432,8 +431,8 @@ impl StorageFile for FaultyFile {
         let file = &mut disk.files[self.file];
         let pending = std::mem::take(&mut file.pending);
         match done {
-            // What programs see and what is on the disk may differ for good after a failed sync, so only what is
-            // pending counts as synced, not all of `bytes`.
+            // After a failed sync, the contents in memory and on disk may differ for good; so only pending changes
+            // become synced, not all of `bytes`.
             Ok(()) => pending.iter().for_each(|change| change.apply(&mut file.synced)),
             Err(_) => {
                 let mut rng = Rng::with_seed(number);
@@ -509,7 +508,7 @@ mod tests {
         file.sync().unwrap();
         assert_eq!(storage.kill().bytes_of("f").unwrap(), [1; 8 * 512]);
         assert_ne!(storage.crash(0).bytes_of("f").unwrap(), [1; 8 * 512]);
-        // Written again, it is synced like anything else.
+        // Data that is written again is synced normally.
         write_all_at(&*file, &[1; 8 * 512], 0).unwrap();
         file.sync().unwrap();
         assert_eq!(storage.crash(0).bytes_of("f").unwrap(), [1; 8 * 512]);

@@ -1,8 +1,7 @@
-//! What the journal asks of a disk: one flat directory of files. Knows nothing of segments or snapshots.
+//! The interface of a disk: one flat directory of files. Knows nothing of segments or snapshots.
 //!
-//! The promises are those of POSIX and no more: what was written survives the process at once, but a power failure
-//! only after `sync`; that a file exists, has a new name or is gone survives a power failure only after
-//! `sync_directory`.
+//! It promises what POSIX does and no more: written data survives the process at once, and a power failure only after
+//! `sync`; creations, renames and removals survive a power failure only after `sync_directory`.
 
 use std::io;
 
@@ -11,13 +10,13 @@ pub trait Storage: Send + Sync {
     /// The names of all files, in no particular order.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a new file; it is an error if the name is taken.
+    /// Creates a file; fails if the name exists.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
 
     /// Opens a file that exists.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
 
-    /// Gives a file another name. A file that had that name is replaced, in one step.
+    /// Renames a file. An existing file of that name is replaced atomically.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -25,7 +24,7 @@ pub trait Storage: Send + Sync {
     /// Makes creations, renames and removals survive a power failure.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// The size of the whole disk, if it tells.
+    /// The size of the whole disk, if it is known.
     fn disk_bytes(&self) -> Option<u64> {
         None
     }
@@ -33,10 +32,11 @@ pub trait Storage: Send + Sync {
 
 /// One open file.
 pub trait StorageFile: Send + Sync {
-    /// Writes at `offset`, extending the file if need be. May write less than asked, and says how much.
+    /// Writes at `offset`, extending the file if needed. Returns how many bytes were written, possibly fewer than
+    /// given.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads at `offset`. May read less than asked; zero at the end of the file.
+    /// Reads at `offset`. Returns how many bytes were read, possibly fewer than asked for; zero at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Makes the contents and the length survive a power failure (`fdatasync`).
@@ -48,15 +48,15 @@ pub trait StorageFile: Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts the file off, or extends it with zeros. Gives back what was reserved behind `len`.
+    /// Truncates the file, or extends it with zeros. Frees space reserved after `len`.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Takes the space for `len` bytes from `offset` on, without changing the file's length. Once this has succeeded,
-    /// writes in this range do not fail for want of space. Where a file system cannot do that, it counts as done.
+    /// Reserves the space for `len` bytes from `offset` on, without changing the file's length. After success, writes
+    /// in this range do not fail for lack of space. Does nothing where a file system does not support it.
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
 }
 
-/// There is no more space, or no more for this user: what an operator can change while the server runs.
+/// True for lack of space or quota: an operator can change that while the server runs.
 pub(crate) fn is_want_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
@@ -77,7 +77,7 @@ pub(crate) fn write_all_at(file: &dyn StorageFile, mut bytes: &[u8], mut offset:
     Ok(())
 }
 
-/// Fills `bytes` as far as the file goes and says how far that was.
+/// Fills `bytes` as far as the file goes and returns how many bytes were read.
 pub(crate) fn read_full_at(file: &dyn StorageFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {

@@ -1,4 +1,4 @@
-//! A flat directory of files: what the journal asks of it, one on a disk, and one in memory that fails on demand.
+//! A flat directory of files: the interface, an implementation on a disk, and one in memory with injected faults.
 
 mod directory;
 mod faulty;

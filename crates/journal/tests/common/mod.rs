@@ -12,6 +12,10 @@ use journal::{
 };
 
 /// Small segments, and no sync but those that are asked for, so that a history is the same each time it is run.
+/// The lengths of headers, as `docs/journal-format.md` has them.
+pub(crate) const SEGMENT_HEADER_LEN: usize = 100;
+pub(crate) const FRAME_HEADER_LEN: usize = 32;
+
 pub(crate) fn options(segment_bytes_max: u64) -> FileLogOptions {
     FileLogOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000, reserve_bytes: 0 }
 }

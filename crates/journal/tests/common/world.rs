@@ -66,7 +66,9 @@ impl World {
         let number = self.sequences.len() as u32;
         let mut batch = number.to_le_bytes().to_vec();
         batch.extend((0..ballast).map(|at| (number as usize * 31 + at) as u8));
-        let sequence = self.journal().append(&batch);
+        // A clock that runs, and is set back now and then.
+        let time_ms = 1_000_000 + u64::from(number) * 10 - self.rng.u64(..200);
+        let sequence = self.journal().append(&batch, time_ms);
         self.sequences.push(sequence);
         for shard in shards_of(number) {
             self.shards[shard].push(number);
@@ -165,8 +167,8 @@ impl World {
         }
     }
 
-    /// Cuts off or removes a segment, in a copy. What was durable is there all the same, or it is not opened. For a world
-    /// in which nothing fails: a mark that could not be written proves nothing.
+    /// Cuts off or removes a segment, in a copy. What was durable is there all the same, or it is not opened. For a
+    /// world in which nothing fails: a mark that could not be written proves nothing.
     pub(crate) fn check_that_loss_is_noticed(&mut self) {
         let damaged = self.storage.kill();
         let segments: Vec<String> = damaged.names().into_iter().filter(|name| name.ends_with(".seg")).collect();
@@ -194,11 +196,13 @@ impl World {
             shards[shard] =
                 part.payload.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
         }
-        let mut epoch = Epoch::NONE;
-        while let Some(Batch { epoch: of_batch, sequence, payload }) = recovery.next_batch()? {
-            assert!(of_batch >= epoch, "epochs never go back");
-            epoch = of_batch;
+        let (mut epoch, mut time_ms) = (Epoch::NONE, 0);
+        while let Some(Batch { epoch: of_batch, sequence, time_ms: of_clock, payload }) = recovery.next_batch()? {
+            assert!(of_batch >= epoch && of_clock >= time_ms, "neither epochs nor times go back");
+            (epoch, time_ms) = (of_batch, of_clock);
             let number = u32::from_le_bytes(payload[..4].try_into().unwrap());
+            let latest_ms = 1_000_000 + u64::from(number) * 10;
+            assert!((latest_ms - 200..=latest_ms).contains(&time_ms), "change {number} was made at {time_ms}");
             for shard in shards_of(number) {
                 if sequence > stamps[shard] {
                     shards[shard].push(number);

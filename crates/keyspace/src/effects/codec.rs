@@ -1,7 +1,7 @@
 //! Encodes and decodes effects, for the journal. Knows every effect's tag and layout; refuses to know files and
-//! sequence numbers. docs/effect-format.md shows the same.
+//! sequence numbers. docs/effect-format.md describes it.
 //!
-//! A tag is never reused: an effect with a new layout gets a new tag, and the old one stays readable for ever.
+//! A tag is never reused: an effect with a new layout gets a new tag, and the old one stays readable.
 
 use super::effect::{DATABASES, Definable, Effect, Image};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline};
@@ -116,7 +116,7 @@ fn put_definable(what: Definable, out: &mut Vec<u8>) {
     out.extend(DEFINABLES.iter().find(|(known, _)| *known == what).map(|(_, byte)| *byte));
 }
 
-/// Reads effects one after the other. The lists that an effect refers to are kept here.
+/// Decodes effects in order. It owns the lists that a decoded effect borrows.
 #[derive(Default)]
 pub struct Decoder<'a> {
     reader: Reader<'a>,
@@ -124,7 +124,7 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A reader of encoded effects.
+    /// Creates a decoder.
     pub fn new(bytes: &'a [u8]) -> Decoder<'a> {
         Decoder { reader: Reader::new(bytes), lists: Lists::default() }
     }

@@ -1,10 +1,10 @@
 //! The facts that change state. Knows what can change; refuses to know why, when or for which client.
 //!
-//! An effect says what is true afterwards, not what was asked for: deadlines are absolute, random choices and sums are
-//! results. Applying the same effects to the same state gives the same state, today and on replay.
+//! An effect states the result, not the request: deadlines are absolute, random choices and sums are results. Applying
+//! the same effects to the same state gives the same state, live and on replay.
 //!
-//! There are two levels. An [`Effect`] is about keys, databases and definitions; what a type of values can do to itself is
-//! that type's [`Change`].
+//! There are two levels. An [`Effect`] is about keys, databases and definitions; a change inside a value is its type's
+//! [`Change`].
 
 use crate::storage::Key;
 use crate::types::{Cause, Change, Fate, ValueType};
@@ -17,30 +17,30 @@ pub const DATABASES: usize = 16;
 /// One change of the state. Borrowed, so that recording it costs nothing.
 #[derive(Clone, Copy)]
 pub enum Effect<'a> {
-    /// The value of the key has changed so.
+    /// The value of the key changes.
     Change { key: Key<'a>, change: Change<'a> },
     /// The key is deleted.
     Delete { key: Key<'a>, cause: Cause },
-    /// The key expires then, or never.
+    /// The key expires at this instant, or never.
     Deadline { key: Key<'a>, deadline: Option<u64> },
-    /// The value and deadline of `from` are now those of `to`, and `from` is deleted.
+    /// `to` has the value and deadline of `from`, and `from` is deleted.
     Rename { from: Key<'a>, to: Key<'a> },
     /// `to` in database `to_db` has a copy of the value and deadline of `from`.
     Copy { from: Key<'a>, to: Key<'a>, to_db: usize },
     /// The key with its deadline is in database `to_db` and no longer in this one.
     Move { key: Key<'a>, to_db: usize },
-    /// The key holds this value and expires then; its old value is replaced. Used for keys in snapshots, and for values
-    /// that are stored whole.
+    /// The key holds this value with this deadline; its old value is replaced. Used for keys in snapshots, and for
+    /// values that are stored whole.
     Put { key: Key<'a>, value: Image<'a>, deadline: Option<u64> },
     /// The database is empty.
     FlushDb,
     /// All databases are empty.
     FlushAll,
-    /// The two databases have changed places.
+    /// The two databases are swapped.
     SwapDb { a: usize, b: usize },
-    /// There is something of that name, defined so.
+    /// Defines something that is not a key.
     Define { what: Definable, name: &'a [u8], definition: &'a [u8] },
-    /// There is nothing of that name.
+    /// Removes a definition.
     Undefine { what: Definable, name: &'a [u8] },
 }
 
@@ -51,42 +51,43 @@ pub struct Image<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What can be defined beside the keys.
+/// Kinds of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definable {
     /// A library of functions; the definition is its code.
     Library,
-    /// An index of records (see [`Definition`](crate::index::Definition)); with an empty definition there is none, whatever
-    /// the configuration says.
+    /// An index of records (see [`Definition`](crate::index::Definition)). An empty definition means that the index was
+    /// dropped, even if it is configured.
     Index,
-    /// A fork of cells that is not complete. The name is the number of the database, a byte, and the prefix that it makes;
-    /// the definition is empty. What is under the prefix after a start is removed.
+    /// An incomplete fork of cells. The name is the number of the database, a byte, and the destination prefix; the
+    /// definition is empty. After a start, keys under the prefix are removed.
     Fork,
-    /// What a restore of registers has still to do. Under the number of the database, a byte, and a number of four bytes, the
-    /// highest first, the definition is [`Step`](crate::types::register::plan::Step)s; under the number of the database alone it
-    /// is empty and says that all steps are there: they are taken after a start. Undefined is whatever has a name that begins so.
+    /// The remaining work of a restore of registers. Under the number of the database, a byte, and a number of four
+    /// bytes, big endian, the definition holds [`Step`](crate::types::register::plan::Step)s. Under the number of the
+    /// database alone it is empty and says that all steps are there: they are applied after a start. Undefining a name
+    /// removes all names that begin with it.
     Restore,
-    /// What is called when something becomes of a session; the definition is the name of a function.
+    /// The function that is called for an event of a session; the definition is its name.
     Hook,
 }
 
 /// What an effect touches.
 #[derive(Clone, Debug)]
 pub enum Touches<'a> {
-    /// These keys.
+    /// Some keys.
     Keys(SmallVec<[Touch<'a>; 2]>),
     /// All keys of these databases are deleted.
     Emptied(Range<usize>),
     /// The keys of these two databases are swapped.
     Swapped(usize, usize),
-    /// Something beside the keys.
-    Definition,
+    /// A definition. For an index, with its name as a key, because that key now reads differently in every database.
+    Definition(Option<Key<'a>>),
 }
 
 impl Touches<'_> {
     /// True for definitions (functions, indexes), which are not keys.
     pub fn is_definition(&self) -> bool {
-        matches!(self, Touches::Definition)
+        matches!(self, Touches::Definition(_))
     }
 }
 
@@ -95,14 +96,14 @@ impl Touches<'_> {
 pub struct Touch<'a> {
     pub db: usize,
     pub key: Key<'a>,
-    /// What becomes of it.
+    /// What happens to the key.
     pub fate: Fate,
 }
 
 impl<'a> Effect<'a> {
-    /// What the effect touches when it is made in database `db`. Watchers, client-side caching, waiting clients,
-    /// notifications and replay look at effects through this function alone. IMPORTANT: no wildcard arm: a new effect has to
-    /// say what it touches.
+    /// What the effect touches when it is applied in database `db`. Watchers, client-side caching, waiting clients,
+    /// notifications and replay use only this function. IMPORTANT: no wildcard arm: a new effect must state what it
+    /// touches.
     pub fn touches(&self, db: usize) -> Touches<'a> {
         let touch = |db: usize, key: Key<'a>, fate: Fate| Touch { db, key, fate };
         let replaced = Fate::Gains { replaces: true };
@@ -123,11 +124,16 @@ impl<'a> Effect<'a> {
             Effect::FlushDb => return Touches::Emptied(db..db + 1),
             Effect::FlushAll => return Touches::Emptied(0..DATABASES),
             Effect::SwapDb { a, b } => return Touches::Swapped(a, b),
-            Effect::Define { .. } | Effect::Undefine { .. } => return Touches::Definition,
+            Effect::Define { what, name, .. } | Effect::Undefine { what, name } => {
+                return Touches::Definition(match what {
+                    Definable::Index => Some(Key::new(name)),
+                    Definable::Library | Definable::Fork | Definable::Restore | Definable::Hook => None,
+                });
+            }
         })
     }
 
-    /// A change of a key's value.
+    /// An effect that changes a key's value.
     #[inline]
     pub fn change(key: Key<'a>, change: impl Into<Change<'a>>) -> Effect<'a> {
         Effect::Change { key, change: change.into() }

@@ -1,4 +1,4 @@
-//! The facts that change state, and their bytes. Knows types and keys; refuses to know where values are kept.
+//! The facts that change state, and their bytes. Knows types and keys; refuses to know where values are stored.
 
 pub mod codec;
 pub mod effect;

@@ -1,5 +1,5 @@
 //! An index of records by a field: its definition, and the score of a record in it. Refuses to know where its records
-//! are kept (`parts`), how it is read (`views::index_ref`), and how it is created.
+//! are stored (`parts`), how it is read (`views::index_ref`), and how it is created.
 
 use super::heads::{Head, Heads};
 use crate::effects::DATABASES;
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 /// Which records an index has, and by which field.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Definition {
-    /// Names begin with one of these.
+    /// Only names that begin with one of these are indexed.
     pub prefixes: Vec<Vec<u8>>,
     /// The field that is the score.
     pub field: Vec<u8>,
@@ -21,22 +21,22 @@ pub struct Definition {
     pub stamp: bool,
 }
 
-/// What another field must hold, or must not.
+/// A condition on another field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     pub field: Vec<u8>,
     pub values: Vec<Vec<u8>>,
-    /// The records with these values are the ones in the index; otherwise they are the ones left out.
+    /// True: only records with these values are indexed. False: they are left out.
     pub only: bool,
 }
 
-/// An index that there is.
+/// An index.
 pub struct Index {
     pub name: Vec<u8>,
     pub definition: Definition,
-    /// All records that were there before it are in it.
+    /// True when the backfill is complete.
     is_built: AtomicBool,
-    /// Its heads in each database that has had records of it.
+    /// The heads in each database that has had records of this index.
     heads: [OnceLock<Heads>; DATABASES],
 }
 
@@ -44,19 +44,19 @@ pub struct Index {
 #[derive(Clone, Default)]
 pub struct Indexes(pub(crate) Arc<[Arc<Index>]>);
 
-/// The most indexes: every write of a record looks at each.
+/// The most indexes: every write of a record checks each.
 pub const INDEXES_MAX: usize = 64;
 
-/// What a record is to an index.
+/// The score of a record in an index, or why it has none.
 #[derive(Clone, Copy)]
 pub(crate) struct IndexScore(f64);
 
 impl IndexScore {
-    /// It is not in it. No score is infinite.
+    /// The record is not in the index. No score is infinite.
     pub(crate) const ABSENT: IndexScore = IndexScore(f64::INFINITY);
-    /// It would be in it if its field were a number.
+    /// The record would be in the index if its field were a number.
     const NOT_NUMERIC: IndexScore = IndexScore(f64::NAN);
-    /// It was not looked up.
+    /// The score was not looked up.
     pub(crate) const UNKNOWN: IndexScore = IndexScore(f64::NEG_INFINITY);
 
     #[inline]
@@ -86,14 +86,14 @@ impl IndexScore {
 }
 
 impl Definition {
-    /// True for names that it is about.
+    /// True for names that the index covers.
     #[inline]
     pub fn covers(&self, name: &[u8]) -> bool {
         // An empty prefix has a dangling address; comparing with it costs some CPUs a hundred nanoseconds.
         self.prefixes.iter().any(|prefix| prefix.is_empty() || name.starts_with(prefix))
     }
 
-    /// The head of a part whose first record has that score and name.
+    /// The head of a part whose first record has this score and name.
     pub fn head(&self, score: f64, name: &[u8]) -> Head {
         let behind = self.prefixes.iter().filter_map(|prefix| name.strip_prefix(&prefix[..])).next();
         Head::new(score, behind.unwrap_or(name))
@@ -146,7 +146,7 @@ impl Condition {
 }
 
 impl std::fmt::Display for Definition {
-    /// As the arguments of IDX.CREATE.
+    /// Formats the definition as the arguments of IDX.CREATE.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |f: &mut std::fmt::Formatter<'_>, items: &[Vec<u8>]| {
             write!(f, " {}", items.len())?;
@@ -171,7 +171,7 @@ const HAS_CONDITION: u8 = 2;
 const ONLY: u8 = 4;
 
 impl Definition {
-    /// As bytes, for the journal: docs/effect-format.md shows them.
+    /// Encodes the definition, for the journal; docs/effect-format.md describes it.
     pub fn encode(&self) -> Vec<u8> {
         let condition = self.condition.as_ref();
         let bits = if self.stamp { STAMPS } else { 0 }
@@ -193,7 +193,7 @@ impl Definition {
         out
     }
 
-    /// From bytes; `None` when no version has written them.
+    /// Decodes a definition; `None` when the bytes are invalid.
     pub fn decode(bytes: &[u8]) -> Option<Definition> {
         let [FORMAT, bits, rest @ ..] = bytes else { return None };
         if bits & !(STAMPS | HAS_CONDITION | ONLY) != 0 {
@@ -236,14 +236,14 @@ pub fn number(value: Scalar<'_>) -> Option<f64> {
                 return None;
             }
             let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-            // Minus zero is zero: they are the same place.
+            // Minus zero equals zero in the order.
             number.is_finite().then_some(number + 0.0)
         }
     }
 }
 
 impl Index {
-    /// An index with nothing in it yet.
+    /// Creates an empty index.
     pub fn new(name: &[u8], definition: Definition) -> Index {
         Index {
             name: name.to_vec(),
@@ -253,43 +253,43 @@ impl Index {
         }
     }
 
-    /// True when it can be read.
+    /// True when the index can be read.
     pub fn is_built(&self) -> bool {
         self.is_built.load(Relaxed)
     }
 
-    /// Its heads in a database of a keyspace with so many shards.
+    /// Its heads in a database of a keyspace with `shard_count` shards.
     pub fn heads(&self, db: usize, shard_count: usize) -> &Heads {
         self.heads[db].get_or_init(|| Heads::new(shard_count))
     }
 
-    /// How many clients wait for its records in a database.
+    /// The number of clients that wait for its records in a database.
     #[inline]
     pub fn waiting(&self, db: usize) -> usize {
         self.heads[db].get().map_or(0, Heads::waiting)
     }
 
-    /// A client that waited in a database waits no longer.
+    /// Counts one waiting client less in a database.
     pub fn remove_waiting(&self, db: usize) {
         if let Some(heads) = self.heads[db].get() {
             heads.remove_waiting();
         }
     }
 
-    /// All records are in it.
+    /// Marks the backfill as complete.
     pub fn set_built(&self) {
         self.is_built.store(true, Relaxed);
     }
 }
 
 impl Indexes {
-    /// With one more. There are fewer than may be.
+    /// Adds an index. The caller has checked the limit.
     pub fn with(&self, index: Arc<Index>) -> Indexes {
         assert!(self.0.len() < INDEXES_MAX, "an index too many");
         Indexes(self.0.iter().cloned().chain([index]).collect())
     }
 
-    /// Without one.
+    /// Removes an index.
     pub fn without(&self, name: &[u8]) -> Indexes {
         Indexes(self.0.iter().filter(|index| index.name != name).cloned().collect())
     }
@@ -303,7 +303,7 @@ impl Indexes {
         self.0.iter()
     }
 
-    /// The place of an index among the others.
+    /// The position of an index.
     #[inline]
     pub fn position(&self, name: &[u8]) -> Option<usize> {
         self.0.iter().position(|index| index.name == name)
@@ -314,7 +314,7 @@ impl Indexes {
         self.0.iter().find(|index| index.name == name)
     }
 
-    /// True when the same indexes are in both.
+    /// True when both lists have the same indexes.
     pub(crate) fn is_same(&self, other: &Indexes) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

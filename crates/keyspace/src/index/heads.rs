@@ -1,16 +1,16 @@
 //! The heads of an index in one database: for each shard, a lower bound of the scores in its part, readable without the
 //! shard's lock. Knows numbers of shards; refuses to know what is in the parts.
 //!
-//! A search for the lowest record reads the heads and locks one shard, the one with the lowest head. A write that
-//! brings a lower score lowers the head of its shard at once. When records leave, the head stays where it was, too low;
-//! the next search that looks into the part raises it. Both happen under the lock of that shard.
+//! A search for the lowest record reads the heads and locks the shard with the lowest head. A write with a lower score
+//! lowers the head of its shard at once. When records leave, the head stays too low; the next search of the part raises
+//! it. Both happen under the lock of that shard.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 /// Lower bounds of the scores in each shard's part, and how many clients wait for records.
 pub struct Heads {
     parts: Box<[PartHead]>,
-    /// How often a head was lowered.
+    /// Counts how often a head was lowered.
     lowered: AtomicU64,
     /// How many clients wait for a record of this index in this database.
     waiting: AtomicUsize,
@@ -19,12 +19,12 @@ pub struct Heads {
 struct PartHead {
     /// The score, as an integer with the same order.
     score: AtomicU64,
-    /// The first bytes of the record's name behind the prefix: a hint which of several equal scores comes first.
+    /// The first bytes of the record's name after the prefix: a hint for the order of equal scores.
     name: AtomicU64,
 }
 
-/// The head of a part: the lowest score that it may have, and a hint of the record's name. One integer, so that the
-/// lowest of many is found without branches.
+/// The head of a part: a lower bound of its scores, and a hint of the record's name. One integer, so that the lowest of
+/// many is found without branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Head(u128);
 
@@ -32,7 +32,7 @@ impl Head {
     /// The head of an empty part.
     pub const NONE: Head = Head((ordered(f64::INFINITY) as u128) << 64);
 
-    /// The head of a part whose first record has that score, and that name behind the prefix of the index.
+    /// The head of a part whose first record has this score, and this name after the prefix of the index.
     pub fn new(score: f64, name: &[u8]) -> Head {
         let mut first = [0; 8];
         let len = name.len().min(first.len());
@@ -53,7 +53,7 @@ impl Head {
     }
 }
 
-/// The bits of a score, in the order of scores. A score is a number, and never minus zero.
+/// The bits of a score, in the order of scores. A score is never NaN or minus zero.
 #[inline]
 const fn ordered(score: f64) -> u64 {
     let bits = score.to_bits();
@@ -70,31 +70,32 @@ impl Heads {
         }
     }
 
-    /// Lowers the head of a part. Its shard is locked.
+    /// Lowers the head of a part. Its shard must be locked.
     pub(crate) fn lower(&self, shard: usize, head: Head) {
-        // IMPORTANT: before the writer looks for waiting clients: one that does not see this head is counted by then.
+        // IMPORTANT: before the writer looks for waiting clients: a client that does not see this head is counted by
+        // then.
         self.parts[shard].set(head);
         self.lowered.fetch_add(1, SeqCst);
     }
 
-    /// Raises the head of a part to its first record. Its shard is locked.
+    /// Raises the head of a part to its first record. Its shard must be locked.
     pub(crate) fn raise(&self, shard: usize, head: Head) {
         self.parts[shard].set(head);
     }
 
-    /// How often a head was lowered. As long as this stays the same, every head that was read is still a lower bound.
+    /// Counts how often a head was lowered. While it stays the same, every head that was read is still a lower bound.
     #[inline]
     pub fn lowered(&self) -> u64 {
         self.lowered.load(SeqCst)
     }
 
-    /// How many clients wait.
+    /// The number of waiting clients.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.load(SeqCst)
     }
 
-    /// A client waits from now on. IMPORTANT: before it searches for the last time: see [`Heads::lower`].
+    /// Counts a waiting client. IMPORTANT: before its last search: see [`Heads::lower`].
     pub fn add_waiting(&self) {
         self.waiting.fetch_add(1, SeqCst);
     }

@@ -1,5 +1,5 @@
-//! Indexes of records by a field: what they are, and their records in one database of one shard. Knows hashes; refuses to
-//! know databases, shards and commands.
+//! Indexes of records by a field: definitions, and the index parts of one database of one shard. Knows hashes; refuses
+//! to know databases, shards and commands.
 
 pub mod definition;
 pub mod heads;

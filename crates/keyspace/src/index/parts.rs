@@ -2,8 +2,8 @@
 //! which order; refuses to know commands.
 //!
 //! An index is sharded as the records are: each database of each shard has a part with its own records, so that a write
-//! updates the index under the lock it holds anyway. A part holds a score and the id of a name for each record, 16
-//! bytes in a B+tree; the name itself is in the table of keys, and is looked up when scores are equal.
+//! updates the index under the lock it holds anyway. A part has the score and name id of each record, 16 bytes in a
+//! B+tree; the name itself is in the table of keys, and is looked up where scores are equal.
 
 use super::definition::{INDEXES_MAX, Index, IndexScore, Indexes};
 use super::heads::Head;
@@ -25,8 +25,8 @@ pub(crate) type Item = (f64, NameId);
 #[derive(Clone, Copy)]
 pub(crate) struct IndexMask(u64);
 
-/// The scores of one record in some indexes. Written in place, and as plain numbers: an `Option` that is written in
-/// halves and moved as a whole stalls the CPU (store forwarding fails).
+/// The scores of one record in some indexes. Written in place as plain numbers: an `Option` that is written in halves
+/// and moved as a whole stalls the CPU (store forwarding fails).
 pub(crate) type IndexScores = SmallVec<[IndexScore; 4]>;
 
 impl IndexMask {
@@ -57,14 +57,14 @@ impl IndexMask {
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct IndexParts {
-    /// In the order of `indexes`. Empty until the first record is added. There is one index by default, and often no
-    /// other: its part is inline, for every write.
+    /// In the order of `indexes`. Empty until the first record is added. Most servers have one index: its part is
+    /// inline.
     parts: SmallVec<[IndexPart; 1]>,
     indexes: Indexes,
     place: Place,
 }
 
-/// Which database of which shard parts belong to.
+/// Which database of which shard the parts belong to.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) db: u16,
@@ -79,7 +79,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Publishes the head of a part; `lowered` when a search that has read the old one must learn of it.
+    /// Publishes the head of a part; with `lowered`, searches that have read the old head are informed.
     fn publish(self, index: &Index, head: Head, lowered: bool) {
         let heads = index.heads(usize::from(self.db), usize::from(self.shard_count));
         match lowered {
@@ -91,26 +91,25 @@ impl Place {
 
 /// The records of one index in one database of one shard.
 ///
-/// Changes are pending first, and applied to the tree together: each leaf is then fetched once for all its changes,
-/// instead of once for each. IMPORTANT: apply pending changes before a read, and before a record is removed from the
-/// table: every record that is pending or in the tree must have its name in the table.
+/// Changes are first collected, then applied to the tree together: each leaf is then fetched once for all its changes.
+/// IMPORTANT: apply pending changes before a read, and before a record is removed from the table: every record that is
+/// pending or in the tree must have its name in the table.
 #[repr(C)]
 pub(crate) struct IndexPart {
-    /// Changes that are not applied to the tree yet, in their order.
+    /// Changes that are not applied to the tree yet, in order.
     pending: Vec<ScoreChange>,
-    /// With so many changes or more, the tree is rewritten. It stays the same until they are applied.
+    /// The number of changes from which the tree is rewritten. It does not change while changes are pending.
     rewritten_from: usize,
-    /// What is published of it: no record comes before.
+    /// The published head: no record comes before it.
     head: Head,
-    /// The head is the first record of the tree.
+    /// True when the head is the first record of the tree.
     head_is_exact: bool,
-    /// The scores that the records of the first changes had before: of changes that come when there are enough to
-    /// rewrite the tree, it does not matter.
+    /// The previous scores of the records of the first changes. Changes beyond the rewrite threshold do not need them.
     before: Vec<IndexScore>,
     items: Ranked<Item>,
-    /// Which of all changes to trees was the last to this one: see [`next_change`].
+    /// The number of the last change of this tree: see [`next_change`].
     changed: u64,
-    /// Ids of the records that would be in it if their field were a number.
+    /// Ids of records that would be in the index if their field were a number.
     not_numeric: HashSet<NameId, foldhash::fast::FixedState>,
 }
 
@@ -129,8 +128,8 @@ impl Default for IndexPart {
     }
 }
 
-/// Numbers the changes to trees of all indexes, so that a reader knows from the highest number among the parts whether any
-/// of them has changed. One count for all: parts are swapped with their databases, and made anew with their indexes.
+/// Numbers the changes of all trees, so that a reader can tell from the highest number among the parts whether any has
+/// changed. One counter for all: parts are swapped with their databases, and recreated with their indexes.
 fn next_change() -> u64 {
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     CHANGES.fetch_add(1, Relaxed) + 1
@@ -142,8 +141,7 @@ struct ScoreChange {
     id: NameId,
 }
 
-/// How many parts are prefetched for each request that a connection looks ahead to: with many indexes, a record is in
-/// few of them.
+/// The most parts that are prefetched for each request of a look-ahead: with many indexes, a record is in few of them.
 const FETCHED_AHEAD: usize = 2;
 
 impl IndexParts {
@@ -157,7 +155,7 @@ impl IndexParts {
         prefetch(&self.parts[..self.parts.len().min(FETCHED_AHEAD)]);
     }
 
-    /// Prefetches the memory for the next pending changes; the parts themselves have been fetched.
+    /// Prefetches the memory for the next pending changes; the parts themselves have been prefetched.
     #[inline]
     pub(crate) fn prefetch_notes(&self) {
         for part in self.parts.iter().take(FETCHED_AHEAD) {
@@ -181,8 +179,8 @@ impl IndexParts {
         IndexMask::of(indexes.filter(|(_, index)| is_concerned(index)).map(|(at, _)| at))
     }
 
-    /// Sets the indexes; those that were there before keep their records. Returns the parts of dropped indexes, for the
-    /// caller to free.
+    /// Sets the indexes; existing ones keep their records. Returns the parts of dropped indexes, for the caller to
+    /// free.
     pub(crate) fn set_indexes(&mut self, indexes: &Indexes) -> Vec<IndexPart> {
         if self.indexes.is_same(indexes) {
             return Vec::new();
@@ -210,7 +208,7 @@ impl IndexParts {
         self.place
     }
 
-    /// Sets where it is, and publishes the heads of its parts there.
+    /// Sets its database and shard, and publishes the heads of its parts there.
     pub(crate) fn set_place(&mut self, place: Place) {
         self.place = place;
         for (at, index) in self.indexes.0.iter().enumerate() {
@@ -261,7 +259,7 @@ impl IndexParts {
         self.parts.get(index).map(|part| &part.items)
     }
 
-    /// Which of all changes was the last to the tree of one index.
+    /// The number of the last change of the tree of one index.
     pub(crate) fn part_changed(&self, index: usize) -> u64 {
         self.parts.get(index).map_or(0, |part| part.changed)
     }
@@ -276,7 +274,7 @@ impl IndexParts {
         self.parts.get(index).map_or(0, IndexPart::heap_bytes)
     }
 
-    /// True when every record that it covers and that has the field is in it.
+    /// True when every record that the index covers and that has the field is in it.
     pub(crate) fn has_all(&self, index: usize) -> bool {
         self.parts.get(index).is_none_or(|part| part.not_numeric.is_empty())
     }
@@ -289,8 +287,8 @@ impl IndexParts {
         }
     }
 
-    /// The scores of an entry that is about to change, as far as they are needed: where enough changes are pending that
-    /// the part will be rewritten, it does not matter where the record was.
+    /// The scores of an entry that is about to change, as far as they are needed: a part that will be rewritten does
+    /// not need the old position.
     #[inline]
     pub(crate) fn scores_before_change(&self, mask: IndexMask, entry: &Entry, shapes: &Shapes, out: &mut IndexScores) {
         for at in mask.iter() {
@@ -327,7 +325,7 @@ impl IndexParts {
         }
     }
 
-    /// Adds a record to the indexes that are being backfilled, if it is not there yet.
+    /// Adds a record to indexes that are being backfilled, if it is not in them yet.
     pub(crate) fn add_to_unfilled(&mut self, table: &Table, entry: &Entry, shapes: &Shapes) {
         let mask = IndexMask::of(self.covering(entry.name()).iter().filter(|at| !self.indexes.0[*at].is_built()));
         let mut scores = IndexScores::new();
@@ -428,19 +426,18 @@ impl IndexParts {
     }
 }
 
-/// The most pending changes of a part that are applied by rewriting its tree, and by searching for records. With fewer,
-/// leaves are fetched more often; with more, other threads wait longer for the shard: so many take up to a fifth of a
+/// The most pending changes of a part: applied by rewriting its tree, and by searching for records. With fewer, leaves
+/// are fetched more often; with more, other threads wait longer for the shard: these take up to a fifth of a
 /// millisecond.
 const REWRITTEN_MAX: usize = 2048;
 const SEARCHED_MAX: usize = 768;
 /// The most items of a tree that is rewritten while others wait for the shard.
 const REWRITTEN_ITEMS_MAX: usize = 32_768;
-/// The capacity for pending changes in a small part. In larger ones it is one for each four records: four bytes a
+/// The capacity for pending changes in a small part. Larger parts have one for each four records: four bytes per
 /// record.
 const PENDING_MIN: usize = 16;
 const RECORDS_PER_PENDING: usize = 4;
-/// With so many items in the tree for each change, looking at all of them costs as much as searching for those that
-/// change.
+/// The number of items per change from which visiting all items costs as much as searching for the changed ones.
 const ITEMS_PER_CHANGE: usize = 32;
 
 impl IndexPart {
@@ -454,7 +451,7 @@ impl IndexPart {
             self.apply_pending(table);
             let max = if self.items.len() <= REWRITTEN_ITEMS_MAX { REWRITTEN_MAX } else { SEARCHED_MAX };
             let wait = (self.items.len() / RECORDS_PER_PENDING).clamp(PENDING_MIN, max);
-            // Not for every record more or less.
+            // Do not reallocate for small differences.
             if self.pending.capacity().abs_diff(wait) > wait / 8 {
                 self.pending = Vec::with_capacity(wait);
                 self.before = Vec::new();
@@ -482,14 +479,14 @@ impl IndexPart {
         self.note_changed();
     }
 
-    /// The tree has changed, and no changes are pending.
+    /// Records that the tree has changed and no changes are pending.
     fn note_changed(&mut self) {
         self.head_is_exact = false;
         self.changed = next_change();
         self.rewritten_from = self.items.len().div_ceil(ITEMS_PER_CHANGE);
     }
 
-    /// Publishes a lower head if a record of that score and name comes before all others.
+    /// Publishes a lower head if a record of this score and name comes before all others.
     #[inline]
     fn lower_head(&mut self, place: Place, index: &Index, score: f64, name: &[u8]) {
         if score > self.head.score() {
@@ -502,15 +499,14 @@ impl IndexPart {
         }
     }
 
-    /// Applies many changes for the size of the tree: no record is searched for, neither where it was nor where it
-    /// comes to be.
+    /// Applies many changes: rewrites all leaves without searching for records.
     fn rewrite(&mut self, table: &Table) {
         let (newest, mut added) = NewestChanges::of(&self.pending);
         put_in_order(&mut added, table);
         self.items.rewrite(&added, |item| newest.has(item.1), |one, other| comes_before(table, one, other));
     }
 
-    /// Applies few changes.
+    /// Applies few changes, by searching for each.
     fn search_and_change(&mut self, table: &Table) {
         // In two lists: scores are often times, so that the added items are already in order.
         let (mut removed, mut added): (Items, Items) = (SmallVec::new(), SmallVec::new());
@@ -569,7 +565,7 @@ struct NewestChanges<'p> {
 }
 
 impl<'p> NewestChanges<'p> {
-    /// The changes, and the items that they bring.
+    /// Collects the newest changes, and the items that they add.
     fn of(pending: &'p [ScoreChange]) -> (NewestChanges<'p>, Items) {
         let slots = vec![0; (pending.len() * SLOTS_PER_CHANGE).next_power_of_two()];
         let (mut newest, mut added) = (NewestChanges { pending, slots }, Items::with_capacity(pending.len()));
@@ -587,11 +583,11 @@ impl<'p> NewestChanges<'p> {
         self.find(id).is_ok()
     }
 
-    /// The slot of a record, or the free one where it would be.
+    /// The slot of a record, or the free slot for it.
     #[inline]
     fn find(&self, id: NameId) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
-        // An id is a hash.
+        // An id is a hash already.
         let mut at = id as usize & mask;
         loop {
             match self.slots[at] {
@@ -607,7 +603,7 @@ const SLOTS_PER_CHANGE: usize = 4;
 const _: () = assert!(REWRITTEN_MAX < u16::MAX as usize && SEARCHED_MAX <= REWRITTEN_MAX);
 
 fn put_in_order(items: &mut Items, table: &Table) {
-    // By scores first: looking names up would slow down every comparison.
+    // By scores first: looking up names would slow down every comparison.
     items.sort_unstable_by(|one, other| by_score(one.0, other.0));
     for equal in items.chunk_by_mut(|one, other| one.0 == other.0).filter(|equal| equal.len() > 1) {
         equal.sort_unstable_by(|one, other| in_order(table, one, other));
@@ -637,7 +633,7 @@ fn merged(removed: &[Item], added: &[Item], order: impl Fn(&Item, &Item) -> Orde
     changes
 }
 
-/// The order of scores, which are numbers and never minus zero.
+/// The order of scores, which are never NaN or minus zero.
 #[inline]
 pub(crate) fn by_score(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
@@ -652,8 +648,8 @@ fn in_order(table: &Table, one: &Item, other: &Item) -> Ordering {
     })
 }
 
-/// True when the first of two items of a part comes before the other. Most scores differ, and which one is lower is not
-/// decided by a branch.
+/// True when the first of two items of a part comes before the other. Most scores differ; their order is computed
+/// without a branch.
 #[inline]
 fn comes_before(table: &Table, one: &Item, other: &Item) -> bool {
     match one.0 == other.0 {
@@ -662,8 +658,8 @@ fn comes_before(table: &Table, one: &Item, other: &Item) -> bool {
     }
 }
 
-/// True when an item of a part comes before a record of that score and name, which may be of another part: ids are compared
-/// within one table only.
+/// True when an item of a part comes before a record of this score and name, which may be in another part: ids are only
+/// valid within one table.
 #[inline]
 pub(crate) fn is_before(table: &Table, item: &Item, score: f64, name: &[u8]) -> bool {
     match by_score(item.0, score) {

@@ -1,19 +1,20 @@
 //! Keys of a shard that tracking clients have read (CLIENT TRACKING). A side table: keys that are not tracked pay
 //! nothing for it. Knows names and client ids; refuses to know how invalidations are sent.
 
+use super::room_left;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// Numbers of the clients that have read a key.
+/// The ids of the clients that have read a key.
 pub type Readers = SmallVec<[u64; 2]>;
 
-/// Keys by their name. The database makes no difference, as in Redis.
+/// Tracked keys by name. The database is ignored, as in Redis.
 #[derive(Default)]
 pub struct Tracked {
     keys: HashMap<Box<[u8]>, Readers>,
 }
 
-/// What a table has gained.
+/// What was added to a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gained {
     pub keys: usize,
@@ -21,7 +22,7 @@ pub struct Gained {
 }
 
 impl Tracked {
-    /// Remembers that a client has read a key.
+    /// Records that a client has read a key.
     pub fn remember(&mut self, name: &[u8], reader: u64) -> Gained {
         if let Some(readers) = self.keys.get_mut(name) {
             if readers.contains(&reader) {
@@ -40,19 +41,21 @@ impl Tracked {
             return None;
         }
         let readers = self.keys.remove(name);
-        if self.keys.is_empty() {
-            // The memory of a table that was large once.
-            self.keys.shrink_to_fit();
-        }
+        self.shrink();
         readers
     }
 
-    /// Forgets any key; the key `but` only if there is no other. Returns its name and its readers.
-    pub fn forget_any(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
-        let other = self.keys.keys().find(|name| ***name != *but).or_else(|| self.keys.keys().next());
-        let name = other?.clone();
-        let readers = self.forget(&name)?;
-        Some((name, readers))
+    /// Forgets up to `count_max` keys, any of them. Returns their names and their readers.
+    pub fn forget_some(&mut self, count_max: usize) -> Vec<(Box<[u8]>, Readers)> {
+        let forgotten = self.keys.extract_if(|_, _| true).take(count_max).collect();
+        self.shrink();
+        forgotten
+    }
+
+    fn shrink(&mut self) {
+        if let Some(room) = room_left(self.keys.len(), self.keys.capacity()) {
+            self.keys.shrink_to(room);
+        }
     }
 
     /// Forgets all keys.
@@ -76,13 +79,31 @@ mod tests {
     }
 
     #[test]
-    fn another_key_goes_before_this_one() {
+    fn any_key_is_forgotten_until_there_is_none() {
         let mut tracked = Tracked::default();
         tracked.remember(b"a", 1);
-        tracked.remember(b"b", 1);
-        let name = |forgotten: Option<(Box<[u8]>, Readers)>| forgotten.map(|(name, _)| name.to_vec());
-        assert_eq!(name(tracked.forget_any(b"b")), Some(b"a".to_vec()));
-        assert_eq!(name(tracked.forget_any(b"b")), Some(b"b".to_vec()));
-        assert_eq!(name(tracked.forget_any(b"b")), None);
+        tracked.remember(b"b", 2);
+        let mut forgotten = tracked.forget_some(1);
+        forgotten.extend(tracked.forget_some(2));
+        forgotten.sort();
+        assert_eq!(
+            forgotten.iter().map(|(name, readers)| (&**name, readers[0])).collect::<Vec<_>>(),
+            [(&b"a"[..], 1), (b"b", 2)]
+        );
+        assert!(tracked.forget_some(1).is_empty());
+    }
+
+    #[test]
+    fn a_table_gives_its_memory_back() {
+        let mut tracked = Tracked::default();
+        for number in 0..10_000_u32 {
+            tracked.remember(&number.to_le_bytes(), 1);
+        }
+        for number in 0..9_000_u32 {
+            tracked.forget(&number.to_le_bytes());
+        }
+        assert!(tracked.keys.capacity() < 5_000, "{}", tracked.keys.capacity());
+        assert_eq!(tracked.forget_some(990).len(), 990);
+        assert!(tracked.keys.capacity() < 100, "{}", tracked.keys.capacity());
     }
 }

@@ -1,6 +1,7 @@
 //! Keys of a shard that clients wait for, each with its queue of waiters. Knows names and numbers; refuses to know what
 //! a waiter is and what it waits for.
 
+use super::room_left;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -14,22 +15,22 @@ pub struct Awaited {
     len: usize,
 }
 
-/// The waiters of one key, by their numbers: later waiters have higher ones. A map, since a waiter that gives up may be
+/// The waiters of one key by number: later waiters have higher numbers. A map, since a waiter that leaves may be
 /// anywhere in a long queue.
 type Queue = BTreeMap<u64, Waiting>;
 
-/// A waiter. Its type is known to the crate that queues it.
+/// A waiter. Only the crate that enqueues it knows its type.
 pub type Waiting = Arc<dyn Any + Send + Sync>;
 
 impl Awaited {
-    /// Queues a waiter for a key. False when it is queued already.
+    /// Enqueues a waiter for a key. Returns false when it is queued already.
     pub fn enqueue(&mut self, db: usize, name: &[u8], number: u64, waiter: Waiting) -> bool {
         let queue = self.dbs.entry(db).or_default().entry(name.into()).or_default();
         self.len += usize::from(queue.is_empty());
         queue.insert(number, waiter).is_none()
     }
 
-    /// Takes a waiter out of a key's queue. False when it is not there any more.
+    /// Removes a waiter from a key's queue. Returns false when it is not in it.
     pub fn leave(&mut self, db: usize, name: &[u8], number: u64) -> bool {
         let Some(queues) = self.dbs.get_mut(&db) else { return false };
         let Some(queue) = queues.get_mut(name) else { return false };
@@ -37,6 +38,9 @@ impl Awaited {
         if queue.is_empty() {
             queues.remove(name);
             self.len -= 1;
+            if let Some(room) = room_left(queues.len(), queues.capacity()) {
+                queues.shrink_to(room);
+            }
         }
         if queues.is_empty() {
             self.dbs.remove(&db);
@@ -44,12 +48,12 @@ impl Awaited {
         was_queued
     }
 
-    /// How many keys are waited for.
+    /// The number of keys with waiters.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when none is.
+    /// True when no client waits for a key.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -60,13 +64,13 @@ impl Awaited {
         self.len > 0 && self.dbs.get(&db).is_some_and(|queues| queues.contains_key(name))
     }
 
-    /// The waiters in a key's queue behind that number, in order.
+    /// The waiters in a key's queue after `number`, in order.
     pub fn after(&self, db: usize, name: &[u8], number: u64) -> impl Iterator<Item = &Waiting> {
         let queue = self.dbs.get(&db).and_then(|queues| queues.get(name));
         queue.into_iter().flat_map(move |queue| queue.range((Excluded(number), Unbounded))).map(|(_, waiter)| waiter)
     }
 
-    /// The keys of a database that are waited for.
+    /// The keys of a database that have waiters.
     pub fn names(&self, db: usize) -> impl Iterator<Item = &[u8]> {
         self.dbs.get(&db).into_iter().flat_map(HashMap::keys).map(|name| &**name)
     }
@@ -102,6 +106,14 @@ mod tests {
         for number in 1..100 {
             assert!(awaited.leave(0, format!("key{}", number % 7).as_bytes(), number));
         }
+        for number in 0..10_000_u64 {
+            awaited.enqueue(0, &number.to_le_bytes(), number, Arc::new(()));
+        }
+        for number in 1..10_000_u64 {
+            assert!(awaited.leave(0, &number.to_le_bytes(), number));
+        }
+        assert!(awaited.dbs[&0].capacity() < 100);
+        assert!(awaited.leave(0, &0_u64.to_le_bytes(), 0));
         assert!(awaited.dbs.is_empty() && awaited.is_empty() && !awaited.has(0, b"key1"));
     }
 }

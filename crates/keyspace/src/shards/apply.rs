@@ -98,7 +98,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Rebuilds every key from its own image. Nothing is lost if that fails.
+    /// Rebuilds every key from its own image. If that fails, nothing is lost.
     pub fn remake(&mut self, thresholds: &Thresholds) -> Result<(), BadEffect> {
         let mut images = Vec::new();
         for (_, shard) in self.shards() {
@@ -118,7 +118,7 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Makes a key what it was when it was copied. For keyspaces of one client alone: nothing of it is recorded.
+    /// Restores a copied key. Only for the private keyspace of a client: it is not recorded.
     pub fn put_copy(&mut self, db: usize, key: Key<'_>, copy: KeyCopy) {
         match copy.0 {
             Copied::Value(value, deadline) => {
@@ -159,7 +159,9 @@ impl Locked<'_> {
                 }
                 return;
             }
-            Touches::Keys(_) | Touches::Definition => panic!("only effects on whole databases are made true in part"),
+            Touches::Keys(_) | Touches::Definition(_) => {
+                panic!("only effects on whole databases are made true in part")
+            }
         };
         for db in flushed {
             for name in names(self, db) {
@@ -178,7 +180,7 @@ impl Locked<'_> {
     /// Frees a removed entry, after the locks are released if that takes long.
     fn discard(&mut self, entry: Entry) {
         if entry.object().is_some_and(|object| (ValueType::of(&entry).is_freed_later)(object)) {
-            self.garbage.push(Box::new(entry));
+            self.garbage.add(entry);
         }
     }
 
@@ -188,7 +190,7 @@ impl Locked<'_> {
         let emptied: Vec<Db> = emptied.filter(|db| !db.is_empty()).map(Db::take_all).collect();
         let count = emptied.iter().map(Db::len).sum();
         if count > 0 {
-            self.garbage.push(Box::new(emptied));
+            self.garbage.add(emptied);
         }
         count
     }

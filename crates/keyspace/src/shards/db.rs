@@ -1,4 +1,4 @@
-//! One database of one shard: entries and what is kept beside them. Knows expiry; refuses to know commands.
+//! One database of one shard: entries and the ordered structures beside them. Knows expiry; refuses to know commands.
 
 use super::detached::DetachedValue;
 use crate::digest::Digest;
@@ -7,15 +7,16 @@ use crate::index::parts::{IndexMask, IndexPart, IndexParts, IndexScores, Item, P
 use crate::storage::ranked::Ranked;
 use crate::storage::size_class::DEADLINE_BYTES;
 use crate::storage::{Key, NameHash, NameId};
+use crate::types::listed::{ListKind, Listed};
 use crate::types::{Applied, Change, Entry, Object, RecordFields, Shapes, Table, Thresholds, ValueType};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Entries by name, with an index of deadlines that `apply` keeps up to date.
+/// Entries by name, with ordered deadlines that `apply` updates.
 #[derive(Default)]
 #[repr(C)]
 pub struct Db {
-    /// This database's part of every index; first, as [`Shard`](super::shard::Shard) says.
+    /// This database's part of every index; the first field: see [`Shard`](super::shard::Shard).
     parts: IndexParts,
     pub(crate) table: Table,
     pub(crate) shapes: Shapes,
@@ -27,21 +28,21 @@ pub struct Db {
     field_deadlines: BTreeSet<(u64, NameId)>,
     /// The position and the id of each run that is not over.
     open_runs: BTreeSet<(u64, NameId)>,
-    /// Where sessions are listed. Most databases have none.
+    /// Lists of sessions. Most databases have none.
     sessions: Option<Box<SessionLists>>,
     /// The last use that new keys get: see [`Locked::at`](super::locked::Locked::at).
     pub(super) used_at: u32,
 }
 
-/// Random entries that are drawn for each that must have a deadline.
+/// The number of random entries drawn for each sample that must have a deadline.
 const TRIES_PER_SAMPLE: usize = 8;
 
-/// Where the sessions of a database are listed.
+/// The lists of a database's sessions.
 #[derive(Default)]
 struct SessionLists {
-    /// When each session is to be looked at, and its id: no later than it expires.
+    /// The time of each session's next check, and its id. The check is no later than the session's expiry.
     lives: BTreeSet<(u64, NameId)>,
-    /// When the pending request of each session that was not sent for longest was sent, and the id of the session.
+    /// The time at which each session's oldest pending request was last sent, and the session's id.
     unacknowledged: BTreeSet<(u64, NameId)>,
 }
 
@@ -66,7 +67,7 @@ impl Db {
         self.field_deadlines.len()
     }
 
-    /// The sum of the times that all keys with a deadline have left, for an average.
+    /// The sum of the remaining times of all keys with a deadline, for an average.
     pub fn time_left_sum(&self, now_ms: u64) -> u128 {
         self.deadline_sum.saturating_sub(u128::from(now_ms) * self.deadlines.len() as u128)
     }
@@ -96,25 +97,13 @@ impl Db {
         self.table.prefetch_object(hash);
     }
 
-    /// Prefetches what a write of the value of a key will touch behind its object, some time after
-    /// [`Db::prefetch_object`].
+    /// Prefetches what a write of a key's value will touch behind its object, some time after [`Db::prefetch_object`].
     #[inline]
     pub(super) fn prefetch_write(&self, hash: NameHash) {
-        self.table.visit_object(hash, |object| match object {
-            Object::Cell(history) => history.prefetch_end(),
-            Object::Run(run) => run.prefetch_append(),
-            Object::List(list) => list.prefetch_ends(),
-            Object::Bytes(_)
-            | Object::Hash(_)
-            | Object::SortedSet(_)
-            | Object::Set(_)
-            | Object::Register(_)
-            | Object::Session(_)
-            | Object::Stream(_) => {}
-        });
+        self.table.visit_object(hash, Object::prefetch_write);
     }
 
-    /// Has the CPU fetch what [`Db::prefetch`] looks at.
+    /// Prefetches what [`Db::prefetch`] reads.
     #[inline]
     pub(super) fn prefetch_self(&self) {
         self.parts.prefetch();
@@ -148,22 +137,14 @@ impl Db {
     /// True when the entry, or its last field, has expired.
     #[inline]
     pub fn is_expired(entry: &Entry, now_ms: u64) -> bool {
-        if entry.deadline().is_some_and(|deadline| deadline <= now_ms) {
-            return true;
-        }
-        match entry.object() {
-            Some(Object::Hash(table)) => table.all_expired(now_ms),
-            Some(Object::Session(session)) => session.is_expired(now_ms),
-            _ => false,
-        }
+        entry.deadline().is_some_and(|deadline| deadline <= now_ms)
+            || entry.object().is_some_and(|object| object.is_expired(now_ms))
     }
 
-    /// When the entry or one of its fields expires next; of an expired one, never.
+    /// When the entry or one of its fields expires next; `None` for an expired entry.
     pub fn next_expiry(entry: &Entry, now_ms: u64) -> Option<u64> {
-        let of_fields = match entry.object() {
-            Some(Object::Hash(table)) => table.next_expiry(now_ms),
-            _ => None,
-        };
+        let expiry = ValueType::of(entry).element_expiry.as_ref();
+        let of_fields = expiry.zip(entry.object()).and_then(|(expiry, object)| (expiry.next)(object, now_ms));
         match entry.deadline() {
             Some(deadline) if deadline <= now_ms => None,
             Some(deadline) => Some(of_fields.map_or(deadline, |soonest| soonest.min(deadline))),
@@ -196,15 +177,15 @@ impl Db {
         self.table.random(random)
     }
 
-    /// Visits so many random entries, perhaps some of them twice.
+    /// Visits `count` random entries, possibly some of them twice.
     pub fn sample(&self, random: &mut fastrand::Rng, count: usize, mut visit: impl FnMut(&Entry)) {
         for _ in 0..count {
             self.table.random(random).into_iter().for_each(&mut visit);
         }
     }
 
-    /// Visits so many random entries that have a deadline. Where few keys have one, those behind a longer gap between
-    /// deadlines are likelier.
+    /// Visits `count` random entries that have a deadline. Where few keys have one, those after a longer gap between
+    /// deadlines are more likely.
     pub fn sample_with_deadline(&self, random: &mut fastrand::Rng, count: usize, mut visit: impl FnMut(&Entry)) {
         let (Some((first, _)), Some((last, _))) = (self.deadlines.first(), self.deadlines.last()) else { return };
         let mut found = 0;
@@ -228,7 +209,7 @@ impl Db {
         self.deadlines.iter().take(count).filter_map(|(_, id)| self.table.by_id(*id))
     }
 
-    /// How many keys have expired, or have fields that have; no more than `max`.
+    /// The number of expired keys and keys with expired fields, at most `max`.
     pub(super) fn expired_up_to(&self, now_ms: u64, max: usize) -> usize {
         let due = |index: &BTreeSet<(u64, NameId)>, max: usize| index.range(..=(now_ms, NameId::MAX)).take(max).count();
         let keys = due(&self.deadlines, max);
@@ -245,34 +226,32 @@ impl Db {
     pub fn expired_field_names(&self, now_ms: u64, count: usize) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let (_, id) = self.field_deadlines.range(..=(now_ms, NameId::MAX)).next()?;
         let entry = self.table.by_id(*id)?;
-        match entry.object() {
-            Some(Object::Hash(table)) => Some((entry.name().to_vec(), table.expired_names(now_ms, count))),
-            _ => None,
-        }
+        let expiry = ValueType::of(entry).element_expiry.as_ref()?;
+        Some((entry.name().to_vec(), (expiry.names)(entry.object()?, now_ms, count)))
     }
 
-    /// The runs that are not over, expired ones included, in the order of their positions from `position` on.
+    /// The runs that are not over, including expired ones, in the order of their positions from `position` on.
     pub fn open_runs(&self, position: u32) -> impl Iterator<Item = (u32, &Entry)> {
         let open = self.open_runs.range((u64::from(position), NameId::MIN)..);
         open.filter_map(|(position, id)| Some((*position as u32, self.table.by_id(*id)?)))
     }
 
-    /// Sessions that are to be looked at by then: those that have expired, and those that were renewed since they were last looked
-    /// at. At most `count`.
+    /// Sessions whose check is due: those that have expired, and those that were renewed since their last check. At
+    /// most `count`.
     pub fn sessions_due(&self, now_ms: u64, count: usize) -> Vec<Vec<u8>> {
         let lists = self.sessions.iter();
         let due = lists.flat_map(|lists| lists.lives.range(..=(now_ms, NameId::MAX))).take(count);
         due.filter_map(|(_, id)| self.table.by_id(*id)).map(|entry| entry.name().to_vec()).collect()
     }
 
-    /// True when a session is to be looked at by then.
+    /// True when the check of a session is due.
     #[inline]
     pub fn has_sessions_due(&self, now_ms: u64) -> bool {
         let lists = self.sessions.as_ref();
         lists.and_then(|lists| lists.lives.first()).is_some_and(|(queued_ms, _)| *queued_ms <= now_ms)
     }
 
-    /// Queues a session that has not expired to be looked at when it will have, if it is not renewed.
+    /// Schedules the next check of a live session, at the time of its expiry if it is not renewed.
     pub(super) fn queue_session(&mut self, key: Key<'_>, now_ms: u64) {
         self.change_entry(key, |entry, _| {
             if let Some(Object::Session(session)) = entry.object_mut() {
@@ -281,7 +260,7 @@ impl Db {
         });
     }
 
-    /// Sessions with a request that was last sent before then, the one with the oldest first, each with that time.
+    /// Sessions with a request that was last sent before `before_ms`, oldest request first, each with that time.
     pub fn unacknowledged(&self, before_ms: u64) -> impl Iterator<Item = (u64, &Entry)> {
         let lists = self.sessions.iter();
         let old = lists.flat_map(move |lists| lists.unacknowledged.range(..(before_ms, NameId::MIN)));
@@ -307,17 +286,17 @@ impl Db {
         self.parts.set_indexes(indexes)
     }
 
-    /// Which database of which shard it is.
+    /// Which database of which shard this is.
     pub(super) fn place(&self) -> Place {
         self.parts.place()
     }
 
-    /// Sets where it is, for what its indexes publish.
+    /// Sets which database of which shard this is, for its index heads.
     pub(super) fn set_place(&mut self, place: Place) {
         self.parts.set_place(place);
     }
 
-    /// Applies pending changes of one index, and publishes the first of its records.
+    /// Applies pending changes of one index, and publishes its first record.
     pub(super) fn settle(&mut self, index: usize) -> Option<Item> {
         self.parts.settle(index, &self.table)
     }
@@ -328,28 +307,28 @@ impl Db {
         self.parts.apply_pending(&self.table);
     }
 
-    /// How much there is to bring up to date.
+    /// The number of pending index changes.
     pub(super) fn pending_changes(&self) -> usize {
         self.parts.pending_changes()
     }
 
-    /// Its records in one of the indexes, in their order. Pending changes have been applied.
+    /// This database's part of an index, in order. Pending changes must have been applied.
     pub fn part(&self, index: usize) -> Option<&Ranked<Item>> {
         self.parts.part(index)
     }
 
-    /// Which of all changes to indexes was the last to its records in one of them.
+    /// The number of the last index change that affected this part.
     pub fn part_changed(&self, index: usize) -> u64 {
         self.parts.part_changed(index)
     }
 
-    /// True when pending changes of its records in one of the indexes are enough to rewrite all of its part.
+    /// True when there are enough pending changes to rewrite this part completely.
     #[cfg(test)]
     pub(super) fn part_will_be_rewritten(&self, index: usize) -> bool {
         self.parts.part_will_be_rewritten(index)
     }
 
-    /// Heap bytes of its part of one of the indexes.
+    /// Heap bytes of this part of an index.
     pub fn part_bytes(&self, index: usize) -> usize {
         self.parts.part_bytes(index)
     }
@@ -365,7 +344,7 @@ impl Db {
         self.table.by_id(item.1)
     }
 
-    /// True when a record in an index comes before, or is, the one of that score and name.
+    /// True when an indexed record is at or before this score and name.
     pub fn is_indexed_up_to(&self, item: Item, score: f64, name: &[u8]) -> bool {
         match by_score(item.0, score) {
             Ordering::Equal => self.indexed(item).is_some_and(|entry| entry.name() <= name),
@@ -373,7 +352,7 @@ impl Db {
         }
     }
 
-    /// Makes its part of an index anew.
+    /// Rebuilds this part of an index.
     pub(super) fn build_part(&mut self, index: usize) {
         self.parts.build(index, &self.table, &self.shapes);
     }
@@ -389,7 +368,7 @@ impl Db {
         seen
     }
 
-    /// The last position of the range that one at `position` is visited with.
+    /// The last position of the range that is visited together with `position`.
     pub fn range_end(&self, position: u32) -> u32 {
         self.table.range_end(position)
     }
@@ -399,14 +378,14 @@ impl Db {
         self.table.visit_range(from, to, visit);
     }
 
-    /// Removes everything; the indexes stay, empty.
+    /// Removes everything. The indexes remain, empty.
     pub(super) fn take_all(&mut self) -> Db {
         let empty = Db { parts: self.parts.emptied(), ..Db::default() };
         std::mem::replace(self, empty)
     }
 
-    /// Removes everything and keeps the memory of the table: for a keyspace of one client that is used again. It is in no
-    /// index, and has no value that takes long to free.
+    /// Removes everything and keeps the memory of the table, for the private keyspace of a client. It has no indexes,
+    /// and no value that takes long to free.
     pub(super) fn clear(&mut self) {
         let Db { table, shapes, .. } = self;
         table.iter().for_each(|entry| ValueType::of(entry).release_entry(entry, shapes));
@@ -516,7 +495,7 @@ impl Db {
         Some(result)
     }
 
-    /// Moves a key in the lists that it is in, or was.
+    /// Moves a key between the lists of its old and new state.
     #[inline]
     fn relist(&mut self, id: NameId, before: Listed, after: Listed) {
         let kind = if after.kind == ListKind::Other { before.kind } else { after.kind };
@@ -561,7 +540,7 @@ impl Db {
         self.relist(id, Listed::default(), listed);
     }
 
-    /// Removes an entry; its body may still refer to a shape, which the caller releases.
+    /// Removes an entry. Its body may still refer to a shape, which the caller releases.
     fn take(&mut self, key: Key<'_>) -> Option<Entry> {
         let id = self.table.id_of(key.hash, key.name);
         let mask = self.parts.covering(key.name);
@@ -583,14 +562,14 @@ impl Db {
         Some(entry)
     }
 
-    /// Takes a value out, with its deadline.
+    /// Removes a value with its deadline and returns both.
     pub(super) fn take_detached(&mut self, key: Key<'_>) -> Option<(DetachedValue, Option<u64>)> {
         let entry = self.take(key)?;
         let deadline = entry.deadline();
         Some((DetachedValue::taken_from(entry, &mut self.shapes), deadline))
     }
 
-    /// Puts a value under a name that is free.
+    /// Stores a value under a free name.
     pub(super) fn put_detached(&mut self, key: Key<'_>, value: DetachedValue, deadline: Option<u64>) {
         let entry = value.into_entry(key.name, &mut self.shapes, deadline);
         self.insert(key, entry);
@@ -598,45 +577,11 @@ impl Db {
 }
 
 /// True when a change that replaces a value of any type can reuse the entry: the entry has the same type, and its value
-/// is freed at once.
+/// is freed quickly.
 #[inline]
 fn is_replaced_in_place(entry: &Entry, change: &Change<'_>) -> bool {
     let value_type = ValueType::of(entry);
     value_type.is(change.value_type()) && !entry.object().is_some_and(|object| (value_type.is_freed_later)(object))
-}
-
-/// What lists a key is in, and where.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Listed {
-    /// When the key expires; when a session is to be looked at.
-    deadline: Option<u64>,
-    /// The soonest deadline of a field of a hash; that a run is open; when the oldest request of a session was sent.
-    also: Option<u64>,
-    kind: ListKind,
-}
-
-/// Which lists a key is in, beside that of the deadlines.
-#[derive(Clone, Copy, Default, PartialEq)]
-enum ListKind {
-    #[default]
-    Other,
-    Hash,
-    Run,
-    /// In none of those that other keys are in.
-    Session,
-}
-
-impl Listed {
-    #[inline]
-    fn of(entry: &Entry) -> Listed {
-        let (deadline, also, kind) = match entry.object() {
-            Some(Object::Hash(table)) => (entry.deadline(), table.soonest(), ListKind::Hash),
-            Some(Object::Run(run)) => (entry.deadline(), (!run.status().is_final()).then_some(0), ListKind::Run),
-            Some(Object::Session(session)) => (Some(session.queued_ms()), session.oldest_sent_ms(), ListKind::Session),
-            _ => (entry.deadline(), None, ListKind::Other),
-        };
-        Listed { deadline, also, kind }
-    }
 }
 
 fn reindex(index: &mut BTreeSet<(u64, NameId)>, id: NameId, before: Option<u64>, after: Option<u64>) {

@@ -1,7 +1,7 @@
-//! Definitions: libraries of functions, indexes, forks and restores that are not complete, and hooks of sessions. Knows names and their
+//! Definitions: libraries of functions, indexes, incomplete forks and restores, and session hooks. Knows names and
 //! bytes; refuses to know what they mean.
 //!
-//! Definitions are in the first shard and change only while every shard is locked, so that they are ordered with all
+//! Definitions are in the first shard and change only while all shards are locked, so that they are ordered with all
 //! batches, and a walk finds them in its first part.
 
 use crate::effects::{Definable, Effect, codec};
@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
-/// Everything that is defined.
+/// All definitions.
 #[derive(Default)]
 pub struct Definitions {
     /// The code of each library, by name.
     libraries: BTreeMap<Vec<u8>, Arc<[u8]>>,
     /// The definition of each index, by name; empty for an index of the configuration that a client has dropped.
     indexes: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Database and prefix of each fork that is not complete.
+    /// Database and prefix of each incomplete fork.
     forks: BTreeSet<Vec<u8>>,
-    /// What restores of registers have still to do, and which of them have begun.
+    /// The remaining work of restores of registers, and which of them have begun.
     restores: BTreeMap<Vec<u8>, Arc<[u8]>>,
-    /// The function of each hook, by the name of what it is called for.
+    /// The function of each hook, by the hook's name.
     hooks: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -43,22 +43,22 @@ impl Definitions {
         })
     }
 
-    /// The names of all forks that are not complete: the number of a database, and a prefix.
+    /// The names of all incomplete forks: the number of a database, and a prefix.
     pub fn forks(&self) -> impl Iterator<Item = &[u8]> {
         self.forks.iter().map(Vec::as_slice)
     }
 
-    /// The function that is called for that.
+    /// The function of a hook.
     pub fn hook(&self, name: &[u8]) -> Option<&[u8]> {
         self.hooks.get(name).map(Vec::as_slice)
     }
 
-    /// The names of what restores have still to do: the number of a database alone, or with that of a piece of work.
+    /// The names of the remaining work of restores: the number of a database, alone or with the number of a piece.
     pub fn restores(&self) -> impl Iterator<Item = &[u8]> {
         self.restores.keys().map(Vec::as_slice)
     }
 
-    /// The steps under a name.
+    /// The steps of a piece of a restore.
     pub fn restore(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
         self.restores.get(name)
     }
@@ -93,7 +93,7 @@ impl Definitions {
         }
     }
 
-    /// Appends everything, as effects that make it.
+    /// Appends all definitions, as the effects that create them.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         for (name, code) in self.libraries() {
             codec::encode(0, &Effect::Define { what: Definable::Library, name, definition: code }, out);

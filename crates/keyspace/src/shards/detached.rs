@@ -1,14 +1,14 @@
-//! A value that was taken out of a database, to be stored at another key or in another keyspace. Knows images and
+//! A value that was removed from a database, to be stored at another key or in another keyspace. Knows images and
 //! objects; refuses to know types.
 
 use crate::encoding::Reader;
 use crate::types::{Entry, Object, Shapes, ValueType};
 
-/// A value that no key holds.
+/// A value without a key.
 pub(super) enum DetachedValue {
-    /// A small value, as its image: its body refers to shapes of the database it came from.
+    /// A small value, as its image: its body refers to shapes of the database that it came from.
     Small(&'static ValueType, Vec<u8>),
-    /// A large one, moved as it is.
+    /// A large value, moved without copying.
     Large(Box<Object>),
 }
 
@@ -44,18 +44,18 @@ impl DetachedValue {
     }
 }
 
-/// A copy of a key, to be put into another keyspace or back: its value and deadline, or that there was none.
+/// A copy of a key, for another keyspace or to be restored: its value and deadline, or that it was absent.
 pub struct KeyCopy(pub(super) Copied);
 
 pub(super) enum Copied {
     Absent,
-    /// Of a type whose entries refer to nothing beside themselves: the entry as it is.
+    /// The entry itself, for types whose entries do not refer to anything outside.
     Entry(Entry),
     Value(DetachedValue, Option<u64>),
 }
 
 impl KeyCopy {
-    /// Of a key that is not there.
+    /// The copy of an absent key.
     pub const ABSENT: KeyCopy = KeyCopy(Copied::Absent);
 
     pub(super) fn new(entry: Option<&Entry>, shapes: &Shapes) -> KeyCopy {

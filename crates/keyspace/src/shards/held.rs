@@ -1,7 +1,7 @@
-//! Marks that a thread holds shard locks. Debug builds check that it takes none while it holds one, or a lock that
-//! comes later in the order of all locks (`locks::rank`); release builds compile to nothing.
+//! Records that a thread holds shard locks. Debug builds check that it locks no shard while it holds one, or a lock of
+//! a higher rank (`locks::rank`); release builds compile to nothing.
 //!
-//! All shards that a command needs are locked in one call. Taking one more while holding some could deadlock, with the
+//! All shards that a command needs are locked in one call. Locking one more while holding some could deadlock, with the
 //! thread itself or with another one.
 
 use locks::rank;
@@ -15,7 +15,7 @@ impl Held {
         Held(locks::Held::unchecked(rank::SHARDS))
     }
 
-    /// Called before locks of shards are taken.
+    /// Must be called before shards are locked.
     #[inline]
     #[track_caller]
     pub(super) fn assert_none() {
@@ -40,7 +40,7 @@ mod tests {
         let keyspace = Keyspace::new(4);
         drop(keyspace.lock_all());
         keyspace.lock_shard(2).release_fairly();
-        drop(keyspace.lock_batch(0, &[Key::new(b"a"), Key::new(b"b")], true));
+        drop(keyspace.lock_ahead(0, &[Key::new(b"a"), Key::new(b"b")], true));
         drop(keyspace.lock_all());
     }
 }

@@ -1,11 +1,13 @@
-//! The shards and their locks. Knows which keys need which locks and the order in which locks are taken; refuses to
-//! know what is done under them.
+//! The shards and their locks. Knows which keys need which locks and the order of locking; refuses to know what is done
+//! under them.
 
 use super::db::Db;
 use super::definitions::Definitions;
 use super::detached::KeyCopy;
+use super::garbage::Garbage;
 use super::held::Held;
 use super::shard::Shard;
+use crate::DATABASES;
 use crate::effects::{Effect, Touches, codec};
 use crate::index::Indexes;
 use crate::interest::readers::{Readers, Tracked};
@@ -22,21 +24,35 @@ use std::time::Duration;
 /// All state, in a power-of-two number of shards.
 pub struct Keyspace {
     shards: Box<[Padded]>,
-    /// A long script holds locks: other threads should not wait for them.
-    busy: AtomicBool,
 }
 
-/// A shard's lock alone on its cache lines, so that neighbours do not slow each other down.
+/// A shard's lock on its own cache lines, so that neighbours do not slow each other down.
 #[repr(align(128))]
-struct Padded(Mutex<Shard>);
+struct Padded {
+    shard: Mutex<Shard>,
+    /// A long script holds the lock: other threads must not wait for it.
+    is_held_long: AtomicBool,
+}
 
-/// A locked shard: by a lock of its own, or lent by a [`Batch`] that holds it.
+impl Padded {
+    #[cold]
+    fn acquire_slowly(&self) -> Option<Guard<'_>> {
+        while !self.is_held_long.load(Relaxed) {
+            if let Some(guard) = self.shard.try_lock_for(LOOK_EVERY) {
+                return Some(Guard::Own(OwnGuard::new(guard)));
+            }
+        }
+        None
+    }
+}
+
+/// A locked shard: locked here, or lent by [`AheadLocks`].
 enum Guard<'a> {
     Own(OwnGuard<'a>),
     Lent(&'a mut Shard),
 }
 
-/// A lock of a shard. Debug builds count it for its thread.
+/// The lock of a shard. Debug builds record it for its thread.
 struct OwnGuard<'a> {
     guard: MutexGuard<'a, Shard>,
     _held: Held,
@@ -73,23 +89,22 @@ impl std::ops::DerefMut for Guard<'_> {
 
 /// Locks held for the next commands of a pipeline, each of which touches one key or two.
 ///
-/// Holding them together lets the CPU fetch all their entries at once before the first command runs; one after the
-/// other, each command would wait for memory alone. The locks are taken with try_lock: a thread that holds some must
-/// not wait for another.
-pub struct Batch<'a> {
-    guards: SmallVec<[(usize, OwnGuard<'a>); BATCH_MAX]>,
+/// Holding them together lets the CPU fetch all entries at once before the first command runs; otherwise each command
+/// would wait for memory alone. The locks are taken with try_lock: a thread that holds some must not wait for another.
+pub struct AheadLocks<'a> {
+    guards: SmallVec<[(usize, OwnGuard<'a>); AHEAD_MAX]>,
     shard_count: usize,
-    /// The keys whose values may lie behind a pointer, in the order of their commands, and their database.
-    objects: SmallVec<[KeyHashes; BATCH_MAX]>,
+    /// The keys whose values may be behind a pointer, in the order of their commands.
+    objects: SmallVec<[KeyHashes; AHEAD_MAX]>,
     db: usize,
-    /// Of how many keys commands have run.
+    /// The number of keys whose commands have run.
     lent: usize,
 }
 
-/// The most keys of a batch. More would block the other workers.
-pub const BATCH_MAX: usize = 8;
+/// The most keys that are locked ahead. More would block the other workers.
+pub const AHEAD_MAX: usize = 8;
 
-impl Batch<'_> {
+impl AheadLocks<'_> {
     /// True when the shard of a key is held.
     #[inline]
     pub fn holds(&self, key: Key<'_>) -> bool {
@@ -105,8 +120,8 @@ impl Batch<'_> {
         held.map(|(_, held)| held.guard.db(self.db))
     }
 
-    /// Prefetches values of the two commands after the one that is about to run, if they have as many keys. What this looks at was
-    /// itself prefetched a command before: for all keys at once, each step would wait for the one before.
+    /// Prefetches values of the two commands after the next one, if they have as many keys. The memory that this reads
+    /// was prefetched one command before; for all keys at once, each step would wait for the previous one.
     #[inline]
     fn prefetch_objects(&mut self, keys: usize) {
         if self.objects.is_empty() {
@@ -126,7 +141,7 @@ impl Batch<'_> {
         self.lent = next;
     }
 
-    /// The shard of a key, lent for one command. It must be held.
+    /// Lends the shard of a key to one command. It must be held.
     #[inline]
     pub fn lend(&mut self, key: Key<'_>) -> Locked<'_> {
         self.prefetch_objects(1);
@@ -135,12 +150,12 @@ impl Batch<'_> {
         let (_, guard) = guard.expect("only what is held can be lent");
         let mut guards = SmallVec::new();
         guards.push((number, Guard::Lent(&mut guard.guard)));
-        Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Vec::new() }
+        Locked { guards, shard_count: self.shard_count, used_at: 0, garbage: Garbage::default() }
     }
 
-    /// The shards of several keys, lent for one command. They must be held.
+    /// Lends the shards of several keys to one command. They must be held.
     pub fn lend_keys(&mut self, keys: &[Key<'_>]) -> Locked<'_> {
-        // One that is there twice, as in LMOVE within a list, is one of the batch.
+        // A key that is given twice, as in LMOVE within a list, is locked once.
         let is_one = matches!(keys, [one, other] if one.name == other.name);
         self.prefetch_objects(if is_one { 1 } else { keys.len() });
         let shard_count = self.shard_count;
@@ -149,30 +164,30 @@ impl Batch<'_> {
         let mut guards: SmallVec<[(usize, Guard<'_>); 2]> =
             held.map(|(number, held)| (*number, Guard::Lent(&mut held.guard))).collect();
         guards.sort_unstable_by_key(|(number, _)| *number);
-        Locked { guards, shard_count, used_at: 0, garbage: Vec::new() }
+        Locked { guards, shard_count, used_at: 0, garbage: Garbage::default() }
     }
 }
 
-/// Locks held, lowest shard first.
+/// The shards that are locked, in ascending order.
 pub struct Locked<'a> {
     guards: SmallVec<[(usize, Guard<'a>); 2]>,
     shard_count: usize,
-    /// The [`Entry::used_at`](crate::storage::entry::Entry::used_at) of new keys; not part of the state.
+    /// The [`Entry::used_at`](crate::types::Entry::used_at) of new keys; not part of the state.
     used_at: u32,
-    /// Large values and whole databases that were removed. Freeing them takes long: declared last, they are dropped
-    /// after the locks.
+    /// Removed large values and whole databases. Freeing them takes long: declared last, they are dropped after the
+    /// locks.
     pub(super) garbage: Garbage,
 }
-
-/// Removed from the keyspace but not freed yet.
-pub type Garbage = Vec<Box<dyn std::any::Any + Send>>;
 
 impl Keyspace {
     /// An empty keyspace of `shard_count` shards, rounded up to a power of two.
     pub fn new(shard_count: usize) -> Keyspace {
         let shard_count = shard_count.clamp(1, 512).next_power_of_two();
-        let shard = |number| Padded(Mutex::new(Shard::new(number, shard_count)));
-        Keyspace { shards: (0..shard_count).map(shard).collect(), busy: AtomicBool::new(false) }
+        let shard = |number| Padded {
+            shard: Mutex::new(Shard::new(number, shard_count)),
+            is_held_long: AtomicBool::new(false),
+        };
+        Keyspace { shards: (0..shard_count).map(shard).collect() }
     }
 
     /// How many shards there are.
@@ -180,79 +195,78 @@ impl Keyspace {
         self.shards.len()
     }
 
-    /// How many keys there are in all databases, a shard after the other.
+    /// The number of keys in all databases, counted shard by shard.
     pub fn keys(&self) -> u64 {
         Held::assert_none();
-        let count = |shard: &Padded| shard.0.lock().dbs.iter().map(|db| db.len() as u64).sum::<u64>();
+        let count = |shard: &Padded| shard.shard.lock().dbs.iter().map(|db| db.len() as u64).sum::<u64>();
         self.shards.iter().map(count).sum()
     }
 
-    /// Sets whether threads that wait for locks should give up.
-    pub fn set_busy(&self, busy: bool) {
-        self.busy.store(busy, Relaxed);
+    /// The number of keys in all databases; `None` when a long script holds a lock.
+    pub fn keys_unless_busy(&self) -> Option<u64> {
+        let count = |shard: usize| {
+            let locked = self.lock_shard_unless_busy(shard)?;
+            locked.shards().next().map(|(_, shard)| shard.dbs.iter().map(|db| db.len() as u64).sum::<u64>())
+        };
+        (0..self.shards.len()).map(count).sum()
     }
 
-    /// Locks one shard; `None` when that would take long.
+    /// Marks locks that a long script holds, or has released: other threads do not wait for marked locks.
+    pub fn mark_held_long(&self, shards: &[usize], is_held_long: bool) {
+        for shard in shards {
+            self.shards[*shard].is_held_long.store(is_held_long, Relaxed);
+        }
+    }
+
+    /// Locks one shard; `None` when a long script holds it.
     #[inline]
     fn acquire(&self, shard: usize) -> Option<Guard<'_>> {
-        let mutex = &self.shards[shard].0;
-        match mutex.try_lock() {
+        let padded = &self.shards[shard];
+        match padded.shard.try_lock() {
             Some(guard) => Some(Guard::Own(OwnGuard::new(guard))),
-            None => self.acquire_slowly(mutex),
+            None => padded.acquire_slowly(),
         }
     }
 
-    #[cold]
-    fn acquire_slowly<'k>(&self, mutex: &'k Mutex<Shard>) -> Option<Guard<'k>> {
-        loop {
-            if let Some(guard) = mutex.try_lock_for(BUSY_LOOK_EVERY) {
-                return Some(Guard::Own(OwnGuard::new(guard)));
-            }
-            if self.busy.load(Relaxed) {
-                return None;
-            }
-        }
-    }
-
-    /// Locks the shard of one key; `None` when that would take long.
+    /// Locks the shard of one key; `None` when a long script holds it.
     #[inline]
     pub fn lock_key_unless_busy(&self, key: Key<'_>) -> Option<Locked<'_>> {
         self.lock_shard_unless_busy(key.shard(self.shards.len()))
     }
 
-    /// Locks one shard by number; `None` when that would take long.
+    /// Locks one shard by number; `None` when a long script holds it.
     #[inline]
     pub fn lock_shard_unless_busy(&self, shard: usize) -> Option<Locked<'_>> {
         Held::assert_none();
         let mut guards = SmallVec::new();
         guards.push((shard, self.acquire(shard)?));
-        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() })
     }
 
     /// Locks one shard by number, if it is free.
     pub fn try_lock_shard(&self, shard: usize) -> Option<Locked<'_>> {
         Held::assert_none();
         let mut guards = SmallVec::new();
-        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].0.try_lock()?))));
-        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].shard.try_lock()?))));
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() })
     }
 
-    /// Locks the shards of several keys; `None` when that would take long.
+    /// Locks the shards of several keys; `None` when a long script holds one.
     pub fn lock_keys_unless_busy<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Option<Locked<'_>> {
         self.lock_shards_unless_busy(keys.map(|key| key.shard(self.shards.len())).collect())
     }
 
-    /// Locks shards by their numbers; `None` when that would take long.
+    /// Locks shards by their numbers; `None` when a long script holds one.
     pub fn lock_shards_unless_busy(&self, mut shards: SmallVec<[usize; 16]>) -> Option<Locked<'_>> {
         Held::assert_none();
-        // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
+        // IMPORTANT: ascending and without repetition, everywhere; otherwise two threads can deadlock.
         shards.sort_unstable();
         shards.dedup();
         let guards = shards.into_iter().map(|shard| Some((shard, self.acquire(shard)?))).collect::<Option<_>>()?;
-        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() })
     }
 
-    /// Locks two shards, or one if they are the same; `None` when that would take long.
+    /// Locks two shards, or one if they are the same; `None` when a long script holds one.
     #[inline]
     pub fn lock_two_unless_busy(&self, one: usize, other: usize) -> Option<Locked<'_>> {
         Held::assert_none();
@@ -263,23 +277,23 @@ impl Keyspace {
         if first != second {
             guards.push((second, self.acquire(second)?));
         }
-        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() })
     }
 
-    /// Locks everything; `None` when that would take long.
+    /// Locks all shards; `None` when a long script holds one.
     pub fn lock_all_unless_busy(&self) -> Option<Locked<'_>> {
         Held::assert_none();
         let mut guards = SmallVec::with_capacity(self.shards.len());
         for shard in 0..self.shards.len() {
             guards.push((shard, self.acquire(shard)?));
         }
-        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() })
+        Some(Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() })
     }
 
     /// Locks nothing: for commands that touch no key.
     #[inline]
     pub fn lock_none(&self) -> Locked<'_> {
-        Locked { guards: SmallVec::new(), shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+        Locked { guards: SmallVec::new(), shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() }
     }
 
     /// Locks the shard of one key.
@@ -293,8 +307,8 @@ impl Keyspace {
     pub fn lock_shard(&self, shard: usize) -> Locked<'_> {
         Held::assert_none();
         let mut guards = SmallVec::new();
-        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].0.lock()))));
-        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+        guards.push((shard, Guard::Own(OwnGuard::new(self.shards[shard].shard.lock()))));
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() }
     }
 
     /// Locks the shards of several keys.
@@ -316,26 +330,26 @@ impl Keyspace {
     /// Locks shards by their numbers.
     pub fn lock_shards(&self, mut shards: SmallVec<[usize; 16]>) -> Locked<'_> {
         Held::assert_none();
-        // IMPORTANT: ascending and without repetition, everywhere; otherwise two clients can wait for each other.
+        // IMPORTANT: ascending and without repetition, everywhere; otherwise two threads can deadlock.
         shards.sort_unstable();
         shards.dedup();
-        let lock = |shard: usize| (shard, Guard::Own(OwnGuard::new(self.shards[shard].0.lock())));
+        let lock = |shard: usize| (shard, Guard::Own(OwnGuard::new(self.shards[shard].shard.lock())));
         let guards = shards.into_iter().map(lock).collect();
-        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() }
     }
 
-    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries; with `objects`, also
-    /// the values that lie behind a pointer, as the commands run. That is not for types of which few do.
-    pub fn lock_batch(&self, db: usize, keys: &[Key<'_>], objects: bool) -> Batch<'_> {
+    /// Locks those shards of keys of database `db` that are free, and prefetches the keys' entries. With `objects`,
+    /// values behind a pointer are prefetched too, as the commands run; not worth it for types of which few values are.
+    pub fn lock_ahead(&self, db: usize, keys: &[Key<'_>], objects: bool) -> AheadLocks<'_> {
         Held::assert_none();
         let (guards, shard_count) = (SmallVec::new(), self.shards.len());
-        let mut batch = Batch { guards, shard_count, objects: SmallVec::new(), db, lent: 0 };
+        let mut batch = AheadLocks { guards, shard_count, objects: SmallVec::new(), db, lent: 0 };
         for key in keys {
             let number = key.shard(self.shards.len());
             if batch.guards.iter().any(|(index, _)| *index == number) {
                 continue;
             }
-            if let Some(guard) = self.shards[number].0.try_lock() {
+            if let Some(guard) = self.shards[number].shard.try_lock() {
                 guard.db(db).prefetch_self();
                 batch.guards.push((number, OwnGuard::new(guard)));
             }
@@ -356,29 +370,30 @@ impl Keyspace {
         batch
     }
 
-    /// Locks everything.
+    /// Locks all shards.
     pub fn lock_all(&self) -> Locked<'_> {
         Held::assert_none();
-        let guards = self.shards.iter().map(|shard| Guard::Own(OwnGuard::new(shard.0.lock()))).enumerate().collect();
-        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Vec::new() }
+        let guards =
+            self.shards.iter().map(|shard| Guard::Own(OwnGuard::new(shard.shard.lock()))).enumerate().collect();
+        Locked { guards, shard_count: self.shards.len(), used_at: 0, garbage: Garbage::default() }
     }
 }
 
-/// How often a thread that waits for a lock checks the busy flag.
-const BUSY_LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a thread that waits for a lock checks whether a long script holds it.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
 
-/// What makes a value large.
+/// The size from which a value counts as large.
 const LARGE_BYTES: usize = 16 * 1024 * 1024;
 const LARGE_ELEMENTS: usize = 100_000;
 /// How many elements are sampled to estimate the size of a value.
 const LARGE_SAMPLES: usize = 100;
 
 impl<'a> Locked<'a> {
-    /// A shard that is part of no keyspace, and so needs no lock.
+    /// A shard outside of any keyspace, which needs no lock.
     pub fn alone(shard: &'a mut Shard) -> Locked<'a> {
         let mut guards = SmallVec::new();
         guards.push((0, Guard::Lent(shard)));
-        Locked { guards, shard_count: 1, used_at: 0, garbage: Vec::new() }
+        Locked { guards, shard_count: 1, used_at: 0, garbage: Garbage::default() }
     }
 
     /// Sets the instant, in unix milliseconds, at which new keys count as used.
@@ -388,7 +403,7 @@ impl<'a> Locked<'a> {
         self
     }
 
-    /// The shard of a key. Its lock must be held: a command that touches keys it did not declare is a bug.
+    /// The shard of a key. Its lock must be held: a command that touches undeclared keys is a bug.
     #[inline]
     pub fn shard(&self, key: Key<'_>) -> &Shard {
         &self.guards[self.index_of(key.shard(self.shard_count))].1
@@ -408,30 +423,30 @@ impl<'a> Locked<'a> {
         db
     }
 
-    /// The same locks for one of several commands.
+    /// Lends all locks to one of several commands.
     #[inline]
     pub fn lend(&mut self) -> Locked<'_> {
         let mut guards = SmallVec::new();
         match &mut self.guards[..] {
-            // Nearly always.
+            // The common case.
             [(index, guard)] => guards.push((*index, Guard::Lent(guard))),
             several => guards.extend(several.iter_mut().map(|(index, guard)| (*index, Guard::Lent(guard)))),
         }
-        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
+        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Garbage::default() }
     }
 
-    /// The lock of one key's shard, for a command that has no other.
+    /// Lends the lock of one key's shard to a command that needs no other.
     #[inline]
     pub fn lend_key(&mut self, key: Key<'_>) -> Locked<'_> {
         let shard = key.shard(self.shard_count);
         let index = self.index_of(shard);
         let mut guards = SmallVec::new();
         guards.push((shard, Guard::Lent(&mut self.guards[index].1)));
-        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Vec::new() }
+        Locked { guards, shard_count: self.shard_count, used_at: self.used_at, garbage: Garbage::default() }
     }
 
-    /// The locks of these keys' shards, for a command that has no others: lent where they are held here, taken where
-    /// they are free. `None` when another thread holds one: a thread that holds locks must not wait for others.
+    /// Gives a command the locks of these keys' shards: lent where they are held here, taken where they are free.
+    /// `None` when another thread holds one: a thread that holds locks must not wait for others.
     pub fn lend_or_try<'s>(&'s mut self, keyspace: &'s Keyspace, keys: &[Key<'_>]) -> Option<Locked<'s>> {
         let (shard_count, used_at) = (self.shard_count, self.used_at);
         let mut needed: SmallVec<[usize; 4]> = keys.iter().map(|key| key.shard(shard_count)).collect();
@@ -443,11 +458,16 @@ impl<'a> Locked<'a> {
         }
         for shard in needed {
             if !guards.iter().any(|(index, _)| *index == shard) {
-                guards.push((shard, Guard::Own(OwnGuard::new(keyspace.shards[shard].0.try_lock()?))));
+                guards.push((shard, Guard::Own(OwnGuard::new(keyspace.shards[shard].shard.try_lock()?))));
             }
         }
         guards.sort_unstable_by_key(|(index, _)| *index);
-        Some(Locked { guards, shard_count, used_at, garbage: Vec::new() })
+        Some(Locked { guards, shard_count, used_at, garbage: Garbage::default() })
+    }
+
+    /// The numbers of the locked shards.
+    pub fn numbers(&self) -> Vec<usize> {
+        self.guards.iter().map(|(number, _)| *number).collect()
     }
 
     /// True when the shard of a key is locked.
@@ -462,8 +482,8 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.watched
     }
 
-    /// Queues a session that has not expired to be looked at when it will have, if it is not renewed. Nothing is recorded: how long
-    /// a session lives is of this process alone.
+    /// Schedules the next check of a live session, at the time of its expiry if it is not renewed. Nothing is recorded:
+    /// the lifetime of a session is not part of the journal.
     pub fn queue_session(&mut self, db: usize, key: Key<'_>, now_ms: u64) {
         self.db_mut(db, key).queue_session(key, now_ms);
     }
@@ -480,9 +500,9 @@ impl<'a> Locked<'a> {
         &mut self.guards[index].1.tracked
     }
 
-    /// Forgets any tracked key of the locked shards; the key `but` only if there is no other.
-    pub fn forget_any_tracked(&mut self, but: &[u8]) -> Option<(Box<[u8]>, Readers)> {
-        self.shards_mut().find_map(|shard| shard.tracked.forget_any(but))
+    /// Forgets up to `count_max` tracked keys of each locked shard. Returns their names and readers.
+    pub fn forget_some_tracked(&mut self, count_max: usize) -> Vec<(Box<[u8]>, Readers)> {
+        self.shards_mut().flat_map(|shard| shard.tracked.forget_some(count_max)).collect()
     }
 
     /// Forgets all tracked keys. All shards are locked.
@@ -517,11 +537,16 @@ impl<'a> Locked<'a> {
                 self.notify_replaced(a, Some(b), now_ms);
                 self.notify_replaced(b, Some(a), now_ms);
             }
-            Touches::Definition => {}
+            // For clients that WATCH the name of an index, a key appears or disappears.
+            Touches::Definition(index) => {
+                if let Some(name) = index {
+                    (0..DATABASES).for_each(|db| self.watched_mut(name).changed(db, name, false));
+                }
+            }
         }
     }
 
-    /// Sets the flags of watched keys in a database that is emptied, or gets the keys of another.
+    /// Sets the flags of watched keys in a database that is emptied or swapped.
     fn notify_replaced(&mut self, db: usize, by: Option<usize>, now_ms: u64) {
         for shard in self.shards_mut() {
             let Shard { dbs, watched, .. } = shard;
@@ -548,15 +573,16 @@ impl<'a> Locked<'a> {
         self.shards_mut().for_each(|shard| shard.dbs[db].apply_pending());
     }
 
-    /// Makes one index of database `db` current in the locked shards, and publishes the first records there: see
-    /// [`Heads`](crate::index::Heads).
+    /// Applies pending changes of one index of database `db` in the locked shards, and publishes the first records
+    /// there: see [`Heads`](crate::index::Heads).
     pub fn settle_index(&mut self, db: usize, index: usize) {
         for shard in self.shards_mut() {
             shard.dbs[db].settle(index);
         }
     }
 
-    /// How many keys of database `db` have expired, or have fields that have, as far as it is locked; no more than `max`.
+    /// The number of expired keys of database `db` and of keys with expired fields, in the locked shards, at most
+    /// `max`.
     pub fn expired_up_to(&self, db: usize, now_ms: u64, max: usize) -> usize {
         let mut count = 0;
         for (_, shard) in self.shards() {
@@ -568,7 +594,7 @@ impl<'a> Locked<'a> {
         count
     }
 
-    /// How many changes that would make.
+    /// The number of pending index changes of database `db` in the locked shards.
     pub fn pending_changes(&self, db: usize) -> usize {
         self.shards().map(|(_, shard)| shard.db(db).pending_changes()).sum()
     }
@@ -578,7 +604,7 @@ impl<'a> Locked<'a> {
         self.guards.len()
     }
 
-    /// One of the shards that are locked, in their order.
+    /// The locked shard at position `number`.
     pub(crate) fn nth(&self, number: usize) -> &Shard {
         &self.guards[number].1
     }
@@ -593,7 +619,7 @@ impl<'a> Locked<'a> {
     pub fn set_indexes(&mut self, indexes: &Indexes) {
         let dbs = self.shards_mut().flat_map(|shard| shard.dbs.iter_mut());
         let left: Vec<_> = dbs.flat_map(|db| db.set_indexes(indexes)).collect();
-        self.garbage.push(Box::new(left));
+        self.garbage.add(left);
     }
 
     /// Rebuilds one of the indexes from the records of the locked shards.
@@ -633,13 +659,13 @@ impl<'a> Locked<'a> {
         self.guards.iter().map(|(_, guard)| guard.changed_by).max().unwrap_or(0)
     }
 
-    /// Notes that the batch of that number has changed the locked shards.
+    /// Records that the batch `sequence` has changed the locked shards.
     #[inline]
     pub fn set_changed_by(&mut self, sequence: u64) {
         self.shards_mut().for_each(|shard| shard.changed_by = sequence);
     }
 
-    /// Appends a key of database `db` as the effect that creates it; nothing when there is no such key.
+    /// Appends the effect that creates a key of database `db`; nothing when the key is absent.
     pub fn encode_key(&self, db: usize, key: Key<'_>, out: &mut Vec<u8>) {
         let within = self.db(db, key);
         if let Some(entry) = within.entry(key) {
@@ -647,7 +673,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// True when the value of a key is too large to be encoded as a whole without delaying other clients.
+    /// True when the value of a key is too large to be encoded at once without delaying other clients.
     pub fn is_large(&self, db: usize, key: Key<'_>) -> bool {
         let within = self.db(db, key);
         let Some(entry) = within.entry(key) else { return false };
@@ -656,10 +682,15 @@ impl<'a> Locked<'a> {
             || (value_type.heap_bytes)(object, LARGE_SAMPLES) > LARGE_BYTES
     }
 
-    /// A copy of a key of database `db`: its value and deadline, expired or not.
+    /// Copies a key of database `db`: its value and deadline, expired or not.
     pub fn copy_of(&self, db: usize, key: Key<'_>) -> KeyCopy {
         let within = self.db(db, key);
         KeyCopy::new(within.entry(key), &within.shapes)
+    }
+
+    /// Adds to the garbage.
+    pub fn add_garbage(&mut self, garbage: impl Send + 'static) {
+        self.garbage.add(garbage);
     }
 
     /// Takes the garbage, to free it elsewhere.

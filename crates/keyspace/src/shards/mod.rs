@@ -5,6 +5,7 @@ pub mod apply;
 pub mod db;
 pub mod definitions;
 pub mod detached;
+pub mod garbage;
 mod held;
 #[cfg(test)]
 mod index_tests;

@@ -1,5 +1,5 @@
-//! Keys, and fields, whose names have the same hash, against a model that knows only names: expiry, field expiry and indexes
-//! are exact, in one shard and over several.
+//! Keys, and fields, whose names have the same hash, against a model that knows only names: expiry, field expiry and
+//! indexes are exact, in one shard and over several.
 
 use super::locked::{Keyspace, Locked};
 use crate::effects::Effect;

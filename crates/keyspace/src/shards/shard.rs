@@ -1,4 +1,4 @@
-//! One shard of the keyspace: the part of every database that one lock guards.
+//! One shard of the keyspace: the part of all databases that one lock guards.
 
 use super::db::Db;
 use super::definitions::Definitions;
@@ -11,13 +11,13 @@ use crate::storage::NameHash;
 
 /// The databases of one shard.
 ///
-/// The order of fields matters: what every write changes shares a cache line with the lock.
+/// The order of fields matters: the fields that every write changes share a cache line with the lock.
 #[repr(C)]
 pub struct Shard {
     /// The number of the last batch that changed it; not part of the state.
     pub(super) changed_by: u64,
     pub(super) dbs: [Db; DATABASES],
-    /// What is no key; in the first shard only.
+    /// State that is not a key; in the first shard only.
     pub(super) definitions: Definitions,
     /// Keys that clients watch; not part of the state either.
     pub watched: Watched,
@@ -41,7 +41,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// The shard of that number, of so many, with nothing in it.
+    /// Creates an empty shard, number `number` of `shard_count`.
     pub(super) fn new(number: usize, shard_count: usize) -> Shard {
         let mut shard = Shard::default();
         for (db, within) in shard.dbs.iter_mut().enumerate() {
@@ -59,10 +59,10 @@ impl Shard {
     }
 
     /// Appends the keys of all databases at positions from `from` on, as effects that create them, until there are
-    /// about `count`. Returns the last position that is complete, and how many keys were appended.
+    /// about `count`. Returns the last complete position, and how many keys were appended.
     ///
-    /// All databases are in one part of a snapshot, since SWAPDB and MOVE exchange keys between them. Definitions are
-    /// in the first part.
+    /// A snapshot part covers all databases, since SWAPDB and MOVE move keys between them. Definitions are in the first
+    /// part.
     pub fn image_from(&self, from: u32, count: u32, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let (mut from, mut done, began_at) = (from, 0, out.len());
         if from == 0 {
@@ -74,7 +74,7 @@ impl Shard {
             let (done_before, out_before, mut too_much) = (done, out.len(), false);
             for (number, db) in used() {
                 db.table.visit_range(from, end, |entry| {
-                    // Once there is enough, one more is too much.
+                    // The limit is reached: the next key is too much.
                     too_much |= out.len() - began_at >= bytes_max;
                     if !too_much {
                         codec::encode_entry(number, entry, &db.shapes, out);
@@ -95,7 +95,7 @@ impl Shard {
     }
 
     /// As [`image_from`](Shard::image_from), for large values: appends keys in the order of their positions, so that it
-    /// can end anywhere within the range. Keys at one position are never split, so neither are keys of one name.
+    /// can end anywhere in the range. Keys at one position are never split, and so keys of one name are not either.
     fn image_in_order(&self, from: u32, to: u32, began_at: usize, bytes_max: usize, out: &mut Vec<u8>) -> (u32, u32) {
         let mut entries = Vec::new();
         for (number, db) in self.dbs.iter().enumerate() {
@@ -119,12 +119,12 @@ impl Shard {
         (to, keys)
     }
 
-    /// Empties a database of a shard that is part of no keyspace, and keeps the memory of its table. What is in it is small.
+    /// Empties a database of a shard outside of any keyspace, and keeps the memory of its table. Its values are small.
     pub fn clear_db(&mut self, db: usize) {
         self.dbs[db].clear();
     }
 
-    /// The database of that number.
+    /// The database `index`.
     #[inline]
     pub fn db(&self, index: usize) -> &Db {
         &self.dbs[index]

@@ -1,15 +1,15 @@
-//! Describes the parts of a snapshot: which keys each holds, up to which batch, and how the process that wrote it
-//! placed keys. Knows positions and sequence numbers; refuses to know files.
+//! Describes the parts of a snapshot: the keys of each, the batch that it is complete up to, and the placement of keys
+//! by the process that wrote it. Knows positions and sequence numbers; refuses to know files.
 
 use crate::storage::NameHasher;
 
-/// What one part of a snapshot is.
+/// One part of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SnapshotPart {
     pub shard: u32,
-    /// The last position of its range; the first one follows that of the part before it in the same shard.
+    /// The last position of its range; the range begins after that of the previous part of the shard.
     pub end: u32,
-    /// The batch it is complete up to.
+    /// The batch that the part is complete up to.
     pub sequence: u64,
     pub keys: u32,
 }
@@ -25,7 +25,7 @@ pub struct Placement {
 impl Placement {
     const BYTES: usize = 13;
 
-    /// As bytes, for the head of a snapshot.
+    /// Encodes it, for the header of a snapshot.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = vec![self.family];
         bytes.extend_from_slice(&self.seed.to_le_bytes());
@@ -33,12 +33,12 @@ impl Placement {
         bytes
     }
 
-    /// From bytes; `None` when this version does not know that placement.
+    /// Decodes it; `None` when this version does not know that placement.
     pub fn decode(bytes: &[u8]) -> Option<Placement> {
         let bytes: &[u8; Placement::BYTES] = bytes.try_into().ok()?;
         let seed = u64::from_le_bytes(bytes[1..9].try_into().ok()?);
         let shards = u32::from_le_bytes(bytes[9..].try_into().ok()?);
-        let known = bytes[0] == NameHasher::FAMILY && shards.is_power_of_two() && shards <= 512;
+        let known = (1..=NameHasher::FAMILY).contains(&bytes[0]) && shards.is_power_of_two() && shards <= 512;
         known.then_some(Placement { family: bytes[0], seed, shards })
     }
 }

@@ -1,10 +1,10 @@
 //! One name with its value in one allocation. Knows how the bytes lie; refuses to know what they mean to a
 //! command.
 //!
-//! A key of the keyspace is an `Entry`, and so is a field of a large hash: a name, a small value inline or a
-//! large one (an object of type `O`) behind a pointer, and a deadline only when there is one. The handle is a single pointer, so a
-//! table slot costs eight bytes. A name and a value in boxes of their own would cost two more allocations and
-//! 40 more bytes for every key; that is why this module is written with `unsafe`, the only one in the crate.
+//! A key of the keyspace is an `Entry`, and so is a field of a large hash: a name, a small value inline or a large one
+//! (an object of type `O`) behind a pointer, and a deadline only when there is one. The handle is a single pointer, so
+//! a table slot costs eight bytes. A name and a value in boxes of their own would cost two more allocations and 40 more
+//! bytes for every key; that is why this module is written with `unsafe`.
 //!
 //! The allocation begins with
 //! ```text
@@ -43,6 +43,13 @@ impl Kind {
     pub const fn inline(number: u8) -> Kind {
         assert!(number as u32 <= KIND_MASK && number != OBJECT_BITS, "a number that is free");
         Kind(number)
+    }
+
+    /// Panics for an object: bytes of a caller would be taken for a pointer. Functions that call this are inlined, so
+    /// that a kind that is a constant, as nearly all are, is checked by the compiler.
+    #[inline]
+    fn assert_inline(self) {
+        assert!(self != Kind::OBJECT, "bytes are no object");
     }
 }
 
@@ -100,8 +107,13 @@ unsafe impl<O: Sync> Sync for Entry<O> {}
 
 impl<O> Entry<O> {
     /// A new entry with an inline body.
+    #[inline]
     pub fn new(name: &[u8], kind: Kind, body: &[u8], deadline: Option<u64>) -> Entry<O> {
-        debug_assert!(kind != Kind::OBJECT);
+        kind.assert_inline();
+        Entry::with_inline(name, kind, body, deadline)
+    }
+
+    fn with_inline(name: &[u8], kind: Kind, body: &[u8], deadline: Option<u64>) -> Entry<O> {
         let mut entry = Entry::allocate(name, u32::from(kind.0), body.len(), deadline);
         entry.body_mut().copy_from_slice(body);
         entry
@@ -174,7 +186,7 @@ impl<O> Entry<O> {
     /// The object, if the value is one.
     #[inline]
     pub fn object(&self) -> Option<&O> {
-        // SAFETY: of kind Object, the body is a pointer from Box::into_raw that this entry owns.
+        // SAFETY: the kind is checked. The body is then a pointer from Box::into_raw that this entry owns.
         (self.kind() == Kind::OBJECT).then(|| unsafe { &*self.object_pointer() })
     }
 
@@ -186,14 +198,25 @@ impl<O> Entry<O> {
     }
 
     /// Replaces the value by an inline one; name, deadline and mark stay.
+    #[inline]
     pub fn set_body(&mut self, kind: Kind, body: &[u8]) {
-        self.body_to_fill(kind, body.len()).copy_from_slice(body);
+        kind.assert_inline();
+        self.replace_body(kind, body);
+    }
+
+    fn replace_body(&mut self, kind: Kind, body: &[u8]) {
+        self.fresh_body(kind, body.len()).copy_from_slice(body);
     }
 
     /// Replaces the value by an inline one of that length, and returns it to be filled.
     #[inline]
     pub fn body_to_fill(&mut self, kind: Kind, len: usize) -> &mut [u8] {
-        debug_assert!(kind != Kind::OBJECT);
+        kind.assert_inline();
+        self.fresh_body(kind, len)
+    }
+
+    #[inline]
+    fn fresh_body(&mut self, kind: Kind, len: usize) -> &mut [u8] {
         self.drop_object();
         self.resize_body(len);
         self.set_kind(kind);
@@ -204,9 +227,9 @@ impl<O> Entry<O> {
     pub fn set_object(&mut self, object: Box<O>) {
         self.drop_object();
         self.resize_body(size_of::<*mut O>());
-        self.set_kind(Kind::OBJECT);
         // SAFETY: the body has room for one pointer.
         unsafe { self.body_at().cast::<*mut O>().write_unaligned(Box::into_raw(object)) };
+        self.set_kind(Kind::OBJECT);
     }
 
     /// Takes the object out and frees the rest; `None` (and the entry is freed) when the value is not an object.
@@ -227,6 +250,8 @@ impl<O> Entry<O> {
 
     /// Makes `range` of the inline body `len` bytes long, moving the bytes behind it, and returns it to be filled.
     pub fn open_gap(&mut self, range: std::ops::Range<usize>, len: usize) -> &mut [u8] {
+        // The length of an object's body, a pointer, may not change.
+        self.kind().assert_inline();
         let old_len = self.body().len();
         assert!(range.start <= range.end && range.end <= old_len, "a gap within the body");
         let (new_len, end) = (old_len - range.len() + len, range.start + len);
@@ -326,7 +351,8 @@ impl<O> Entry<O> {
     #[inline]
     pub fn prefetch_object(&self) {
         if self.kind() == Kind::OBJECT {
-            super::prefetch::prefetch_at(self.object_pointer().cast_const(), 1);
+            // SAFETY: the kind was just checked.
+            super::prefetch::prefetch_at(unsafe { self.object_pointer() }.cast_const(), 1);
         }
     }
 
@@ -374,7 +400,7 @@ impl<O> Entry<O> {
         (form.name_offset(), name_len, body_len)
     }
 
-    /// Writes the lengths, which fit the form.
+    /// Writes the lengths, which fit the form: `layout_of` has checked them.
     #[inline]
     fn write_lengths(&mut self, name_len: usize, body_len: usize) {
         // SAFETY: as in `parts`.
@@ -383,9 +409,8 @@ impl<O> Entry<O> {
             match self.form().is_wide() {
                 false => lengths.cast::<u16>().write((name_len | body_len << COMPACT_NAME_BITS) as u16),
                 true => {
-                    lengths.cast::<u32>().write(u32::try_from(name_len).expect("names are shorter than 4 GiB"));
-                    let body_len = u32::try_from(body_len).expect("inline bodies are shorter than 4 GiB");
-                    lengths.cast::<u32>().add(1).write(body_len);
+                    lengths.cast::<u32>().write(name_len as u32);
+                    lengths.cast::<u32>().add(1).write(body_len as u32);
                 }
             }
         }
@@ -425,18 +450,21 @@ impl<O> Entry<O> {
         layout_of(self.form(), name_len, body_len)
     }
 
-    fn object_pointer(&self) -> *mut O {
-        // SAFETY: callers have checked the kind; the body is then one pointer, possibly unaligned.
+    /// # Safety
+    /// The value is an object.
+    unsafe fn object_pointer(&self) -> *mut O {
+        // SAFETY: the body of an object is one pointer, possibly unaligned.
         unsafe { self.body_at().cast::<*mut O>().read_unaligned() }
     }
 
-    /// Drops the object, if the value is one. The body then holds a dangling pointer: the caller overwrites
-    /// it and the kind, or frees the allocation, before anything can look.
+    /// Drops the object, if the value is one. What is left are eight bytes of an inline body.
     fn drop_object(&mut self) {
         if self.kind() == Kind::OBJECT {
             // SAFETY: the pointer came from Box::into_raw and is given up here.
-            drop(unsafe { Box::from_raw(self.object_pointer()) });
+            let object = unsafe { Box::from_raw(self.object_pointer()) };
+            // IMPORTANT: before the object is dropped. If that panics, this entry must not drop it again.
             self.set_kind(EMPTY);
+            drop(object);
         }
     }
 
@@ -521,6 +549,9 @@ impl<O> Drop for Entry<O> {
 }
 
 fn layout_of(form: Form, name_len: usize, body_len: usize) -> Layout {
+    // IMPORTANT: checked here, before there is an allocation whose lengths could not be written.
+    let lengths_fit = !form.is_wide() || name_len.max(body_len) <= u32::MAX as usize;
+    assert!(lengths_fit, "names and inline bodies are shorter than 4 GiB");
     let size = form.name_offset() + name_len + body_len;
     Layout::from_size_align(size, ALIGN).expect("an entry is smaller than the address space")
 }
@@ -650,6 +681,44 @@ mod tests {
         assert_eq!((entry.heap_bytes(), entry.deadline()), (22, Some(u64::MAX)));
         entry.set_deadline(Some(5));
         assert_eq!((entry.heap_bytes(), entry.deadline(), entry.body()), (14, Some(5), &b"v"[..]));
+    }
+
+    /// In release builds, too.
+    #[test]
+    fn bytes_are_not_taken_for_an_object() {
+        let refused = |change: &dyn Fn(&mut Entry)| {
+            let mut entry = Entry::with_object(b"k", Box::new(vec![1, 2, 3]), None);
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| change(&mut entry))).is_err());
+            assert_eq!(entry.object(), Some(&vec![1, 2, 3]));
+        };
+        refused(&|_| drop(Entry::new(b"k", Kind::OBJECT, &[9; 8], None)));
+        refused(&|entry| entry.set_body(Kind::OBJECT, &[9; 8]));
+        refused(&|entry| entry.body_to_fill(Kind::OBJECT, 8).fill(9));
+        refused(&|entry| entry.splice_body(0..0, b"bytes"));
+        refused(&|entry| entry.open_gap(0..0, 5).fill(9));
+    }
+
+    #[test]
+    fn an_object_whose_drop_panics_is_dropped_once() {
+        use std::cell::Cell;
+        use std::rc::Rc;
+
+        struct Panics(Rc<Cell<u32>>);
+
+        impl Drop for Panics {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1);
+                panic!("on purpose");
+            }
+        }
+
+        let dropped = Rc::new(Cell::new(0));
+        let mut entry = super::Entry::with_object(b"k", Box::new(Panics(dropped.clone())), None);
+        let set = std::panic::AssertUnwindSafe(|| entry.set_body(TEXT, b"v"));
+        assert!(std::panic::catch_unwind(set).is_err());
+        assert!(entry.object().is_none());
+        drop(entry);
+        assert_eq!(dropped.get(), 1);
     }
 
     #[test]

@@ -1,22 +1,21 @@
 //! Ids for the names of a table, used by the ordered structures beside it. Knows which names share a hash; refuses to
 //! know what is ordered.
 //!
-//! An order of deadlines or scores holds a number for each entry, not its name. The number is the hash of the name,
-//! unless another name of the table has the same hash: the later name then gets a number of its own, in a list beside
-//! the table. With 64-bit hashes that list is empty in practice, and a look-up costs one comparison.
+//! Ordered deadlines and scores hold a number for each entry, not its name. The number is the hash of the name, unless
+//! another name of the table has the same hash: the later name then gets an assigned number, in a list beside the
+//! table. With 64-bit hashes that list is normally empty, and a look-up costs one comparison.
 
 use super::entry::Entry;
 use super::segmented::Segmented;
 use super::table::{NameHash, hash_of};
 
-/// Identifies a name in one table as long as its entry is there. Its [position](NameHash::position) is that of the
-/// name.
+/// Identifies a name in one table while its entry exists. Its [position](NameHash::position) is that of the name.
 pub type NameId = u64;
 
 /// The names whose id is not their hash.
 #[derive(Clone, Default)]
 pub(super) struct NameIds {
-    /// Behind a pointer: every large hash has a table, and none of them should pay for more.
+    /// Behind a pointer: every large hash has a table, and few need this.
     own: Option<Box<OwnIds>>,
 }
 
@@ -43,7 +42,7 @@ impl NameIds {
     pub(super) fn entry<'t, O>(&self, entries: &'t Segmented<Entry<O>>, id: NameId) -> Option<&'t Entry<O>> {
         let hash = NameHash::from_raw(id);
         match &self.own {
-            // The table compares some bits of the hash only.
+            // The table compares only some bits of the hash.
             None => entries.find(hash, |entry| hash_of(entry) == hash),
             Some(own) => own.entry(entries, id),
         }
@@ -60,7 +59,7 @@ impl NameIds {
     #[cold]
     fn assign_own<O>(&mut self, entries: &Segmented<Entry<O>>, hash: NameHash, name: &[u8]) {
         let free = (1..=OWN_BITS).map(|bits| hash.get() ^ bits).find(|id| self.entry(entries, *id).is_none());
-        // So many keys of one position can only be made on purpose, by a client that knows the seed.
+        // So many names at one position can only be constructed on purpose.
         let id = free.expect("fewer than 65,536 names share a position");
         self.own.get_or_insert_default().by_name.push((name.into(), id));
     }
@@ -94,7 +93,7 @@ impl OwnIds {
         if let Some((name, _)) = self.by_name.iter().find(|(_, known)| *known == id) {
             return entries.find(NameHash::of(name), |entry| entry.name() == &**name);
         }
-        // IMPORTANT: a name with an id of its own is never found by its hash, even after the name that had the hash as
+        // IMPORTANT: a name with an assigned id is never found by its hash, even after the name that had the hash as
         // its id is removed.
         let hash = NameHash::from_raw(id);
         entries.find(hash, |entry| hash_of(entry) == hash && self.of_name(entry.name()).is_none())

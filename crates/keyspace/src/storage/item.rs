@@ -1,7 +1,7 @@
 //! A scalar among others in one run of bytes, as small values are packed. Knows the layout; refuses to know how the
 //! scalars relate.
 //!
-//! An *item* is a byte that says what follows, then the bytes. An item has one spelling: the shortest.
+//! An *item* is a type byte, then the bytes. Each scalar has one encoding: the shortest.
 //!
 //! ```text
 //! 0..=127    that many bytes
@@ -24,13 +24,13 @@ const LEN8: u8 = 248;
 const LEN16: u8 = 249;
 const LEN32: u8 = 250;
 
-/// Writes `value` over the item of `old_len` bytes at `start` of the body.
+/// Overwrites the item of `old_len` bytes at `start` of the body with `value`.
 pub(crate) fn replace_item<O>(entry: &mut Entry<O>, start: usize, old_len: usize, value: Scalar<'_>) {
     let item = Item::of(value);
     item.write(entry.open_gap(start..start + old_len, item.len()));
 }
 
-/// A scalar in the form it is packed in: a head, and bytes copied as they are.
+/// A scalar in packed form: a head, and bytes that are copied unchanged.
 pub(crate) struct Item<'a> {
     head: [u8; 9],
     head_len: usize,
@@ -119,8 +119,8 @@ pub(crate) fn read_item(items: &[u8]) -> (Scalar<'_>, usize) {
     }
 }
 
-/// The number in the first `len` bytes, 1 to 8. Where more bytes follow, it is one load: a copy of a length that is not known
-/// when compiling is a call.
+/// The number in the first `len` bytes, 1 to 8. Where more bytes follow, it is one load: a copy of a length that is
+/// unknown at compile time is a call.
 #[inline]
 fn read_number(bytes: &[u8], len: usize) -> i64 {
     let eight = match bytes.first_chunk::<8>() {
@@ -131,7 +131,7 @@ fn read_number(bytes: &[u8], len: usize) -> i64 {
             eight
         }
     };
-    // Shifting to and fro spreads the sign.
+    // Shifting left and right extends the sign.
     let unused = 64 - 8 * len as u32;
     i64::from_le_bytes(eight) << unused >> unused
 }
@@ -148,7 +148,7 @@ pub(crate) fn item_len(items: &[u8]) -> usize {
     }
 }
 
-/// How many bytes the item at the start of bytes that are not trusted takes; `None` when there is none.
+/// The length of the item at the start of untrusted bytes; `None` when there is no valid item.
 pub(crate) fn checked_item_len(items: &[u8]) -> Option<usize> {
     let head_len = match *items.first()? {
         0..LEN8 => 1,
@@ -176,7 +176,7 @@ static ITEM_LEN: [u8; 256] = {
     lens
 };
 
-/// How long the head of an item is, and its content, for one that begins with its length.
+/// The lengths of the head and the content of an item that begins with its length.
 #[inline]
 fn long_frame(items: &[u8]) -> (usize, usize) {
     match items[0] {

@@ -2,7 +2,7 @@
 
 use super::table::{NameHash, NameHasher};
 
-/// A key as a command names it.
+/// A key's name with its hashes.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     pub name: &'a [u8],
@@ -11,7 +11,7 @@ pub struct Key<'a> {
     shard_bits: u16,
 }
 
-/// What is computed of a name, to be kept with it.
+/// The hashes of a name, to be stored with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHashes {
     pub hash: NameHash,
@@ -27,13 +27,13 @@ impl KeyHashes {
 }
 
 impl<'a> Key<'a> {
-    /// The key called `name`.
+    /// Hashes `name`.
     #[inline]
     pub fn new(name: &'a [u8]) -> Key<'a> {
         Key::hashed_by(NameHasher::of_process(), name)
     }
 
-    /// A key hashed with the function of another process, to find where that process placed it.
+    /// Hashes a name with the function of another process, to find where that process placed it.
     #[inline]
     pub fn hashed_by(hasher: &NameHasher, name: &'a [u8]) -> Key<'a> {
         let hash = hasher.hash(name);
@@ -44,13 +44,13 @@ impl<'a> Key<'a> {
         Key { name, hash, shard_bits: shard_bits as u16 }
     }
 
-    /// What was computed of its name, to be kept beside the name.
+    /// The hashes of its name.
     #[inline]
     pub fn hashes(&self) -> KeyHashes {
         KeyHashes { hash: self.hash, shard_bits: self.shard_bits }
     }
 
-    /// The key called `name`, of which this was computed before.
+    /// A key with hashes that were computed before.
     #[inline]
     pub fn with_hashes(name: &'a [u8], hashes: KeyHashes) -> Key<'a> {
         debug_assert_eq!(Key::new(name).hashes(), hashes, "the hashes of another name");

@@ -1,5 +1,5 @@
-//! How names and values lie in memory: entries, tables, ordered sequences, packed items. Knows bytes and hashes; refuses to
-//! know the types of values, databases and shards.
+//! How names and values lie in memory: entries, tables, ordered sequences, packed items. Knows bytes and hashes;
+//! refuses to know value types, databases and shards.
 
 #[allow(unsafe_code, reason = "it packs a name and its value into one allocation")]
 pub mod entry;

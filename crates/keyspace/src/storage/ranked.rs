@@ -1,17 +1,17 @@
-//! Items in an order, found by that order or by their rank in it. Knows neither what the items are nor what the order
-//! means: every operation takes a closure that says which items come before a position.
+//! Items in an order, found by that order or by rank. Knows neither what the items are nor what the order means: every
+//! operation takes a closure that says which items come before a position.
 //!
 //! It is a B+tree whose inner nodes count the items below each child. Items are copied into wide leaves, without a
-//! pointer each, so a walk in order reads memory in order. A skip list (Redis's choice) costs a pointer or more for every
-//! item and a cache miss for every step.
+//! pointer each, so a walk in order reads memory in order. A skip list (Redis's choice) costs a pointer or more for
+//! every item and a cache miss for every step.
 //!
 //! ```text
 //! inner   first item below each child | number of items below each child | children
 //! leaf    items
 //! ```
 //!
-//! An inner node repeats items that are in the tree, and no others: an item that was removed is never shown to a
-//! closure again, so an item may refer to something that is freed together with it.
+//! An inner node repeats only items that are in the tree: a removed item is never passed to a closure again, so an item
+//! may refer to something that is freed with it.
 
 use super::prefetch::prefetch;
 use std::ops::Range;
@@ -46,7 +46,7 @@ struct Inner<T> {
     children: Vec<Node<T>>,
 }
 
-/// Where an item is inserted: repeated insertion at one end leaves full nodes behind.
+/// Where an item is inserted: repeated insertion at one end leaves full nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InsertAt {
     First,
@@ -67,9 +67,9 @@ impl<T: Copy> Ranked<T> {
         Ranked::from_level(level)
     }
 
-    /// Builds a tree from items in order, in leaves that another tree has left as far as there are any.
+    /// Builds a tree from items in order, reusing the leaves of another tree.
     fn from_slice(items: &[T], mut leaves: Vec<Vec<T>>) -> Ranked<T> {
-        // A single leaf has only the room that it needs: there are many small trees.
+        // A single leaf has no spare room: there are many small trees.
         let room = if items.len() < NODE_MAX { items.len().next_power_of_two() } else { NODE_MAX };
         let leaf = |items: &[T]| {
             let left = leaves.pop().filter(|leaf| leaf.capacity() == room);
@@ -81,7 +81,7 @@ impl<T: Copy> Ranked<T> {
         Ranked::from_level(items.chunks(NODE_MAX).map(leaf).collect())
     }
 
-    /// Builds a tree above nodes of one height, in order.
+    /// Builds the tree above nodes of one height, in order.
     fn from_level(mut level: Vec<Node<T>>) -> Ranked<T> {
         while level.len() > 1 {
             let mut children = level.into_iter().peekable();
@@ -100,13 +100,13 @@ impl<T: Copy> Ranked<T> {
         self.root.count() as usize
     }
 
-    /// True when there is none.
+    /// True when there is no item.
     pub fn is_empty(&self) -> bool {
         self.root.len() == 0
     }
 
-    /// How many items come before a place: the lower or the upper bound of what `before` compares with. `before` must
-    /// hold for a prefix of the items, and for no others.
+    /// The number of items before a position: the lower or upper bound of what `before` compares with. `before` must
+    /// hold for a prefix of the items.
     pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
         loop {
@@ -130,12 +130,12 @@ impl<T: Copy> Ranked<T> {
         Some(leaf[at])
     }
 
-    /// The first item that does not come before a place.
+    /// The first item for which `before` does not hold.
     pub fn find(&self, before: impl Fn(&T) -> bool) -> Option<T> {
         self.get(self.partition_point(before))
     }
 
-    /// Adds an item behind those that come before it.
+    /// Inserts an item after those for which `before` holds.
     pub fn insert(&mut self, item: T, before: impl Fn(&T) -> bool) {
         let insert_at = match self.root.first() {
             Some(first) if !before(&first) => InsertAt::First,
@@ -152,19 +152,19 @@ impl<T: Copy> Ranked<T> {
         self.root.insert(item, insert_at, &before);
     }
 
-    /// Removes the first item that does not come before a place.
+    /// Removes the first item for which `before` does not hold.
     pub fn remove(&mut self, before: impl Fn(&T) -> bool) -> Option<T> {
         self.remove_if(before, |_| true)
     }
 
-    /// Removes the first item that does not come before a place, if `is_wanted` holds for it.
+    /// Removes the first item for which `before` does not hold, if `is_wanted` holds for it.
     pub fn remove_if(&mut self, before: impl Fn(&T) -> bool, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let removed = self.root.remove(&before, &is_wanted);
         self.lower_root();
         removed
     }
 
-    /// Puts another item in the place of the first one that does not come before a place; the order must allow it.
+    /// Replaces the first item for which `before` does not hold; the order must allow it.
     pub fn replace(&mut self, item: T, before: impl Fn(&T) -> bool) {
         let rank = self.partition_point(before);
         if rank < self.len() {
@@ -172,7 +172,7 @@ impl<T: Copy> Ranked<T> {
         }
     }
 
-    /// Removes the items of these ranks and shows each.
+    /// Removes the items of these ranks and passes each to `removed`.
     pub fn remove_ranks(&mut self, ranks: Range<usize>, mut removed: impl FnMut(T)) {
         let mut left = ranks.end.min(self.len()).saturating_sub(ranks.start);
         while left > 0 {
@@ -198,7 +198,7 @@ impl<T: Copy> Ranked<T> {
         self.root.heap_bytes()
     }
 
-    /// The leaf in which the item of a rank is, and where. The rank is that of an item.
+    /// The leaf of the item with this rank, and the item's position in it.
     fn leaf_of(&self, rank: usize) -> (&[T], usize) {
         let (mut node, mut rank) = (&self.root, rank);
         loop {
@@ -213,7 +213,7 @@ impl<T: Copy> Ranked<T> {
         }
     }
 
-    /// A root with a single child is of no use.
+    /// Removes a root with a single child.
     fn lower_root(&mut self) {
         while let Node::Inner(inner) = &mut self.root {
             match inner.children.len() {
@@ -237,7 +237,7 @@ impl<T: Copy> Clone for Ranked<T> {
     }
 }
 
-/// Room for a whole node.
+/// A list with the capacity of a whole node.
 fn room<X>() -> Vec<X> {
     Vec::with_capacity(NODE_MAX)
 }
@@ -247,7 +247,7 @@ fn sum(counts: &[u32]) -> usize {
 }
 
 impl<T: Copy> Node<T> {
-    /// Items of a leaf or children of an inner node.
+    /// The number of items of a leaf, or of children of an inner node.
     fn len(&self) -> usize {
         match self {
             Node::Leaf(items) => items.len(),
@@ -255,7 +255,7 @@ impl<T: Copy> Node<T> {
         }
     }
 
-    /// All items below.
+    /// The number of items below.
     fn count(&self) -> u32 {
         match self {
             Node::Leaf(items) => items.len() as u32,
@@ -270,8 +270,8 @@ impl<T: Copy> Node<T> {
         }
     }
 
-    /// True when all items come before a place. Goes down only as far as that is possible: the last leaf would be
-    /// fetched for nothing.
+    /// True when `before` holds for all items. Descends only as far as needed: otherwise the last leaf would be fetched
+    /// for nothing.
     fn ends_before(&self, before: &impl Fn(&T) -> bool) -> bool {
         match self {
             Node::Leaf(items) => items.last().is_some_and(before),
@@ -309,7 +309,7 @@ impl<T: Copy> Node<T> {
                 }
                 inner.children[at].insert(item, insert_at, before);
                 inner.counts[at] += 1;
-                // In any other child, the place is behind the first item.
+                // In any other child, the position is after the first item.
                 if at == 0 {
                     inner.firsts[0] = inner.children[0].first().expect("a child has items");
                 }
@@ -327,7 +327,7 @@ impl<T: Copy> Node<T> {
             Node::Inner(inner) => {
                 let at = inner.child_of(before);
                 let is_first = !before(&inner.firsts[at]);
-                // If all of that child comes before the place, the item is the first of the next one.
+                // If `before` holds for the whole child, the item is the first of the next one.
                 let found = inner.children[at].remove(before, is_wanted).map(|item| (at, is_first, item));
                 let next = || Some((at + 1, true, inner.children.get_mut(at + 1)?.remove(before, is_wanted)?));
                 let (at, was_first, item) = found.or_else(next)?;
@@ -428,12 +428,12 @@ impl<T: Copy> Inner<T> {
         self.counts[at] = self.children[at].count();
     }
 
-    /// The child in which a place is, perhaps at its end.
+    /// The child that contains a position, possibly at its end.
     fn child_of(&self, before: impl Fn(&T) -> bool) -> usize {
         self.firsts.partition_point(before).saturating_sub(1)
     }
 
-    /// The child in which the item of a rank is, and how many items are before that child.
+    /// The child that contains the item with this rank, and the number of items before that child.
     fn child_at(&self, rank: usize) -> (usize, usize) {
         let mut before = 0;
         for (at, count) in self.counts.iter().enumerate() {
@@ -490,7 +490,7 @@ impl<T: Copy> Inner<T> {
         self.balance(at);
     }
 
-    /// After a child has lost a single item: as `mend`, without looking at the rest of the child.
+    /// After a child has lost one item: as `mend`, without reading the rest of the child.
     fn lost_one(&mut self, at: usize, was_first: bool) {
         if self.children[at].len() == 0 {
             return self.remove(at);
@@ -502,7 +502,7 @@ impl<T: Copy> Inner<T> {
         self.balance(at);
     }
 
-    /// Sees to it that a child has enough.
+    /// Rebalances a child that has too few items.
     fn balance(&mut self, at: usize) {
         if self.children[at].len() >= NODE_MIN || self.children.len() < 2 {
             return;
@@ -522,13 +522,13 @@ impl<T: Copy> Inner<T> {
 /// Items in their order, from either end.
 pub struct Iter<'t, T> {
     tree: &'t Ranked<T>,
-    /// Of the items that are left.
+    /// The ranks of the remaining items.
     ranks: Range<usize>,
     front: Cursor<'t, T>,
     back: Cursor<'t, T>,
 }
 
-/// The leaf at one end of an iteration. The next leaf is found from the root, which is rare enough.
+/// The leaf at one end of an iteration. The next leaf is found from the root, which is rare.
 #[derive(Clone, Copy)]
 struct Cursor<'t, T> {
     leaf: &'t [T],

@@ -9,7 +9,7 @@ pub const TEXT: Kind = Kind::inline(0);
 /// A string that is a whole number, as eight little-endian bytes.
 pub const NUMBER: Kind = Kind::inline(1);
 
-/// The string that an entry of one of these kinds holds.
+/// The string in an entry of one of these kinds.
 #[inline]
 pub fn inline_scalar<O>(entry: &Entry<O>) -> Scalar<'_> {
     match entry.kind() {
@@ -57,7 +57,7 @@ impl<'a> Scalar<'a> {
         matches!(self, Scalar::Bytes([]))
     }
 
-    /// Hands the bytes to `look` without allocating.
+    /// Passes the bytes to `look` without allocating.
     #[inline]
     pub fn with_bytes<T>(self, look: impl FnOnce(&[u8]) -> T) -> T {
         match self {
@@ -67,7 +67,7 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// The number whose one decimal form is `bytes`: no sign but a minus, no leading zeros.
+/// The number whose canonical decimal form is `bytes`: no sign but a minus, no leading zeros.
 #[inline]
 pub fn canonical_i64(bytes: &[u8]) -> Option<i64> {
     let (negative, digits) = match bytes {

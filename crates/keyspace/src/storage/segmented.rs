@@ -1,10 +1,11 @@
 //! A hash table that grows incrementally, without pauses. Knows hashes and the order of iteration; refuses to know its
 //! elements: the caller supplies hashes and comparisons.
 //!
-//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A table that is full is
-//! split in two, so growth moves a hundred elements at a time instead of all of them, and iteration by position
-//! survives every split and merge: a scan visits an element that stays in the table exactly once. A single large
-//! `HashMap` gives neither.
+//! It is a row of small hash tables, each for one range of *positions* (32 bits of the hash). A full table is split in
+//! two, so growth moves a hundred elements at a time instead of all, and iteration by position survives every split and
+//! merge: a scan visits an element that stays in the table exactly once. A single large `HashMap` gives neither.
+//! Elements that share a position stay in one table, which grows when splitting it further would cost more than it is
+//! worth.
 
 use super::table::NameHash;
 use hashbrown::HashTable;
@@ -49,13 +50,12 @@ impl<E> Segmented<E> {
         self.len
     }
 
-    /// True when there is none.
+    /// True when there is no element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The element for which `test` holds, among those whose hash may be this one: not all bits of the hash are
-    /// compared.
+    /// The element for which `test` holds, among those that may have this hash: not all bits of the hash are compared.
     #[inline]
     pub fn find(&self, hash: NameHash, test: impl FnMut(&E) -> bool) -> Option<&E> {
         let segment = self.segments.get(self.segment_of(hash.position())?)?;
@@ -77,7 +77,8 @@ impl<E> Segmented<E> {
         }
         let position = hash.position();
         let mut index = self.directory[self.slot_of(position)] as usize;
-        while self.segments[index].elements.len() >= SEGMENT_MAX && self.segments[index].depth < POSITION_BITS {
+        let depth_max = self.depth_max();
+        while self.segments[index].elements.len() >= SEGMENT_MAX && self.segments[index].depth < depth_max {
             self.split(index, &hash_of);
             index = self.directory[self.slot_of(position)] as usize;
         }
@@ -86,7 +87,14 @@ impl<E> Segmented<E> {
         self.segments[index].elements.insert_unique(hash.get(), element, rehash).into_mut()
     }
 
-    /// Removes the element for which `test` holds, among those whose hash may be this one.
+    /// How deep segments are split. Elements with different positions need less than a bit for each doubling of their
+    /// number; more would not part those that share a position, and the directory doubles with each bit.
+    #[inline]
+    fn depth_max(&self) -> u32 {
+        POSITION_BITS.min(self.len.checked_ilog2().unwrap_or(0) + 1)
+    }
+
+    /// Removes the element for which `test` holds, among those that may have this hash.
     pub fn remove(
         &mut self,
         hash: NameHash,
@@ -121,9 +129,9 @@ impl<E> Segmented<E> {
         self.segments.iter().flat_map(|segment| segment.elements.iter())
     }
 
-    /// Visits elements in order of position from `cursor` on, at least `count` of them if there are so many, and
-    /// returns the cursor to continue with; `None` at the end. An element that is in the table during the whole
-    /// iteration is visited exactly once, whatever else is inserted or removed.
+    /// Visits at least `count` elements in order of position from `cursor` on, and returns the cursor to continue with;
+    /// `None` at the end. An element that is in the table during the whole iteration is visited exactly once, whatever
+    /// else is inserted or removed.
     pub fn scan(
         &self,
         cursor: u32,
@@ -160,8 +168,8 @@ impl<E> Segmented<E> {
         }
     }
 
-    /// The last position of the range of positions that is kept together with `position`: the smallest step that
-    /// [`Segmented::visit_range`] takes without looking at hashes.
+    /// The last position of the segment that contains `position`: the smallest step that [`Segmented::visit_range`]
+    /// takes without reading hashes.
     pub fn range_end(&self, position: u32) -> u32 {
         let segment = self.segment_of(position).and_then(|index| self.segments[index].end());
         segment.map_or(u32::MAX, |end| end - 1)
@@ -205,7 +213,7 @@ impl<E> Segmented<E> {
         }
     }
 
-    /// Heap bytes of the table itself, without what its elements own.
+    /// Heap bytes of the table itself, without those of its elements.
     pub fn heap_bytes(&self) -> usize {
         let slots: usize = self.segments.iter().map(|segment| segment.elements.allocation_size()).sum();
         slots + self.segments.capacity() * size_of::<Segment<E>>() + self.directory.capacity() * 4
@@ -267,7 +275,7 @@ impl<E> Segmented<E> {
         self.segments[index] = Segment { elements: merged, depth: depth - 1, prefix: prefix >> 1 };
         let slots = self.slots_of(&self.segments[index]);
         self.directory[slots].fill(index as u32);
-        // The last segment takes the place that became free.
+        // The last segment moves to the free slot.
         self.segments.swap_remove(buddy);
         if buddy < self.segments.len() {
             let slots = self.slots_of(&self.segments[buddy]);
@@ -289,9 +297,34 @@ impl<E> Segment<E> {
         (u64::from(self.prefix) << (POSITION_BITS - self.depth)) as u32
     }
 
-    /// The first position behind this segment's range; `None` when it is the last.
+    /// The first position after this segment's range; `None` when it is the last.
     fn end(&self) -> Option<u32> {
         let end = (u64::from(self.prefix) + 1) << (POSITION_BITS - self.depth);
         u32::try_from(end).ok()
+    }
+}
+
+#[cfg(test)]
+mod same_position_tests {
+    use super::*;
+
+    /// Splitting does not part elements that share a position: a table of them takes memory in proportion to their
+    /// number.
+    #[test]
+    fn elements_of_one_position_take_no_more_memory_than_others() {
+        let hash = NameHash::from_raw(0x1234_5678_9abc_def0);
+        let (mut same, mut spread) = (Segmented::default(), Segmented::default());
+        let hash_of = |number: &u64| NameHash::from_raw(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for number in 0..2000u64 {
+            same.insert(hash, number, |_| hash);
+            spread.insert(hash_of(&number), number, hash_of);
+            assert!(same.heap_bytes() < 64 * 1024, "{number}: {}", same.heap_bytes());
+        }
+        assert!(same.find(hash, |number| *number == 1999).is_some());
+        assert!(spread.segments.iter().all(|segment| segment.elements.len() <= SEGMENT_MAX));
+        for number in 0..2000u64 {
+            assert_eq!(same.remove(hash, |one| *one == number, |_| hash), Some(number));
+        }
+        assert_eq!(same.len(), 0);
     }
 }

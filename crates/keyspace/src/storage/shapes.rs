@@ -1,8 +1,8 @@
-//! Lists of field names that many records share, kept once. Knows names; refuses to know values.
+//! Lists of field names that many records share, stored once. Knows names; refuses to know values.
 //!
-//! Millions of job records have the same dozen field names. A record that has a *shape* stores its number and the
-//! values alone. A list of names becomes a shape when it is seen for the second time, and is freed with its last
-//! reference, so hashes whose field names are all different (ids, say) do not fill the memory with shapes.
+//! Millions of job records have the same dozen field names. A record with a *shape* stores only the shape's number and
+//! its values. A list of names becomes a shape when it is seen for the second time, and is freed with its last
+//! reference, so hashes whose field names all differ (ids, say) do not fill the memory with shapes.
 
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
@@ -19,9 +19,9 @@ pub(crate) type ShapeId = u32;
 
 /// One list of names, in order.
 pub struct Shape {
-    /// Each name as a bulk string, ready for the wire, one after the other.
+    /// All names as bulk strings, ready for the wire.
     wire: Box<[u8]>,
-    /// Where each name begins in `wire` and how long it is.
+    /// The start and length of each name in `wire`.
     spans: Box<[(u32, u32)]>,
     hash: u64,
     users: usize,
@@ -80,38 +80,38 @@ impl Shape {
     }
 }
 
-/// The shapes of one database.
+/// The shapes of one database and shard.
 #[derive(Default)]
 pub struct Shapes {
     shapes: Vec<Option<Shape>>,
     free: Vec<ShapeId>,
     by_names: HashTable<ShapeId>,
-    /// Hashes of lists seen once, by their low bits. Empty until the first list is seen.
+    /// Hashes of lists that were seen once, by their low bits. Empty until the first list is seen.
     candidates: Vec<u64>,
 }
 
 impl Shapes {
-    /// The shape of these names if there is one or the list has been seen before; the caller gets a reference, to be
-    /// dropped with [`Shapes::release`].
+    /// Acquires the shape of these names, if there is one or the list was seen before. The caller drops the reference
+    /// with [`Shapes::release`].
     pub fn acquire(&mut self, names: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(names.iter().copied());
         self.take(found)
     }
 
-    /// Acquires the shape of the names of another shape with more names behind them.
+    /// Acquires the shape of another shape's names followed by `more`.
     pub fn acquire_with(&mut self, id: ShapeId, more: &[&[u8]]) -> Option<ShapeId> {
         let found = self.find(self.shape(id).names().chain(more.iter().copied()));
         self.take_known(found)
     }
 
-    /// Acquires the shape of the names of another shape without one.
+    /// Acquires the shape of another shape's names without one.
     pub fn acquire_without(&mut self, id: ShapeId, index: usize) -> Option<ShapeId> {
         let names = self.shape(id).names().enumerate().filter(|(at, _)| *at != index);
         let found = self.find(names.map(|(_, name)| name));
         self.take_known(found)
     }
 
-    /// Looks a list of names up.
+    /// Looks up a list of names.
     fn find<'n>(&self, names: impl Iterator<Item = &'n [u8]> + Clone) -> Found {
         if names.clone().nth(FIELDS_MAX).is_some() {
             return Found::TooLong;
@@ -132,7 +132,7 @@ impl Shapes {
         }
     }
 
-    /// As `take`, but does not count a new list as seen: that is done when the record is packed again with it.
+    /// As `take`, but does not record a new list as seen: that happens when the record is packed again with it.
     fn take_known(&mut self, found: Found) -> Option<ShapeId> {
         if matches!(found, Found::New(_)) { None } else { self.take(found) }
     }
@@ -206,10 +206,10 @@ impl Shapes {
     }
 }
 
-/// What is known of a list of names.
+/// The result of looking up a list of names.
 enum Found {
     Shape(ShapeId),
-    /// Seen once before: this would be its shape.
+    /// Seen once before, with its shape to add.
     SeenBefore(Shape),
     New(u64),
     TooLong,

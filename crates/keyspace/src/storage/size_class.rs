@@ -1,6 +1,6 @@
-//! How much memory the allocator really uses. Knows jemalloc's size classes; refuses to know what the memory is for.
+//! The real sizes of allocations. Knows jemalloc's size classes; refuses to know what the memory is for.
 
-/// Bytes of an index of deadlines for one key: a pair of numbers in a tree that is about two thirds full.
+/// Bytes of an ordered deadline of one key: a pair of numbers in a tree that is about two thirds full.
 pub const DEADLINE_BYTES: usize = 24;
 
 /// The real size of an allocation of this size: jemalloc's classes, four to a doubling.

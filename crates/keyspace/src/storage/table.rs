@@ -4,6 +4,8 @@
 use super::entry::Entry;
 use super::ids::{NameId, NameIds};
 use super::segmented::Segmented;
+use foldhash::SharedSeed;
+use foldhash::fast::SeedableRandomState;
 use std::hash::{BuildHasher, Hasher};
 
 /// The hash of a name, the same in every table of the process.
@@ -11,41 +13,44 @@ use std::hash::{BuildHasher, Hasher};
 pub struct NameHash(u64);
 
 impl NameHash {
-    /// Hashes `name` with the seed of this process, so that clients cannot aim at one segment.
+    /// Hashes `name` with the secret seed of this process.
     #[inline]
     pub fn of(name: &[u8]) -> NameHash {
         NameHasher::of_process().hash(name)
     }
 
-    /// The whole hash, for indexes beside the table.
+    /// The whole hash, for ordered structures beside the table.
     #[inline]
     pub fn get(self) -> u64 {
         self.0
     }
 
-    /// A hash that was kept as a number.
+    /// Restores a hash that was stored as a number.
     pub fn from_raw(raw: u64) -> NameHash {
         NameHash(raw)
     }
 
-    /// The entry's position in the order of iteration. These bits are neither those that `hashbrown` picks the slot
-    /// with (low) nor its tag (high), nor those that pick the shard.
+    /// The position of an entry in the order of iteration. These bits are used neither for the slot in `hashbrown`
+    /// (low) nor its tag (high), nor for the shard.
     #[inline]
     pub fn position(self) -> u32 {
         (self.0 >> 16) as u32
     }
 
-    /// Bits to pick a shard with.
+    /// The bits that select the shard.
     #[inline]
     pub fn shard_bits(self) -> usize {
         (self.0 >> 48) as usize & 0x1ff
     }
 }
 
+/// Makes the shared seed another number than the seed of the hasher.
+const SHARED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// A seeded hash function for names.
 #[derive(Clone)]
 pub struct NameHasher {
-    state: foldhash::fast::FixedState,
+    state: SeedableRandomState,
     seed: u64,
 }
 
@@ -53,11 +58,24 @@ impl NameHasher {
     /// The number of this hash function. Snapshots store it with the seed: a reader must compute the same positions as
     /// the writer. IMPORTANT: another function gets another number, and this one stays supported; a test pins the
     /// hashes of known names.
-    pub const FAMILY: u8 = 1;
+    pub const FAMILY: u8 = 2;
 
-    /// The function of that seed.
+    /// The function with this seed.
     pub fn with_seed(seed: u64) -> NameHasher {
-        NameHasher { state: foldhash::fast::FixedState::with_seed(seed), seed }
+        NameHasher::of_family(NameHasher::FAMILY, seed).expect("the newest family is known")
+    }
+
+    /// The function of a family; `None` for an unknown one. In family 1 the constants that a name is multiplied with
+    /// are public, so that a client can construct names which collide under every seed; in family 2 they are made of
+    /// the seed.
+    pub fn of_family(family: u8, seed: u64) -> Option<NameHasher> {
+        let shared = match family {
+            1 => SharedSeed::global_fixed(),
+            // One for the process, and one for each snapshot that is read.
+            2 => &*Box::leak(Box::new(SharedSeed::from_u64(seed ^ SHARED_SEED))),
+            _ => return None,
+        };
+        Some(NameHasher { state: SeedableRandomState::with_seed(seed, shared), seed })
     }
 
     /// The function that this process uses.
@@ -67,7 +85,7 @@ impl NameHasher {
         HASHER.get_or_init(|| NameHasher::with_seed(foldhash::fast::RandomState::default().hash_one(0u64)))
     }
 
-    /// What picks the function from its family.
+    /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -82,7 +100,7 @@ impl NameHasher {
     }
 }
 
-/// In tests, names that begin so have one hash.
+/// In tests, names with this prefix have the same hash.
 #[cfg(test)]
 pub(crate) const SAME_HASH: &[u8] = b"\0same-hash";
 
@@ -115,7 +133,7 @@ impl<O> Table<O> {
         self.entries.len()
     }
 
-    /// True when there is none.
+    /// True when there is no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -126,7 +144,7 @@ impl<O> Table<O> {
         self.entries.find(hash, |entry| entry.name() == name)
     }
 
-    /// The entry of that name, to be changed.
+    /// The entry of that name, mutable.
     #[inline]
     pub fn get_mut(&mut self, hash: NameHash, name: &[u8]) -> Option<&mut Entry<O>> {
         self.entries.find_mut(hash, |entry| entry.name() == name)
@@ -181,7 +199,7 @@ impl<O> Table<O> {
         self.entries.insert(hash, entry, hash_of)
     }
 
-    /// Takes the entry of that name out.
+    /// Removes the entry of that name and returns it.
     pub fn remove(&mut self, hash: NameHash, name: &[u8]) -> Option<Entry<O>> {
         let removed = self.entries.remove(hash, |entry| entry.name() == name, hash_of)?;
         self.ids.release(name);
@@ -231,17 +249,42 @@ mod tests {
     /// Snapshots on disk depend on these hashes: if a new version of the crate changes them, it needs another number.
     #[test]
     fn the_hash_function_is_what_it_always_was() {
-        let hasher = NameHasher::with_seed(42);
         let names: [&[u8]; 5] = [b"", b"a", b"job:1234567", b"a name of more than sixteen bytes", &[0xff; 100]];
-        let made = names.map(|name| hasher.hash(name).get());
-        let ever = [
+        let made = |family| {
+            let hasher = NameHasher::of_family(family, 42).expect("it is known");
+            names.map(|name| hasher.hash(name).get())
+        };
+        let first = [
             8_457_901_266_710_262_221,
             634_688_044_347_179_469,
             3_760_531_872_047_137_988,
             2_570_470_136_454_680_783,
             1_864_659_930_143_030_463,
         ];
-        assert_eq!(made, ever, "family {}", NameHasher::FAMILY);
+        assert_eq!(made(1), first);
+        let second = [
+            7_214_805_911_414_909_563,
+            3_282_465_867_218_165_188,
+            14_038_686_572_565_446_750,
+            8_294_673_243_435_574_977,
+            2_682_609_480_780_527_505,
+        ];
+        assert_eq!(made(2), second);
+        assert_eq!(NameHasher::FAMILY, 2, "the newest is the last of these");
+    }
+
+    /// Names that end in a constant of foldhash have the hash 0 under every seed where the constants are public.
+    #[test]
+    fn names_cannot_be_constructed_to_collide() {
+        let names: Vec<[u8; 16]> =
+            (0u64..1000).map(|number| (u128::from(number) | 0x3f84_d5b5_b547_0917_u128 << 64).to_le_bytes()).collect();
+        let hashes = |family, seed| {
+            let hasher = NameHasher::of_family(family, seed).expect("it is known");
+            names.iter().map(|name| hasher.hash(name).get()).collect::<BTreeSet<u64>>().len()
+        };
+        for seed in [1, 42, u64::MAX] {
+            assert_eq!((hashes(1, seed), hashes(2, seed)), (1, names.len()));
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! The types of values, one folder each, and the one table that lists them. Knows what a value is; refuses to know names,
-//! databases, shards and commands.
+//! The types of values, one folder each, and the one table that lists them. Knows what a value is; refuses to know
+//! names, databases, shards and commands.
 //!
-//! A type is a folder: how its values lie in memory, its changes and how they are made, how both are written. What the
-//! rest of the server needs to know of a type is in its row, a [`ValueType`]. docs/adding-a-type.md says what a new one
-//! takes.
+//! A type is a folder: the memory layout of its values, its changes and how they are applied, and the encodings of
+//! both. What the rest of the server needs to know about a type is in its row, a [`ValueType`]. docs/adding-a-type.md
+//! lists the places that a new type takes.
 
 pub mod cell;
 pub mod hash;
 pub mod list;
+pub(crate) mod listed;
 pub mod register;
 pub mod run;
 pub mod session;
@@ -36,8 +37,10 @@ pub type Entry = storage::entry::Entry<Object>;
 /// Keys and their values.
 pub type Table = storage::table::Table<Object>;
 
-/// A value too large or too rich to lie inline in its entry.
+/// A value too large or too rich to lie inline in its entry. Other crates cannot list the types: see
+/// [`Value`](crate::Value).
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Object {
     /// A long string, with room to grow.
     Bytes(Vec<u8>),
@@ -75,44 +78,100 @@ pub static TYPES: &[&ValueType] = &[
     &stream::TYPE,
 ];
 
-/// What the rest of the server needs to know of a type.
+/// The row of a type: what the rest of the server needs to know about it.
 pub struct ValueType {
-    /// Stands for it in effects. IMPORTANT: given out once; journals on disk hold it.
+    /// Identifies the type in effects. IMPORTANT: never reused; journals on disk contain it.
     pub tag: u8,
-    /// What TYPE says.
+    /// The name that TYPE returns.
     pub name: &'static str,
-    /// Redis's number for it, which DEBUG DIGEST takes in; for a type that Redis has not, 100 more than the tag.
+    /// Redis's number for the type, which DEBUG DIGEST mixes in; for a type that Redis does not have, the tag plus 100.
     pub redis_number: u32,
     /// Its letter in `notify-keyspace-events`.
     pub event_letter: char,
-    /// True for a type that Redis has not.
+    /// True for a type that Redis does not have.
     pub is_own: bool,
-    /// True for a type whose values stay under their names and have a life of their own: none is renamed, copied, moved, dumped,
-    /// restored or given a deadline.
+    /// True for a type whose values stay under their names: they cannot be renamed, copied, moved, dumped, restored or
+    /// given a deadline.
     pub is_bound: bool,
-    /// Why no key of this name can hold such a value, if none can.
+    /// Why a key of this name cannot hold such a value, if so.
     pub name_error: fn(&[u8]) -> Option<&'static str>,
-    /// What OBJECT ENCODING says: Redis's name for the form that it would keep such a value in.
+    /// The result of OBJECT ENCODING: Redis's name for the form that it would use.
     pub encoding: fn(&Entry) -> &'static str,
     /// How many elements a value has, expired ones included.
     pub elements: fn(&Entry, &Shapes) -> usize,
-    /// Heap bytes of an object, judged by so many of its elements.
+    /// Heap bytes of an object, estimated from this number of elements.
     pub heap_bytes: fn(&Object, usize) -> usize,
     /// True when freeing an object takes long enough that it is done after the locks are released.
     pub is_freed_later: fn(&Object) -> bool,
-    /// Appends a value's image: all that makes it what it is.
+    /// Appends a value's image: the whole value as bytes.
     pub write_image: fn(&Entry, &Shapes, &mut Vec<u8>),
-    /// Takes an image off the front of bytes that are not trusted.
+    /// Consumes an image from the front of untrusted bytes and checks it.
     pub check_image: fn(&mut Reader<'_>) -> Result<(), BadEffect>,
-    /// An entry of that name, with that deadline, made from an image that was checked.
+    /// Creates an entry with this name and deadline from a checked image.
     pub read_image: fn(&[u8], Reader<'_>, &mut Shapes, Option<u64>) -> Entry,
-    /// Gives back what an entry refers to beside itself. Called once, before it is dropped or its body replaced. `None` when
-    /// no entry of the type does: then one can be copied byte by byte into another database.
+    /// Releases what an entry refers to outside of itself. Called once, before it is dropped or its body replaced.
+    /// `None` when entries of the type refer to nothing: then one can be copied byte by byte into another database.
     pub release: Option<fn(&Entry, &mut Shapes)>,
+    /// How single elements expire, for a type whose elements have deadlines.
+    pub element_expiry: Option<ElementExpiry>,
     /// The value as Redis's formats have it, at an instant.
     pub to_redis: fn(&Entry, &Shapes, u64) -> formats::Value,
-    /// Takes a value into a signature, as Redis does.
+    /// Adds a value to a digest, as Redis does.
     pub digest: fn(&Entry, &Shapes, u64, &mut Digest),
+}
+
+/// How single elements of a value expire.
+pub struct ElementExpiry {
+    /// The keyspace event of elements that have expired.
+    pub event: &'static str,
+    /// When an element of an object expires next; `None` once all have expired.
+    pub next: fn(&Object, u64) -> Option<u64>,
+    /// The names of elements of an object that have expired by then, at most so many.
+    pub names: fn(&Object, u64, usize) -> Vec<Vec<u8>>,
+    /// The change that removes these elements.
+    pub removal: for<'a> fn(&'a [&'a [u8]]) -> Change<'a>,
+}
+
+impl Object {
+    /// True when the value has expired, whatever the deadline of its key: each of its elements has, or its lifetime is
+    /// over.
+    #[inline]
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        match self {
+            Object::Hash(table) => table.all_expired(now_ms),
+            Object::Session(session) => session.is_expired(now_ms),
+            Object::Bytes(_)
+            | Object::SortedSet(_)
+            | Object::Set(_)
+            | Object::Cell(_)
+            | Object::Run(_)
+            | Object::Register(_)
+            | Object::List(_)
+            | Object::Stream(_) => false,
+        }
+    }
+
+    /// When the value expires, for a type whose values have a lifetime instead of a deadline.
+    pub fn expires_ms(&self, now_ms: u64) -> Option<u64> {
+        if let Object::Session(session) = self { Some(session.expires_ms(now_ms)) } else { None }
+    }
+
+    /// Prefetches what a write touches behind the object.
+    #[inline]
+    pub(crate) fn prefetch_write(&self) {
+        match self {
+            Object::Cell(history) => history.prefetch_end(),
+            Object::Run(run) => run.prefetch_append(),
+            Object::List(list) => list.prefetch_ends(),
+            Object::Bytes(_)
+            | Object::Hash(_)
+            | Object::SortedSet(_)
+            | Object::Set(_)
+            | Object::Register(_)
+            | Object::Session(_)
+            | Object::Stream(_) => {}
+        }
+    }
 }
 
 impl ValueType {
@@ -148,14 +207,14 @@ impl ValueType {
         found.copied().ok_or(BadEffect::UnknownChange(tag, 0))
     }
 
-    /// Gives back what an entry of the type refers to beside itself.
+    /// Releases what an entry of the type refers to outside of itself.
     pub(crate) fn release_entry(&self, entry: &Entry, shapes: &mut Shapes) {
         if let Some(release) = self.release {
             release(entry, shapes);
         }
     }
 
-    /// True for a value in the compact form of small ones, which DUMP keeps.
+    /// True for a value in the compact form of small values, which DUMP preserves.
     pub fn is_packed(&self, entry: &Entry) -> bool {
         !matches!((self.encoding)(entry), "hashtable" | "skiplist")
     }
@@ -167,7 +226,7 @@ impl ValueType {
     }
 }
 
-/// When a small value becomes a large one. Never visible but through OBJECT ENCODING and memory.
+/// When a small value becomes a large one. Only visible through OBJECT ENCODING and memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thresholds {
     pub hash: hash::Thresholds,
@@ -188,7 +247,7 @@ pub const THRESHOLD_SETTINGS: [&str; 7] = [
 ];
 
 impl Thresholds {
-    /// From the values of [`THRESHOLD_SETTINGS`], in their order.
+    /// From the values of [`THRESHOLD_SETTINGS`], in order.
     #[inline]
     pub fn of(values: [usize; THRESHOLD_SETTINGS.len()]) -> Thresholds {
         let [hash_entries_max, hash_value_bytes_max, zset_entries_max, zset_value_bytes_max, intset_entries_max, ..] =
@@ -203,8 +262,9 @@ impl Thresholds {
     }
 }
 
-/// A change of one value, of any type.
+/// A change of one value, of any type. Other crates cannot list the types: see [`Value`](crate::Value).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Change<'a> {
     String(string::Change<'a>),
     Hash(hash::Change<'a>),
@@ -288,28 +348,29 @@ impl<'a> From<stream::Change<'a>> for Change<'a> {
     }
 }
 
-/// What applying a change came to, where the state alone can tell.
+/// The result of applying a change, as far as it depends on the state.
 ///
-/// Two words, so that it is returned in registers. In memory, it would be written by the word and read by two: such a read waits
-/// until all writes before it have reached the cache, among them those to the value, which often is not there.
+/// Two words, so that it is returned in registers. In memory, it would be written word by word and read as two words:
+/// such a read waits until all earlier writes have reached the cache, including those to the value, which often is not
+/// cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Elements created or removed, keys removed, or the length of the string written.
     pub count: usize,
-    /// Nothing (0), that it was emptied, or one more than the deadline that was replaced.
+    /// 0 for nothing, a marker for "emptied", or the replaced deadline plus one.
     rest: u64,
 }
 
 const EMPTIED: u64 = u64::MAX;
 
 impl Applied {
-    /// So many, and nothing else to say.
+    /// A result with only a count.
     #[inline]
     pub fn counted(count: usize) -> Applied {
         Applied { count, rest: 0 }
     }
 
-    /// The last element is gone, and the key with it.
+    /// True when the last element was removed, and the key with it.
     #[inline]
     pub fn emptied(&self) -> bool {
         self.rest == EMPTIED
@@ -320,7 +381,7 @@ impl Applied {
         self.rest = if emptied { EMPTIED } else { 0 };
     }
 
-    /// The deadline of the value that a string replaced: it may have passed unnoticed.
+    /// The deadline of the value that a string replaced: it may have passed without having been processed.
     #[inline]
     pub fn replaced_deadline(&self) -> Option<u64> {
         self.rest.checked_sub(1).filter(|_| !self.emptied())
@@ -333,7 +394,7 @@ impl Applied {
     }
 }
 
-/// Why something is gone. It makes no difference to the state, but to notifications and invalidations.
+/// Why something was removed. It matters to notifications and invalidations, not to the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     Deleted,
@@ -342,38 +403,38 @@ pub enum Cause {
     Evicted,
 }
 
-/// What becomes of the value of a key.
+/// What an effect does to the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is read, and stays as it is.
+    /// The value is read and does not change.
     Read,
-    /// It has a value afterwards, which may be its first; with `replaces`, whatever it held is gone.
+    /// The key has a value afterwards, possibly its first; with `replaces`, its old value is gone.
     Gains { replaces: bool },
-    /// Its value loses something, and may be gone.
+    /// The value loses elements, and may be gone.
     Loses(Cause),
-    /// Its value changes in something that no client waits for, such as what is pending in a group of a stream.
+    /// The value changes in a way that no client waits for, such as the pending entries of a stream's group.
     Amended,
-    /// Its value stays as it is; when it expires changes.
+    /// Only the deadline changes.
     Deadline,
-    /// It is gone.
+    /// The key is deleted.
     Gone(Cause),
 }
 
-/// Which fields of a record a change is about: indexes look no further.
+/// The fields of a record that a change affects: indexes use nothing else.
 #[derive(Clone, Copy)]
 pub enum RecordFields<'a> {
-    /// The value is no record before and none after.
+    /// The value is not a record before or after.
     None,
-    /// These fields get these values.
+    /// These fields are set to these values.
     Set(&'a [hash::Pair<'a>]),
     /// These fields.
     Named(&'a [&'a [u8]]),
-    /// Perhaps any.
+    /// Possibly any field.
     Any,
 }
 
 impl<'a> Change<'a> {
-    /// The type that it is a change of.
+    /// The type that the change belongs to.
     #[inline]
     pub fn value_type(&self) -> &'static ValueType {
         match self {
@@ -390,7 +451,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What becomes of the key.
+    /// What the change does to the key.
     #[inline]
     pub fn fate(&self) -> Fate {
         match self {
@@ -409,7 +470,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// The keyspace event of the plainest command that makes this change; empty when there is none.
+    /// The keyspace event of the simplest command that makes this change; empty when there is none.
     pub fn event(&self) -> &'static str {
         match self {
             Change::String(change) => change.event(),
@@ -425,13 +486,13 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// True when it can be made whatever type of value the key holds: that goes.
+    /// True when the change replaces a value of any type.
     #[inline]
     pub fn replaces_other_types(&self) -> bool {
         matches!(self, Change::String(string::Change::Set { .. }))
     }
 
-    /// The fields of a record that it is about.
+    /// The fields of a record that it affects.
     #[inline]
     pub fn record_fields(&self) -> RecordFields<'a> {
         match self {
@@ -448,7 +509,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a value of its type.
+    /// Applies the change to an entry that holds a value of its type.
     #[inline]
     pub fn apply(&self, entry: &mut Entry, shapes: &mut Shapes, thresholds: &Thresholds) -> Applied {
         match self {
@@ -465,7 +526,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing; `None` when there is nothing to make.
+    /// Creates the entry that the change makes of a missing key; `None` when it makes none.
     #[inline]
     pub fn create(&self, name: &[u8], shapes: &mut Shapes, thresholds: &Thresholds) -> Option<(Entry, Applied)> {
         match self {
@@ -482,7 +543,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Appends the change: the tag of its type, its own tag, and what belongs to it.
+    /// Appends the change: the tag of its type, its own tag, and its data.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(self.value_type().tag);
@@ -500,7 +561,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Reads a change. The lists that it refers to are kept in `lists`.
+    /// Reads a change. `lists` owns the lists that it borrows.
     pub(crate) fn decode<'l>(reader: &mut Reader<'l>, lists: &'a mut Lists<'l>) -> Result<Change<'a>, BadEffect>
     where
         'l: 'a,
@@ -521,7 +582,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Lists that changes are read into, kept for their memory.
+/// Lists that changes are read into; they keep their memory.
 #[derive(Default)]
 pub(crate) struct Lists<'l> {
     pub(crate) pairs: Vec<hash::Pair<'l>>,
@@ -531,7 +592,7 @@ pub(crate) struct Lists<'l> {
     pub(crate) deliveries: Vec<stream::Delivery>,
 }
 
-/// A value that came from Redis, as an image. `None` when it is of a type that is not kept here, or nothing is left of it
+/// Converts a value that came from Redis into an image. `None` when its type is not supported, or nothing of it is left
 /// at that instant.
 pub fn image_of(
     value: &formats::Value,
@@ -574,7 +635,7 @@ pub fn image_of(
     Some((value_type, restored))
 }
 
-/// The type of a value of ours; `None` when there is none of that tag, or the image is none of that type.
+/// The type of a value of our own types; `None` when the tag is unknown or the image is invalid.
 pub fn own_type(value: &formats::OwnValue) -> Option<&'static ValueType> {
     let value_type = ValueType::with_tag(value.tag).ok().filter(|value_type| value_type.is_own)?;
     let mut image = Reader::new(&value.image);
@@ -591,7 +652,7 @@ pub struct Restored {
     pub elements_expired: usize,
 }
 
-/// A packed value has no more elements than this, none longer than that, whatever the settings say: every look-up walks over
+/// The most elements of a packed value, and their greatest length, whatever the settings say: every look-up walks over
 /// them.
 pub(crate) const PACKED_ELEMENTS_MAX: usize = 1024;
 pub(crate) const PACKED_BYTES_MAX: usize = 4096;

@@ -1,5 +1,5 @@
-//! An index as one sorted set, though its records are spread over the shards. Knows how parts are merged; refuses to know
-//! what an index is for. Everything is locked while it is read.
+//! An index as one sorted set, although its records are spread over the shards. Knows how parts are merged; refuses to
+//! know what an index is for. All shards are locked while it is read.
 
 use super::value::Value;
 use crate::db::Db;
@@ -20,12 +20,12 @@ use std::ops::Range;
 pub struct IndexRef<'a> {
     shards: &'a (dyn AllShards + 'a),
     db: usize,
-    /// Its place among the indexes.
+    /// Its position among the indexes.
     at: usize,
 }
 
-/// Every shard, locked. A trait only because of lifetimes: what is read lives as long as the borrow of the locks, not
-/// as long as the locks.
+/// All shards, locked. A trait only because of lifetimes: what is read lives as long as the borrow of the locks, not as
+/// long as the locks.
 trait AllShards {
     fn count(&self) -> usize;
     fn shard(&self, number: usize) -> &Shard;
@@ -46,18 +46,18 @@ impl AllShards for Locked<'_> {
     }
 }
 
-/// Where a merged walk is: a rank in each part.
+/// The position of a merged walk: a rank in each part.
 pub type Positions = Vec<usize>;
 
 impl<'a> IndexRef<'a> {
-    /// The index of that name in a database, if there is one that can be read. Everything is locked.
+    /// Finds the readable index of this name in a database. All shards are locked.
     pub fn find(locked: &'a Locked<'_>, db: usize, name: &[u8]) -> Option<IndexRef<'a>> {
         let indexes = locked.nth(0).db(db).indexes();
         let at = indexes.position(name).filter(|at| indexes.iter().nth(*at).is_some_and(|index| index.is_built()))?;
         Some(IndexRef { shards: locked, db, at })
     }
 
-    /// What it is an index of.
+    /// The index itself.
     pub fn index(&self) -> &'a Index {
         self.shards.shard(0).db(self.db).indexes().iter().nth(self.at).expect("it was found")
     }
@@ -73,13 +73,13 @@ impl<'a> IndexRef<'a> {
         self.parts().map(|(_, part)| part.len()).sum()
     }
 
-    /// True when there is none.
+    /// True when there is no record.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Which of all changes to indexes was the last to this one. If it is still the same, no record has come, gone or
-    /// moved. Pending changes have been applied.
+    /// The number of the last change of this index. While it stays the same, no record was added, removed or moved.
+    /// Pending changes must have been applied.
     pub fn last_change(&self) -> u64 {
         self.parts().map(|(db, _)| db.part_changed(self.at)).max().unwrap_or(0)
     }
@@ -107,7 +107,7 @@ impl<'a> IndexRef<'a> {
         Some((self.parts().map(before).sum(), score))
     }
 
-    /// In each part, how many records `before` knows.
+    /// In each part, the number of records for which `before` holds.
     fn positions(&self, before: impl Fn(&Db, &Item) -> bool) -> Positions {
         self.parts().map(|(db, part)| part.partition_point(|item| before(db, item))).collect()
     }
@@ -119,12 +119,12 @@ impl<'a> IndexRef<'a> {
         (start, end)
     }
 
-    /// In each part, how many records come before, or are, the one of that score and name.
+    /// In each part, the number of records at or before this score and name.
     pub fn up_to(&self, score: f64, name: &[u8]) -> Positions {
         self.positions(|db, item| db.is_indexed_up_to(*item, score, name))
     }
 
-    /// In each part, how many records come before one of that score and name.
+    /// In each part, the number of records before this score and name.
     pub fn before(&self, score: f64, name: &[u8]) -> Positions {
         self.positions(|db, item| is_before(&db.table, item, score, name))
     }
@@ -160,12 +160,12 @@ impl<'a> IndexRef<'a> {
         IndexMembers::new(*self, &self.up_to_rank(ranks.start), &self.up_to_rank(ranks.end), direction)
     }
 
-    /// Records between two places.
+    /// The records between two positions.
     pub fn between(&self, start: &Positions, end: &Positions, direction: Direction) -> IndexMembers<'a> {
         IndexMembers::new(*self, start, end, direction)
     }
 
-    /// How many records of each part are among the first `rank` of all. Searches with the middle record of the largest
+    /// The number of records of each part among the first `rank` of all. Searches with the middle record of the largest
     /// remaining part as pivot.
     pub fn up_to_rank(&self, rank: usize) -> Positions {
         let parts: Vec<(&Db, &Ranked<Item>)> = self.parts().collect();
@@ -192,7 +192,7 @@ impl<'a> IndexRef<'a> {
                 Ordering::Greater => high = before,
                 Ordering::Less => {
                     low = before;
-                    // The record in the middle is among the first ones itself.
+                    // The pivot itself is among the first `rank`.
                     low[widest] = middle + 1;
                 }
             }
@@ -212,14 +212,14 @@ impl<'a> IndexRef<'a> {
         None
     }
 
-    /// Visits records from `cursor` on, `count` of them or a few more, but no more than [`SCANNED_MAX`] wants: the cursor
-    /// to go on with, `None` at the end.
+    /// Visits `count` records from `cursor` on or a few more, at most [`SCANNED_MAX`]. Returns the next cursor; `None`
+    /// at the end.
     ///
     /// ```text
     /// cursor   bits 0..32 position of the name's hash, bits 32.. shard
     /// ```
     ///
-    /// Neither changes with a record's score, so one that is there during the whole scan is visited exactly once.
+    /// Neither changes with a record's score, so a record that stays during the whole scan is visited exactly once.
     pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u64> {
         let mut left = count.clamp(1, SCANNED_MAX);
         let (first, mut from) = ((cursor >> 32) as usize, cursor as u32);
@@ -252,7 +252,7 @@ impl<'a> IndexRef<'a> {
     }
 }
 
-/// The most records that one step of a scan visits, but for those at one position: about a third of a millisecond.
+/// The most records that one step of a scan visits, except for those at one position: about a third of a millisecond.
 const SCANNED_MAX: usize = 1024;
 
 fn member(entry: &Entry, item: Item) -> Member<'_> {
@@ -261,30 +261,30 @@ fn member(entry: &Entry, item: Item) -> Member<'_> {
 
 /// Records of an index in order.
 ///
-/// They are merged window by window: a window has all records up to one that is some places ahead in its part, the
-/// least such one of all parts. Sorting a window costs less per record than a heap of the next records of all parts.
+/// They are merged window by window. A window has all records up to a limit: the least of the records that are `width`
+/// ahead in each part. Sorting a window costs less per record than a heap of the next records of all parts.
 pub struct IndexMembers<'a> {
     parts: Vec<Rest<'a>>,
-    /// The next ones, in reverse order.
+    /// The next records, in reverse order.
     window: Vec<DbItem<'a>>,
-    /// How many of them have been prefetched: without that, each one would be a cache miss.
+    /// How many of them have been prefetched: otherwise each would be a cache miss.
     fetched: usize,
     /// How far ahead the next window looks.
     width: usize,
     direction: Direction,
 }
 
-/// Where a record is.
+/// A record and its database.
 type DbItem<'a> = (&'a Db, Item);
 
-/// What is left of a part.
+/// The rest of a part.
 struct Rest<'a> {
     db: &'a Db,
     part: &'a Ranked<Item>,
     ranks: Range<usize>,
 }
 
-/// Records that are fetched together.
+/// The number of records that are prefetched together.
 const FETCHED: usize = 32;
 /// A caller that reads few records needs only a small window.
 const WIDTH_MIN: usize = 4;
@@ -306,7 +306,7 @@ impl<'a> IndexMembers<'a> {
             rest.take_up_to(end, direction, &mut self.window);
         }
         self.parts.retain(|rest| !rest.ranks.is_empty());
-        // By scores first: looking names up would slow down every comparison.
+        // By scores first: looking up names would slow down every comparison.
         self.window.sort_unstable_by(|one, other| by_score(one.1.0, other.1.0));
         let is_tie = |one: &DbItem<'_>, other: &DbItem<'_>| one.1.0 == other.1.0;
         self.window.chunk_by(is_tie).filter(|ties| ties.len() > 1).for_each(fetch);
@@ -319,12 +319,12 @@ impl<'a> IndexMembers<'a> {
         self.width = (width * 2).min(WIDTH_MAX);
     }
 
-    /// How many records there are still.
+    /// The number of remaining records.
     pub fn left(&self) -> usize {
         self.window.len() + self.parts.iter().map(|rest| rest.ranks.len()).sum::<usize>()
     }
 
-    /// The next record: where it is kept, and what it holds.
+    /// The next record: its database, entry and score.
     pub fn next_entry(&mut self) -> Option<(&'a Db, &'a Entry, f64)> {
         loop {
             if self.window.is_empty() {
@@ -349,7 +349,7 @@ fn fetch(records: &[DbItem<'_>]) {
 }
 
 impl<'a> Rest<'a> {
-    /// The item that is so many places ahead.
+    /// The item `width` places ahead.
     fn ahead(&self, width: usize, direction: Direction) -> Option<Item> {
         let rank = match direction {
             Direction::Ascending => self.ranks.start + width - 1,
@@ -376,7 +376,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Which of two records comes first, in that direction.
+/// The order of two records in a direction.
 fn in_order(one: DbItem<'_>, other: DbItem<'_>, direction: Direction) -> Ordering {
     let ((db, item), (other_db, other_item)) = (one, other);
     // An id identifies a name only within one database of one shard.

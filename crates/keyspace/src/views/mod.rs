@@ -6,4 +6,4 @@ pub mod value;
 
 pub use index_ref::IndexRef;
 pub use sorted_set_ref::{Members, SortedSetRef};
-pub use value::Value;
+pub use value::{Typed, Value};

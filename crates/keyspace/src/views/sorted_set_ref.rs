@@ -1,14 +1,14 @@
-//! A sorted set to be read, whether it is kept under a key or is an index of records. Refuses to know commands.
+//! A readable sorted set: stored under a key, or an index of records. Refuses to know commands.
 
 use super::index_ref::{IndexMembers, IndexRef};
 use crate::types::sorted_set::{Direction, Form, Member, NameRange, ScoreRange, StoredMembers, StoredRef};
 use std::ops::Range;
 
-/// A sorted set to be read.
+/// A readable sorted set.
 #[derive(Clone, Copy)]
 pub enum SortedSetRef<'a> {
     Stored(StoredRef<'a>),
-    /// An index of records, kept by the server.
+    /// An index of records, which the server maintains.
     Index(IndexRef<'a>),
 }
 
@@ -69,8 +69,8 @@ impl<'a> SortedSetRef<'a> {
         self.members(rank..rank + 1, Direction::Ascending).next()
     }
 
-    /// One of the members, a different one for each number below [`len`](SortedSetRef::len), in whatever order is found
-    /// quickest.
+    /// One of the members, a different one for each number below [`len`](SortedSetRef::len), in the order that is
+    /// fastest.
     pub fn pick(&self, number: usize) -> Option<Member<'a>> {
         match self {
             SortedSetRef::Stored(_) => self.get(number),
@@ -97,7 +97,7 @@ impl<'a> SortedSetRef<'a> {
     /// Visits members from `cursor` on: see [`StoredRef::scan`].
     pub fn scan(&self, cursor: u64, count: usize, visit: impl FnMut(Member<'_>)) -> Option<u64> {
         match self {
-            // No step returns a cursor of more than 32 bits: such a one is at the end.
+            // No step returns a cursor of more than 32 bits: such a cursor is at the end.
             SortedSetRef::Stored(set) => {
                 set.scan(u32::try_from(cursor).unwrap_or(u32::MAX), count, visit).map(u64::from)
             }

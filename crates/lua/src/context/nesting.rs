@@ -1,4 +1,5 @@
-//! A table that an encoder or decoder has open. Kept in a list, not on the C stack: how deep data nests is the sender's choice.
+//! A table that an encoder or decoder has open. Kept in a list, not on the C stack: how deep data nests is the sender's
+//! choice.
 
 use std::ffi::c_int;
 

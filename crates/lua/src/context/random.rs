@@ -9,8 +9,8 @@ pub(crate) struct Random(u64);
 const BITS: u64 = 0xFFFF_FFFF_FFFF;
 
 impl Random {
-    /// Starts anywhere. In Redis the first script after a start always gets the same numbers; here there are several states,
-    /// which would all give out the same ones.
+    /// Starts anywhere. In Redis the first script after a start always gets the same numbers; here there are several
+    /// states, which would all give out the same ones.
     pub(crate) fn anywhere() -> Self {
         Random(RandomState::new().build_hasher().finish() & BITS)
     }

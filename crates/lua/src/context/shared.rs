@@ -1,9 +1,9 @@
 //! The context of a state: the host of the running script, buffers, what a script has changed. Refuses to know
 //! what a function does with them.
 //!
-//! A `Context` is reached from any `lua_State` of the same state (coroutines included) through the allocator's user data,
-//! which costs one load. It is shared, so every field is a cell. Buffers are kept from call to call, so that most calls
-//! allocate nothing.
+//! A `Context` is reached from any `lua_State` of the same state (coroutines included) through the allocator's user
+//! data, which costs one load. It is shared, so every field is a cell. Buffers are kept from call to call, so that most
+//! calls allocate nothing.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::ffi::c_void;
@@ -21,7 +21,8 @@ pub(crate) struct Context {
     interpreter: Interpreter,
     /// The host of the running script; its lifetime is that of the call that set it (see [`Context::with_host`]).
     host: Cell<Option<*mut dyn Host>>,
-    /// The reply of the command the script called last. Borrowed by `redis.call`, from the command to the converted value.
+    /// The reply of the command the script called last. Borrowed by `redis.call`, from the command to the converted
+    /// value.
     reply: RefCell<Vec<u8>>,
     /// The arguments of a call that has many of them. Empty between calls; the lifetime is that of the call.
     many: Cell<Vec<&'static [u8]>>,
@@ -79,7 +80,8 @@ impl Context {
 
     #[inline]
     pub(crate) fn of<'s>(stack: Stack<'s>) -> &'s Context {
-        // SAFETY: every state was made by `open_lua`, so its user data is a context that outlives it.
+        // SAFETY: `open_lua` makes every state, so its user data is a context that outlives it. (Tests in `vm` open
+        // states of their own, without anything of this crate that asks for a context.)
         unsafe { &*stack.user().cast::<Context>() }
     }
 
@@ -123,7 +125,7 @@ impl Context {
     }
 
     /// Lends an empty list for arguments.
-    pub(crate) fn with_many_arguments<'a, R>(&'a self, fill: impl FnOnce(&mut Vec<&'a [u8]>) -> R) -> R {
+    pub(crate) fn with_many_arguments<'a, R>(&self, fill: impl FnOnce(&mut Vec<&'a [u8]>) -> R) -> R {
         let mut many: Vec<&'a [u8]> = self.many.take();
         let result = fill(&mut many);
         many.clear();

@@ -3,7 +3,22 @@
 use std::ffi::c_int;
 
 use super::errors::{mark_as_counted, push_error_line};
+use crate::context::Context;
+use crate::host::Tick;
 use crate::vm::{Raise, Stack, Type};
+
+/// How many values are made between two ticks of the host: a long reply may keep no worker from its other clients.
+const VALUES_PER_TICK: usize = 1024;
+
+/// Asks the host whether the script may continue, after so many values. One that may not is stopped at its next
+/// instruction.
+fn tick_after(stack: Stack<'_>, values: usize) {
+    if values.is_multiple_of(VALUES_PER_TICK)
+        && let Some(Tick::Kill(_)) = Context::of(stack).host(|host| host.tick())
+    {
+        stack.charge_bytes(usize::MAX);
+    }
+}
 
 /// Pushes the Lua value of the reply. The bytes come from the host and are well formed; what is not reads as nil.
 #[inline]
@@ -60,6 +75,7 @@ fn push_one<'r>(stack: Stack<'_>, reply: &'r [u8]) -> Result<&'r [u8], Raise> {
                     }
                     rest = push_one(stack, rest)?;
                     stack.raw_set_at(-2, position as c_int)?;
+                    tick_after(stack, position);
                 }
             }
             None => stack.push_boolean(false),
@@ -96,10 +112,11 @@ fn push_one<'r>(stack: Stack<'_>, reply: &'r [u8]) -> Result<&'r [u8], Raise> {
             stack.push_table(0, 1);
             stack.push_bytes(b"map");
             stack.push_table(0, len.min(values_max(rest)));
-            for _ in 0..len {
+            for number in 1..=len {
                 if rest.is_empty() {
                     break;
                 }
+                tick_after(stack, number);
                 rest = push_one(stack, rest)?;
                 rest = push_one(stack, rest)?;
                 match stack.kind(-2) {
@@ -115,10 +132,11 @@ fn push_one<'r>(stack: Stack<'_>, reply: &'r [u8]) -> Result<&'r [u8], Raise> {
             stack.push_table(0, 1);
             stack.push_bytes(b"set");
             stack.push_table(0, len.min(values_max(rest)));
-            for _ in 0..len {
+            for number in 1..=len {
                 if rest.is_empty() {
                     break;
                 }
+                tick_after(stack, number);
                 rest = push_one(stack, rest)?;
                 if stack.kind(-1) == Type::Nil {
                     stack.pop(1);

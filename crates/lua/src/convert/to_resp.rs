@@ -93,7 +93,9 @@ impl Writer<'_, '_> {
             return;
         }
         match stack.kind(-1) {
-            Type::String => bulk(out, stack.bytes(-1).unwrap_or_default()),
+            Type::String => {
+                stack.with_string(-1, |text| bulk(out, text));
+            }
             Type::Number => line(out, b':', Digits::new().integer(c_integer(stack.number(-1)))),
             Type::Boolean => self.boolean(stack.boolean(-1), out),
             Type::Table => return self.table(open, out),
@@ -126,16 +128,7 @@ impl Writer<'_, '_> {
             return;
         }
         // Elements up to the first nil.
-        let mut len: c_int = 0;
-        loop {
-            stack.raw_get_at(-1, len + 1);
-            let end = stack.kind(-1) == Type::Nil;
-            stack.pop(1);
-            if end || len == c_int::MAX - 1 {
-                break;
-            }
-            len += 1;
-        }
+        let len = stack.array_len(-1);
         header(out, b'*', len as usize);
         open.push(Nesting::new(Kind::Array, len as usize));
     }
@@ -143,22 +136,21 @@ impl Writer<'_, '_> {
     /// Pushes the field, without metamethods.
     fn field(&self, table: c_int, name: c_int) -> Type {
         self.stack.copy(name);
-        self.stack.raw_get(if table < 0 { table - 1 } else { table });
-        self.stack.kind(-1)
+        self.stack.raw_get(if table < 0 { table - 1 } else { table })
     }
 
     /// A table that says what it is by a field.
     fn named(&self, open: &mut Vec<Nesting>, out: &mut Vec<u8>) -> bool {
         let (stack, names) = (self.stack, self.names);
         if self.field(-1, names.err) == Type::String {
-            error_line(out, stack.bytes(-1).unwrap_or_default());
+            stack.with_string(-1, |text| error_line(out, text));
             stack.pop(2);
             return true;
         }
         stack.pop(1);
         if self.field(-1, names.ok) == Type::String {
             out.push(b'+');
-            extend_single_line(out, until_nul(stack.bytes(-1).unwrap_or_default()));
+            stack.with_string(-1, |text| extend_single_line(out, until_nul(text)));
             out.extend_from_slice(b"\r\n");
             stack.pop(2);
             return true;
@@ -176,12 +168,14 @@ impl Writer<'_, '_> {
         }
         stack.pop(1);
         if self.field(-1, names.big_number) == Type::String {
-            let text = stack.bytes(-1).unwrap_or_default();
-            match self.protocol {
-                Protocol::Resp2 => header(out, b'$', text.len()),
-                Protocol::Resp3 => out.push(b'('),
-            }
-            extend_single_line(out, text);
+            let protocol = self.protocol;
+            stack.with_string(-1, |text| {
+                match protocol {
+                    Protocol::Resp2 => header(out, b'$', text.len()),
+                    Protocol::Resp3 => out.push(b'('),
+                }
+                extend_single_line(out, text);
+            });
             out.extend_from_slice(b"\r\n");
             stack.pop(2);
             return true;
@@ -189,20 +183,22 @@ impl Writer<'_, '_> {
         stack.pop(1);
         if self.field(-1, names.verbatim_string) == Type::Table {
             if self.field(-1, names.format) == Type::String && self.field(-2, names.string) == Type::String {
-                let format = until_nul(stack.bytes(-2).unwrap_or_default());
-                let text = stack.bytes(-1).unwrap_or_default();
-                match self.protocol {
+                let mut format = [b' ', b' ', b' ', b':'];
+                stack.with_string(-2, |text| {
+                    let text = until_nul(text);
+                    let len = text.len().min(3);
+                    format[..len].copy_from_slice(&text[..len]);
+                });
+                let protocol = self.protocol;
+                stack.with_string(-1, |text| match protocol {
                     Protocol::Resp2 => bulk(out, text),
                     Protocol::Resp3 => {
                         header(out, b'=', text.len() + 4);
-                        let mut padded = [b' ', b' ', b' ', b':'];
-                        let len = format.len().min(3);
-                        padded[..len].copy_from_slice(&format[..len]);
-                        out.extend_from_slice(&padded);
+                        out.extend_from_slice(&format);
                         out.extend_from_slice(text);
                         out.extend_from_slice(b"\r\n");
                     }
-                }
+                });
                 stack.pop(4);
                 return true;
             }

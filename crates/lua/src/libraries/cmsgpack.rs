@@ -41,6 +41,7 @@ fn pack(stack: Stack<'_>) -> Returned {
         stack.copy(position);
         pack_value(stack, context, &mut packed, 0)?;
     }
+    stack.charge_bytes(packed.len());
     stack.check_memory(packed.len())?;
     stack.push_bytes(&packed);
     Ok(1)
@@ -49,7 +50,9 @@ fn pack(stack: Stack<'_>) -> Returned {
 /// Packs the value on top and pops it.
 fn pack_value(stack: Stack<'_>, context: &Context, packed: &mut Vec<u8>, level: u32) -> Result<(), Raise> {
     match stack.kind(-1) {
-        Type::String => pack_bytes(packed, stack.bytes(-1).unwrap_or_default()),
+        Type::String => {
+            stack.with_string(-1, |bytes| pack_bytes(packed, bytes));
+        }
         Type::Boolean => packed.push(if stack.boolean(-1) { 0xc3 } else { 0xc2 }),
         Type::Number => pack_number(packed, stack.number(-1)),
         Type::Table if level < NESTING_MAX => {
@@ -87,17 +90,7 @@ fn pack_value(stack: Stack<'_>, context: &Context, packed: &mut Vec<u8>, level: 
 
 /// Only the keys 1 to n, without a hole. An empty table is an array.
 fn is_array(stack: Stack<'_>) -> bool {
-    let (mut count, mut max, mut cursor) = (0, 0, Cursor::default());
-    while stack.next(-1, &mut cursor) {
-        let (kind, key) = (stack.kind(-2), stack.number(-2));
-        stack.pop(2);
-        if kind != Type::Number || key <= 0.0 || f64::from(key as i32) != key {
-            return false;
-        }
-        max = max.max(key as i32);
-        count += 1;
-    }
-    max == count
+    stack.array_keys(-1).is_some_and(|keys| keys.max == f64::from(keys.count))
 }
 
 fn pack_number(packed: &mut Vec<u8>, number: f64) {
@@ -181,9 +174,13 @@ fn unpack_limit(stack: Stack<'_>) -> Returned {
 }
 
 fn unpack_some(stack: Stack<'_>, limit: i64, offset: i64) -> Returned {
+    stack.with_pinned(1, |pinned| unpack_bytes(stack, pinned.argument_bytes(1)?, limit, offset))
+}
+
+fn unpack_bytes(stack: Stack<'_>, input: &[u8], limit: i64, offset: i64) -> Returned {
     let all = limit == 0 && offset == 0;
-    let input = stack.argument_bytes(1)?;
     let len = input.len();
+    stack.charge_bytes(len);
     if offset < 0 || limit < 0 {
         return Err(stack.error(format_args!(
             "Invalid request to unpack with offset of {offset} and limit of {len}.",

@@ -1,4 +1,5 @@
-//! The libraries that scripts have beside Lua's own. Refuses to know where they are found, and everything about commands.
+//! The libraries that scripts have beside Lua's own. Refuses to know where they are found, and everything about
+//! commands.
 
 pub(crate) mod bits;
 pub(crate) mod cjson;

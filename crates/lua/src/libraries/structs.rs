@@ -1,8 +1,8 @@
-//! The `struct` library: values to and from fixed binary layouts, with the formats of Roberto Ierusalimschy's `struct` 0.2.
-//! Knows nothing of Redis.
+//! The `struct` library: values to and from fixed binary layouts, with the formats of Roberto Ierusalimschy's `struct`
+//! 0.2. Knows nothing of Redis.
 
 use crate::context::Context;
-use crate::vm::{Raise, Returned, Stack, Text, c_integer, function_of, until_nul};
+use crate::vm::{Pinned, Raise, Returned, Stack, Text, c_integer, function_of, until_nul};
 
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 3);
@@ -24,8 +24,9 @@ struct Format<'f> {
 }
 
 impl<'f> Format<'f> {
-    fn new(stack: Stack<'f>) -> Result<Self, Raise> {
-        Ok(Format { rest: until_nul(stack.argument_bytes(1)?), big_endian: false, align: 1 })
+    /// The format is the first argument, which is pinned.
+    fn new(pinned: Pinned<'f>) -> Result<Self, Raise> {
+        Ok(Format { rest: until_nul(pinned.argument_bytes(1)?), big_endian: false, align: 1 })
     }
 
     /// The next option and its size (zero where it depends on the value, or there is none).
@@ -99,7 +100,10 @@ impl<'f> Format<'f> {
 }
 
 fn pack(stack: Stack<'_>) -> Returned {
-    let mut format = Format::new(stack)?;
+    stack.with_pinned(1, |pinned| pack_by(stack, Format::new(pinned)?))
+}
+
+fn pack_by(stack: Stack<'_>, mut format: Format<'_>) -> Returned {
     // What is missing reads as nil.
     stack.push_nil();
     let context = Context::of(stack);
@@ -125,13 +129,15 @@ fn pack(stack: Stack<'_>) -> Returned {
                 argument += 1;
             }
             b'c' | b's' => {
-                let string = stack.argument_bytes(argument)?;
+                let to: &mut Vec<u8> = &mut packed;
+                let fits = stack.with_argument(argument, |string| {
+                    let size = if size == 0 { string.len() } else { size };
+                    string.get(..size).map(|string| to.extend_from_slice(string)).is_some()
+                })?;
                 argument += 1;
-                let size = if size == 0 { string.len() } else { size };
-                if string.len() < size {
+                if !fits {
                     return Err(stack.bad_argument(argument, format_args!("string too short")));
                 }
-                packed.extend_from_slice(&string[..size]);
                 if option == b's' {
                     packed.push(0);
                 }
@@ -170,8 +176,10 @@ fn integer_bytes(number: f64, size: usize) -> [u8; INTEGER_BYTES_MAX] {
 }
 
 fn unpack(stack: Stack<'_>) -> Returned {
-    let mut format = Format::new(stack)?;
-    let data = stack.argument_bytes(2)?;
+    stack.with_pinned(2, |pinned| unpack_by(stack, Format::new(pinned)?, pinned.argument_bytes(2)?))
+}
+
+fn unpack_by(stack: Stack<'_>, mut format: Format<'_>, data: &[u8]) -> Returned {
     let offset = stack.argument_integer_or(3, 1)?;
     // A negative offset is a very large one.
     if offset == 0 {
@@ -264,7 +272,10 @@ fn integer(item: &[u8], signed: bool, big_endian: bool) -> f64 {
 }
 
 fn size(stack: Stack<'_>) -> Returned {
-    let mut format = Format::new(stack)?;
+    stack.with_pinned(1, |pinned| size_of(stack, Format::new(pinned)?))
+}
+
+fn size_of(stack: Stack<'_>, mut format: Format<'_>) -> Returned {
     let mut position = 0;
     while let Some((option, size)) = format.next(stack)? {
         position += format.padding(position, option, size);

@@ -38,7 +38,7 @@ pub(crate) fn error_handler(stack: Stack<'_>) -> Returned {
         return Err(stack.raise());
     }
     if stack.metatable(1) {
-        // An assignment may run code of the script. Its error takes the place of this one, with a place of its own.
+        // An assignment may run code of the script. Its error replaces this one, and has its own place.
         stack.set_len(1);
         stack.push_function(function_of(error_handler), 0);
         stack.get_field(REGISTRY, SET_PLACE);

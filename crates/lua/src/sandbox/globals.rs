@@ -1,5 +1,5 @@
-//! The globals a script sees, all of them readonly: Lua's safe functions, Redis's libraries, the `redis` table. Refuses to
-//! know what the functions do.
+//! The globals a script sees, all of them readonly: Lua's safe functions, Redis's libraries, the `redis` table. Refuses
+//! to know what the functions do.
 
 use std::ffi::c_int;
 
@@ -173,11 +173,11 @@ fn missing_global(stack: Stack<'_>) -> Returned {
     if stack.len() != 2 {
         return Err(stack.error(format_args!("Wrong number of arguments to luaProtectedTableError")));
     }
-    match stack.bytes(2) {
-        Some(name) => {
-            let parts = [b"Script attempted to access nonexistent global variable '", until_nul(name), b"'"];
-            Err(stack.error_bytes(Text::<512>::of(&parts).as_bytes()))
-        }
+    let message = stack.with_bytes(2, |name| {
+        Text::<512>::of(&[b"Script attempted to access nonexistent global variable '", until_nul(name), b"'"])
+    });
+    match message {
+        Some(message) => Err(stack.error_bytes(message.as_bytes())),
         None => Err(stack.error(format_args!("Second argument to luaProtectedTableError must be a string or number"))),
     }
 }

@@ -38,7 +38,7 @@ fn tick(stack: Stack<'_>) -> Result<(), Raise> {
             },
         }
     }
-    // The script must not get to the next instruction of a handler of its own: ask at every one from now on.
+    // The script must not reach the next instruction of its own error handler: check at every line from now on.
     stack.set_hook(Some((hook_of(tick), HookEvery::Line)));
     Err(raise_kill(stack))
 }

@@ -1,5 +1,5 @@
-//! What a script sees and what it may do: globals, the `redis` table, errors, and being stopped. Refuses to know commands,
-//! and how scripts are stored.
+//! What a script sees and what it may do: globals, the `redis` table, errors, and being stopped. Refuses to know
+//! commands, and how scripts are stored.
 
 mod error_handler;
 mod globals;

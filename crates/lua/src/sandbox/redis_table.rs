@@ -99,25 +99,27 @@ fn with_arguments<R>(
     if count == 0 {
         return Err("Please specify at least one argument for this redis lib call");
     }
-    if count as usize <= FEW {
-        let mut few: [&[u8]; FEW] = [&[]; FEW];
-        for (slot, position) in few.iter_mut().zip(1..=count) {
-            *slot = argument(stack, position)?;
-        }
-        return Ok(use_them(&few[..count as usize]));
-    }
-    context.with_many_arguments(|many| {
+    if !stack.are_strings(count) {
         for position in 1..=count {
-            many.push(argument(stack, position)?);
+            make_text(stack, position)?;
         }
-        Ok(use_them(many))
+    }
+    stack.with_pinned(count, |pinned| {
+        if count as usize <= FEW {
+            let mut few: [&[u8]; FEW] = [&[]; FEW];
+            few.iter_mut().zip(pinned.strings()).for_each(|(slot, string)| *slot = string);
+            return Ok(use_them(&few[..count as usize]));
+        }
+        context.with_many_arguments(|many| {
+            many.extend(pinned.strings());
+            Ok(use_them(many))
+        })
     })
 }
 
-/// One argument, which stays on the stack. A number is the text that Redis makes of it (`%.17g`; Lua's own conversion
-/// would lose digits).
+/// Makes a number the text that Redis makes of it (`%.17g`; Lua's own conversion would lose digits).
 #[inline]
-fn argument(stack: Stack<'_>, position: c_int) -> Result<&[u8], &'static str> {
+fn make_text(stack: Stack<'_>, position: c_int) -> Result<(), &'static str> {
     match stack.kind(position) {
         Type::String => {}
         Type::Number => {
@@ -126,14 +128,14 @@ fn argument(stack: Stack<'_>, position: c_int) -> Result<&[u8], &'static str> {
         }
         _ => return Err("Lua redis lib command arguments must be strings or integers"),
     }
-    Ok(stack.bytes(position).unwrap_or_default())
+    Ok(())
 }
 
 fn sha1hex(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
         return Err(fail(stack, "wrong number of arguments"));
     }
-    let digest = digest::sha1hex(stack.bytes(1).unwrap_or_default());
+    let digest = stack.with_bytes(1, digest::sha1hex).unwrap_or_else(|| digest::sha1hex(b""));
     stack.push_bytes(&digest);
     Ok(1)
 }
@@ -143,12 +145,14 @@ fn error_reply(stack: Stack<'_>) -> Returned {
         push_error(stack, b"wrong number or type of arguments");
         return Ok(1);
     }
-    let text = until_nul(stack.bytes(1).unwrap_or_default());
-    if text.first() == Some(&b'-') {
-        push_error(stack, text);
-    } else {
-        push_error_with_code(stack, text);
-    }
+    stack.with_pinned(1, |pinned| {
+        let text = until_nul(pinned.bytes(1).unwrap_or_default());
+        if text.first() == Some(&b'-') {
+            push_error(stack, text);
+        } else {
+            push_error_with_code(stack, text);
+        }
+    });
     Ok(1)
 }
 
@@ -178,12 +182,13 @@ fn log(stack: Stack<'_>) -> Returned {
     let context = Context::of(stack);
     let mut text = context.scratch();
     for position in 2..=count {
-        if let Some(part) = stack.bytes(position) {
+        let text: &mut Vec<u8> = &mut text;
+        stack.with_bytes(position, |part| {
             if position != 2 {
                 text.push(b' ');
             }
             text.extend_from_slice(part);
-        }
+        });
     }
     context.host(|host| host.log(i64::from(level), &text));
     Ok(0)

@@ -1,4 +1,5 @@
-//! `redis.register_function`: what a library says while it is loaded. Refuses to know how functions are stored or called.
+//! `redis.register_function`: what a library says while it is loaded. Refuses to know how functions are stored or
+//! called.
 
 use std::ffi::c_int;
 
@@ -42,25 +43,24 @@ fn register(
     given: &Arguments,
     function: c_int,
 ) -> Option<&'static str> {
-    let name = stack.bytes(given.name).unwrap_or_default();
+    let name = stack.with_bytes(given.name, <[u8]>::to_vec).unwrap_or_default();
     let valid = !name.is_empty() && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if !valid {
         return Some(
             "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long",
         );
     }
-    let name = String::from_utf8_lossy(name).into_owned();
+    let name = String::from_utf8_lossy(&name).into_owned();
     if list.iter().any(|known| known.info.name == name) {
         return Some("Function already exists in the library");
     }
-    let description = given.description.and_then(|index| stack.bytes(index)).map(<[u8]>::to_vec);
+    let description = given.description.and_then(|index| stack.with_bytes(index, <[u8]>::to_vec));
     list.push(Registration { info: FunctionInfo { name, description, flags: given.flags }, function });
     None
 }
 
 fn positional(stack: Stack<'_>) -> Result<Arguments, Raise> {
-    // A number becomes its text in place.
-    if stack.bytes(1).is_none() {
+    if !stack.is_text(1) {
         return Err(fail(stack, "first argument to redis.register_function must be a string"));
     }
     if stack.kind(2) != Type::Function {
@@ -89,16 +89,15 @@ fn named(stack: Stack<'_>) -> Result<Arguments, Raise> {
         if stack.kind(-2) != Type::String {
             return Err(fail(stack, "named argument key given to redis.register_function is not a string"));
         }
-        let key = stack.bytes(-2).unwrap_or_default();
-        let is = |name: &str| key.eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| stack.with_string(-2, |key| key.eq_ignore_ascii_case(name.as_bytes())) == Some(true);
         if is("function_name") {
-            if stack.bytes(-1).is_none() {
+            if !stack.is_text(-1) {
                 return Err(fail(stack, "function_name argument given to redis.register_function must be a string"));
             }
             stack.copy(-1);
             stack.replace(name);
         } else if is("description") {
-            if stack.bytes(-1).is_none() {
+            if !stack.is_text(-1) {
                 return Err(fail(stack, "description argument given to redis.register_function must be a string"));
             }
             stack.copy(-1);
@@ -135,12 +134,12 @@ fn named(stack: Stack<'_>) -> Result<Arguments, Raise> {
 /// Reads the list of flag names on top.
 fn read_flags(stack: Stack<'_>, flags: &mut ScriptFlags) -> Result<(), Raise> {
     for position in 1.. {
-        stack.raw_get_at(-1, position);
-        if stack.kind(-1) == Type::Nil {
+        if stack.raw_get_at(-1, position) == Type::Nil {
             stack.pop(1);
             break;
         }
-        let known = stack.bytes(-1).and_then(|name| std::str::from_utf8(name).ok()).is_some_and(|name| flags.set(name));
+        let known =
+            stack.with_bytes(-1, |name| std::str::from_utf8(name).is_ok_and(|name| flags.set(name))) == Some(true);
         stack.pop(1);
         if !known {
             return Err(fail(stack, "unknown flag given"));

@@ -23,20 +23,20 @@ pub(super) fn replace_functions(stack: Stack<'_>) {
     stack.pop(1);
 }
 
-/// `pcall` that gives the text of an error table, as scripts written for older versions of Redis expect, and that cannot
-/// catch a kill.
+/// `pcall` that gives the text of an error table, as scripts written for older versions of Redis expect, and that
+/// cannot catch a kill.
 fn protected_call(stack: Stack<'_>) -> Returned {
-    if stack.len() == 0 {
+    let len = stack.len();
+    if len == 0 {
         return Err(stack.bad_argument(1, format_args!("value expected")));
     }
-    let status = stack.protected_call(stack.len() - 1, ALL_RESULTS, 0);
+    let status = stack.protected_call(len - 1, ALL_RESULTS, 0);
     if Context::of(stack).killed.get() {
         return Err(raise_kill(stack));
     }
     if status == 0 {
         stack.need_room(1, "too many results")?;
-        stack.push_boolean(true);
-        stack.insert(1);
+        stack.insert_boolean(1, true);
         return Ok(stack.len());
     }
     stack.has_room(2);
@@ -47,8 +47,7 @@ fn protected_call(stack: Stack<'_>) -> Returned {
             stack.replace(-2);
         }
     }
-    stack.push_boolean(false);
-    stack.insert(1);
+    stack.insert_boolean(1, false);
     Ok(stack.len())
 }
 
@@ -69,8 +68,8 @@ fn protected_call_with_handler(stack: Stack<'_>) -> Returned {
     Ok(stack.len())
 }
 
-/// The script's handler (the upvalue), unless the error is a kill: that is raised from the hook, hooks do not nest, and so
-/// nothing could stop a handler that runs on.
+/// The script's handler (the upvalue), unless the error is a kill: that is raised from the hook, hooks do not nest, and
+/// so nothing could stop a handler that runs on.
 fn guarded_handler(stack: Stack<'_>) -> Returned {
     if Context::of(stack).killed.get() {
         return Ok(1);
@@ -104,9 +103,7 @@ fn collect_garbage(stack: Stack<'_>) -> Returned {
 
 /// `os.clock`: processor time of this process, in seconds.
 pub(super) fn clock(stack: Stack<'_>) -> Returned {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     // C's `clock` counts microseconds.
     stack.push_number(time.tv_sec as f64 + (time.tv_nsec / 1000) as f64 / 1e6);
     Ok(1)

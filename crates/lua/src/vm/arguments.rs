@@ -53,7 +53,8 @@ impl<'s> Stack<'s> {
     pub(crate) fn bad_argument_bytes(self, mut position: c_int, message: &[u8]) -> Raise {
         // SAFETY: all zeroes is a valid `lua_Debug`.
         let mut frame: ffi::lua_Debug = unsafe { std::mem::zeroed() };
-        // SAFETY: level 0 is the running function, and the names live as long as it runs.
+        // SAFETY: level 0 is the running function. Its name is a text of its caller, which is on the stack as long as
+        // it runs.
         let name: Option<(&CStr, bool)> = unsafe {
             if ffi::lua_getstack(self.lua(), 0, &mut frame) == 0 {
                 None
@@ -87,13 +88,13 @@ impl<'s> Stack<'s> {
     }
 
     #[cold]
-    fn bad_kind(self, position: c_int, expected: &str) -> Raise {
+    pub(super) fn bad_kind(self, position: c_int, expected: &str) -> Raise {
         let found = self.kind_name(position);
         self.bad_argument(position, format_args!("{expected} expected, got {found}"))
     }
 
-    /// The source and line of the function that raised the error which a handler is called for, or of its caller if that
-    /// is not written in Lua.
+    /// The source and line of the function that raised the error which a handler is called for, or of its caller if
+    /// that is not written in Lua.
     pub(crate) fn place_of_error(self) -> Option<(&'s [u8], c_int)> {
         let found = self.place(1);
         if found.is_some_and(|(in_c, ..)| in_c) { self.place(2) } else { found }.map(|(_, source, line)| (source, line))
@@ -101,8 +102,8 @@ impl<'s> Stack<'s> {
 
     /// Of the function so many levels up: is it written in C, its source, its line.
     fn place(self, level: c_int) -> Option<(bool, &'s [u8], c_int)> {
-        // SAFETY: all zeroes is a valid `lua_Debug`; Lua sets what "Sl" asks for, and the names live as long as the
-        // function runs.
+        // SAFETY: all zeroes is a valid `lua_Debug`; Lua sets what "Sl" asks for. The source belongs to a function that
+        // waits for the running one, so it outlives `'s`.
         unsafe {
             let mut frame: ffi::lua_Debug = std::mem::zeroed();
             if ffi::lua_getstack(self.lua(), level, &mut frame) == 0 {
@@ -115,10 +116,6 @@ impl<'s> Stack<'s> {
     }
 
     // --- arguments -------------------------------------------------------------------------------------------
-
-    pub(crate) fn argument_bytes(self, position: c_int) -> Result<&'s [u8], Raise> {
-        self.bytes(position).ok_or_else(|| self.bad_kind(position, "string"))
-    }
 
     pub(crate) fn argument_number(self, position: c_int) -> Result<f64, Raise> {
         let number = self.number(position);

@@ -1,7 +1,7 @@
 //! Where control passes between Rust and Lua: Lua calls a function or a hook in Rust, Rust calls Lua and catches its
 //! errors. The limit on memory is lifted and enforced here, and nowhere else. Refuses to know what is called.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::AssertUnwindSafe;
 
 use mlua_sys as ffi;
@@ -46,7 +46,14 @@ where
 
 unsafe extern "C-unwind" {
     fn holdfast_memoryerror(lua: *mut ffi::lua_State) -> c_int;
+    fn holdfast_enter(lua: *mut ffi::lua_State, steps: usize) -> *const c_void;
+    fn holdfast_charge(lua: *mut ffi::lua_State, steps: usize);
 }
+
+/// A call of a function in Rust takes about as long as so many instructions of Lua.
+const CALL_STEPS: usize = 32;
+/// And so many bytes that one reads or writes as long as one.
+const BYTES_PER_STEP: usize = 4;
 
 /// # Safety
 /// Called by Lua only.
@@ -54,9 +61,10 @@ unsafe extern "C-unwind" fn shim<F>(lua: *mut ffi::lua_State) -> c_int
 where
     F: Fn(Stack<'_>) -> Returned + Copy + 'static,
 {
-    // SAFETY: Lua calls this with a live state, and nothing of Rust is alive in this frame when `leave` raises an error.
+    // SAFETY: Lua calls this with a live state, and nothing of Rust is alive in this frame when `leave` raises an
+    // error.
     unsafe {
-        let stack = Stack::of(lua);
+        let stack = Stack::entered(lua, holdfast_enter(lua, CALL_STEPS));
         let returned = run(stack, instance::<F>());
         leave(stack, returned)
     }
@@ -88,7 +96,12 @@ fn instance<F: Copy + 'static>() -> F {
 #[inline]
 fn run(stack: Stack<'_>, function: impl FnOnce(Stack<'_>) -> Returned) -> Returned {
     stack.interpreter().lift_limit();
-    std::panic::catch_unwind(AssertUnwindSafe(|| function(stack))).unwrap_or_else(|payload| {
+    let checked = || {
+        let results = function(stack)?;
+        stack.assert_has(results);
+        Ok(results)
+    };
+    std::panic::catch_unwind(AssertUnwindSafe(checked)).unwrap_or_else(|payload| {
         stack.interpreter().keep_panic(payload);
         Err(Raise::Memory)
     })
@@ -112,14 +125,16 @@ unsafe fn leave(stack: Stack<'_>, returned: Returned) -> c_int {
 }
 
 impl Stack<'_> {
+    /// A function has read or written so many bytes: the next tick comes that much earlier.
+    pub(crate) fn charge_bytes(self, bytes: usize) {
+        // SAFETY: a live state; it changes a counter.
+        unsafe { holdfast_charge(self.lua(), bytes / BYTES_PER_STEP) };
+    }
+
     /// Calls the function below its arguments. Not zero: it failed, and the error is on top.
     #[inline]
     pub(crate) fn protected_call(self, arguments: c_int, results: c_int, handler: c_int) -> c_int {
-        self.interpreter().enforce_limit();
-        // SAFETY: a live state; the caller has pushed a function and its arguments. Errors end in `lua_pcall`. What that
-        // allocates after an error, outside of its own protection, are two strings that `anchor_messages` has made.
-        let status = unsafe { ffi::lua_pcall(self.lua(), arguments, results, handler) };
-        self.interpreter().lift_limit();
+        let status = self.pcall(arguments, results, handler);
         self.interpreter().resume_panic();
         status
     }
@@ -136,9 +151,10 @@ impl Stack<'_> {
 
     /// Compiles; leaves the function, or the error, on top.
     pub(crate) fn compile(self, source: &[u8], name: &CStr) -> bool {
+        assert!(self.has_room(1), "the caller has room for a function");
         self.interpreter().enforce_limit();
-        // SAFETY: Lua reads the source within its length, and the name is a C string. Errors end in `lua_load`, which is
-        // protected as `lua_pcall` is.
+        // SAFETY: Lua reads the source within its length, and the name is a C string. Errors end in `lua_load`, which
+        // is protected as `lua_pcall` is.
         let status =
             unsafe { ffi::luaL_loadbuffer(self.lua(), source.as_ptr().cast::<c_char>(), source.len(), name.as_ptr()) };
         self.interpreter().lift_limit();
@@ -207,7 +223,7 @@ mod tests {
             interpreter.set_bytes_max(interpreter.used_bytes() + bytes_max);
             stack.push_function(function, 0);
             let status = stack.protected_call(0, ALL_RESULTS, 0);
-            let text = if stack.len() == 0 { &[] } else { stack.string(-1).unwrap_or_default() }.to_vec();
+            let text = stack.with_string(-1, <[u8]>::to_vec).unwrap_or_default();
             close(lua);
             (status, text)
         }
@@ -282,6 +298,21 @@ mod tests {
         }
         assert_eq!(run_limited(function_of(catches), 1 << 20), (0, Vec::new()));
         assert_eq!(DROPPED.get(), 20);
+    }
+
+    #[test]
+    fn a_function_returns_no_more_than_it_has_pushed() {
+        fn returns_too_many(stack: Stack<'_>) -> Returned {
+            let _alive = local();
+            stack.push_nil();
+            Ok(2)
+        }
+        fn returns_fewer_than_none(_: Stack<'_>) -> Returned {
+            Ok(-1)
+        }
+        assert!(std::panic::catch_unwind(|| run_limited(function_of(returns_fewer_than_none), 1 << 20)).is_err());
+        assert!(std::panic::catch_unwind(|| run_limited(function_of(returns_too_many), 1 << 20)).is_err());
+        assert_eq!(DROPPED.get(), 1);
     }
 
     #[test]

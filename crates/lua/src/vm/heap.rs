@@ -279,7 +279,8 @@ mod tests {
         let mut heap = limited(1 << 20);
         let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
         let mut refused = 0;
-        for _ in 0..20_000 {
+        let rounds = if cfg!(miri) { 500 } else { 20_000 };
+        for _ in 0..rounds {
             let size = if random.bool() { random.usize(1..700) } else { random.usize(1..9000) };
             let mark = random.u8(..);
             if blocks.len() > 200 || (!blocks.is_empty() && random.u8(..) < 80) {

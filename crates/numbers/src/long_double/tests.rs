@@ -104,8 +104,8 @@ fn redis_agrees_on_fixed_sums() {
     }
 }
 
-/// A line is `SET` value, `INCRBYFLOAT` value and the reply of Redis 7.0.15, for random texts: 64 and 65 significant bits,
-/// exactly half-way between two long doubles or just above it, decimal and hexadecimal.
+/// A line is `SET` value, `INCRBYFLOAT` value and the reply of Redis 7.0.15, for random texts: 64 and 65 significant
+/// bits, exactly half-way between two long doubles or just above it, decimal and hexadecimal.
 #[test]
 fn redis_agrees_on_random_sums() {
     let lines = include_str!("sums.txt").lines();

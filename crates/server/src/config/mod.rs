@@ -1,4 +1,4 @@
-//! The settings to start with, and the file they come from.
+//! The initial settings, and the file they come from.
 
 mod rewrite;
 mod sources;

@@ -1,4 +1,4 @@
-//! CONFIG REWRITE: brings the configuration file in line with the settings. Knows the file's text; refuses to know what a
+//! CONFIG REWRITE: updates the configuration file from the settings. Knows the file's text; refuses to know what a
 //! setting does.
 
 use super::sources::as_text;
@@ -9,11 +9,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use toml_edit::DocumentMut;
 
-/// Brings the file in line with the settings, of which `settings` has all (CONFIG REWRITE). What is in the file and still
-/// true stays as it is, to the byte; a value that is not is replaced; a setting that is not in the file and not at its default
-/// is added.
+/// Updates the file from `settings`, which has all settings (CONFIG REWRITE). Lines that are still true stay unchanged
+/// to the byte; other values are replaced; a setting that is missing in the file and differs from its default is added.
 pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Result<()> {
-    // A link stays one: the file that it leads to is replaced.
+    // A symbolic link is kept: its target is replaced.
     let path = &std::fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?;
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut file: DocumentMut = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
@@ -26,7 +25,7 @@ pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Resul
         if stated.get(row) == Some(value) {
             continue;
         }
-        // Only the value changes, so that a comment behind it stays.
+        // Only the value changes, so that a comment after it stays.
         if let Some(item) = file[name].as_value_mut() {
             let (decor, was_flag) = (item.decor().clone(), item.is_bool());
             *item = toml_value(value, was_flag);
@@ -46,7 +45,7 @@ pub(crate) fn rewrite(path: &Path, settings: &[(&'static str, String)]) -> Resul
     replace(path, &new).with_context(|| format!("cannot replace {}", path.display()))
 }
 
-/// The values that settings get from a file, as they are printed: `1mb` is 1048576.
+/// The values that a file gives to settings, as CONFIG GET prints them: `1mb` is 1048576.
 fn stated(text: &str) -> Result<HashMap<&'static str, String>> {
     let table: toml::Table = text.parse()?;
     let settings = Settings::new();
@@ -58,7 +57,7 @@ fn stated(text: &str) -> Result<HashMap<&'static str, String>> {
     Ok(settings.all().into_iter().filter(|(name, _)| named.contains(name)).collect())
 }
 
-/// Puts a new text in the place of a file, which keeps its permissions: there may be a password in it.
+/// Replaces the text of a file and keeps its permissions: it may contain a password.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let temporary = path.with_extension("toml.new");
     let mut new = std::fs::File::create(&temporary)?;

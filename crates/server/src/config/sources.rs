@@ -1,5 +1,5 @@
 //! Where settings come from: the built-in defaults, then the configuration file, then `HOLDFAST_*` variables, then
-//! flags; the later wins. Knows files and names; refuses to know what a setting does.
+//! flags; later sources win. Knows files and names; refuses to know what a setting does.
 
 use super::tables::Tables;
 use anyhow::{Context, Result, bail};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const VARIABLE_PREFIX: &str = "HOLDFAST_";
 
-/// Names that are shown in `--help`; every other setting is a flag too.
+/// The settings shown in `--help`; every other setting is a flag too.
 const SHOWN: &[(&str, &str)] = &[
     ("port", "TCP port to listen on"),
     ("bind", "Addresses to listen on, separated by spaces"),
@@ -29,35 +29,33 @@ const SHOWN: &[(&str, &str)] = &[
 /// Settings whose value may be given as several arguments.
 const SEVERAL_WORDS: &[&str] = &["bind", "save", "client-output-buffer-limit", "oom-score-adj-values"];
 
-/// Settings that were given and do not do what a user of Redis expects: those without effect, and a policy that would evict.
+/// Returns the settings that differ from their defaults and have no effect.
 pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
-    let is_ignored = |name: &str| {
-        name == "maxmemory-policy" || Settings::find(name.as_bytes()).is_some_and(|row| row.is_without_effect)
-    };
+    let is_ignored = |name: &str| Settings::find(name.as_bytes()).is_some_and(|row| row.is_without_effect);
     settings.changed_from_defaults().iter().map(|(name, _)| *name).filter(|name| is_ignored(name)).collect()
 }
 
-/// What the command line asked for.
+/// What the command line requests.
 pub(crate) enum Invocation {
     Serve(Loaded),
     Use(Tool, Loaded),
 }
 
-/// Something else to do with a data directory than to serve it.
+/// A subcommand that works on a data directory instead of serving it.
 pub(crate) enum Tool {
     Check { dir: PathBuf },
     Export { dir: PathBuf, output: Option<PathBuf> },
     Import { file: PathBuf, dir: PathBuf, skip_unsupported: bool },
 }
 
-/// The settings to start with.
+/// The initial settings and their source.
 pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
     pub(crate) tables: Tables,
 }
 
-/// Reads the command line and everything it refers to. Prints help or an error and exits when that is asked for.
+/// Reads the command line and everything it refers to. Prints help or an error and exits if necessary.
 pub(crate) fn from_command_line() -> Result<Invocation> {
     let matches = command().subcommands(tools()).get_matches();
     let loaded = load(&matches, std::env::vars_os())?;
@@ -76,7 +74,7 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
     Ok(Invocation::Use(tool, loaded))
 }
 
-/// What can be done beside serving.
+/// The subcommands.
 fn tools() -> [Command; 3] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
@@ -99,12 +97,12 @@ fn tools() -> [Command; 3] {
     ]
 }
 
-/// The command line: one flag a setting, so that any of them can be given at start.
+/// Builds the command line, with one flag per setting.
 pub(super) fn command() -> Command {
     let file = Arg::new("config").long("config").short('c').value_name("FILE").env("HOLDFAST_CONFIG");
     let mut command = Command::new("holdfast")
         .version(env!("CARGO_PKG_VERSION"))
-        // As in redis-server, the last of two equal flags counts.
+        // As in redis-server, the last of two equal flags wins.
         .args_override_self(true)
         .about("A state server for workers, workflows and pipelines that speaks the Redis protocol")
         .after_help(
@@ -146,7 +144,7 @@ pub(super) fn load(
         let Some(name) = variable.to_str().and_then(|variable| variable.strip_prefix(VARIABLE_PREFIX)) else {
             continue;
         };
-        // Variables of the project's own scripts share the prefix.
+        // The project's scripts use variables with the same prefix.
         if name == "CONFIG" || name == "BIN" || name.starts_with("TEST_") {
             continue;
         }
@@ -201,7 +199,7 @@ fn set(settings: &Settings, name: &str, value: &str) -> Result<()> {
     }
 }
 
-/// The known name that is most like `name`, if any is like it at all.
+/// The known name most similar to `name`, if one is similar enough.
 fn nearest(name: &str) -> Option<&'static str> {
     let names = TABLE.iter().flat_map(|row| [Some(row.name), row.alias]).flatten();
     let scored = names.map(|known| (strsim::jaro_winkler(name, known), known));

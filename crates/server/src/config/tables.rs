@@ -1,5 +1,5 @@
-//! The tables of the configuration file: `[[index]]` and `[[sweeper]]`. Knows how they are written; what an index or a
-//! sweep is, is the engine's business.
+//! The tables of the configuration file: `[[index]]` and `[[sweeper]]`. Knows their syntax; refuses to know what an
+//! index or a sweep does.
 
 use anyhow::{Context, Result, bail};
 use engine::background::Sweeper;
@@ -9,16 +9,16 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the tables ask for.
+/// The tables of a configuration file.
 pub(crate) struct Tables {
     pub(crate) indexes: ConfiguredIndexes,
     pub(crate) sweepers: Vec<Sweeper>,
 }
 
-/// The indexes that are to be there unless a client has decided otherwise.
+/// The indexes to create at the start, unless a client has decided otherwise.
 pub(crate) struct ConfiguredIndexes {
     pub(crate) definitions: Vec<(Vec<u8>, Definition)>,
-    /// The configuration has no word about indexes.
+    /// The configuration does not mention indexes.
     pub(crate) are_defaults: bool,
 }
 
@@ -29,7 +29,7 @@ impl ConfiguredIndexes {
 }
 
 impl Default for Tables {
-    /// Without a word about indexes there is one, by the field that job records have.
+    /// A configuration that does not mention indexes has one, on the field that job records have.
     fn default() -> Tables {
         let definition =
             Definition { prefixes: vec![Vec::new()], field: b"updated_at".to_vec(), condition: None, stamp: false };
@@ -86,7 +86,7 @@ struct RetryTable {
 }
 
 impl Tables {
-    /// Takes the tables out of a file; what is left are settings.
+    /// Removes the tables from a file; the rest are settings.
     pub(crate) fn take(file: &mut toml::Table) -> Result<Tables> {
         let mut tables = Tables::default();
         if let Some(value) = file.remove("index") {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_what_is_wrong() {
         for (text, expected) in [
             ("[[index]]\nname = 'x'", "missing field `field`"),
             ("[[index]]\nname = 'x'\nfield = 'f'\nprefix = 'y'", "unknown field `prefix`"),

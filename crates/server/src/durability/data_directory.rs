@@ -22,7 +22,7 @@ impl DataDirectory {
         Ok(DataDirectory { storage: Arc::new(storage), _lock: DirectoryLock::acquire(path)? })
     }
 
-    /// Beside other readers, and without a file of its own: the directory may be one that cannot be written.
+    /// Opens the directory beside other readers, and creates no file: the directory may be read-only.
     pub(crate) fn open_shared(path: &Path) -> Result<DataDirectory> {
         let storage = Directory::open(path).with_context(|| format!("cannot open the directory {}", path.display()))?;
         Ok(DataDirectory { storage: Arc::new(storage), _lock: DirectoryLock::acquire_shared(path)? })

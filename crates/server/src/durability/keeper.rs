@@ -1,5 +1,5 @@
-//! The journal as workers and commands need it: its state, what is recorded, and which workers are notified when it moves.
-//! Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
+//! The journal as workers and commands need it: its state, what is recorded, and which workers are notified when it
+//! moves. Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
 
 use super::progress::JournalProgress;
 use super::snapshots::Snapshots;
@@ -52,7 +52,8 @@ pub(crate) struct LocalFiles {
 /// What the state, and what is recorded, depend on beside the settings.
 #[derive(Default)]
 struct Transition {
-    /// A snapshot is being taken that is of no use without the changes made meanwhile: they are recorded in every state.
+    /// A snapshot is being taken that is of no use without the changes made meanwhile: they are recorded in every
+    /// state.
     snapshot_needs_changes: bool,
 }
 
@@ -121,11 +122,11 @@ impl Keeper {
         *self.loading.lock() = Some(loading);
     }
 
-    /// Goes from the current state to the one that `next` returns, refuses writes or lets them in to match, and wakes the
-    /// workers that wait for it. A fenced journal stays fenced.
+    /// Goes from the current state to the one that `next` returns, refuses writes or lets them in to match, and wakes
+    /// the workers that wait for it. A fenced journal stays fenced.
     ///
-    /// IMPORTANT: `next` reads what it decides by itself, under this lock. A CONFIG SET appendonly that came in between would
-    /// be lost, and its client told that it was done.
+    /// IMPORTANT: `next` reads what it decides by itself, under this lock. A CONFIG SET appendonly that came in between
+    /// would be lost, and its client told that it was done.
     fn change_state(&self, next: impl FnOnce(JournalState, &mut Transition) -> JournalState) {
         let mut transition = self.transition.lock();
         let before = self.state();
@@ -136,20 +137,20 @@ impl Keeper {
         self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
         let refusal = self.refusal(state);
         let engine = self.engine();
-        // IMPORTANT: writes are refused before the state changes, and let in after it: a thread that sees a state in which
-        // they are refused finds the reason, too.
+        // IMPORTANT: writes are refused before the state changes, and let in after it: a thread that sees a state in
+        // which they are refused finds the reason, too.
         match (&engine, refusal) {
             (Some(engine), Some(reason)) => {
-                if before != state || !engine.refuses_writes() {
+                if before != state || !engine.restrictions.refuses_writes() {
                     tracing::error!("{reason}");
                 }
-                engine.refuse_writes(Some(reason));
+                engine.restrictions.refuse_writes(Some(reason));
                 self.state.store(state as u8, SeqCst);
             }
             (engine, _) => {
                 self.state.store(state as u8, SeqCst);
                 if let Some(engine) = engine {
-                    engine.refuse_writes(None);
+                    engine.restrictions.refuse_writes(None);
                 }
                 if before != state {
                     tracing::debug!(before = before.name(), now = state.name(), "journal");
@@ -212,8 +213,8 @@ impl Keeper {
         // A journal whose sync has failed may have written everything all the same.
         let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
         if state == JournalState::Sound && (failed || journal.has_room() != self.had_room.load(Relaxed)) {
-            // IMPORTANT: here, and not only when the journal's thread calls: until then more could be written than there
-            // is room for.
+            // IMPORTANT: here, and not only when the journal's thread calls: until then more could be written than
+            // there is room for.
             self.on_journal_moved();
             state = self.state();
         }
@@ -389,7 +390,8 @@ impl Keeper {
         raised.load(Relaxed) && raised.swap(false, SeqCst)
     }
 
-    /// Writes and syncs everything, at the end. From then on no reply is sent that depends on a change that was not stored.
+    /// Writes and syncs everything, at the end. From then on no reply is sent that depends on a change that was not
+    /// stored.
     pub(crate) fn close(&self) -> Result<(), String> {
         let Some(journal) = self.journal() else { return Ok(()) };
         // IMPORTANT: before the state changes: a snapshot that began then would restart the journal.
@@ -434,8 +436,8 @@ impl Persistence for Keeper {
     }
 
     #[inline]
-    fn append(&self, batch: &[u8]) -> u64 {
-        self.journal().map_or(0, |journal| journal.append(batch).0)
+    fn append(&self, batch: &[u8], time_ms: u64) -> u64 {
+        self.journal().map_or(0, |journal| journal.append(batch, time_ms).0)
     }
 
     fn tail(&self) -> u64 {
@@ -506,7 +508,7 @@ mod tests {
     fn replies_are_held_until_what_they_depend_on_is_durable() {
         let (keeper, log) = keeper();
         log.set_syncs(false);
-        let batch = keeper.append(b"change");
+        let batch = keeper.append(b"change", 0);
         let progress = keeper.write_up_to(batch);
         assert_eq!((progress.gate(batch, false), progress.gate(batch, true)), (ReplyGate::Send, ReplyGate::Hold));
         keeper.wake_on_move(0);
@@ -519,10 +521,10 @@ mod tests {
     #[test]
     fn a_failed_journal_drops_the_replies_that_depend_on_it_and_no_others() {
         let (keeper, log) = keeper();
-        let stored = keeper.append(b"stored");
+        let stored = keeper.append(b"stored", 0);
         keeper.write_up_to(stored);
         log.fail(Failure::TooLong { bytes: 1 });
-        let lost = keeper.append(b"lost");
+        let lost = keeper.append(b"lost", 0);
         let progress = keeper.write_up_to(lost);
         assert_eq!(keeper.state(), JournalState::Failed);
         assert_eq!((progress.gate(stored, false), progress.gate(lost, false)), (ReplyGate::Send, ReplyGate::Drop));
@@ -533,7 +535,7 @@ mod tests {
     #[test]
     fn a_fenced_journal_drops_every_reply_whatever_happens_next() {
         let (keeper, log) = keeper();
-        let stored = keeper.append(b"stored");
+        let stored = keeper.append(b"stored", 0);
         assert_eq!(keeper.write_up_to(stored).gate(stored, true), ReplyGate::Hold);
         log.request_sync();
         assert_eq!(keeper.write_up_to(stored).gate(stored, true), ReplyGate::Send);
@@ -560,7 +562,7 @@ mod tests {
     #[test]
     fn a_fence_that_is_noticed_while_writing_counts_at_once() {
         let (keeper, log) = keeper();
-        let batch = keeper.append(b"change");
+        let batch = keeper.append(b"change", 0);
         log.fence(Epoch(9));
         assert_eq!(keeper.write_up_to(batch).gate(0, false), ReplyGate::Drop);
     }

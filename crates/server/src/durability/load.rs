@@ -1,5 +1,5 @@
-//! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the bytes
-//! mean is the engine's business.
+//! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the
+//! bytes mean is the engine's business.
 
 use super::data_directory::{self, DataDirectory};
 use super::keeper::Keeper;
@@ -8,10 +8,11 @@ use crate::config::ConfiguredIndexes;
 use crate::platform::clock::unix_s;
 use anyhow::{Context, Result, anyhow, bail};
 use engine::Engine;
+use engine::execution::indexes::IndexConflict;
 use engine::execution::replay::Replay;
-use engine::execution::walk::{Part, Placement};
+use engine::execution::walk::{Placement, SnapshotPart};
 use engine::persistence::Loading;
-use journal::History;
+use journal::{History, Warning};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 /// Parts or batches between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-/// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that sweepers of
-/// the configuration need.
+/// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that
+/// sweepers of the configuration need.
 pub(crate) fn load(
     directory: &DataDirectory,
     keeper: &Arc<Keeper>,
@@ -30,23 +31,32 @@ pub(crate) fn load(
     swept: &[String],
 ) -> Result<()> {
     let mut recovery = directory.read().context("the data directory cannot be read")?;
+    engine::set_reading(engine, true);
     let keys = replay(&mut recovery, engine, |loading| keeper.set_loading(loading))?;
-    let revived = engine.revive_indexes(&indexes.definitions);
-    revived.notes.iter().for_each(|note| tracing::info!("{note}"));
-    revived.conflicts.iter().for_each(|conflict| tracing::error!("{conflict}"));
+    engine::set_reading(engine, false);
+    let revived = engine::revive_indexes(engine, &indexes.definitions);
+    for index in &revived.dropped {
+        tracing::info!(%index, "an index of the configuration is not created: a client has dropped it with IDX.DROP");
+    }
+    for IndexConflict { index, kept, configured } in &revived.conflicts {
+        tracing::error!(
+            %index,
+            %kept,
+            %configured,
+            "an index has two definitions: a client's, which is kept, and the configuration's. Drop the index, or change \
+             the configuration"
+        );
+    }
     for failure in &revived.failures {
-        // A configuration that cannot work is an error. The index that is there by default is no reason to refuse data that
-        // came from elsewhere.
+        // A configuration that cannot work is an error. The default index is no reason to refuse data from elsewhere.
         anyhow::ensure!(indexes.are_defaults, "{failure}");
-        tracing::warn!("{failure}");
+        tracing::warn!(index = %failure.index, reason = %failure.reason, "an index cannot be created");
     }
     // Not before the data is loaded: IDX.CREATE may have made the index, and then it is in the data.
-    for missing in swept.iter().filter(|name| engine.indexes().find(name.as_bytes()).is_none()) {
+    for missing in swept.iter().filter(|name| engine.indexes.list().find(name.as_bytes()).is_none()) {
         if indexes.definitions.iter().any(|(name, _)| name == missing.as_bytes()) {
             // A client has dropped it: the server starts without it.
-            tracing::warn!(
-                "the sweeper of {missing} has nothing to sweep: a client has dropped the index with IDX.DROP"
-            );
+            tracing::warn!(index = %missing, "the sweeper has nothing to sweep: a client has dropped its index with IDX.DROP");
             continue;
         }
         bail!(
@@ -66,17 +76,17 @@ pub(crate) fn load(
 
 /// Removes what a fork has made that was not complete when the server ended.
 pub(crate) fn undo_forks(engine: &Engine) {
-    match engine.undo_forks(&mut engine.worker(0)) {
+    match engine::undo_forks(engine, &mut engine.worker(0)) {
         0 => {}
-        keys => tracing::warn!(keys, "a CELL.FORK had not ended: what it had copied is removed"),
+        keys => tracing::warn!(keys, "an unfinished CELL.FORK is undone: its copies are removed"),
     }
 }
 
 /// Does what a restore of registers had left to be done when the server ended.
 pub(crate) fn finish_restores(engine: &Engine) {
-    match engine.finish_restores(&mut engine.worker(0)) {
+    match engine::finish_restores(engine, &mut engine.worker(0)) {
         0 => {}
-        registers => tracing::warn!(registers, "a REG.RESTORE had not ended: the rest of its registers is set"),
+        registers => tracing::warn!(registers, "an unfinished REG.RESTORE is completed"),
     }
 }
 
@@ -92,30 +102,67 @@ pub(crate) fn replay(history: &mut dyn History, engine: &Engine, report: impl Fn
     let mut watch = Watch::new(history, report);
     let mut read = 0;
     while let Some(found) = history.next_part()? {
-        let journal::Part { stamp, entries, payload } = found;
-        let part = Part { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
+        let journal::StoredPart { stamp, entries, payload } = found;
+        let part = SnapshotPart { shard: stamp.shard, end: stamp.end, sequence: stamp.sequence.0, keys: entries };
         replay.part(part, payload).map_err(|error| anyhow!("the snapshot cannot be read: {error}"))?;
         read += u64::from(entries);
         watch.note(history, read);
+        delay(engine, entries.into());
     }
     while let Some(journal::Batch { sequence, payload, .. }) = history.next_batch()? {
         let applied = replay.batch(sequence.0, payload);
         applied.map_err(|error| anyhow!("batch {sequence} of the journal cannot be applied: {error}"))?;
         read += 1;
         watch.note(history, read);
+        delay(engine, 1);
     }
-    for failure in engine.revive_functions() {
-        tracing::warn!("functions in the data cannot be called: {failure}");
+    for failure in engine::revive_functions(engine) {
+        tracing::warn!(error = %failure, "functions in the data cannot be called");
     }
-    for note in history.notes() {
-        tracing::warn!("{note}");
-    }
+    history.warnings().iter().for_each(log_warning);
     let keys = engine.keyspace.keys();
     if read > 0 {
         let seconds = watch.began.elapsed().as_secs_f32();
         tracing::info!(keys, records = read, seconds, "the data is read");
     }
     Ok(keys)
+}
+
+/// Logs what the recovery has repaired or could not check.
+fn log_warning(warning: &Warning) {
+    match warning {
+        Warning::TornTail { file, offset, bytes } => {
+            tracing::warn!(%file, offset, bytes, "batches at the end of the journal were not durable: they are dropped");
+        }
+        Warning::SegmentDropped { file, bytes } => {
+            tracing::warn!(%file, bytes, "a segment without a durable batch does not continue the journal: it is removed");
+        }
+        Warning::SnapshotDamaged { file, offset, detail } => {
+            tracing::warn!(%file, offset, %detail, "a snapshot is damaged: an older one and the journal are used");
+        }
+        Warning::MarksMissing => {
+            tracing::warn!(
+                file = "MARKS",
+                "missing: a loss of batches at the end of the journal cannot be detected now"
+            );
+        }
+        Warning::MarksUnreadable => {
+            tracing::warn!(
+                file = "MARKS",
+                "unreadable: a loss of batches at the end of the journal cannot be detected now"
+            );
+        }
+    }
+}
+
+/// Does what `key-load-delay` asks for after so many keys, or batches of the journal.
+fn delay(engine: &Engine, keys: u64) {
+    let us = match engine.settings.key_load_delay() {
+        0 => return,
+        us @ 1.. => keys * us.cast_unsigned(),
+        part => keys / part.unsigned_abs(),
+    };
+    std::thread::sleep(Duration::from_micros(us));
 }
 
 /// Reports how far reading is, now and then.
@@ -151,7 +198,7 @@ impl<T: Fn(Loading)> Watch<T> {
     }
 
     fn report_now(&self, history: &dyn History) -> Loading {
-        let journal::Progress { bytes_read, bytes_total } = history.progress();
+        let journal::ReadProgress { bytes_read, bytes_total } = history.progress();
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let left_s = elapsed_s * bytes_total.saturating_sub(bytes_read) as f64 / bytes_read.max(1) as f64;
         let loading = Loading {

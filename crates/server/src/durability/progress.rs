@@ -29,8 +29,8 @@ impl JournalProgress {
     #[inline]
     pub(crate) fn gate(self, depends_on: u64, strict: bool) -> ReplyGate {
         match self.state {
-            // Nothing is promised, not even to a connection that waits for syncs. IMPORTANT: with `appendfsync always` that
-            // is every connection: if it waited here, all clients would wait until the snapshot is written.
+            // Nothing is promised, not even to a connection that waits for syncs. IMPORTANT: with `appendfsync always`
+            // that is every connection: if it waited here, all clients would wait until the snapshot is written.
             JournalState::Off | JournalState::Starting | JournalState::StartFailed => return ReplyGate::Send,
             // Another writer goes on from what was durable. What is in memory here may never have happened.
             JournalState::Fenced => return ReplyGate::Drop,

@@ -1,5 +1,5 @@
-//! The thread that takes snapshots: on request, when the journal has grown long, when changes are old. Knows when, and in
-//! which order things become durable; refuses to know what a key is.
+//! The thread that takes snapshots: on request, when the journal has grown long, when changes are old. Knows when, and
+//! in which order things become durable; refuses to know what a key is.
 
 use super::keeper::{Keeper, LocalFiles};
 use super::snapshots::Running;
@@ -20,6 +20,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 const ATTEMPTS: usize = 10;
 /// How often the log says how far a snapshot is.
 const LOG_EVERY: Duration = Duration::from_secs(5);
+/// How often it looks whether a long script has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Starts the thread that takes snapshots.
 pub(super) fn start(keeper: Arc<Keeper>, engine: Arc<Engine>) {
@@ -40,7 +42,7 @@ pub(super) fn start(keeper: Arc<Keeper>, engine: Arc<Engine>) {
 
 fn run(keeper: &Keeper, engine: &Engine, running: Running) {
     let began = Instant::now();
-    let changes = engine.totals().changes;
+    let changes = engine.statistics.totals().changes;
     let result = take(keeper, engine);
     match &result {
         Ok(info) => tracing::info!(
@@ -52,7 +54,7 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
         Err(_) if keeper.snapshots.stopped.load(Relaxed) => {
             tracing::info!("the snapshot is abandoned: the server stops")
         }
-        Err(reason) => tracing::error!("the snapshot failed: {reason}"),
+        Err(error) => tracing::error!(%error, "the snapshot failed"),
     }
     keeper.snapshots.finish(running, &result, changes);
     keeper.notify_workers();
@@ -65,8 +67,8 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
 /// Writes a snapshot and drops what it replaces.
 fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
     let files = keeper.files().ok_or("the data has not been read yet")?;
-    // A journal that has failed, or was off, restarts here: the snapshot has what it lacks. Changes made while the snapshot
-    // is written go to the journal in any case.
+    // A journal that has failed, or was off, restarts here: the snapshot has what it lacks. Changes made while the
+    // snapshot is written go to the journal in any case.
     let restarts = keeper.snapshot_begins();
     let result = take_with(keeper, engine, files, restarts);
     keeper.snapshot_ended(restarts, result.as_ref().err().map(String::as_str));
@@ -106,11 +108,18 @@ fn write_unspoiled(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Resu
 
 /// Writes a snapshot; `None` when it is of no use.
 fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<SnapshotInfo>, String> {
-    let text = |error: journal::SnapshotError| error.to_string();
+    let text = |error: journal::SnapshotError| format!("{:#}", anyhow::Error::new(error));
     let progress = &keeper.snapshots;
-    let mut walk = engine.walk();
+    let mut walk = engine::walk(engine);
     // IMPORTANT: counted before the state is locked. A transaction asks for the state while it holds shards.
-    let keys_total = engine.keyspace.keys();
+    let keys_total = loop {
+        match engine.keyspace.keys_unless_busy() {
+            Some(keys) => break keys,
+            None if progress.stopped.load(Relaxed) => return Err("the server stops".into()),
+            // A long script holds locks.
+            None => std::thread::sleep(LOOK_AGAIN),
+        }
+    };
     if let Some(running) = &mut progress.state.lock().running {
         running.keys_total = keys_total;
     }
@@ -120,7 +129,7 @@ fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<
     let mut image = Vec::new();
     let mut pace = Pace { since: Instant::now() };
     let mut log_at = Instant::now() + LOG_EVERY;
-    while let Some(part) = walk.next(&mut image) {
+    while let Some(part) = walk.next_unless(&mut image, || progress.stopped.load(Relaxed)) {
         let stamp = Stamp { shard: part.shard, end: part.end, sequence: journal::Sequence(part.sequence) };
         writer.part(stamp, &image, part.keys).map_err(text)?;
         if progress.stopped.load(Relaxed) {
@@ -136,6 +145,9 @@ fn write(keeper: &Keeper, engine: &Engine, files: &LocalFiles) -> Result<Option<
             let percent = (walk.progress() * 100.0) as u64;
             tracing::info!(percent, keys = progress.keys.load(Relaxed), "writing a snapshot");
         }
+    }
+    if progress.stopped.load(Relaxed) {
+        return Err("the server stops".into());
     }
     let spoiled = walk.is_spoiled();
     drop(walk);
@@ -167,14 +179,15 @@ impl Pace {
 /// The largest buffer that is kept for the next part.
 const IMAGE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Removes older snapshots and the part of the journal that the new one replaces. If that fails, they stay until the next
-/// time.
+/// Removes older snapshots and the part of the journal that the new one replaces. If that fails, they stay until the
+/// next time.
 fn drop_replaced(files: &LocalFiles, info: &SnapshotInfo) {
     if let Err(error) = files.snapshots.remove_older(info) {
-        tracing::warn!("an old snapshot could not be removed: {error}");
+        let error = anyhow::Error::new(error);
+        tracing::warn!(error = format_args!("{error:#}"), "an old snapshot could not be removed");
     }
-    if let Err(failure) = files.log.forget(info.min) {
-        tracing::warn!("an old part of the journal could not be removed: {failure}");
+    if let Err(error) = files.log.forget(info.min) {
+        tracing::warn!(%error, "an old part of the journal could not be removed");
     }
 }
 
@@ -206,7 +219,7 @@ fn follow_rules(keeper: &Keeper, engine: &Engine) {
             return keeper.snapshots.request(SnapshotReason::Compaction);
         }
     }
-    let changes = engine.totals().changes.saturating_sub(changes_at_last_save);
+    let changes = engine.statistics.totals().changes.saturating_sub(changes_at_last_save);
     let age_s = last_save.map_or(u64::MAX, |at| at.elapsed().as_secs());
     if let Some((seconds, _)) =
         settings.save_points().iter().find(|(seconds, count)| age_s >= *seconds && changes >= *count)

@@ -1,4 +1,5 @@
-//! Which snapshot is requested, which is being taken, and the results of those before. Refuses to know how one is taken.
+//! Which snapshot is requested, which is being taken, and the results of those before. Refuses to know how one is
+//! taken.
 
 use crate::platform::clock::unix_s;
 use engine::persistence::{Finished, Report, SnapshotBusy, SnapshotReason, Snapshotting};
@@ -15,7 +16,7 @@ const RESULTS_MAX: usize = 64;
 
 /// The requested and running snapshots, and the results of those before.
 pub(crate) struct Snapshots {
-    pub(super) state: Mutex<State, { rank::SNAPSHOTS }>,
+    pub(super) state: Mutex<SnapshotState, { rank::SNAPSHOTS }>,
     requested: Condvar,
     /// Progress of the one being taken: keys written, and thousandths of the whole.
     pub(super) keys: AtomicU64,
@@ -27,7 +28,7 @@ pub(crate) struct Snapshots {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SnapshotState {
     last_number: u64,
     pub(super) running: Option<Running>,
     pub(super) scheduled: Option<SnapshotReason>,
@@ -56,7 +57,11 @@ pub(super) struct Running {
 impl Snapshots {
     pub(crate) fn new(now_s: u64) -> Snapshots {
         Snapshots {
-            state: Mutex::new(State { last_save_s: now_s, last_save: Some(Instant::now()), ..State::default() }),
+            state: Mutex::new(SnapshotState {
+                last_save_s: now_s,
+                last_save: Some(Instant::now()),
+                ..SnapshotState::default()
+            }),
             requested: Condvar::new(),
             keys: AtomicU64::new(0),
             thousandths: AtomicU64::new(0),
@@ -77,7 +82,7 @@ impl Snapshots {
         self.begin_under(&mut self.state.lock(), why)
     }
 
-    fn begin_under(&self, state: &mut State, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
+    fn begin_under(&self, state: &mut SnapshotState, why: SnapshotReason) -> Result<u64, SnapshotBusy> {
         if let Some(running) = state.running {
             return Err(SnapshotBusy(running.why));
         }
@@ -125,8 +130,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes no more snapshots, and waits until none is being taken: from here on no other thread writes to the journal's
-    /// directory.
+    /// Takes no more snapshots, and waits until none is being taken: from here on no other thread writes to the
+    /// journal's directory.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, SeqCst);
         while self.is_running() {

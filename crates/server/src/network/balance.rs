@@ -1,10 +1,10 @@
 //! How many workers carry the connections. Knows how busy workers are; refuses to know what they do.
 //!
 //! With one request per round trip, nearly all of a request's cost is the kernel's, and a worker that finds many
-//! sockets ready at once spends less on each than two workers that find few. So connections gather on as few
-//! workers as the load needs: another worker joins when those at work are busy and the machine has a core for it,
-//! and rests again when the others could do its work for a while, or when other processes need the core: two
-//! workers that take turns on one core do less together than one of them alone.
+//! sockets ready at once spends less on each than two workers that find few. So connections gather on as few workers as
+//! the load needs. Another worker joins when those at work are busy and the machine has a core for it. It rests again
+//! when the others could do its work for a while, or when other processes need the core: two workers on one core do
+//! less together than one of them alone.
 
 use crate::platform::usage::Ticks;
 use std::collections::VecDeque;
@@ -16,11 +16,11 @@ const BUSY: f64 = 0.85;
 const CALM: f64 = 0.6;
 /// …for so many ticks in a row.
 const CALM_TICKS: u32 = 20;
-/// For so many ticks those at work must be busy before another joins, or crowded before one rests: as long as it
-/// takes to know how many cores there are.
+/// For so many ticks the workers must be busy before another joins, or crowded before one rests: as long as it takes to
+/// measure the available cores.
 const SURE_TICKS: u32 = CORE_SAMPLES as u32;
 
-/// How many workers are at work, the first ones. Shared by all.
+/// The number of workers at work, which are the first ones. Shared by all.
 pub(crate) struct AtWork(AtomicUsize);
 
 impl AtWork {
@@ -37,9 +37,9 @@ impl AtWork {
     }
 }
 
-/// A worker joins when the machine has this much of a core free for it, beside what those at work use…
+/// A worker joins when the machine has this much of a core free for it, besides what those at work use…
 const ROOM_TO_JOIN: f64 = 0.75;
-/// …and rests when so much of its core is taken by others.
+/// …and rests when other processes take this much of its core.
 const ROOM_LOST: f64 = 0.6;
 
 /// Decides, once a tick, how many workers should be at work.
@@ -51,8 +51,8 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// `busy` has the fraction of the last tick that each worker spent working; the first `at_work` count. `cores`
-    /// are those that other processes leave to this one.
+    /// Returns how many workers should be at work. `busy` has the fraction of the last tick that each worker spent
+    /// working; the first `at_work` count. `cores` are those that other processes leave to this one.
     pub(crate) fn decide(&mut self, busy: &[f64], at_work: usize, cores: f64) -> usize {
         let total: f64 = busy.iter().take(at_work).sum();
         let count = |ticks: u32, condition: bool| if condition { ticks + 1 } else { 0 };
@@ -89,8 +89,8 @@ impl Cores {
         Cores { count: count as f64, samples: VecDeque::with_capacity(CORE_SAMPLES + 1) }
     }
 
-    /// Adds a reading and tells how many cores there are for this process. None are known to be taken until there
-    /// are enough readings.
+    /// Adds a reading and returns how many cores are available to this process. Until there are enough readings, all
+    /// cores count as available.
     pub(crate) fn available(&mut self, now: Ticks) -> f64 {
         self.samples.push_back(now);
         if self.samples.len() <= CORE_SAMPLES {
@@ -103,7 +103,7 @@ impl Cores {
     }
 }
 
-/// How many of its connections a worker should give away, given how many each worker has.
+/// How many connections a worker should give away, given how many each worker has.
 pub(crate) fn surplus(index: usize, connections: &[usize], at_work: usize) -> usize {
     let own = connections[index];
     if index >= at_work {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_those_that_others_leave() {
+    fn cores_are_those_that_other_processes_leave() {
         let mut cores = Cores::new(2);
         for tick in 0..CORE_SAMPLES as u64 {
             assert_eq!(

@@ -1,9 +1,12 @@
-//! One client's connection as a task of its worker, and its move to another worker. Knows nothing of what is in the buffers.
+//! One client's connection as a task of its worker, and its move to another worker. Knows nothing of what is in the
+//! buffers.
 
 use super::local::{Local, try_with_local, with_local};
 use super::peer::Peer;
 use super::socket::{Socket, TaskWaker};
+use super::state::ConnectionState;
 use super::team::Arrival;
+use super::transport::Transport;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,90 +15,120 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 
-/// A connection as a task of its worker.
-pub(crate) struct Connection {
-    /// Until the first poll, which is the first moment on the worker's thread.
-    arrival: Option<(TcpStream, SocketAddr)>,
-    peer: Option<Peer>,
-    connections: Arc<AtomicUsize>,
+/// A connection at a worker. Call [`Connection::end`] when it ends.
+pub(super) struct Connection<T: Transport> {
+    /// The stream, until the first poll, which is the first moment on the worker's thread.
+    arrival: Option<(T, SocketAddr)>,
+    peer: Option<Peer<T>>,
     /// Its handle wakes this task.
     registered: bool,
 }
 
-impl Connection {
-    pub(crate) fn new(stream: TcpStream, peer: SocketAddr, connections: Arc<AtomicUsize>) -> Connection {
-        Connection { arrival: Some((stream, peer)), peer: None, connections, registered: false }
+impl<T: Transport> Connection<T> {
+    pub(super) fn new(stream: T, address: SocketAddr) -> Connection<T> {
+        Connection { arrival: Some((stream, address)), peer: None, registered: false }
+    }
+
+    /// Runs the connection. Ready when it has ended here; the result says whether it moves to another worker.
+    pub(super) fn poll(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<Option<Moving<T>>> {
+        if let Some((stream, address)) = self.arrival.take() {
+            self.peer = Some(Peer::start(local, stream, address));
+        }
+        if let Some(peer) = &self.peer
+            && !std::mem::replace(&mut self.registered, true)
+        {
+            local.sockets[peer.socket].task.register(cx.waker());
+        }
+        if let Some(peer) = self.peer.take_if(|peer| peer.may_leave(local)) {
+            return Poll::Ready(Moving::leave(peer, local));
+        }
+        self.peer.as_mut().map_or(Poll::Ready(()), |peer| peer.poll(local, cx)).map(|()| None)
+    }
+
+    /// True when a script of its client may be running on another thread.
+    #[cfg(test)]
+    pub(super) fn may_run_script(&self, local: &Local<T>) -> bool {
+        let state = self.peer.as_ref().map(|peer| &local.sockets[peer.socket].state);
+        state.is_some_and(|state| state.runs_script() || matches!(state, ConnectionState::Closing))
+    }
+
+    /// Removes the connection from its worker, unless it has moved.
+    pub(super) fn end(&mut self, local: &mut Local<T>) {
+        let Some(mut peer) = self.peer.take() else { return };
+        let socket = local.sockets.remove(peer.socket);
+        peer.unregister(&local.engine, &socket.state);
+        local.give_buffer(socket.output);
     }
 }
 
-impl Future for Connection {
+/// A connection between two workers.
+pub(super) struct Moving<T: Transport> {
+    stream: T::Detached,
+    peer: Peer<T>,
+    task: Arc<TaskWaker>,
+}
+
+impl<T: Transport> Moving<T> {
+    /// Removes the connection from its worker.
+    fn leave(mut peer: Peer<T>, local: &mut Local<T>) -> Option<Moving<T>> {
+        let socket = local.sockets.remove(peer.socket);
+        local.give_buffer(socket.output);
+        match socket.stream.detach() {
+            Ok(stream) => Some(Moving { stream, peer, task: socket.task }),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be moved");
+                peer.unregister(&local.engine, &socket.state);
+                None
+            }
+        }
+    }
+
+    /// Continues at another worker, on whose thread this is called.
+    pub(super) fn arrive(self, local: &mut Local<T>) -> std::io::Result<Connection<T>> {
+        let Moving { stream, mut peer, task } = self;
+        let stream = T::attach(stream).inspect_err(|_| peer.unregister(&local.engine, &ConnectionState::Running))?;
+        let socket = Socket::new(stream, peer.client.handle.clone(), task);
+        peer.socket = local.sockets.insert(socket);
+        Ok(Connection { arrival: None, peer: Some(peer), registered: false })
+    }
+}
+
+/// A connection as a task of its worker's runtime.
+pub(super) struct ConnectionTask {
+    connection: Connection<TcpStream>,
+    /// The worker's number of connections.
+    connections: Arc<AtomicUsize>,
+}
+
+impl ConnectionTask {
+    pub(super) fn new(connection: Connection<TcpStream>, connections: Arc<AtomicUsize>) -> ConnectionTask {
+        ConnectionTask { connection, connections }
+    }
+}
+
+impl Future for ConnectionTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         with_local(|local| {
-            if let Some((stream, address)) = this.arrival.take() {
-                this.peer = Some(Peer::start(local, stream, address));
-            }
-            if let Some(peer) = &this.peer
-                && !std::mem::replace(&mut this.registered, true)
-            {
-                local.sockets[peer.socket].task.register(cx.waker());
-            }
-            if let Some(peer) = this.peer.take_if(|peer| peer.may_leave(local)) {
-                Moving::leave(peer, local);
-                return Poll::Ready(());
-            }
-            this.peer.as_mut().map_or(Poll::Ready(()), |peer| peer.poll(local, cx))
+            this.connection.poll(local, cx).map(|moving| {
+                if let Some(moving) = moving {
+                    local.team.assign(Arrival::Moved(Box::new(move |connections| {
+                        let connection = with_local(|local| moving.arrive(local))?;
+                        tokio::spawn(ConnectionTask { connection, connections });
+                        Ok(())
+                    })));
+                }
+            })
         })
     }
 }
 
-impl Drop for Connection {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Relaxed);
-        let Some(mut peer) = self.peer.take() else { return };
-        // Dropped by the runtime while the worker ends, there is no worker any more.
-        let _ = try_with_local(|local| {
-            peer.unregister(&local.engine);
-            let socket = local.sockets.remove(peer.socket);
-            local.give_buffer(socket.output);
-        });
-    }
-}
-
-/// A connection between two workers.
-struct Moving {
-    stream: std::net::TcpStream,
-    peer: Peer,
-    task: Arc<TaskWaker>,
-}
-
-impl Moving {
-    /// Takes the connection from its worker and sends it to another.
-    fn leave(mut peer: Peer, local: &mut Local) {
-        let socket = local.sockets.remove(peer.socket);
-        local.give_buffer(socket.output);
-        match socket.stream.into_std() {
-            Ok(stream) => {
-                let moving = Moving { stream, peer, task: socket.task };
-                local.team.assign(Arrival::Moved(Box::new(move |connections| moving.arrive(connections))));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be moved");
-                peer.unregister(&local.engine);
-            }
-        }
-    }
-
-    /// Goes on at another worker, on whose thread this is called.
-    fn arrive(self, connections: Arc<AtomicUsize>) -> std::io::Result<()> {
-        let Moving { stream, mut peer, task } = self;
-        let handle = peer.client.handle.clone();
-        let stream = TcpStream::from_std(stream).inspect_err(|_| with_local(|local| peer.unregister(&local.engine)))?;
-        let socket = Socket::new(stream, handle, task);
-        peer.socket = with_local(|local| local.sockets.insert(socket));
-        tokio::spawn(Connection { arrival: None, peer: Some(peer), connections, registered: false });
-        Ok(())
+        // When the runtime drops the task while the worker ends, there is no worker any more.
+        let _ = try_with_local(|local| self.connection.end(local));
     }
 }

@@ -1,5 +1,5 @@
-//! Where the server listens: binds addresses, accepts connections or refuses them, and listens elsewhere when `port` or
-//! `bind` is changed. Knows sockets and addresses; refuses to know requests.
+//! Where the server listens: binds addresses, accepts connections or refuses them, and rebinds when `port` or `bind` is
+//! changed. Knows sockets and addresses; refuses to know requests.
 
 use super::team::{Arrival, Team};
 use anyhow::{Context, Result, ensure};
@@ -20,8 +20,8 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a connection could be neither accepted nor refused.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// A listener for each address of `bind`, at the start. When `port` is 0, the system picks one, the same for all of them, and
-/// `port` says which.
+/// Binds a listener for each address of `bind`, at the start. When `port` is 0, the system picks one for all of them,
+/// and `port` is set to it.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<std::net::TcpListener>> {
     let mut listeners: Vec<std::net::TcpListener> = Vec::new();
     for mut wanted in wanted(settings)? {
@@ -91,30 +91,31 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// What is listened to now, and how to change it from any thread.
+/// The addresses that are listened to, and a channel to change them from any thread.
 pub(crate) struct Listeners {
     addresses: Mutex<Vec<SocketAddr>, { rank::LISTENERS }>,
-    orders: mpsc::UnboundedSender<Order>,
+    rebinds: mpsc::UnboundedSender<Rebind>,
 }
 
-/// Listens to the addresses in `add` and `keep`, and to no others.
-pub(crate) struct Order {
+/// A change of the addresses: listen to those in `add` and `keep`, and to no others.
+pub(crate) struct Rebind {
     keep: Vec<SocketAddr>,
     add: Vec<std::net::TcpListener>,
     done: std::sync::mpsc::SyncSender<()>,
 }
 
 impl Listeners {
-    /// With the channel on which [`listen_and_assign`] takes changes.
-    pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Order>) {
-        let (orders, receiver) = mpsc::unbounded_channel();
-        (Listeners { addresses: Mutex::new(addresses_of(listeners)), orders }, receiver)
+    /// Creates the list, with the channel on which [`listen_and_assign`] receives changes.
+    pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Rebind>) {
+        let (rebinds, receiver) = mpsc::unbounded_channel();
+        (Listeners { addresses: Mutex::new(addresses_of(listeners)), rebinds }, receiver)
     }
 
-    /// Listens where `bind` and `port` say; nowhere, as in Redis, when one of them is empty. When that is not possible, nothing changes.
+    /// Listens to the addresses of `bind` and `port`; to none, as in Redis, when one of them is empty. On an error
+    /// nothing changes.
     pub(crate) fn follow(&self, settings: &Settings) -> Result<()> {
         let mut wanted = wanted(settings)?;
-        // Without a port there is nothing to listen to.
+        // Port 0 means no listeners.
         wanted.retain(|to| to.address.port() > 0);
         let mut addresses = self.addresses.lock();
         let old = addresses.clone();
@@ -123,9 +124,9 @@ impl Listeners {
         let new: Vec<&Wanted> = wanted.iter().filter(|to| !keep.contains(&to.address)).collect();
         let added = match listen_to(&new) {
             Ok(added) => added,
-            // All addresses and one of them cannot be listened to at the same time: the old ones may be in the way.
+            // The wildcard address and one address of it cannot both be bound: the old listeners may be in the way.
             Err(_) if overlaps(&new, &old) => {
-                self.order(keep.clone(), Vec::new());
+                self.rebind(keep.clone(), Vec::new());
                 match listen_to(&new) {
                     Ok(added) => added,
                     Err(error) => {
@@ -137,7 +138,7 @@ impl Listeners {
             Err(error) => return Err(error),
         };
         *addresses = [keep.as_slice(), &addresses_of(&added)].concat();
-        self.order(keep, added);
+        self.rebind(keep, added);
         Ok(())
     }
 
@@ -146,16 +147,16 @@ impl Listeners {
         let lost = old.iter().filter(|address| !kept.contains(address));
         let again = lost.filter_map(|address| {
             let tried = listen(*address);
-            tried.inspect_err(|error| tracing::error!(%address, %error, "cannot listen there any more")).ok()
+            tried.inspect_err(|error| tracing::error!(%address, %error, "cannot listen on this address any more")).ok()
         });
         let again = again.collect();
-        self.order(kept.to_vec(), again);
+        self.rebind(kept.to_vec(), again);
     }
 
     /// Sends the change to the listening thread, and waits until the old listeners are closed.
-    fn order(&self, keep: Vec<SocketAddr>, add: Vec<std::net::TcpListener>) {
+    fn rebind(&self, keep: Vec<SocketAddr>, add: Vec<std::net::TcpListener>) {
         let (done, wait) = std::sync::mpsc::sync_channel(1);
-        if self.orders.send(Order { keep, add, done }).is_ok() {
+        if self.rebinds.send(Rebind { keep, add, done }).is_ok() {
             let _ = wait.recv_timeout(CLOSE_WITHIN);
         }
     }
@@ -165,7 +166,7 @@ fn addresses_of(listeners: &[std::net::TcpListener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
 }
 
-/// A listener for each, except for optional ones that cannot be bound.
+/// Binds a listener for each address, except for optional ones that cannot be bound.
 fn listen_to(wanted: &[&Wanted]) -> Result<Vec<std::net::TcpListener>> {
     let mut listeners = Vec::new();
     for to in wanted {
@@ -173,7 +174,7 @@ fn listen_to(wanted: &[&Wanted]) -> Result<Vec<std::net::TcpListener>> {
             Ok(listener) => listeners.push(listener),
             Err(_) if to.optional => {}
             Err(error) => {
-                tracing::warn!(address = %to.address, %error, "cannot listen there");
+                tracing::warn!(address = %to.address, %error, "cannot listen on this address");
                 return Err(error.into());
             }
         }
@@ -188,10 +189,10 @@ fn overlaps(new: &[&Wanted], old: &[SocketAddr]) -> bool {
     new.iter().any(|new| old.iter().any(|old| clash(&new.address, old)))
 }
 
-/// Listens for as long as the server runs.
+/// Runs the listeners as long as the server runs.
 pub(crate) async fn listen_and_assign(
     listeners: Vec<std::net::TcpListener>,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut rebinds: mpsc::UnboundedReceiver<Rebind>,
     engine: Arc<Engine>,
     team: Arc<Team>,
 ) {
@@ -202,23 +203,23 @@ pub(crate) async fn listen_and_assign(
             let Ok(address) = listener.local_addr() else { continue };
             match TcpListener::from_std(listener) {
                 Ok(listener) => tasks.push((address, tokio::spawn(accept(listener, engine.clone(), team.clone())))),
-                Err(error) => tracing::error!(%address, %error, "cannot listen there"),
+                Err(error) => tracing::error!(%address, %error, "cannot listen on this address"),
             }
         }
-        let Some(order) = orders.recv().await else { return };
-        let (kept, closed) = tasks.into_iter().partition(|(address, _)| order.keep.contains(address));
+        let Some(rebind) = rebinds.recv().await else { return };
+        let (kept, closed) = tasks.into_iter().partition(|(address, _)| rebind.keep.contains(address));
         tasks = kept;
         for (_, task) in closed {
             task.abort();
             // Once it has ended, its socket is closed.
             let _ = task.await;
         }
-        add = order.add;
-        let _ = order.done.send(());
+        add = rebind.add;
+        let _ = rebind.done.send(());
     }
 }
 
-/// Accepts connections for as long as the listener is wanted.
+/// Accepts connections until the listener is closed.
 async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
     let mut spare = spare_file();
     loop {
@@ -230,7 +231,7 @@ async fn accept(listener: TcpListener, engine: Arc<Engine>, team: Arc<Team>) {
             Err(error) => error,
         };
         if is_out_of_files(&error) && spare.take().is_some() {
-            // With that file closed there is a descriptor for one connection, to tell it why it is refused.
+            // Closing the spare file frees a descriptor for one connection, to send it the reason of its refusal.
             let accepted = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
             if let Ok(Ok((stream, _))) = accepted
                 && let Ok(stream) = stream.into_std()
@@ -261,7 +262,7 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
 fn take(stream: tokio::net::TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
     match stream.into_std() {
         Ok(stream) => welcome(stream, peer, engine, team),
-        Err(error) => tracing::warn!(%peer, %error, "could not take a connection"),
+        Err(error) => tracing::warn!(%peer, %error, "could not set up a connection"),
     }
 }
 
@@ -286,8 +287,8 @@ fn welcome(stream: TcpStream, peer: SocketAddr, engine: &Engine, team: &Team) {
     }
     let _ = stream.set_nodelay(true);
     if peer.ip().is_loopback() {
-        // There is no network to be congested: the plainest congestion control costs least. Systems that default
-        // to BBR would pace and time every reply to a client on the same machine.
+        // There is no network to be congested: the simplest congestion control costs least. Systems that default to BBR
+        // would pace and time every reply to a client on the same machine.
         let _ = SockRef::from(&stream).set_tcp_congestion(b"reno");
     }
     let keepalive = settings.tcp_keepalive();

@@ -1,16 +1,23 @@
-//! Connections: where the server listens, the workers that serve, and what is read from and written to sockets. Refuses to know
-//! what a request does.
+//! Connections: listeners, workers, and reading from and writing to sockets. Refuses to know what a request does.
 
 mod balance;
 mod connection;
+mod input;
 mod limits;
 mod listeners;
 mod local;
 mod peer;
 mod reading;
 mod requests;
+#[cfg(test)]
+mod simulation;
 mod socket;
+mod state;
 mod team;
+mod transport;
+#[cfg(test)]
+mod turn_tests;
+mod turns;
 mod worker;
 
 pub(crate) use listeners::{Listeners, bind, listen_and_assign};

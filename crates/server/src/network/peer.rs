@@ -1,75 +1,67 @@
-//! A connection's client between reading and writing: what it waits for, and when it ends. Knows states and buffers; refuses
-//! to know what a request does.
+//! A client between reading and writing: what it waits for, and when its connection ends. Knows when its states change,
+//! and buffers; refuses to know what a request does.
 
+use super::input::Input;
 use super::limits::{INPUT_WHILE_WAITING, class, output_max};
 use super::local::{Local, POOL_BUFFER_BYTES_MAX};
 use super::socket::{Socket, TaskWaker};
-use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event};
+use super::state::{ConnectionState, Exit, Flush, Incoming};
+use super::transport::Transport;
+use super::turns::{self, TURN_NS};
+use engine::{Blocked, Client, ClientHandle, Departed, Engine, Event, GROWN_BYTES};
 use locks::Mutex;
 use resp::Scanner;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
 
 /// Reads after which a connection yields to others.
 const READS_PER_TURN: usize = 2;
-/// When the server stops, it closes a client that has sent nothing for so long: what it had sent by then may still be
-/// on its way through the network, or known to the kernel only.
-const FAREWELL: Duration = Duration::from_millis(20);
-/// A client that keeps sending is served for so long after the stop.
-const FAREWELL_MAX: Duration = Duration::from_millis(500);
-
-/// What the connection is doing.
-pub(super) enum State {
-    Running,
-    /// A command of this client waits, with or without a timeout.
-    Blocked(Blocked, Option<Pin<Box<Sleep>>>),
-    /// CLIENT PAUSE delays the next request.
-    Paused(Pin<Box<Sleep>>),
-    /// The command works in slices: its next slice runs after other tasks have run.
-    Yielding(Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// Send what is left, then close.
-    Closing,
-}
+/// When the server stops, it closes a client that has sent nothing for this long: earlier requests may still be in the
+/// network, or known only to the kernel.
+const DRAIN: Duration = Duration::from_millis(20);
+/// After a stop, a client that keeps sending is served for this long at most.
+const DRAIN_MAX: Duration = Duration::from_millis(500);
 
 /// A connection that has started.
-pub(super) struct Peer {
-    /// Key of its socket with the worker.
+pub(super) struct Peer<T: Transport> {
+    /// The key of its socket at the worker.
     pub(super) socket: usize,
     pub(super) client: Client,
     pub(super) scanner: Scanner,
     /// Input that could not be executed yet.
-    pub(super) input: Vec<u8>,
-    /// How long the input has to be before it can be; 0 when that is not known.
+    pub(super) input: Input,
+    /// How long the input must be before it can be executed; 0 when that is unknown.
     pub(super) wanted: usize,
-    pub(super) state: State,
-    /// The peer sends no more: what it has sent is executed, and the connection ends.
-    pub(super) has_ended: bool,
-    /// Runs while the server stops and the client is silent.
-    pub(super) farewell: Option<Pin<Box<Sleep>>>,
-    /// When the soft output limit was first exceeded.
-    pub(super) soft_since: Option<Instant>,
+    /// The cost of this turn so far.
+    pub(super) turn_ns: u64,
+    pub(super) incoming: Incoming<T>,
+    /// When the soft output limit was first exceeded, on the monotonic clock.
+    pub(super) soft_since_ns: Option<u64>,
+    /// The size of its unsent output when the memory of all clients was last checked.
+    pub(super) output_checked: usize,
 }
 
-impl Peer {
-    /// Registers with the worker and the engine.
-    pub(super) fn start(local: &mut Local, stream: TcpStream, address: SocketAddr) -> Peer {
+impl<T: Transport> Peer<T> {
+    /// Registers a connection with the worker and the engine.
+    pub(super) fn start(local: &mut Local<T>, stream: T, address: SocketAddr) -> Peer<T> {
         let engine = &local.engine;
         let task = Arc::new(TaskWaker(Mutex::new(Waker::noop().clone())));
         let waker = task.clone();
         let wake = Box::new(move || waker.wake());
-        let local_address = stream.local_addr().map(|address| address.to_string()).unwrap_or_default();
         let now_ms = engine.clock.unix_us() / 1000;
         let id = engine.clients.next_id();
-        let handle =
-            Arc::new(ClientHandle::new(id, address.to_string(), local_address, stream.as_raw_fd(), now_ms, wake));
+        let handle = Arc::new(ClientHandle::new(
+            id,
+            address.to_string(),
+            stream.local_address(),
+            stream.descriptor(),
+            now_ms,
+            wake,
+        ));
         handle.note_active(engine.clock.monotonic_ns());
         engine.clients.add(handle.clone());
         let client = Client::new(handle.clone(), !engine.settings.requires_password());
@@ -78,152 +70,222 @@ impl Peer {
             socket: local.sockets.insert(socket),
             client,
             scanner: Scanner::default(),
-            input: Vec::new(),
+            input: Input::default(),
             wanted: 0,
-            state: State::Running,
-            has_ended: false,
-            farewell: None,
-            soft_since: None,
+            turn_ns: 0,
+            incoming: Incoming::Open,
+            soft_since_ns: None,
+            output_checked: 0,
         }
     }
 
-    /// The engine forgets this client.
-    pub(super) fn unregister(&mut self, engine: &Arc<Engine>) {
+    /// Removes the client from the engine. `state` is the last state of its connection.
+    pub(super) fn unregister(&mut self, engine: &Arc<Engine>, state: &ConnectionState<T>) {
         let id = self.client.id();
-        // From now on nothing is sent to it.
+        // From now on no message is sent to it.
         engine.clients.remove(&self.client.handle);
-        forget_in_slices(engine, engine.depart(&mut self.client));
+        forget_in_slices(engine, engine::depart(engine, &mut self.client));
         if self.client.monitoring {
             engine.monitors.remove(id);
         }
-        if matches!(self.state, State::Paused(_)) {
-            engine.pause.forget(id);
+        self.end_delay(engine, state);
+    }
+
+    /// Removes the client from those that wait for the end of a pause or of a long script, if it was in such a state.
+    fn end_delay(&self, engine: &Engine, state: &ConnectionState<T>) {
+        match state {
+            ConnectionState::Paused(_) => engine.pause.forget(&self.client.handle),
+            ConnectionState::AwaitsScript => engine.scripting.long.forget(self.client.id()),
+            ConnectionState::Running
+            | ConnectionState::Blocked(..)
+            | ConnectionState::Yielding
+            | ConnectionState::Closing => {}
         }
     }
 
     /// True when the connection is to move to another worker and has nothing in flight.
-    pub(super) fn may_leave(&self, local: &Local) -> bool {
+    pub(super) fn may_leave(&self, local: &Local<T>) -> bool {
         let socket = &local.sockets[self.socket];
-        socket.leave
-            && local.stopping_since.is_none()
-            && matches!(self.state, State::Running)
+        socket.exit == Exit::Move
+            && local.stopping_since_ns.is_none()
+            && socket.state.is_running()
             && socket.pending() == 0
-            && !socket.flush_queued
-            && !socket.broken
+            && socket.flush == Flush::Idle
     }
 
-    pub(super) fn poll(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
-        // Before messages: what a served command has changed itself makes the client's cache invalid after its reply, as in Redis.
-        if matches!(self.state, State::Blocked(..)) {
-            self.poll_waiting(local, cx);
+    pub(super) fn poll(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<()> {
+        if !local.begin_turn(self.socket) {
+            return if local.sockets[self.socket].is_cut_off() { Poll::Ready(()) } else { Poll::Pending };
+        }
+        self.turn_ns = 0;
+        let polled = self.poll_turn(local, cx);
+        local.end_turn(self.socket, self.turn_ns);
+        polled
+    }
+
+    /// Runs until there is nothing to do, or the turn is over.
+    fn poll_turn(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<()> {
+        let state = &mut local.sockets[self.socket].state;
+        match state {
+            ConnectionState::Yielding => *state = ConnectionState::Running,
+            // Before messages: invalidations that a served command causes follow its reply, as in Redis.
+            ConnectionState::Blocked(..) => self.poll_waiting(local, cx),
+            _ => {}
         }
         if self.poll_output(local, cx).is_ready() {
             return Poll::Ready(());
         }
         if self.client.interactive.is_some() {
-            local.engine.end_if_overdue(&mut self.client, local.engine.clock.monotonic_ms());
+            engine::end_if_overdue(&local.engine, &mut self.client, local.engine.clock.monotonic_ms());
         }
+        let is_stopping = local.stopping_since_ns.is_some();
         let mut reads = 0;
         loop {
-            self.poll_waiting(local, cx);
-            let socket = &mut local.sockets[self.socket];
-            if socket.is_ending {
-                self.begin_closing(&local.engine);
+            let mut socket = &mut local.sockets[self.socket];
+            if socket.state.is_waiting() {
+                self.poll_waiting(local, cx);
+                socket = &mut local.sockets[self.socket];
             }
-            // Also for half a request: while output is held, perhaps nothing more is read.
-            if socket.held && !self.input.is_empty() {
-                socket.wake_when_released = true;
+            if socket.exit == Exit::Close {
+                self.begin_closing(local);
+                socket = &mut local.sockets[self.socket];
             }
-            let held = socket.held;
-            if matches!(self.state, State::Running) && !held && self.input.len() > self.wanted {
+            let held = socket.flush.is_held();
+            // Even for an incomplete request: while output is held, no more may be read.
+            if held && !self.input.is_empty() {
+                socket.flush = Flush::Held { wakes: true };
+            }
+            if self.input.len() > self.wanted && socket.may_execute() {
                 self.execute_input(local);
+                socket = &mut local.sockets[self.socket];
             }
-            if local.sockets[self.socket].broken {
+            if socket.exit == Exit::Abort {
                 return Poll::Ready(());
             }
-            match self.state {
-                State::Closing => return self.poll_closing(local),
-                State::Running if held && self.input.len() > INPUT_WHILE_WAITING => return Poll::Pending,
-                State::Running if !held && self.input.len() > self.wanted => {
-                    // Other tasks first: there is more to execute than fits into one turn.
-                    cx.waker().wake_by_ref();
+            match &socket.state {
+                ConnectionState::Closing => return self.poll_closing(local),
+                ConnectionState::Running if held && self.input.len() > INPUT_WHILE_WAITING => return Poll::Pending,
+                ConnectionState::Running if !held && self.input.len() > self.wanted => {
+                    // There is more to execute than fits into one turn.
+                    local.queue_turn(self.socket);
                     return Poll::Pending;
                 }
-                // A command that works in slices is in flight: it ends first.
-                State::Yielding(_) if local.stopping_since.is_some() => return Poll::Pending,
+                // A command in slices is in flight: it is finished first.
+                ConnectionState::Yielding if is_stopping => return Poll::Pending,
                 // A script on the script thread is in flight: its client gets the reply.
-                State::Blocked(Blocked { event: Event::Background(_), .. }, _) if local.stopping_since.is_some() => {}
-                // Its command is being served on its behalf: it gets that reply, too.
-                State::Blocked(Blocked { event: Event::Value, .. }, _)
-                    if local.stopping_since.is_some() && !self.client.handle.end_wait() => {}
-                State::Blocked(..) | State::Paused(_) if local.stopping_since.is_some() => {
-                    self.begin_closing(&local.engine);
+                ConnectionState::Blocked(Blocked { event: Event::Background(_), .. }, _) if is_stopping => {}
+                // Its command is being served on its behalf: the client gets that reply, too.
+                ConnectionState::Blocked(Blocked { event: Event::Value, .. }, _)
+                    if is_stopping && !self.client.handle.end_wait() => {}
+                ConnectionState::Blocked(..) | ConnectionState::Paused(_) | ConnectionState::AwaitsScript
+                    if is_stopping =>
+                {
+                    self.begin_closing(local);
                     continue;
                 }
-                State::Blocked(..) | State::Paused(_) | State::Yielding(_)
+                ConnectionState::Blocked(..)
+                | ConnectionState::Paused(_)
+                | ConnectionState::AwaitsScript
+                | ConnectionState::Yielding
                     if self.input.len() > INPUT_WHILE_WAITING =>
                 {
                     return Poll::Pending;
                 }
                 _ => {}
             }
-            if self.has_ended {
-                match self.state {
-                    State::Yielding(_) => return Poll::Pending,
-                    State::Running if held && self.input.len() > self.wanted => return Poll::Pending,
-                    _ => {
-                        self.begin_closing(&local.engine);
-                        continue;
-                    }
+            if self.incoming.has_ended() {
+                // An earlier request is in flight, or waits for a lock or for the journal.
+                if socket.state.has_request_in_flight()
+                    || socket.state.is_running() && held && self.input.len() > self.wanted
+                {
+                    return Poll::Pending;
                 }
+                self.begin_closing(local);
+                continue;
+            }
+            if reads == READS_PER_TURN || self.turn_ns >= TURN_NS {
+                local.queue_turn(self.socket);
+                return Poll::Pending;
             }
             match self.poll_read(local, cx) {
                 Poll::Ready(true) => {
-                    self.farewell = None;
-                    reads += 1;
-                    if reads == READS_PER_TURN {
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
+                    if is_stopping {
+                        self.incoming = Incoming::Open;
                     }
+                    reads += 1;
                 }
-                // The peer has sent its last request, or too large a one; the replies to those before may still reach it.
-                Poll::Ready(false) if matches!(self.state, State::Yielding(_)) => self.has_ended = true,
-                Poll::Ready(false) => self.begin_closing(&local.engine),
-                Poll::Pending if held && local.stopping_since.is_some() => {
+                // The peer has sent its last request, or one that is too large. Earlier requests are executed first,
+                // and the replies may still reach the peer.
+                Poll::Ready(false) if self.has_request_left(local) => self.incoming = Incoming::Ended,
+                Poll::Ready(false) => self.begin_closing(local),
+                Poll::Pending if held && is_stopping => {
                     // There may be more to execute once the held output is sent.
-                    local.sockets[self.socket].wake_when_released = true;
+                    local.sockets[self.socket].flush = Flush::Held { wakes: true };
                     return Poll::Pending;
                 }
-                Poll::Pending => match local.stopping_since {
-                    Some(since) if self.poll_farewell(since, cx).is_ready() => self.begin_closing(&local.engine),
+                // The server stops after the script has ended.
+                Poll::Pending
+                    if is_stopping
+                        && !local.engine.restrictions.is_busy()
+                        && local.sockets[self.socket].state.runs_script() =>
+                {
+                    return self.poll_look_again(cx);
+                }
+                Poll::Pending => match local.stopping_since_ns {
+                    Some(since_ns) if self.poll_drained(since_ns, local.engine.clock.monotonic_ns(), cx).is_ready() => {
+                        self.begin_closing(local);
+                    }
                     _ => return Poll::Pending,
                 },
             }
         }
     }
 
-    /// Sends what is left, then closes. IMPORTANT: from now on no waiting command is served on its behalf.
-    pub(super) fn begin_closing(&mut self, engine: &Engine) {
-        engine.stop_waiting(&mut self.client);
-        self.state = State::Closing;
+    /// True when a complete request is not answered yet: it is in flight, its turn was over, or output is held.
+    fn has_request_left(&self, local: &Local<T>) -> bool {
+        let state = &local.sockets[self.socket].state;
+        state.has_request_in_flight() || state.is_running() && self.input.len() > self.wanted
     }
 
-    /// Ready when the server stops and all that this client has sent before is executed, as far as can be known.
-    pub(super) fn poll_farewell(&mut self, since: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        let until = (Instant::now() + FAREWELL).min(since + FAREWELL_MAX);
-        self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until))).as_mut().poll(cx)
+    /// Sends the remaining output, then closes. IMPORTANT: from now on no waiting command is served on its behalf.
+    pub(super) fn begin_closing(&mut self, local: &mut Local<T>) {
+        engine::stop_waiting(&local.engine, &mut self.client);
+        let state = std::mem::replace(&mut local.sockets[self.socket].state, ConnectionState::Closing);
+        self.end_delay(&local.engine, &state);
     }
 
-    /// Takes the messages that were published to this client, and goes on sending if the socket was full. Ready when the
-    /// connection is over.
-    pub(super) fn poll_output(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<()> {
+    /// Polls this connection again after a short time.
+    fn poll_look_again(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut moment = Box::pin(T::sleep(DRAIN));
+        if moment.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        self.incoming = Incoming::Draining(moment);
+        Poll::Pending
+    }
+
+    /// Ready when the server stops and all earlier requests of this client are executed, as far as is known.
+    pub(super) fn poll_drained(&mut self, since_ns: u64, now_ns: u64, cx: &mut Context<'_>) -> Poll<()> {
+        if !matches!(self.incoming, Incoming::Draining(_)) {
+            let left = DRAIN_MAX.saturating_sub(Duration::from_nanos(now_ns.saturating_sub(since_ns)));
+            self.incoming = Incoming::Draining(Box::pin(T::sleep(left.min(DRAIN))));
+        }
+        match &mut self.incoming {
+            Incoming::Draining(silence) => silence.as_mut().poll(cx),
+            Incoming::Open | Incoming::Ended => Poll::Pending,
+        }
+    }
+
+    /// Takes the messages for this client, and continues sending if the socket was full. Ready when the connection is
+    /// over.
+    pub(super) fn poll_output(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<()> {
         let socket = &mut local.sockets[self.socket];
-        if socket.broken || socket.handle.is_killed() {
+        if socket.is_cut_off() {
             return Poll::Ready(());
         }
-        // Invalidations that came after a script's read are sent after the script's reply. Sent before it, they would not stop
-        // the client from caching what the reply says.
-        if socket.handle.has_mail() && !self.awaits_script() {
+        // Invalidations that come after a script's read are sent after the script's reply. Sent before it, they would
+        // not stop the client from caching the stale reply.
+        if socket.handle.has_mail() && !socket.state.runs_script() {
             if local.sockets[self.socket].output.capacity() == 0 {
                 local.sockets[self.socket].output = local.take_buffer();
             }
@@ -236,21 +298,29 @@ impl Peer {
         let socket = &mut local.sockets[self.socket];
         if socket.handle.output_bytes.load(Relaxed) > 0 {
             // The socket was full: wait until it is writable.
-            match socket.stream.poll_write_ready(cx) {
+            match socket.stream.poll_writable(cx) {
                 Poll::Ready(Ok(())) => {
-                    socket.send(&local.worker.books.stats);
-                    // Slow is not idle.
+                    let before = socket.pending();
+                    socket.send(&local.worker.metrics.stats);
+                    self.turn_ns += turns::cost_ns(0, before - socket.pending());
+                    // A client that reads slowly is not idle.
                     socket.handle.note_active(local.engine.clock.monotonic_ns());
                     if socket.pending() == 0 {
-                        // It may be large, and the client silent from now on.
+                        // The buffer may be large, and the client idle from now on.
                         let buffer = std::mem::take(&mut socket.output);
                         local.give_buffer(buffer);
                     }
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 // Messages may have been added.
-                Poll::Pending => socket.handle.output_bytes.store(socket.pending(), Relaxed),
+                Poll::Pending => {
+                    socket.note_output();
+                    if socket.has_much_unreleased() {
+                        local.flush_later(self.socket);
+                    }
+                }
             }
+            self.check_growth(local);
             if self.exceeds_output_limit(local) {
                 local.engine.clients.count_output_overflow();
                 return Poll::Ready(());
@@ -261,19 +331,13 @@ impl Peer {
         Poll::Pending
     }
 
-    /// True while a script of this client runs on the script thread.
-    pub(super) fn awaits_script(&self) -> bool {
-        matches!(&self.state, State::Blocked(Blocked { event: Event::Background(_), .. }, _))
-    }
-
-    /// Ready when nothing is left to be sent. A peer that is gone makes sending fail, which ends this too.
-    pub(super) fn poll_closing(&mut self, local: &mut Local) -> Poll<()> {
+    /// Ready when all output is sent. If the peer is gone, sending fails, which ends this too.
+    pub(super) fn poll_closing(&mut self, local: &mut Local<T>) -> Poll<()> {
         let socket = &mut local.sockets[self.socket];
         let is_full = socket.handle.output_bytes.load(Relaxed) > 0;
         if socket.pending() == 0 {
             return Poll::Ready(());
         }
-        socket.closing = true;
         if !is_full {
             local.flush_later(self.socket);
         }
@@ -281,69 +345,90 @@ impl Peer {
     }
 
     /// Ends a wait that has timed out, was served, or was ended by CLIENT UNBLOCK.
-    pub(super) fn poll_waiting(&mut self, local: &mut Local, cx: &mut Context<'_>) {
-        match &mut self.state {
-            State::Running | State::Closing => {}
-            State::Yielding(turn) => {
-                if turn.as_mut().poll(cx).is_ready() {
-                    self.state = State::Running;
-                }
-            }
-            State::Paused(until) => {
+    pub(super) fn poll_waiting(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) {
+        let socket = &mut local.sockets[self.socket];
+        match &mut socket.state {
+            ConnectionState::Running | ConnectionState::Yielding | ConnectionState::Closing => {}
+            ConnectionState::Paused(until) => {
                 let over = until.as_mut().poll(cx).is_ready();
-                if over || !local.engine.pause.is_on(local.engine.clock.monotonic_ms()) {
-                    local.sockets[self.socket].paused = false;
-                    self.state = State::Running;
+                if over || !self.client.handle.is_paused() {
+                    local.engine.pause.forget(&self.client.handle);
+                    socket.state = ConnectionState::Running;
                 }
             }
-            State::Blocked(blocked, until) => {
+            ConnectionState::AwaitsScript => {
+                // The task may have been woken for another reason. If the script still runs, the request waits for it
+                // again.
+                local.engine.scripting.long.forget(self.client.id());
+                socket.state = ConnectionState::Running;
+            }
+            ConnectionState::Blocked(blocked, until) => {
                 let over = until.as_mut().is_some_and(|until| until.as_mut().poll(cx).is_ready());
-                let socket = &mut local.sockets[self.socket];
-                let outcome = local.engine.outcome(&local.worker, &mut self.client, &blocked.event, over);
+                let outcome = engine::outcome(&local.engine, &local.worker, &mut self.client, &blocked.event, over);
                 let Some(reply) = outcome else { return };
-                match blocked.silent {
+                let is_silent = blocked.silent;
+                socket.state = ConnectionState::Running;
+                if let Some(request) = self.client.take_given_back() {
+                    self.input.put_first(&request.as_request().encoded());
+                    (self.scanner, self.wanted) = (Scanner::default(), 0);
+                    return;
+                }
+                match is_silent {
                     true => {}
-                    // Copying a long one would keep other clients waiting.
+                    // Copying a long reply would delay other clients.
                     false if socket.output.is_empty() && reply.len() > POOL_BUFFER_BYTES_MAX => socket.output = reply,
                     false => socket.output.extend_from_slice(&reply),
                 }
-                // IMPORTANT: the command that was served on its behalf may have changed keys: the reply waits for the journal
-                // as any other does.
+                // IMPORTANT: the served command may have changed keys: the reply waits for the journal like any other.
                 socket.depends_on = self.client.depends_on;
-                socket.last_batch = self.client.last_batch;
-                self.state = State::Running;
                 local.flush_first(self.socket);
+                if self.client.take_closes() {
+                    self.begin_closing(local);
+                }
             }
         }
     }
 
-    /// The limits of `client-output-buffer-limit`, hard and soft.
-    pub(super) fn exceeds_output_limit(&mut self, local: &Local) -> bool {
+    /// Checks the memory limits of clients when the output of this one, whose socket is full, has grown by much.
+    pub(super) fn check_growth(&mut self, local: &Local<T>) {
+        let memory = local.sockets[self.socket].unsent_memory();
+        if memory >= self.output_checked + GROWN_BYTES {
+            engine::evict_clients(&local.engine, 0);
+            self.output_checked = memory;
+        } else {
+            self.output_checked = self.output_checked.min(memory);
+        }
+    }
+
+    /// Checks the hard and the soft limit of `client-output-buffer-limit`.
+    pub(super) fn exceeds_output_limit(&mut self, local: &Local<T>) -> bool {
         let limit = local.engine.settings.client_output_buffer_limit(class(&self.client));
-        let pending = local.sockets[self.socket].pending() as u64;
+        let unsent = local.sockets[self.socket].unsent_memory() as u64;
         let output_max = output_max(&self.client, &local.engine.settings);
-        if output_max > 0 && pending > output_max {
+        if output_max > 0 && unsent > output_max {
             return true;
         }
-        if limit.soft_bytes == 0 || pending <= limit.soft_bytes {
-            self.soft_since = None;
+        if limit.soft_bytes == 0 || unsent <= limit.soft_bytes {
+            self.soft_since_ns = None;
             return false;
         }
-        let since = *self.soft_since.get_or_insert_with(Instant::now);
-        since.elapsed() > Duration::from_secs(limit.soft_seconds)
+        let now_ns = local.engine.clock.monotonic_ns();
+        let since_ns = *self.soft_since_ns.get_or_insert(now_ns);
+        Duration::from_nanos(now_ns.saturating_sub(since_ns)) > Duration::from_secs(limit.soft_seconds)
     }
 }
 
-/// Removes the subscriptions, watches and waits of a client that is gone, a slice at a time between other tasks if there are many.
+/// Removes the subscriptions, watches and waits of a disconnected client; in slices between other tasks if there are
+/// many.
 fn forget_in_slices(engine: &Arc<Engine>, mut departed: Departed) {
-    if !engine.forget_some(&mut departed) {
+    if !engine::forget_some(engine, &mut departed) {
         return;
     }
     // Without a runtime the worker is ending, and everything with it.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let engine = engine.clone();
     runtime.spawn(async move {
-        while engine.forget_some(&mut departed) {
+        while engine::forget_some(&engine, &mut departed) {
             tokio::task::yield_now().await;
         }
     });

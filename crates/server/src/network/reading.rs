@@ -1,35 +1,39 @@
-//! Reads requests from a connection's socket. Knows where an unfinished request is stored; refuses to know what a request says.
+//! Reads requests from a connection's socket. Knows where an incomplete request is stored; refuses to know its meaning.
 //!
-//! A connection that is idle owns no buffer: it reads into its worker's. Only an unfinished request stays with it.
+//! An idle connection owns no buffer: it reads into its worker's. Only an incomplete request stays with it.
 
+use super::input::Input;
 use super::limits::REQUEST_BYTES_MAX;
 use super::local::Local;
-use super::peer::{Peer, State};
-use super::socket::poll_receive;
+use super::peer::Peer;
+use super::state::Exit;
+use super::transport::Transport;
+use keyspace::storage::size_class::size_class;
 use std::task::{Context, Poll};
 
-/// The bytes of an unfinished request that is shorter than this are copied to a buffer of their own size, and its rest is
-/// read into the worker's buffer. A longer one is read into its own buffer.
+/// An incomplete request shorter than this is copied to a buffer of exactly its size, and its rest is read into the
+/// worker's buffer. A longer one is read into its own buffer.
 const SHORT_INPUT: usize = 32 * 1024;
-/// The growth of a long request's buffer: at least so much, and at most so many times what has arrived. A client that announces half
-/// a gigabyte gets it only as the bytes arrive. A larger factor would save copies, a smaller one memory that is counted
-/// (though not touched) before there is anything in it.
+/// The growth of a long request's buffer: at least the minimum, and at most this factor of what has arrived. A client
+/// that announces half a gigabyte gets memory only as the bytes arrive. A larger factor would save copies, a smaller
+/// one memory that is counted (though not touched) before it is used.
 const INPUT_ROOM_MIN: usize = 64 * 1024;
 const INPUT_ROOM_FACTOR: usize = 7;
-/// When a buffer grows beyond this, the memory of all clients is compared with `maxmemory-clients`.
+/// When a buffer grows beyond this, the memory of all clients is checked against `maxmemory-clients`.
 const LARGE_INPUT: usize = 1024 * 1024;
 
-impl Peer {
-    /// Reads once; what arrives is executed at once or stored. False when the peer has closed or must be closed.
-    pub(super) fn poll_read(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
+impl<T: Transport> Peer<T> {
+    /// Reads once; complete requests are executed, the rest is stored. False when the peer has closed or must be
+    /// closed.
+    pub(super) fn poll_read(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<bool> {
         if self.input.len() >= SHORT_INPUT {
             return self.poll_read_more(local, cx);
         }
         let mut buffer = std::mem::take(&mut local.read_buffer);
         let stream = &local.sockets[self.socket].stream;
-        // Leave space in front for what is stored, so that the whole request can be executed in place.
+        // Leave space in front for the stored bytes, so that the whole request can be executed in place.
         let stored = self.input.len();
-        let read = match poll_receive(stream, &mut buffer[stored..], cx) {
+        let read = match stream.poll_receive(&mut buffer[stored..], cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(0) => Poll::Ready(false),
             Poll::Ready(received) => {
@@ -38,19 +42,16 @@ impl Peer {
                 if stored > 0 {
                     self.client.handle.note_active(local.engine.clock.monotonic_ns());
                 }
-                let executed = match self.state {
-                    State::Running if !local.sockets[self.socket].held && len > self.wanted => {
-                        buffer[..stored].copy_from_slice(&self.input);
+                let executed = match len > self.wanted && local.sockets[self.socket].may_execute() {
+                    true => {
+                        buffer[..stored].copy_from_slice(self.input.bytes());
                         self.execute(local, &buffer[..len])
                     }
-                    _ => 0,
+                    false => 0,
                 };
                 match executed {
-                    0 => {
-                        self.input.reserve_exact(received);
-                        self.input.extend_from_slice(&buffer[stored..len]);
-                    }
-                    _ => self.input = buffer[executed..len].to_vec(),
+                    0 => self.input.extend_exact(&buffer[stored..len]),
+                    _ => self.input = Input::copy_of(&buffer[executed..len]),
                 }
                 self.note_input();
                 Poll::Ready(true)
@@ -61,80 +62,62 @@ impl Peer {
     }
 
     /// Reads the rest of a long request into its own buffer.
-    pub(super) fn poll_read_more(&mut self, local: &mut Local, cx: &mut Context<'_>) -> Poll<bool> {
+    pub(super) fn poll_read_more(&mut self, local: &mut Local<T>, cx: &mut Context<'_>) -> Poll<bool> {
         let len = self.input.len();
-        if self.input.capacity() == len {
+        if self.input.buffer().capacity() == len {
             let missing = (self.wanted + 1).saturating_sub(len);
-            // In proportion to what is there, even if little is missing: another million arguments may follow.
-            self.input.reserve_exact(missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len));
-            if self.input.capacity() >= LARGE_INPUT {
-                self.note_input();
-                local.engine.evict_clients();
-            }
-        }
-        loop {
-            let stream = &local.sockets[self.socket].stream;
-            match stream.poll_read_ready(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(_)) => return Poll::Ready(false),
-                Poll::Ready(Ok(())) => {}
-            }
-            match stream.try_read_buf(&mut self.input) {
-                Ok(0) => return Poll::Ready(false),
-                Ok(len) => {
-                    self.count_read(local, len);
-                    self.note_input();
-                    self.client.handle.note_active(local.engine.clock.monotonic_ns());
-                    let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
-                    let fits = self.input.len() as u64 <= limit;
-                    if !fits {
-                        local.sockets[self.socket].broken = true;
-                        local.engine.clients.count_query_overflow();
-                        tracing::warn!(
-                            client = self.client.id(),
-                            "closed: its request exceeds client-query-buffer-limit"
-                        );
-                    }
-                    return Poll::Ready(fits);
+            // In proportion to what has arrived, even if little is missing: another million arguments may follow.
+            let room = missing.clamp(INPUT_ROOM_MIN.max(len / 2), INPUT_ROOM_FACTOR * len);
+            if len + room >= LARGE_INPUT {
+                // Before the memory is reserved: no key is evicted for the buffer of a client that is closed itself.
+                self.client.handle.note_input(len, size_class(len + room) + self.scanner.heap_bytes());
+                engine::evict_clients(&local.engine, room as u64);
+                if self.client.handle.is_killed() {
+                    return Poll::Ready(false);
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return Poll::Ready(false),
             }
+            self.input.buffer().reserve_exact(room);
         }
+        let len = match local.sockets[self.socket].stream.poll_receive_into(self.input.buffer(), cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(0) => return Poll::Ready(false),
+            Poll::Ready(len) => len,
+        };
+        self.count_read(local, len);
+        self.note_input();
+        self.client.handle.note_active(local.engine.clock.monotonic_ns());
+        let limit = local.engine.settings.client_query_buffer_limit().min(REQUEST_BYTES_MAX);
+        let fits = self.input.len() as u64 <= limit;
+        if !fits {
+            local.sockets[self.socket].leave_by(Exit::Abort);
+            local.engine.clients.count_query_overflow();
+            tracing::warn!(client = self.client.id(), "closed: its request exceeds client-query-buffer-limit");
+        }
+        Poll::Ready(fits)
     }
 
     #[inline]
-    pub(super) fn count_read(&self, local: &Local, len: usize) {
-        let stats = &local.worker.books.stats;
+    pub(super) fn count_read(&self, local: &Local<T>, len: usize) {
+        let stats = &local.worker.metrics.stats;
         stats.reads.add(1);
         stats.bytes_in.add(len as u64);
     }
 
     /// Executes the stored input.
-    pub(super) fn execute_input(&mut self, local: &mut Local) {
-        let input = std::mem::take(&mut self.input);
-        let executed = self.execute(local, &input);
-        if executed == 0 {
-            self.input = input;
-        } else if executed < input.len() {
-            self.keep_rest(input, executed);
+    pub(super) fn execute_input(&mut self, local: &mut Local<T>) {
+        let mut input = std::mem::take(&mut self.input);
+        let executed = self.execute(local, input.bytes());
+        if executed > 0 {
+            input.consume(executed);
         }
+        self.input = input;
         self.note_input();
     }
 
     /// Updates the figures that CLIENT LIST and client eviction use.
     #[inline]
     pub(super) fn note_input(&self) {
-        self.client.handle.note_input(self.input.len(), self.input.capacity() + self.scanner.heap_bytes());
-    }
-
-    /// Keeps what follows the first `executed` bytes: in a buffer of its own size where the old one is much too large.
-    pub(super) fn keep_rest(&mut self, mut input: Vec<u8>, executed: usize) {
-        if input.len() - executed < input.capacity() / 4 {
-            self.input = input[executed..].to_vec();
-        } else {
-            input.drain(..executed);
-            self.input = input;
-        }
+        let buffer = size_class(self.input.capacity()) + self.scanner.heap_bytes();
+        self.client.handle.note_input(self.input.len(), buffer);
     }
 }

@@ -1,52 +1,86 @@
 //! The socket of a connection and its output buffer. Knows which output may be sent; refuses to know requests.
 
-use super::limits::INPUT_WHILE_WAITING;
+use super::limits::{INPUT_WHILE_WAITING, OUTPUT_PIECE, OUTPUT_UNLIMITED};
+use super::state::{ConnectionState, Exit, Flush};
+use super::transport::Transport;
+use super::turns::Turn;
 use engine::ClientHandle;
 use engine::observability::stats::WorkerStats;
+use keyspace::storage::size_class::size_class;
 use locks::{Mutex, rank};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, SendFlags};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll, Waker};
-use tokio::io::Interest;
-use tokio::net::TcpStream;
+use std::task::Waker;
 
 /// The socket side of a connection, where the worker can reach it at the end of a tick.
-pub(crate) struct Socket {
-    pub(super) stream: TcpStream,
-    /// Replies. The first `sent` bytes are sent, and the first `sendable` may be: the rest depends on changes that are not
-    /// stored yet.
+pub(crate) struct Socket<T: Transport> {
+    pub(super) stream: T,
+    /// Replies that the socket did not take, before those of `output`. Most clients have none.
+    unsent: Option<Box<Unsent>>,
+    /// Replies. The first `sent` bytes are sent, and the first `sendable` may be sent: the rest depends on changes that
+    /// are not stored yet.
     pub(crate) output: Vec<u8>,
     pub(super) sent: usize,
     pub(super) sendable: usize,
-    pub(crate) flush_queued: bool,
-    /// The newest batch of the journal that the output depends on, and the newest that this client has made.
+    pub(super) flush: Flush,
+    /// The newest batch of the journal that the output depends on.
     pub(crate) depends_on: u64,
-    pub(crate) last_batch: u64,
-    /// That batch has to be durable, not just written.
+    /// That batch must be durable, not only written.
     pub(crate) strict: bool,
-    /// Output waits for the journal: no request is executed meanwhile.
-    pub(crate) held: bool,
-    /// Requests wait for the output to be released.
-    pub(super) wake_when_released: bool,
-    /// A command of this client waits for the journal, a snapshot or the like, not just for a timeout.
-    pub(crate) awaits_event: bool,
-    /// The connection ends when everything is sent: its task is woken then.
-    pub(super) closing: bool,
-    /// Its last replies were dropped, or its peer is gone: it ends.
-    pub(super) is_ending: bool,
-    /// The worker has too many connections: this one is to move to another.
-    pub(crate) leave: bool,
-    /// The peer is gone, or must be closed at once: nothing more is sent.
-    pub(super) broken: bool,
-    /// CLIENT PAUSE delays a request of this client: it is not idle.
-    pub(crate) paused: bool,
+    pub(super) state: ConnectionState<T>,
+    pub(super) exit: Exit,
+    /// Whether the connection may run.
+    pub(super) turn: Turn,
     pub(crate) handle: Arc<ClientHandle>,
     pub(super) task: Arc<TaskWaker>,
 }
 
-/// Wakes the task that a connection is now, from any thread. The task changes when the connection moves.
+/// Output that may be sent and waits for a full socket: in buffers of exactly its size, so that a slow client takes no
+/// more memory than its unread output, and nothing is copied while more arrives.
+#[derive(Default)]
+struct Unsent {
+    buffers: VecDeque<Vec<u8>>,
+    /// How much of the first buffer is sent.
+    sent: usize,
+    /// The bytes in all buffers, including sent ones, and the memory of the buffers.
+    bytes: usize,
+    memory: usize,
+}
+
+/// Output of at least so many bytes is moved out of its buffer when the socket is full.
+const UNSENT_BYTES_MIN: usize = 64 * 1024;
+/// The largest buffer that keeps unused capacity while it waits.
+const ROOMY_BYTES_MAX: usize = 16 * 1024;
+
+impl Unsent {
+    fn pending(&self) -> usize {
+        self.bytes - self.sent
+    }
+
+    fn push(&mut self, buffer: Vec<u8>) {
+        self.bytes += buffer.len();
+        self.memory += size_class(buffer.capacity());
+        self.buffers.push_back(buffer);
+    }
+
+    /// The next bytes to send.
+    fn next(&self) -> Option<&[u8]> {
+        self.buffers.front().map(|first| &first[self.sent..])
+    }
+
+    /// Notes that so many bytes were sent.
+    fn advance(&mut self, written: usize) {
+        self.sent += written;
+        if let Some(first) = self.buffers.pop_front_if(|first| first.len() == self.sent) {
+            self.bytes -= first.len();
+            self.memory -= size_class(first.capacity());
+            self.sent = 0;
+        }
+    }
+}
+
+/// Wakes the current task of a connection, from any thread. The task changes when the connection moves.
 pub(super) struct TaskWaker(pub(super) Mutex<Waker, { rank::WAKER }>);
 
 impl TaskWaker {
@@ -59,154 +93,196 @@ impl TaskWaker {
     }
 }
 
-impl Socket {
-    pub(super) fn new(stream: TcpStream, handle: Arc<ClientHandle>, task: Arc<TaskWaker>) -> Socket {
+impl<T: Transport> Socket<T> {
+    pub(super) fn new(stream: T, handle: Arc<ClientHandle>, task: Arc<TaskWaker>) -> Socket<T> {
         let output = Vec::new();
         Socket {
             stream,
+            unsent: None,
             output,
             sent: 0,
             sendable: 0,
-            flush_queued: false,
+            flush: Flush::Idle,
             depends_on: 0,
-            last_batch: 0,
             strict: false,
-            held: false,
-            wake_when_released: false,
-            awaits_event: false,
-            closing: false,
-            is_ending: false,
-            leave: false,
-            broken: false,
-            paused: false,
+            state: ConnectionState::Running,
+            exit: Exit::Stay,
+            turn: Turn::Free,
             handle,
             task,
         }
     }
 
-    /// Ends the connection if its peer is gone. For one that waits with so much unread input that no more is read: a read
-    /// would notice, but there is none.
+    /// Ends the connection if its peer is gone. For a connection that waits with so much unread input that no more is
+    /// read: only a read would notice.
     pub(crate) fn notice_hang_up(&mut self) {
         let has_stopped_reading = self.handle.input_bytes().0 > INPUT_WHILE_WAITING;
-        if !has_stopped_reading || !(self.paused || self.handle.is_blocked()) {
+        if !has_stopped_reading || !self.is_waiting() {
             return;
         }
-        let mut fds = [PollFd::new(&self.stream, PollFlags::RDHUP)];
-        if poll(&mut fds, Some(&Timespec::default())).is_ok_and(|count| count > 0) {
-            self.is_ending = true;
-            self.wake();
+        if self.stream.has_hung_up() {
+            self.leave_by(Exit::Close);
         }
     }
 
-    /// Runs the connection's task.
+    /// True when a request of the client is delayed, or its command waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state.is_delayed() || self.handle.is_blocked()
+    }
+
+    /// Makes the task end the connection in this way, unless it is to end in a stronger way.
+    pub(super) fn leave_by(&mut self, exit: Exit) {
+        self.exit = self.exit.max(exit);
+        self.wake();
+    }
+
+    /// True when the next request is executed as soon as it arrives.
+    #[inline]
+    pub(super) fn may_execute(&self) -> bool {
+        self.state.is_running() && !self.flush.is_held()
+    }
+
+    /// True when the connection ends at once: nothing more is sent.
+    #[inline]
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.exit == Exit::Abort || self.handle.is_killed()
+    }
+
+    /// Wakes the connection's task.
     pub(crate) fn wake(&self) {
         self.task.wake();
     }
 
     /// Bytes still to be sent.
+    #[inline]
     pub(super) fn pending(&self) -> usize {
-        self.output.len() - self.sent
+        self.unsent.as_ref().map_or(0, |unsent| unsent.pending()) + self.output.len() - self.sent
     }
 
-    /// All output may be sent.
+    /// True when there is nothing to send, and no buffer.
+    #[cfg(test)]
+    pub(super) fn is_at_rest(&self) -> bool {
+        let has_buffer = self.unsent.is_some() || self.output.capacity() > 0;
+        !has_buffer && self.flush == Flush::Idle && self.handle.output_bytes.load(Relaxed) == 0
+    }
+
+    /// Where in `output` a reply must end, so that at most `bytes_max` wait to be sent.
+    pub(super) fn output_end_max(&self, bytes_max: usize) -> usize {
+        let waiting = self.unsent.as_ref().map_or(0, |unsent| unsent.pending());
+        bytes_max.saturating_sub(waiting).max(OUTPUT_UNLIMITED).saturating_add(self.sent)
+    }
+
+    /// The memory of unsent replies, as the limits count it: without unused capacity of the last buffer.
+    pub(super) fn unsent_memory(&self) -> usize {
+        self.unsent.as_ref().map_or(0, |unsent| unsent.memory) + size_class(self.output.len())
+    }
+
+    /// True when so much output may not be sent yet that it should not wait in one buffer.
+    pub(super) fn has_much_unreleased(&self) -> bool {
+        self.output.len() - self.sendable > UNSENT_BYTES_MIN
+    }
+
+    /// Updates the figures that CLIENT LIST, the limits and client eviction use. The socket is full.
+    pub(super) fn note_output(&self) {
+        let (memory, buffers) = self.unsent.as_ref().map_or((0, 0), |unsent| (unsent.memory, unsent.buffers.len()));
+        let memory = memory + size_class(self.output.capacity());
+        self.handle.note_output(self.pending(), memory, buffers + usize::from(self.output.capacity() > 0));
+    }
+
+    /// Allows all output to be sent.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.sendable = self.output.len();
-        if self.held {
-            self.held = false;
-            if std::mem::take(&mut self.wake_when_released) {
-                self.wake();
-            }
+        if std::mem::replace(&mut self.flush, Flush::Idle) == (Flush::Held { wakes: true }) {
+            self.wake();
         }
     }
 
-    /// Drops the output that may not be sent. The client gets `error` instead, and the connection ends: it cannot go on, since
-    /// the client does not know which of its requests were dropped.
+    /// Drops the output that may not be sent. The client gets `error` instead, and the connection ends: the client does
+    /// not know which of its requests were dropped.
     pub(crate) fn drop_output(&mut self, error: &str) {
         self.output.truncate(self.sendable);
         let line = format!("-{}\r\n", error.replace(['\r', '\n'], " "));
         self.output.extend_from_slice(line.as_bytes());
         self.sendable = self.output.len();
-        self.held = false;
-        self.is_ending = true;
-        self.wake();
+        self.flush = Flush::Idle;
+        self.leave_by(Exit::Close);
     }
 
-    /// Writes as much as the socket takes. What is left waits for the connection's task to see it writable.
+    /// Writes as much as the socket takes, up to one piece. The rest waits until the connection's task sees the socket
+    /// writable.
     pub(crate) fn send(&mut self, stats: &WorkerStats) {
-        while self.sent < self.sendable && !self.broken {
-            match self.stream.try_io(Interest::WRITABLE, || send(&self.stream, &self.output[self.sent..self.sendable]))
-            {
+        let mut left = OUTPUT_PIECE;
+        while self.exit != Exit::Abort {
+            let next = match self.unsent.as_ref().and_then(|unsent| unsent.next()) {
+                Some(bytes) => bytes,
+                None if self.sent < self.sendable => &self.output[self.sent..self.sendable],
+                None => break,
+            };
+            if left == 0 {
+                return self.send_later();
+            }
+            let next = &next[..next.len().min(left)];
+            match self.stream.send(next) {
                 Ok(written) => {
-                    self.sent += written;
+                    left -= written;
+                    match &mut self.unsent {
+                        None => self.sent += written,
+                        Some(unsent) => {
+                            unsent.advance(written);
+                            self.unsent.take_if(|unsent| unsent.buffers.is_empty());
+                        }
+                    }
                     stats.writes.add(1);
                     stats.bytes_out.add(written as u64);
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    self.handle.output_bytes.store(self.pending(), Relaxed);
-                    self.compact();
-                    return self.wake();
-                }
-                Err(_) => {
-                    self.broken = true;
-                    self.wake();
-                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return self.send_later(),
+                Err(_) => self.leave_by(Exit::Abort),
             }
         }
-        if self.sendable == self.output.len() || self.broken {
+        let is_aborted = self.exit == Exit::Abort;
+        if is_aborted {
+            self.unsent = None;
+        }
+        if self.sendable == self.output.len() || is_aborted {
             self.output.clear();
             self.sent = 0;
             self.sendable = 0;
         }
         let was_full = self.handle.output_bytes.load(Relaxed) != 0;
         if was_full {
-            self.handle.output_bytes.store(0, Relaxed);
+            self.handle.note_output(0, 0, 0);
         }
-        if was_full || self.closing {
+        if was_full || matches!(self.state, ConnectionState::Closing) {
             self.wake();
         }
     }
 
-    /// Drops what has been sent when that is most of the buffer.
-    pub(super) fn compact(&mut self) {
+    /// Leaves the unsent output to the connection's task.
+    fn send_later(&mut self) {
+        self.keep_unsent();
+        self.note_output();
+        self.wake();
+    }
+
+    /// Keeps output that the socket did not take in as little memory as possible: sent bytes are removed when they are
+    /// most of the buffer, and long output is moved out of the buffer.
+    fn keep_unsent(&mut self) {
         if self.sent > self.output.len() / 2 {
             self.output.drain(..self.sent);
             self.sendable -= self.sent;
             self.sent = 0;
         }
-    }
-}
-
-/// Sends without the C library's wrapper, which makes every send of a threaded process a cancellation point.
-#[inline]
-fn send(stream: &TcpStream, bytes: &[u8]) -> std::io::Result<usize> {
-    Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?)
-}
-
-/// Receives once; 0 when the peer has closed or the connection has failed.
-#[inline]
-pub(super) fn poll_receive(stream: &TcpStream, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<usize> {
-    loop {
-        match stream.poll_read_ready(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(_)) => return Poll::Ready(0),
-            Poll::Ready(Ok(())) => {}
+        if self.output.capacity() > ROOMY_BYTES_MAX && self.output.len() < self.output.capacity() / 8 * 7 {
+            self.output.shrink_to_fit();
         }
-        let received = stream.try_io(Interest::READABLE, || {
-            let (received, _) = rustix::net::recv(stream, &mut *buffer, RecvFlags::empty())?;
-            Ok(received)
-        });
-        match received {
-            Ok(len) => {
-                if len < buffer.len() {
-                    // The socket is empty: saying so saves the next read, which would only find that out. Bytes that
-                    // arrive from now on raise a new event.
-                    let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(std::io::ErrorKind::WouldBlock.into()));
-                }
-                return Poll::Ready(len);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => return Poll::Ready(0),
+        if self.sendable == self.output.len() && self.output.len() >= UNSENT_BYTES_MIN {
+            let (sent, buffer) = (std::mem::take(&mut self.sent), std::mem::take(&mut self.output));
+            self.sendable = 0;
+            let unsent = self.unsent.get_or_insert_default();
+            unsent.push(buffer);
+            // If some of it is sent, it is the first buffer.
+            unsent.sent += sent;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The workers as they know of each other: how many connections each has, and how a connection gets to one. Knows nothing of
-//! what a worker does.
+//! The workers' view of each other: how many connections each has, and how a connection is sent to one. Knows nothing
+//! of what a worker does.
 
 use super::balance::AtWork;
 use std::net::SocketAddr;
@@ -11,21 +11,21 @@ use tokio::sync::mpsc;
 pub(crate) enum Arrival {
     /// From the listener.
     New { stream: std::net::TcpStream, peer: SocketAddr },
-    /// From another worker: called on the thread of the new one, it goes on there.
+    /// From another worker. Called on the thread of the new worker, where the connection continues.
     Moved(Box<dyn FnOnce(Arc<AtomicUsize>) -> std::io::Result<()> + Send>),
 }
 
-/// The workers as they know of each other.
+/// The workers' view of each other.
 pub(crate) struct Team {
     pub(crate) members: Vec<Member>,
     pub(crate) at_work: AtWork,
 }
 
-/// What others know of a worker.
+/// The shared state of a worker.
 pub(crate) struct Member {
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) connections: Arc<AtomicUsize>,
-    /// How much of the last tick it was working, in thousandths.
+    /// The fraction of the last tick that it was working, in thousandths.
     pub(crate) busy: AtomicUsize,
 }
 
@@ -35,7 +35,7 @@ impl Team {
         self.members.iter().map(|member| member.connections.load(Relaxed)).sum()
     }
 
-    /// Sends a connection to the worker at work that has the fewest.
+    /// Sends a connection to the worker at work with the fewest connections.
     pub(crate) fn assign(&self, arrival: Arrival) {
         let at_work = self.members.iter().take(self.at_work.get());
         let Some(member) = at_work.min_by_key(|member| member.connections.load(Relaxed)) else { return };

@@ -2,9 +2,12 @@
 //! execute, then all replies are sent. Refuses to know what a command does.
 
 use super::balance::{self, AtWork, Balance, Cores};
-use super::connection::Connection;
+use super::connection::{Connection, ConnectionTask};
 use super::local::{self, Local, with_local};
+use super::state::Exit;
 use super::team::{Arrival, Member, Team};
+use super::transport::Transport;
+use super::turns::grant_turns;
 use crate::durability::Keeper;
 use crate::platform::usage;
 use anyhow::{Context, Result};
@@ -22,13 +25,13 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// How often the worker does its regular work.
+/// How often the worker does its periodic work.
 const CRON_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest slice of expiry work before clients run. As long as those of commands: a request may have to wait for one of
-/// each, and for both again before its reply is sent.
+/// The longest slice of expiry work before clients run. As long as those of commands: a request may have to wait for
+/// one of each, and for both again before its reply is sent.
 const EXPIRY_SLICE_NS: u64 = 250_000;
 
-/// How long after an attempt to serve clients that could not be made it is made again.
+/// The delay before another attempt to serve waiting clients.
 const SERVE_AGAIN: Duration = Duration::from_millis(1);
 /// Longest sleep until the clock is read again.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
@@ -52,7 +55,7 @@ pub(crate) fn start_workers(
     for (index, arrivals) in receivers.into_iter().enumerate() {
         let (engine, keeper, team) = (engine.clone(), keeper.clone(), team.clone());
         let start = Start { engine, index, keeper, team, arrivals, stop: stopped.clone() };
-        // Here and not on its thread: it takes descriptors, and a server that serves has all workers.
+        // Here and not on its thread: it takes descriptors, and a running server must have all its workers.
         let runtime = runtime::Builder::new_current_thread().enable_all().event_interval(128).build();
         let runtime = runtime.context("cannot start a worker")?;
         let thread = std::thread::Builder::new().name(format!("worker-{index}")).stack_size(stack_bytes);
@@ -61,7 +64,7 @@ pub(crate) fn start_workers(
     Ok((team, threads))
 }
 
-/// What a worker thread is started with.
+/// The parameters of a worker thread.
 struct Start {
     engine: Arc<Engine>,
     index: usize,
@@ -76,6 +79,7 @@ fn run(runtime: Runtime, start: Start) {
     local::begin(&start.engine, &start.keeper, &start.team, start.index);
     runtime.block_on(async {
         tokio::spawn(flusher());
+        tokio::spawn(grant_turns());
         tokio::spawn(cron(start.engine.clone(), start.index, start.team.clone()));
         if start.index == 0 {
             tokio::spawn(serve_due_records(start.engine.clone()));
@@ -86,7 +90,7 @@ fn run(runtime: Runtime, start: Start) {
     local::end();
 }
 
-/// Accepts connections until told to stop, then waits for those that are left.
+/// Accepts connections until told to stop, then waits for the remaining ones.
 async fn serve(mut start: Start) {
     loop {
         tokio::select! {
@@ -97,13 +101,8 @@ async fn serve(mut start: Start) {
             _ = start.stop.changed() => break,
         }
     }
-    with_local(|local| {
-        local.stopping_since = Some(Instant::now());
-        for (_, socket) in &local.sockets {
-            socket.wake();
-        }
-    });
-    // Until there is none anywhere: one may be on its way here from the listener or from another worker.
+    with_local(|local| local.begin_stopping());
+    // Until no worker has any: one may be on its way here from the listener or from another worker.
     while start.team.connections() > 0 {
         while let Ok(arrival) = start.arrivals.try_recv() {
             welcome(arrival, &start.team.members[start.index].connections);
@@ -115,7 +114,7 @@ async fn serve(mut start: Start) {
 fn welcome(arrival: Arrival, connections: &Arc<AtomicUsize>) {
     let taken = match arrival {
         Arrival::New { stream, peer } => TcpStream::from_std(stream).map(|stream| {
-            tokio::spawn(Connection::new(stream, peer, connections.clone()));
+            tokio::spawn(ConnectionTask::new(Connection::new(stream, peer), connections.clone()));
         }),
         Arrival::Moved(take_over) => take_over(connections.clone()),
     };
@@ -125,25 +124,16 @@ fn welcome(arrival: Arrival, connections: &Arc<AtomicUsize>) {
     }
 }
 
-/// Runs at the end of each tick in which a connection asked for it.
-async fn flusher() {
+/// Flushes output at the end of each tick in which a connection requested it.
+pub(super) async fn flusher() {
     poll_fn(|cx| {
-        with_local(|local| {
-            if !local.flusher.will_wake(cx.waker()) {
-                local.flusher = cx.waker().clone();
-                local.keeper.register(local.index, cx.waker().clone());
-            }
-            local.flush_all();
-            if local.keeper.take_moved(local.index) {
-                local.wake_waiting();
-            }
-        });
+        with_local(|local| local.end_tick(cx.waker()));
         Poll::<()>::Pending
     })
     .await
 }
 
-/// Regular work: expiry, balance, idle clients.
+/// Does periodic work: expiry, balance, idle clients.
 async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
     let workers = team.members.len();
     let mut balance = Balance::default();
@@ -155,12 +145,15 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
     loop {
         ticks.tick().await;
         count += 1;
-        while with_local(|local| engine.expire_cycle(&mut local.worker, index, workers, EXPIRY_SLICE_NS)) {
-            // Bit by bit: when a million keys have expired, their deletions are tens of megabytes of journal.
+        while with_local(|local| engine::expire_cycle(&engine, &mut local.worker, index, workers, EXPIRY_SLICE_NS)) {
+            // In steps: when a million keys have expired, their deletions are tens of megabytes of journal.
             with_local(|local| local.keeper.write_all());
             tokio::task::yield_now().await;
         }
-        // Deletions of expired keys are written though no reply waits for them.
+        while with_local(|local| engine::tidy_lua(&engine, &mut local.worker)) {
+            tokio::task::yield_now().await;
+        }
+        // Deletions of expired keys are written even if no reply waits for them.
         with_local(|local| local.keeper.write_all());
         worked = note_busy(&team.members[index], worked);
         if index == 0 {
@@ -178,41 +171,35 @@ async fn cron(engine: Arc<Engine>, index: usize, team: Arc<Team>) {
                     team.at_work.set(at_work);
                 }
             }
-            engine.sample();
-            engine.evict_clients();
+            engine::sample(&engine);
+            engine::evict_clients(&engine, 0);
             if count.is_multiple_of(10) {
-                engine.wake_idle_transactions();
+                engine::wake_idle_transactions(&engine);
             }
         }
         with_local(give_surplus_away);
         if count.is_multiple_of(10) {
-            with_local(|local| {
-                // Buffers that a burst has left in the pool are freed bit by bit.
-                local.pool.truncate(local.pool.len() / 2);
-                remind_slow_readers(local);
-                local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
-                close_idle(local, &engine);
-            });
+            with_local(check_connections);
         }
     }
 }
 
-/// Serves clients that wait for a record when its time comes.
+/// Serves clients that wait for a record when it becomes due.
 async fn serve_due_records(engine: Arc<Engine>) {
     let mut sleep = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     loop {
-        // Until a record is due; anew when another is due earlier.
+        // Sleep until a record is due; start over when another is due earlier.
         poll_fn(|cx| {
-            let Some(due_ms) = engine.next_due_record(cx.waker()) else { return Poll::Pending };
+            let Some(due_ms) = engine::next_due_record(&engine, cx.waker()) else { return Poll::Pending };
             let Some(left) = time_until(due_ms, engine.clock.unix_us()) else { return Poll::Ready(()) };
-            // A clock that is set meanwhile is noticed by the regular work.
+            // If the clock is set meanwhile, the periodic work notices it.
             sleep.as_mut().reset(Instant::now() + left);
             sleep.as_mut().poll(cx)
         })
         .await;
         let is_served = with_local(|local| {
             engine.begin(&mut local.worker);
-            let is_served = engine.serve_due_records(&mut local.worker);
+            let is_served = engine::serve_due_records(&engine, &mut local.worker);
             // Replies that other workers send may wait for these changes.
             local.keeper.write_all();
             is_served
@@ -220,7 +207,7 @@ async fn serve_due_records(engine: Arc<Engine>) {
         match is_served {
             // Other clients go first.
             true => tokio::task::yield_now().await,
-            // Another thread is at it, or a long script holds the locks.
+            // Another thread is serving, or a long script holds the locks.
             false => tokio::time::sleep(SERVE_AGAIN).await,
         }
     }
@@ -240,25 +227,37 @@ fn note_busy(member: &Member, before: (Duration, Instant)) -> (Duration, Instant
     (worked, now)
 }
 
-/// Marks as many connections to move as this worker has too many. They move when they have nothing in flight.
-fn give_surplus_away(local: &mut Local) {
+/// Marks surplus connections to move to other workers. They move when they have nothing in flight.
+pub(super) fn give_surplus_away<T: Transport>(local: &mut Local<T>) {
     let team = &local.team;
     let connections: Vec<usize> = team.members.iter().map(|member| member.connections.load(Relaxed)).collect();
     let surplus = balance::surplus(local.index, &connections, team.at_work.get());
     let mut asked = 0;
     for (_, socket) in &mut local.sockets {
-        // One that waits cannot move.
-        let waits = socket.paused || socket.handle.is_blocked();
-        socket.leave = !waits && asked < surplus;
-        if socket.leave {
+        if socket.exit > Exit::Move {
+            continue;
+        }
+        // A waiting connection cannot move.
+        let moves = asked < surplus && !socket.is_waiting();
+        socket.exit = if moves { Exit::Move } else { Exit::Stay };
+        if moves {
             asked += 1;
             socket.wake();
         }
     }
 }
 
-/// Wakes connections that cannot send: the soft limit of output is one of time.
-fn remind_slow_readers(local: &Local) {
+/// Checks all connections once a second.
+pub(super) fn check_connections<T: Transport>(local: &mut Local<T>) {
+    // Buffers that a burst has left in the pool are freed gradually.
+    local.pool.truncate(local.pool.len() / 2);
+    remind_slow_readers(local);
+    local.sockets.iter_mut().for_each(|(_, socket)| socket.notice_hang_up());
+    close_idle(local);
+}
+
+/// Wakes connections that cannot send: the soft limit of output depends on time.
+fn remind_slow_readers<T: Transport>(local: &Local<T>) {
     for (_, socket) in &local.sockets {
         if socket.handle.output_bytes.load(Relaxed) > 0 {
             socket.wake();
@@ -267,7 +266,8 @@ fn remind_slow_readers(local: &Local) {
 }
 
 /// Closes clients that have sent nothing for longer than `timeout`.
-fn close_idle(local: &mut Local, engine: &Engine) {
+fn close_idle<T: Transport>(local: &Local<T>) {
+    let engine = &local.engine;
     let timeout_s = engine.settings.timeout();
     if timeout_s == 0 {
         return;
@@ -275,7 +275,7 @@ fn close_idle(local: &mut Local, engine: &Engine) {
     let now_ns = engine.clock.monotonic_ns();
     for (_, socket) in &local.sockets {
         let handle = &socket.handle;
-        let exempt = socket.paused || handle.monitoring.load(Relaxed) || handle.is_blocked() || handle.is_subscriber();
+        let exempt = socket.is_waiting() || handle.monitoring.load(Relaxed) || handle.is_subscriber();
         if !exempt && handle.idle_s(now_ns) > timeout_s {
             handle.kill();
         }
@@ -286,16 +286,16 @@ fn close_idle(local: &mut Local, engine: &Engine) {
 mod tests {
     use super::*;
 
-    /// A sleep of no time at all would never end: it is begun again each time that it is looked at.
+    /// A sleep of zero would never end: it is restarted each time it is polled.
     #[test]
-    fn a_time_that_has_come_is_not_slept_for() {
+    fn a_past_time_is_not_slept_for() {
         assert_eq!(time_until(5, 4_000), Some(Duration::from_millis(1)));
         assert_eq!(time_until(5, 5_000), None);
         assert_eq!(time_until(0, 5_000), None);
     }
 
     #[test]
-    fn a_score_that_is_no_time_is_far_away() {
+    fn a_score_that_is_not_a_time_is_far_away() {
         assert_eq!(time_until(u64::MAX, 4_000), Some(SLEEP_MAX));
         assert_eq!(time_until(u64::MAX / 1000 + 1, 4_000), Some(SLEEP_MAX));
     }

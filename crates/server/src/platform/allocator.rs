@@ -1,9 +1,9 @@
 //! The allocator: jemalloc, with a running count of the bytes it has handed out. Knows size classes; refuses to
 //! know what memory is for.
 //!
-//! `maxmemory` has to be compared with memory in use before every write, and jemalloc's own statistics take a
-//! lock and a walk over all arenas to bring up to date. So each thread counts in a cell of its own, without
-//! contention, and the sum of the cells is what is in use.
+//! `maxmemory` has to be compared with memory in use before every write, and jemalloc's own statistics take a lock and
+//! a walk over all arenas to bring up to date. So each thread counts in its own cell, without contention, and the sum
+//! of the cells is the memory in use.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -13,8 +13,8 @@ use tikv_jemallocator::Jemalloc;
 /// jemalloc that counts.
 pub(crate) struct Counting;
 
-/// jemalloc's options, which it reads before `main`: it asks for huge pages. Those that the process may have are decided in
-/// [`huge_pages`](super::huge_pages).
+/// jemalloc's options, which it reads before `main`: it asks for huge pages. Those that the process may have are
+/// decided in [`huge_pages`](super::huge_pages).
 // SAFETY: jemalloc looks for a C string behind a pointer of this name, and reads it; no other symbol has the name.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static OPTIONS: &[u8; 11] = b"thp:always\0";
@@ -39,9 +39,9 @@ pub(crate) fn used() -> u64 {
     COUNTS.iter().map(|cell| cell.0.load(Relaxed)).sum::<i64>().max(0) as u64
 }
 
-/// Has a thread of jemalloc's own give pages that are no longer used back to the operating system, within ten seconds or so.
-/// Without it that is done by the next allocation from the same arena: on a worker while clients wait, or, after FLUSHALL on
-/// an idle server, never.
+/// Has a thread of jemalloc's own give pages that are no longer used back to the operating system, within ten seconds
+/// or so. Without it that is done by the next allocation from the same arena: on a worker while clients wait, or, after
+/// FLUSHALL on an idle server, never.
 pub(crate) fn give_back_in_background() {
     let begun = tikv_jemalloc_ctl::max_background_threads::write(1)
         .and_then(|()| tikv_jemalloc_ctl::background_thread::write(true));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_is_no_longer_counted() {
+    fn freed_memory_is_no_longer_counted() {
         // Other tests allocate at the same time: the block is large enough to be seen among them.
         const BLOCK: u64 = 256 << 20;
         let before = used();

@@ -1,5 +1,5 @@
-//! How many files the process may have open, and how many clients that leaves room for. Knows the operating system's limit;
-//! refuses to know what a client is.
+//! How many files the process may have open, and how many clients that leaves room for. Knows the operating system's
+//! limit; refuses to know what a client is.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,8 +14,8 @@ fn reserved(threads: usize) -> u64 {
     RESERVED + PER_THREAD * (threads as u64 + 1)
 }
 
-/// Raises the limit of open files as far as that many clients need and the operating system allows. Returns for how many
-/// there is room, never more than were asked for.
+/// Raises the limit of open files as far as that many clients need and the operating system allows. Returns for how
+/// many there is room, never more than were asked for.
 pub(crate) fn make_room_for(clients: u64, threads: usize) -> u64 {
     let reserved = reserved(threads);
     let wanted = clients.saturating_add(reserved);

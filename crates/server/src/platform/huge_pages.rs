@@ -2,9 +2,9 @@
 //! them. Knows Linux; refuses to know what memory is for.
 //!
 //! With pages of 4 KiB, nearly every miss of the cache in a large data set comes with one in the page table. The
-//! allocator asks for huge pages for all that it maps (`thp:always` in [`allocator`]); it reads its options before `main`,
-//! so what a setting can decide is whether the process may have them (`prctl`). An empty server would take twice its
-//! memory with them, a whole page for each arena, so they begin when there is something to gain.
+//! allocator asks for huge pages for all that it maps (`thp:always` in [`allocator`]); it reads its options before
+//! `main`, so what a setting can decide is whether the process may have them (`prctl`). An empty server would take
+//! twice its memory with them, a whole page for each arena, so they begin when there is something to gain.
 
 use super::allocator;
 use std::time::Duration;
@@ -25,7 +25,7 @@ enum Allowed {
     Unknown,
 }
 
-/// Who has turned huge pages off for this process.
+/// What has turned huge pages off for this process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnedOff {
     No,
@@ -34,7 +34,8 @@ pub(crate) enum TurnedOff {
     ByParent,
 }
 
-/// No huge pages for what the process touches from now on, until [`begin_when_large`]. Called before other threads start.
+/// No huge pages for what the process touches from now on, until [`begin_when_large`]. Called before other threads
+/// start.
 pub(crate) fn hold_back(disabled: bool) -> TurnedOff {
     let by_parent = rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false);
     may_be_used(false);

@@ -34,8 +34,8 @@ pub(crate) fn start(level: LogLevel, json: bool) -> LogLevelHandle {
     }))
 }
 
-/// Logs a panic. Unless it is caught and answered with an error, the process ends here, before anything is unwound: what
-/// is in memory can no longer be trusted.
+/// Logs a panic. Unless it is caught and answered with an error, the process ends here, before anything is unwound:
+/// what is in memory can no longer be trusted.
 pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
     let backtrace = Backtrace::force_capture();
     match engine::panics::is_caught() {

@@ -1,6 +1,7 @@
-//! What the operating system and the allocator offer: memory, clocks, descriptors, CPU time, the log. Knows nothing of the
-//! server.
+//! What the operating system and the allocator offer: memory, clocks, descriptors, CPU time, the log. Knows nothing of
+//! the server.
 
+#[allow(unsafe_code, reason = "an allocator is unsafe to write, and jemalloc to ask")]
 pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod descriptors;

@@ -159,10 +159,6 @@ impl Host for Process {
         let _ = self.discards.get_or_init(start_discarding).send(garbage);
     }
 
-    fn log(&self, message: &str) {
-        tracing::warn!("{message}");
-    }
-
     fn follow_settings(&self, names: &[&'static str]) -> Result<(), (&'static str, String)> {
         let has = |wanted: &str| names.contains(&wanted);
         if has("maxclients") {
@@ -180,7 +176,7 @@ impl Host for Process {
         if let (Some(name), Some(listeners)) = (names.iter().find(|name| LISTENING.contains(name)), &self.listeners)
             && let Err(error) = listeners.follow(&self.settings)
         {
-            tracing::warn!("cannot listen as CONFIG SET {name} asks: {error:#}");
+            tracing::warn!(setting = name, error = format_args!("{error:#}"), "cannot listen as CONFIG SET asks");
             let reason = match *name {
                 "port" => "Unable to listen on this port. Check server logs.",
                 _ => "Failed to bind to specified addresses.",
@@ -227,7 +223,7 @@ fn os_text(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// Takes a last snapshot on a thread of its own, and then stops all threads. Writes are paused meanwhile, so that all
+/// Takes a last snapshot on a separate thread, and then stops all threads. Writes are paused meanwhile, so that all
 /// acknowledged changes are in the snapshot.
 fn save_and_stop(
     engine: Arc<Engine>,
@@ -240,8 +236,8 @@ fn save_and_stop(
         engine.pause.begin(engine.clock.monotonic_ms(), i64::MAX as u64, PauseMode::Writes);
         let outcome = keeper.snapshots.take_now();
         match outcome {
-            Err(reason) if !how.force => {
-                tracing::error!("the last snapshot failed: {reason}. The server does not stop");
+            Err(error) if !how.force => {
+                tracing::error!(%error, "the last snapshot failed. The server does not stop");
                 failed.store(true, Relaxed);
                 engine.pause.end();
                 keeper.notify_workers();

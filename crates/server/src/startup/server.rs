@@ -10,6 +10,7 @@ use crate::platform::{allocator, descriptors, huge_pages};
 use anyhow::{Context, Result, anyhow, ensure};
 use engine::background::Sweeper;
 use engine::host::{SaveOnExit, Shutdown};
+use engine::persistence::Loading;
 use engine::{Engine, Settings};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -26,7 +27,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let indexes = loaded.tables.indexes;
     let log_level = logging::start(settings.loglevel(), settings.log_as_json());
     for setting in config::without_effect(&settings) {
-        tracing::warn!(setting, "this setting has no effect, or less than in Redis: see config/holdfast.toml");
+        tracing::warn!(setting, "this setting has no effect: see docs/SETTINGS.md");
     }
     let given = settings.all();
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
@@ -45,10 +46,11 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let (stop, stopped) = watch::channel(None);
     let adjusted = adjusted(given, settings.all());
     let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
-    engine.set_loading(true);
-    start_script_thread(&engine, threads)?;
+    engine::set_loading(&engine, true);
+    keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
+    start_script_threads(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
-    start_chores_thread(&engine, threads + 1, loaded.tables.sweepers)?;
+    start_background_thread(&engine, background_metrics(threads), loaded.tables.sweepers)?;
     let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
@@ -71,7 +73,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     Ok(())
 }
 
-/// Reads the data on a thread of its own; connections are answered meanwhile, if only with -LOADING.
+/// Reads the data on a separate thread; connections are answered meanwhile, if only with -LOADING.
 fn load_in_background(
     directory: Arc<DataDirectory>,
     keeper: Arc<Keeper>,
@@ -83,7 +85,7 @@ fn load_in_background(
     let load = move || {
         let result = durability::load(&directory, &keeper, &engine, &indexes, &swept);
         if result.is_ok() {
-            engine.set_loading(false);
+            engine::set_loading(&engine, false);
         }
         let _ = send.send(result);
     };
@@ -118,8 +120,27 @@ pub(crate) fn engine(
         discards: std::sync::OnceLock::new(),
     };
     let clock = Arc::new(SystemClock::new());
-    let engine = Engine::new(settings.clone(), Arc::new(process), clock, settings.shards(), threads + 2);
+    let engine = engine::with_all_commands(
+        settings.clone(),
+        Arc::new(process),
+        clock,
+        settings.shards(),
+        detached_metrics(threads).end,
+    );
     Arc::new(engine.with_persistence(keeper.clone()))
+}
+
+/// The index of the script thread's metrics: those of workers come first.
+fn scripts_metrics(workers: usize) -> usize {
+    workers
+}
+
+fn background_metrics(workers: usize) -> usize {
+    workers + 1
+}
+
+fn detached_metrics(workers: usize) -> std::ops::Range<usize> {
+    workers + 2..2 * workers + 2
 }
 
 /// Settings that are no longer as they were given.
@@ -128,20 +149,28 @@ fn adjusted(given: Vec<(&'static str, String)>, made: Vec<(&'static str, String)
     pairs.map(|((name, given), (_, made))| Adjusted { name, given, made }).collect()
 }
 
-/// The script thread: scripts that may run long run here, one after the other, so that workers go on and SCRIPT KILL can be
-/// served.
-fn start_script_thread(engine: &Arc<Engine>, index: usize) -> Result<()> {
-    let engine = engine.clone();
-    let thread = std::thread::Builder::new().name("scripts".into()).stack_size(SCRIPT_STACK_BYTES);
-    thread.spawn(move || engine.serve_scripts(engine.worker(index))).context("cannot start a thread for scripts")?;
+/// The threads on which long scripts run, so that workers go on and SCRIPT KILL can be served: one where they wait for
+/// each other, and one for each worker that a script may leave.
+fn start_script_threads(engine: &Arc<Engine>, workers: usize) -> Result<()> {
+    let spawn = |name: String, serve: Box<dyn FnOnce(&Engine) + Send>| {
+        let engine = engine.clone();
+        let thread = std::thread::Builder::new().name(name).stack_size(SCRIPT_STACK_BYTES);
+        thread.spawn(move || serve(&engine)).context("cannot start a thread for scripts")
+    };
+    engine::begin_serving_scripts(engine, detached_metrics(workers));
+    let index = scripts_metrics(workers);
+    spawn("scripts".into(), Box::new(move |engine| engine::serve_scripts(engine, engine.worker(index))))?;
+    for number in 0..workers {
+        spawn(format!("scripts-{number}"), Box::new(|engine| engine::serve_detached(engine)))?;
+    }
     Ok(())
 }
 
 /// The thread for background tasks.
-fn start_chores_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
+fn start_background_thread(engine: &Arc<Engine>, index: usize, sweepers: Vec<Sweeper>) -> Result<()> {
     let engine = engine.clone();
     let thread = std::thread::Builder::new().name("background".into());
-    let serve = move || engine.serve_background_tasks(engine.worker(index), &sweepers);
+    let serve = move || engine::serve_background_tasks(&engine, engine.worker(index), &sweepers);
     thread.spawn(serve).context("cannot start the thread for background tasks")?;
     Ok(())
 }
@@ -164,8 +193,8 @@ fn signals() -> Result<[Signal; 2]> {
     Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
 }
 
-/// Prints `line` once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after the
-/// last snapshot, if there is one.
+/// Prints `line` once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after
+/// the last snapshot, if there is one.
 async fn until_stopped(
     engine: &Engine,
     [mut terminate, mut interrupt]: [Signal; 2],

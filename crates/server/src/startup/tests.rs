@@ -3,10 +3,11 @@
 use super::engine;
 use crate::durability::{Keeper, OpenedLog, replay};
 use crate::platform::logging;
+use engine::clients::pause::PauseMode;
 use engine::execution::replay::Replay;
-use engine::{Client, ClientHandle, Engine, Persistence, Settings};
+use engine::{Client, ClientHandle, Engine, Flow, Persistence, Settings};
 use journal::{Batch, Epoch, Follow, FollowUpTo, Followed, History, Log, MemoryLog};
-use journal::{Part, Progress, RecoveryError, Sequence, SnapshotInfo};
+use journal::{ReadProgress, RecoveryError, Sequence, SnapshotInfo, StoredPart, Warning};
 use resp::OwnedRequest;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ fn run(engine: &Engine, command: &str) -> String {
     let mut client = Client::new(Arc::new(handle), true);
     let request: OwnedRequest = command.split(' ').map(str::as_bytes).collect();
     engine.begin(&mut worker);
-    engine.execute(&mut worker, &mut client, request.as_request(), &mut out);
+    engine::execute(engine, &mut worker, &mut client, request.as_request(), &mut out);
     String::from_utf8_lossy(&out).trim_end().replace("\r\n", " ")
 }
 
@@ -61,13 +62,14 @@ impl History for Batches {
         None
     }
 
-    fn next_part(&mut self) -> Result<Option<Part<'_>>, RecoveryError> {
+    fn next_part(&mut self) -> Result<Option<StoredPart<'_>>, RecoveryError> {
         Ok(None)
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch<&[u8]>>, RecoveryError> {
         self.batch = self.follow.try_next().map_err(|_| RecoveryError::Unfinished)?;
-        Ok(self.batch.as_ref().map(|Batch { epoch, sequence, payload }| Batch {
+        Ok(self.batch.as_ref().map(|Batch { epoch, sequence, time_ms, payload }| Batch {
+            time_ms: *time_ms,
             epoch: *epoch,
             sequence: *sequence,
             payload: payload.as_slice(),
@@ -78,12 +80,12 @@ impl History for Batches {
         self.batch.as_ref().map_or(Sequence::NONE, |batch| batch.sequence)
     }
 
-    fn progress(&self) -> Progress {
-        Progress { bytes_read: 0, bytes_total: 0 }
+    fn progress(&self) -> ReadProgress {
+        ReadProgress { bytes_read: 0, bytes_total: 0 }
     }
 
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
+    fn warnings(&self) -> &[Warning] {
+        &[]
     }
 }
 
@@ -122,4 +124,44 @@ fn an_engine_that_follows_the_log_of_another_has_its_state() {
         follower.join().unwrap();
     });
     assert_reads(&second);
+}
+
+/// CLIENT PAUSE ALL holds every command back that passes its gates, CLIENT UNPAUSE and HELLO included, as in Redis.
+#[test]
+fn a_pause_of_all_commands_exempts_none() {
+    let (engine, _keeper) = engine_and_keeper();
+    let (mut worker, mut out) = (engine.worker(0), Vec::new());
+    let handle = ClientHandle::new(engine.clients.next_id(), String::new(), String::new(), -1, 0, Box::new(|| {}));
+    let mut client = Client::new(Arc::new(handle), true);
+    engine.pause.begin(engine.clock.monotonic_ms(), u64::MAX, PauseMode::All);
+    let lines = [
+        "PING",
+        "GET a",
+        "SET a 1",
+        "HELLO",
+        "HELLO 3",
+        "AUTH x",
+        "RESET",
+        "QUIT",
+        "CLIENT ID",
+        "CLIENT UNPAUSE",
+        "CLIENT LIST",
+        "CLIENT PAUSE 1",
+        "INFO",
+        "MULTI",
+        "SCRIPT KILL",
+        "SHUTDOWN ABORT",
+        "SUBSCRIBE a",
+    ];
+    for line in lines {
+        let request: OwnedRequest = line.split(' ').map(str::as_bytes).collect();
+        engine.begin(&mut worker);
+        let flow = engine::execute(&engine, &mut worker, &mut client, request.as_request(), &mut out);
+        assert!(matches!(flow, Flow::Paused(_)), "{line}");
+    }
+    // What cannot be executed need not wait.
+    for (line, error) in [("NOSUCH", "-ERR unknown command"), ("GET", "-ERR wrong number of arguments")] {
+        assert!(run(&engine, line).starts_with(error), "{line}");
+    }
+    assert!(out.is_empty());
 }

@@ -1,5 +1,5 @@
-//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work is done
-//! by `durability`, `import` and the engine.
+//! The subcommands: check a data directory, export it, import another server's data. Knows the command line; the work
+//! is done by `durability`, `import` and the engine.
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
@@ -15,7 +15,7 @@ use keyspace::{DATABASES, Entry, ValueType};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Runs a tool.
@@ -76,8 +76,8 @@ fn check(dir: &Path, log_level: LogLevelHandle) -> Result<()> {
         let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         writeln!(out, "database {db}: {}", kinds.join(", "))?;
     }
-    for note in history.notes() {
-        writeln!(out, "note: {note}")?;
+    for warning in history.warnings() {
+        writeln!(out, "note: {warning}")?;
     }
     writeln!(out, "all of it is sound")?;
     Ok(())
@@ -119,10 +119,10 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         None => Box::new(std::io::stdout().lock()),
     };
     let mut out = BufWriter::with_capacity(1024 * 1024, sink);
-    for library in engine.functions.catalogue().libraries() {
+    for library in engine.scripting.functions.catalogue().libraries() {
         request(&mut out, &[b"FUNCTION", b"LOAD", b"REPLACE", &library.code])?;
     }
-    let (mut selected, mut own, mut bound) = (None, 0u64, 0u64);
+    let (mut selected, mut own, mut bound, mut orphans) = (None, 0u64, 0u64, 0u64);
     walk(&engine, |db, within, entry| {
         if ValueType::of(entry).is_bound {
             bound += 1;
@@ -133,7 +133,7 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
         }
         let (name, value) = (entry.name(), within.to_redis(entry, engine.clock.unix_us() / 1000));
         own += u64::from(matches!(value, formats::Value::Own(_)));
-        value.commands(name, |args| request(&mut out, args))?;
+        orphans += value.commands(name, |args| request(&mut out, args))?;
         if let Some(deadline) = entry.deadline() {
             request(&mut out, &[b"PEXPIREAT", name, deadline.to_string().as_bytes()])?;
         }
@@ -148,6 +148,12 @@ fn export(dir: &Path, output: Option<&Path>, log_level: LogLevelHandle) -> Resul
             "{own} keys hold values that Redis has no type for, such as cells: another Holdfast takes them, Redis refuses them"
         );
     }
+    if orphans > 0 {
+        eprintln!(
+            "{orphans} pending entries are left out: their stream entries were deleted, and their streams are too long for RESTORE, which alone could bring them"
+        );
+        return Err(LeftOut::by_export(dir).into());
+    }
     Ok(())
 }
 
@@ -161,24 +167,31 @@ fn request(out: &mut impl Write, args: &[&[u8]]) -> Result<()> {
     Ok(())
 }
 
-/// An import that left something out. Its exit code says so to programs.
+/// An import or export that left something out. Its exit code says so to programs.
 #[derive(Debug)]
-pub(crate) struct LeftOut(PathBuf);
+pub(crate) struct LeftOut(String);
 
 impl LeftOut {
     pub(crate) const EXIT_CODE: u8 = 3;
+
+    fn by_import(file: &Path) -> LeftOut {
+        LeftOut(format!(
+            "not all of {} could be imported: see above for what was left out. The rest is in the data directory. If that is \
+             as it should be, --skip-unsupported says so",
+            file.display()
+        ))
+    }
+
+    fn by_export(dir: &Path) -> LeftOut {
+        LeftOut(format!("not all of {} could be exported: see above for what was left out", dir.display()))
+    }
 }
 
 impl std::error::Error for LeftOut {}
 
 impl std::fmt::Display for LeftOut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = self.0.display();
-        write!(
-            f,
-            "not all of {file} could be imported: see above for what was left out. The rest is in the data directory. If that is \
-             as it should be, --skip-unsupported says so"
-        )
+        f.write_str(&self.0)
     }
 }
 
@@ -192,7 +205,7 @@ fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLe
     keeper.close().map_err(anyhow::Error::msg)?;
     println!("{report}");
     if report.has_left_something_out() && !skip_unsupported {
-        return Err(LeftOut(file.to_owned()).into());
+        return Err(LeftOut::by_import(file).into());
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! What the suites share: where the server is, and one empty server at a time for both protocols.
 //! Knows nothing of which server answers. It is aimed by HOLDFAST_TEST_ADDR=host:port, and emptied.
 
+#![forbid(unsafe_code)]
+
 use std::env;
 use std::io::{Write, stderr};
 use std::sync::{Mutex, MutexGuard, PoisonError};

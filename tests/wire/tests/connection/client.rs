@@ -220,6 +220,7 @@ fn what_a_client_keeps_waiting_is_seen() {
     }
     other.flush();
     wait_for("omem", 1 << 20);
+    wait_for("rbs", 1 << 10);
     wait_for("tot-mem", 1 << 20);
     for _ in 0..30 {
         assert_eq!(other.read().bytes().len(), 1 << 20);

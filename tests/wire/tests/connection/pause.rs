@@ -80,6 +80,26 @@ fn a_pause_ends_by_itself() {
     );
 }
 
+/// A pause of all commands holds back CLIENT, too: until it is over, none ends the wait of another client.
+#[test]
+fn a_pause_of_all_commands_holds_all_of_them_back() {
+    let session = Session::start();
+    let [mut operator, mut waiting, mut other] = [(); 3].map(|()| session.connect());
+    let id = waiting.run("CLIENT ID").integer();
+    waiting.queue_line("BLPOP l 0.2");
+    waiting.flush();
+    eventually(|| operator.run("CLIENT LIST").text().contains(" cmd=blpop "));
+    assert_eq!(operator.run("CLIENT PAUSE 600 ALL").to_string(), "+OK");
+    for line in ["HELLO 2", "CLIENT UNPAUSE", &format!("CLIENT UNBLOCK {id} ERROR")] {
+        other.queue_line(line);
+    }
+    other.flush();
+    // Its timeout comes first.
+    assert_eq!(waiting.read().to_string(), "(nil array)");
+    other.read();
+    assert_eq!([other.read().to_string(), other.read().to_string()], ["+OK", ":0"]);
+}
+
 #[test]
 fn a_second_pause_does_not_shorten_the_first() {
     check(

@@ -1,6 +1,6 @@
 //! Fields of a hash: HSET, HSETNX, HMSET, HGET, HMGET, HGETALL, HKEYS, HVALS, HDEL, HEXISTS, HLEN, HSTRLEN.
 
-use wire::check;
+use wire::{Connection, Session, check};
 
 #[test]
 fn hset_and_hget() {
@@ -439,4 +439,47 @@ fn a_deleted_hash_is_gone_and_may_become_something_else() {
         ["b", "2"]
         "#,
     );
+}
+
+fn set(connection: &mut Connection, name: &str, value: &str) {
+    assert_eq!(connection.run(&format!("CONFIG SET {name} {value}")).to_string(), "+OK");
+}
+
+/// A listpack has its fields in the order in which they were added, however many the settings allow.
+#[test]
+fn raised_limits_keep_the_order_of_fields() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    let limits = [("hash-max-listpack-entries", "512"), ("hash-max-listpack-value", "64")];
+    limits.iter().for_each(|(name, _)| set(&mut connection, name, "1000000000"));
+    let mut expected: Vec<String> = (0..3000).map(|number| format!("field:{number}")).collect();
+    for name in &expected {
+        connection.queue_line(&format!("HSET h {name} 1"));
+    }
+    connection.flush();
+    expected.iter().for_each(|_| drop(connection.read()));
+    let long = "x".repeat(10_000);
+    connection.run(&format!("HSET h field:5 {long} first {long} second 2"));
+    expected.extend(["first".into(), "second".into()]);
+    for name in ["field:2999", "field:1000", "field:0"] {
+        assert_eq!(connection.run(&format!("HDEL h {name}")).integer(), 1);
+        expected.retain(|known| known != name);
+    }
+    assert_eq!(connection.run("HSET h field:1000 again").integer(), 1);
+    expected.push("field:1000".into());
+    let names = |connection: &mut Connection, line: &str| -> Vec<String> {
+        connection.run(line).items().iter().map(|name| name.text().to_owned()).collect()
+    };
+    for (line, key) in [("PING", "h"), ("COPY h copy", "copy"), ("DEBUG RELOAD", "h")] {
+        assert!(!connection.run(line).is_error(), "{line}");
+        assert_eq!(connection.run(&format!("OBJECT ENCODING {key}")).text(), "listpack");
+        assert!(names(&mut connection, &format!("HKEYS {key}")) == expected, "after {line}");
+        let all = names(&mut connection, &format!("HGETALL {key}"));
+        assert!(all.iter().step_by(2).eq(&expected), "after {line}");
+        let scanned = connection.run(&format!("HSCAN {key} 0"));
+        let [cursor, scanned] = scanned.items() else { panic!("{scanned}") };
+        let scanned = scanned.items().iter().step_by(2).map(|name| name.text());
+        assert!(cursor.text() == "0" && scanned.eq(expected.iter().map(String::as_str)), "after {line}");
+    }
+    limits.iter().for_each(|(name, value)| set(&mut connection, name, value));
 }

@@ -100,10 +100,10 @@ pub(crate) fn without(history: &[Operation], at: usize) -> Option<History> {
     Some(weaker)
 }
 
-/// The history without what one client was told.
+/// The history without what one client was told, unless that says that a change has stopped its transaction.
 pub(crate) fn forgetful(history: &[Operation], at: usize) -> Option<History> {
     let mut weaker = history.to_vec();
-    matches!(weaker[at].answer, Answer::Reply(_)).then(|| {
+    matches!(&weaker[at].answer, Answer::Reply(told) if *told != Reply::NilArray).then(|| {
         weaker[at].answer = Answer::Any;
         weaker
     })

@@ -240,3 +240,73 @@ fn redis_takes_an_export() {
     }
     assert_same(&contents(&mut redis, field_deadlines), &expected, "in Redis");
 }
+
+/// No command makes them but RESTORE: XCLAIM drops what is pending of an entry that is gone.
+#[test]
+fn pending_entries_of_deleted_entries_are_exported() {
+    let Some(home) = Home::fresh() else { return };
+    let server = home.start(&[]);
+    let mut connection = server.connect();
+    for line in [
+        "XADD s 1-0 a 1",
+        "XADD s 2-0 a 2",
+        "XADD s 3-0 a 3",
+        "XADD s 4-0 a 4",
+        "XGROUP CREATE s g 0",
+        "XREADGROUP GROUP g alice COUNT 2 STREAMS s >",
+        "XREADGROUP GROUP g bob COUNT 1 STREAMS s >",
+        "XCLAIM s g bob 0 2-0 RETRYCOUNT 7",
+        "XDEL s 2-0 3-0",
+        "PEXPIREAT s 33177117420123",
+        // All of its entries are gone.
+        "XADD t 5-0 a 1",
+        "XGROUP CREATE t g 0",
+        "XREADGROUP GROUP g alice STREAMS t >",
+        "XDEL t 5-0",
+    ] {
+        let reply = connection.run(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+    let seen = |connection: &mut Connection| {
+        let mut seen = Vec::new();
+        for line in ["XPENDING s g - + 10", "XPENDING t g - + 10"] {
+            for pending in connection.run(line).items() {
+                // Without the time that has passed since.
+                let [id, consumer, _, deliveries] = pending.items() else { panic!("{pending}") };
+                seen.push(format!("{id} {consumer} {deliveries}"));
+            }
+        }
+        for line in
+            ["XRANGE s - +", "XRANGE t - +", "XINFO GROUPS s", "XINFO GROUPS t", "PEXPIRETIME s", "PEXPIRETIME t"]
+        {
+            seen.push(connection.run(line).to_string());
+        }
+        seen
+    };
+    let expected = seen(&mut connection);
+    assert_eq!(
+        expected[..4],
+        ["\"1-0\" \"alice\" :1", "\"2-0\" \"bob\" :7", "\"3-0\" \"bob\" :1", "\"5-0\" \"alice\" :1"]
+    );
+    End::Kill.of(server);
+    let exported = home.tool("export");
+    succeeded(&exported);
+    let take = |connection: &mut Connection, what: &str| {
+        connection.queue_raw(&exported.stdout);
+        connection.queue_line("ECHO done");
+        loop {
+            let reply = connection.read();
+            assert!(!reply.is_error(), "{what}: {reply}");
+            if reply.to_string() == "\"done\"" {
+                break;
+            }
+        }
+        assert_eq!(seen(connection), expected, "{what}");
+    };
+    let Some(other) = Home::fresh() else { return };
+    take(&mut other.start(&[]).connect(), "another Holdfast");
+    match wire::Redis::start() {
+        Some(redis) => take(&mut redis.connect(), "Redis"),
+        None => wire::skip("there is no redis-server"),
+    }
+}

@@ -359,7 +359,7 @@ fn a_newer_format_is_refused() {
         let Some(home) = with_snapshot() else { return };
         let file = home.files_named(end).last().expect("there is one").clone();
         home.change(&file, |bytes| {
-            bytes[8..12].copy_from_slice(&3_u32.to_le_bytes());
+            bytes[8..12].copy_from_slice(&4_u32.to_le_bytes());
             let sum = if end == ".seg" { 52 } else { 44 };
             let mut covered = bytes[..sum].to_vec();
             if end == ".snap" {
@@ -368,7 +368,7 @@ fn a_newer_format_is_refused() {
             }
             bytes[sum..sum + 4].copy_from_slice(&crc32c(&covered).to_le_bytes());
         });
-        assert_refuses(&home, &format!("{file} was written by a newer version of Holdfast (format 3)"));
+        assert_refuses(&home, &format!("{file} was written by a newer version of Holdfast (format 4)"));
     }
 }
 
@@ -397,4 +397,19 @@ fn it_makes_its_directory_with_the_parents() {
     let server = Server::start(&deep, &[]);
     assert_eq!(server.connect().run("GET a").text(), "1");
     assert_eq!(info::<u64>(&mut server.connect(), "rdb_last_load_keys_loaded"), 1);
+}
+
+/// What failed and why, each once.
+#[test]
+fn the_error_of_a_start_says_nothing_twice() {
+    let Some(home) = written(ALWAYS) else { return };
+    fs::create_dir(home.data().join("journal-next.tmp")).expect("cannot make a directory");
+    let said = home.fail_to_start(ALWAYS);
+    let last = said.lines().last().expect("it says why");
+    assert!(last.contains("journal-next.tmp failed"), "{said}");
+    let mut parts: Vec<&str> = last.split(": ").collect();
+    let count = parts.len();
+    parts.sort_unstable();
+    parts.dedup();
+    assert_eq!(parts.len(), count, "{last}");
 }

@@ -1,4 +1,4 @@
-//! The start of a server that has much to read: it says so, and answers nothing else.
+//! The start of a server: while it reads its data it says so, and answers little else; the requests of the first moments wait.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,9 @@ use wire::{Connection, Reply, Server, free_address};
 
 use crate::support::{Home, eventually, ok};
 
-const KEYS: usize = 100_000;
+const KEYS: usize = 2_000;
+/// Microseconds a key: the server takes more than a second to start, whatever the machine.
+const DELAY: &str = "600";
 
 /// A home with so many batches that reading them takes a while.
 fn long_journal() -> Option<Home> {
@@ -44,8 +46,12 @@ fn connect(address: SocketAddr) -> Connection {
 }
 
 fn launch(home: &Home) -> (Server, Connection) {
+    launch_with(home, &["--key-load-delay", DELAY])
+}
+
+fn launch_with(home: &Home, args: &[&str]) -> (Server, Connection) {
     let address = free_address();
-    let server = home.launch(address, &[]);
+    let server = home.launch(address, args);
     (server, connect(address))
 }
 
@@ -76,9 +82,48 @@ fn until_it_is_ready_it_says_loading() {
             break;
         }
     }
-    println!("INFO told {told} times that it was loading");
+    assert!(told > 0, "INFO never told that it was loading");
     assert_complete(&mut connection);
     assert!(connection.run("INFO persistence").text().contains("loading:0\r\n"));
+}
+
+/// Whoever connects as soon as the port is open finds a server that is ready, or gets its answer when it is.
+#[test]
+fn a_short_load_is_waited_for() {
+    for keys in [0, 100] {
+        for round in 0..8 {
+            let Some(home) = Home::fresh() else { return };
+            if keys > 0 {
+                let server = home.start(&[]);
+                let mut connection = server.connect();
+                (0..keys).for_each(|number| ok(&mut connection, &format!("SET key:{number} value:{number}")));
+                server.kill();
+            }
+            let (_server, mut connection) = launch_with(&home, &[]);
+            let replies = connection.pipeline(&["PING", "GET key:7", "SET a 1", "EVAL 'return 2' 0"]);
+            let said: Vec<String> = replies.iter().map(ToString::to_string).collect();
+            let value = if keys > 0 { "\"value:7\"" } else { "(nil)" };
+            assert_eq!(said, ["+PONG", value, "+OK", ":2"], "{keys} keys, round {round}");
+        }
+    }
+}
+
+/// A request that waits for the data keeps no other waiting.
+#[test]
+fn what_needs_no_data_is_answered_while_others_wait_for_it() {
+    let Some(home) = long_journal() else { return };
+    let (server, mut connection) = launch(&home);
+    let mut waiting = connect(server.address());
+    waiting.queue_line("PING");
+    waiting.flush();
+    assert!(connection.run("INFO persistence").text().contains("loading:1\r\n"));
+    assert_eq!(waiting.read().to_string(), LOADING, "a long load is not waited for");
+    server.kill();
+    // A client that goes away while it waits is forgotten.
+    let (_server, mut connection) = launch_with(&home, &["--key-load-delay", "100"]);
+    connection.queue_line("GET key:7");
+    connection.flush();
+    drop(connection);
 }
 
 /// What may be asked meanwhile is what Redis allows.

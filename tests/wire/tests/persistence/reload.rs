@@ -47,3 +47,41 @@ fn encodings_come_back() {
         "#,
     );
 }
+
+/// What is loaded beside itself is there twice. (Redis ends when that is a key.)
+#[test]
+fn a_reload_beside_what_is_there_fails() {
+    check(
+        r##"
+        > FUNCTION FLUSH
+        +OK
+        > DEBUG RELOAD NOFLUSH
+        +OK
+        > FUNCTION LOAD "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+        "lib"
+        > DEBUG RELOAD NOFLUSH
+        ~-ERR Error trying to load the RDB dump*
+        > DEBUG RELOAD NOSAVE NOFLUSH
+        ~-ERR Error trying to load the RDB dump*
+        > FCALL f 0
+        :1
+        > DEBUG RELOAD NOFLUSH MERGE
+        +OK
+        > DEBUG RELOAD
+        +OK
+        > FCALL f 0
+        :1
+        > FUNCTION FLUSH
+        +OK
+        > SET a 1
+        +OK
+        > DEBUG RELOAD NOFLUSH MERGE
+        +OK
+        # holdfast only
+        > DEBUG RELOAD NOFLUSH
+        ~-ERR Error trying to load the RDB dump*
+        > GET a
+        "1"
+        "##,
+    );
+}

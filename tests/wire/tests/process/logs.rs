@@ -48,6 +48,21 @@ fn the_level_may_be_changed_while_it_runs() {
     eventually("it is logged", || server.stderr().contains("invalid multibulk length"));
 }
 
+#[test]
+fn what_scripts_log_has_their_level() {
+    let Some(server) = Holdfast::start(&["--log-format", "text", "--loglevel", "verbose"]) else { return };
+    let script = "for _, level in ipairs({'DEBUG', 'VERBOSE', 'NOTICE', 'WARNING'}) do \
+                  redis.log(redis['LOG_' .. level], 'logged as ' .. level) end";
+    server.connect().run(&format!("EVAL \"{script}\" 0"));
+    // The last of them is written when the reply is there.
+    let stderr = server.stderr();
+    for (level, line) in [("DEBUG", "VERBOSE"), ("INFO", "NOTICE"), ("WARN", "WARNING")] {
+        let logged = stderr.lines().find(|logged| logged.ends_with(&format!(" logged as {line}")));
+        assert!(logged.is_some_and(|logged| logged.contains(&format!(" {level} "))), "{level}: {stderr}");
+    }
+    assert!(!stderr.contains("logged as DEBUG"), "{stderr}");
+}
+
 /// What follows the JSON value at the start of `text`; `None` when there is none.
 fn json_value(text: &str) -> Option<&str> {
     let text = text.trim_start();

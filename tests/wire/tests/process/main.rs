@@ -2,6 +2,8 @@
 //! `holdfast` of its own with the flags it is about; aimed at any other server they do nothing.
 
 mod batches;
+mod beyond_maxmemory;
+mod client_accounting;
 mod client_memory;
 mod databases;
 mod expiry;
@@ -10,6 +12,7 @@ mod importing;
 mod limits;
 mod listening;
 mod logs;
+mod long_scripts;
 mod many_names;
 mod memory;
 mod migrating;
@@ -17,5 +20,6 @@ mod panics;
 mod slow_readers;
 mod start;
 mod stop;
+mod stray_messages;
 mod support;
 mod workers;

@@ -47,8 +47,44 @@ fn very_many_watches_cost_what_each_of_them_costs() {
         assert_eq!(other.run("PING").to_string(), "+PONG");
         info::<usize>(&mut other, "total_watched_keys") == 0
     });
-    // Each shard keeps a table of what its keys' watchers need; it shrinks no more, so not all comes back.
-    eventually("the watches are taken back", || info::<u64>(&mut other, "used_memory") < before + (16 << 20));
+    gives_back(&mut other, before);
+}
+
+/// The memory of names that a client has watched, also when it unwatches them, executes or resets.
+#[test]
+fn very_many_watches_give_their_memory_back() {
+    let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
+    let (mut watcher, mut other) = (server.connect(), server.connect());
+    let before: u64 = info(&mut other, "used_memory");
+    for end in ["UNWATCH", "EXEC", "DISCARD", "RESET"] {
+        watch_all(&mut watcher);
+        if ["EXEC", "DISCARD"].contains(&end) {
+            ok(&mut watcher, "MULTI");
+        }
+        watcher.run(end);
+        assert_eq!(info::<usize>(&mut other, "total_watched_keys"), 0);
+        gives_back(&mut other, before);
+    }
+}
+
+/// What a caching client has read is remembered until there is no such client.
+#[test]
+fn very_many_tracked_keys_give_their_memory_back() {
+    let Some(server) = Holdfast::start(&["--threads", "1"]) else { return };
+    let (mut reader, mut other) = (server.connect(), server.connect());
+    let before: u64 = info(&mut other, "used_memory");
+    reader.run("HELLO 3");
+    ok(&mut reader, "CLIENT TRACKING ON");
+    reader.run(&request("MGET", 0..NAMES));
+    assert_eq!(info::<usize>(&mut other, "tracking_total_keys"), NAMES);
+    drop(reader);
+    eventually("no key is tracked", || info::<usize>(&mut other, "tracking_total_keys") == 0);
+    gives_back(&mut other, before);
+}
+
+/// Waits until the server takes about as much memory as it took.
+fn gives_back(connection: &mut Connection, before: u64) {
+    eventually("the memory is given back", || info::<u64>(connection, "used_memory") < before + (2 << 20));
 }
 
 /// Gives a command so many names, some thousands in a request, and reads a reply for each name.

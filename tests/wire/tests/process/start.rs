@@ -9,6 +9,8 @@ use crate::support::{Dir, Failure, Holdfast, can_start_holdfast, eventually, fai
 #[test]
 fn one_line_says_where_it_listens_and_how_to_talk_to_it() {
     let Some(server) = Holdfast::start(&[]) else { return };
+    // Requests are answered before it is printed.
+    eventually("there is a line", || server.stdout().ends_with('\n'));
     let (address, stdout) = (server.address(), server.stdout());
     assert_eq!(stdout.lines().count(), 1, "{stdout:?}");
     assert!(stdout.contains(&address.to_string()), "{stdout:?}");

@@ -1,6 +1,7 @@
 //! CLAIM without a wait: which records it takes, what becomes of them, what it replies and what it refuses.
 
-use crate::support::check;
+use crate::support::{check, start};
+use wire::Random;
 
 #[test]
 fn the_lowest_scores_are_claimed_first() {
@@ -452,4 +453,57 @@ fn lists_that_are_too_long_are_refused() {
         ["job:1"]
         "##
     ));
+}
+
+/// Another index on the field of WHERE, or one whose ONLY or EXCLUDE follows from it, makes a search shorter, and changes nothing else: the same records are
+/// under two prefixes, and only one of them has such indexes.
+#[test]
+fn other_indexes_change_nothing_but_the_way() {
+    let Some(session) = start() else { return };
+    let mut client = session.connect();
+    let mut random = Random::from_env();
+    for line in [
+        "IDX.CREATE plain:due PREFIX 1 plain: FIELD at",
+        "IDX.CREATE side:due PREFIX 1 side: FIELD at EXCLUDE state 1 done",
+        "IDX.CREATE side:kind PREFIX 1 side: FIELD kind",
+        "IDX.CREATE side:cpu PREFIX 2 other: si FIELD at ONLY state 2 cpu fpu",
+        "IDX.CREATE side:idle PREFIX 1 side: FIELD at EXCLUDE state 2 done gpu",
+        "IDX.CREATE side:narrow PREFIX 1 side:1 FIELD kind",
+    ] {
+        assert_eq!(client.run(line).to_string(), "+OK", "{line}");
+    }
+    let wheres = [
+        "WHERE kind 1 7",
+        "WHERE kind 2 7 8",
+        "WHERE kind 1 7.0",
+        "WHERE kind 2 7 seven",
+        "WHERE state 1 cpu",
+        "WHERE state 2 cpu fpu WHERE kind 1 8",
+        "WHERE state 2 cpu idle",
+        "WHERE state 1 nothing",
+        "WHERE kind 1 9",
+    ];
+    for step in 0..600 {
+        let number = random.below(150);
+        let line = match random.below(6) {
+            0 => format!("DEL P:{number}"),
+            1..4 => {
+                let kind = random.pick(&["1", "1", "1", "1", "7", "7.0", "8", "seven"]);
+                let state = random.pick(&["idle", "idle", "idle", "gpu", "cpu", "fpu"]);
+                format!("HSET P:{number} at {} kind {kind} state {state} tries {}", random.below(20), random.below(5))
+            }
+            _ => {
+                let range = random.pick(&["", "MAX 10", "MIN (3", "MIN 5 MAX (12"]);
+                let counter = random.pick(&["", "COUNTER tries", "COUNTER tries UPTO 3 ELSE 1 state gpu"]);
+                let (condition, count) = (random.pick(&wheres), random.pick(&[1, 1, 3, 100]));
+                format!("CLAIM 1 P:due {range} {condition} SET 1 at {} {counter} COUNT {count}", random.below(30))
+            }
+        };
+        let [plain, side] = ["plain:", "side:"].map(|prefix| {
+            let reply = client.run(&line.replace("P:", prefix)).to_string();
+            assert!(!reply.starts_with('-'), "{line}: {reply}");
+            reply.replace(prefix, "P:")
+        });
+        assert_eq!(plain, side, "step {step}: {line}");
+    }
 }

@@ -14,6 +14,7 @@ mod numbers;
 mod random;
 mod range;
 mod support;
+mod swaps;
 mod sweep;
 mod sweep_races;
 mod tables;

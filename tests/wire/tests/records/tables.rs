@@ -91,10 +91,7 @@ fn indexes_of_the_file_meet_data_that_is_there() {
     let file = config.write("h.toml", "[[index]]\nname = 'own'\nfield = 'at'\n");
     let failure = fail_to_start(&["--config", &file, "--dir", data.to_str().expect("UTF-8")], &[]);
     let said = &failure.stderr;
-    assert!(
-        said.contains("the index 'own' of the configuration cannot be made: there is a key of that name"),
-        "{said}"
-    );
+    assert!(said.contains("the index 'own' cannot be created: there is a key of that name"), "{said}");
 }
 
 /// What a client has decided about an index of the configuration holds through restarts and snapshots.
@@ -132,8 +129,8 @@ fn what_a_client_has_decided_holds() {
     let range = connection.run("ZRANGE idx:updated_at 0 -1 WITHSCORES");
     assert_eq!(range.to_string(), "[\"job:1\", \"7\"]");
     let said = dir.read("stderr") + &dir.read("stdout");
-    let expected = "a client has made it with PREFIX 1 'job:' FIELD 'deadline', which holds; the configuration says \
-                    PREFIX 1 '' FIELD 'updated_at'";
+    let expected =
+        "index=idx:updated_at kept=PREFIX 1 'job:' FIELD 'deadline' configured=PREFIX 1 '' FIELD 'updated_at'";
     assert!(said.contains(expected), "{said}");
     // Dropped once more, it stays dropped.
     assert_eq!(connection.run("IDX.DROP idx:updated_at").integer(), 1);
@@ -339,9 +336,14 @@ fn a_sweeper_whose_index_was_dropped_rests() {
     server.kill();
     let server = start();
     let mut connection = server.connect();
-    assert!(dir.read("stderr").contains("the sweeper of mine has nothing to sweep"), "{}", dir.read("stderr"));
+    assert!(
+        dir.read("stderr")
+            .contains("the sweeper has nothing to sweep: a client has dropped its index with IDX.DROP index=mine"),
+        "{}",
+        dir.read("stderr")
+    );
     // It is told once that it cannot, and goes on when there is an index again.
-    eventually("it has tried", || dir.read("stderr").contains("the sweeper of mine could not sweep"));
+    eventually("it has tried", || dir.read("stderr").contains("the sweeper could not sweep index=mine error="));
     connection.run("HSET job at 1");
     assert_eq!(connection.run("IDX.CREATE mine PREFIX 1 job FIELD at").to_string(), "+OK");
     eventually("it sweeps again", || connection.run("HGET job state").to_string() == "\"pending\"");

@@ -119,8 +119,9 @@ fn what_is_in_the_way_changes_nothing() {
 fn others_go_on_while_registers_are_restored() {
     let Some((session, mut connection)) = prepared() else { return };
     let mut restorer = begin(session.connect(), &mut connection);
-    for refused in connection.pipeline(&["SWAPDB 0 1", "SWAPDB 3 0", "CELL.FORK a/ b/"]) {
-        assert_eq!(refused.to_string(), BUSY);
+    assert_eq!(connection.run("CELL.FORK a/ b/").to_string(), BUSY);
+    for refused in connection.pipeline(&["SWAPDB 0 1", "SWAPDB 3 0"]) {
+        assert!(refused.to_string().starts_with("-BUSY a command works in slices"), "{refused}");
     }
     // A register that is restored keeps what is put into it; one that is not yet is replaced, whole.
     let mut random = Random::from_env();
@@ -182,7 +183,7 @@ fn an_emptied_database_ends_its_restore() {
     for how in ["FLUSHDB", "FLUSHALL"] {
         let mut restorer = begin(session.connect(), &mut connection);
         assert_eq!(connection.run(how).to_string(), "+OK");
-        assert_eq!(restorer.read().to_string(), "-ERR the database was emptied during the restore");
+        assert_eq!(restorer.read().to_string(), "-ERR the database was emptied or exchanged while the command worked");
         assert_eq!(connection.run("DBSIZE").integer(), 0);
         prepare(&mut connection);
     }

@@ -125,7 +125,9 @@ fn counters_count() {
         found[name].parse().unwrap_or_else(|_| panic!("{name}:{} is no number", found[name]))
     };
     let before = info(&mut connection, "stats clients persistence");
-    let other = session.connect();
+    let mut other = session.connect();
+    // A connection counts when it is accepted.
+    other.run("PING");
     let lines = ["SET a 1", "GET a", "GET a", "GET b", "LPUSHX", "INCR a b", "NOSUCH"];
     for line in lines {
         connection.run(line);
@@ -138,8 +140,8 @@ fn counters_count() {
     assert_eq!(grown("connected_clients"), 1);
     assert_eq!(grown("rdb_changes_since_last_save"), 1);
     assert_eq!(grown("total_error_replies"), 3);
-    // The INFO before and the four commands that ran.
-    assert_eq!(grown("total_commands_processed"), 5);
+    // The INFO before, the PING and the four commands that ran.
+    assert_eq!(grown("total_commands_processed"), 6);
     assert!(grown("total_net_input_bytes") > 100, "{}", grown("total_net_input_bytes"));
     assert!(grown("total_net_output_bytes") > 100, "{}", grown("total_net_output_bytes"));
     drop(other);
@@ -299,4 +301,39 @@ fn time_is_seconds_and_microseconds() {
     });
     let parts: Vec<u64> = parts.collect();
     assert!(parts.len() == 2 && parts[0] > 1_600_000_000 && parts[1] < 1_000_000, "{parts:?}");
+}
+
+#[test]
+fn values_that_another_thread_frees_are_counted() {
+    check(
+        r#"
+        > CONFIG RESETSTAT
+        +OK
+        > MSET a 1 b 2 c 3
+        +OK
+        > FLUSHALL ASYNC
+        +OK
+        # until lazyfreed_objects:3
+        > EVAL "for i = 1, 20000 do redis.call('ZADD', KEYS[1], i, i) redis.call('HSET', KEYS[2], i, i) end" 2 {large}zset {large}hash
+        (nil)
+        > UNLINK {large}zset {large}hash
+        :2
+        # until lazyfreed_objects:5
+        # until lazyfree_pending_objects:0
+        > CONFIG RESETSTAT
+        +OK
+        # until lazyfreed_objects:0
+        "#,
+    );
+}
+
+#[test]
+fn the_memory_of_lua_is_told() {
+    let session = Session::start();
+    let mut connection = session.connect();
+    connection.run("EVAL 'return 1' 0");
+    let found = info(&mut connection, "memory");
+    let total: u64 = found["used_memory_vm_total"].parse().expect("a number");
+    let parts = ["used_memory_vm_eval", "used_memory_vm_functions"].map(|part| found[part].parse::<u64>().expect(part));
+    assert!(total > 10_000 && total == parts.iter().sum(), "{found:?}");
 }

@@ -67,6 +67,23 @@ fn a_monitor_goes_on_as_a_client() {
 }
 
 #[test]
+fn nothing_is_shown_after_reset() {
+    check(
+        r#"
+        > MONITOR
+        > PING
+        > RESET
+        > PING
+        +OK
+        +PONG
+        ~+* "PING"
+        +RESET
+        +PONG
+        "#,
+    );
+}
+
+#[test]
 fn what_a_script_calls_is_told_as_luas() {
     check(
         r#"
@@ -92,6 +109,52 @@ fn what_a_script_calls_is_told_as_luas() {
         2< ~+*[0 lua] "GET" "a"
         2< ~+*"EXEC"
         "#,
+    );
+}
+
+#[test]
+fn scripts_that_are_refused_are_shown() {
+    check(
+        r##"
+        2> MONITOR
+        +OK
+        > EVALSHA ffffffffffffffffffffffffffffffffffffffff 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        2< ~+* "EVALSHA" "ffffffffffffffffffffffffffffffffffffffff" "0"
+        > EVALSHA_RO short 0
+        -NOSCRIPT No matching script. Please use EVAL.
+        2< ~+* "EVALSHA_RO" "short" "0"
+        > EVAL "return 1" -1
+        -ERR Number of keys can't be negative
+        2< ~+* "EVAL" "return 1" "-1"
+        > EVAL "return 1" 2 a
+        -ERR Number of keys can't be greater than number of args
+        2< ~+* "EVAL" "return 1" "2" "a"
+        > EVAL "return 1" many
+        -ERR value is not an integer or out of range
+        2< ~+* "EVAL" "return 1" "many"
+        > EVAL "#!lua flags=nosuch\nreturn 1" 0
+        ~-ERR *
+        2< ~+* "EVAL" "#!lua flags=nosuch\nreturn 1" "0"
+        > EVAL "return +" 0
+        ~-ERR Error compiling script*
+        2< ~+* "EVAL" "return +" "0"
+        > FCALL nosuch 0
+        -ERR Function not found
+        2< ~+* "FCALL" "nosuch" "0"
+        > FCALL_RO nosuch 0
+        -ERR Function not found
+        2< ~+* "FCALL_RO" "nosuch" "0"
+        > MULTI
+        +OK
+        2< ~+* "MULTI"
+        > FCALL nosuch 0
+        +QUEUED
+        > EXEC
+        [-"ERR Function not found"]
+        2< ~+* "FCALL" "nosuch" "0"
+        2< ~+* "EXEC"
+        "##,
     );
 }
 

@@ -367,3 +367,140 @@ fn frames_are_in_order_under_concurrent_pushes() {
     });
     assert_eq!(told, frames);
 }
+
+/// An attachment ends with its session, however that ends; RESP2 is then possible again.
+#[test]
+fn an_attachment_ends_with_its_session() {
+    check(
+        r#"
+        > SESSION.OPEN ID s
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        2> HELLO 2
+        ~-ERR *attached to a session*
+        > SESSION.CLOSE s
+        :1
+        2> HELLO 2
+        *
+        > SESSION.OPEN ID s
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        > DEL s
+        :1
+        // Another session of the same name is not that one.
+        > SESSION.OPEN ID s
+        "s"
+        > SESSION.PUSH s x
+        :1
+        2> HELLO 2
+        *
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        2< push["session", "s", :1, "x"]
+        > FLUSHALL
+        +OK
+        2> HELLO 2
+        *
+        > SESSION.OPEN ID s TTL 50
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        # eventually
+        2> HELLO 2
+        ["server", ...]
+        > SESSION.OPEN ID s
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        3> HELLO 3
+        *
+        3> SESSION.ATTACH s
+        +OK
+        // The last attach wins: it is the other's now.
+        2> HELLO 2
+        *
+        "#,
+    );
+}
+
+/// SWAPDB moves a session with its attachment.
+#[test]
+fn an_attachment_follows_its_session_to_another_database() {
+    check(
+        r#"
+        > SESSION.OPEN ID s
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        +OK
+        > SWAPDB 0 5
+        +OK
+        2> HELLO 2
+        ~-ERR *attached to a session*
+        > SELECT 5
+        +OK
+        > SESSION.PUSH s a
+        :1
+        2< push["session", "s", :1, "a"]
+        2> RESET
+        +RESET
+        > SESSION.PUSH s b
+        :2
+        // It is sent nothing more, in RESP3 either.
+        2> HELLO 3
+        *
+        > SESSION.PUSH s c
+        :3
+        2> PING
+        +PONG
+        > SESSION.INFO s
+        ["sid", "s", "created_at", :1.., "ttl_ms", :90000, "low", :0, "replies", :0, "reply_bytes", :0, "pending", :3, "last_id", :3, "attached", :0, ...]
+        "#,
+    );
+}
+
+/// What was sent before comes before the reply that ends the attachment.
+#[test]
+fn no_request_comes_after_the_end_of_an_attachment() {
+    check(
+        r#"
+        > SESSION.OPEN ID s
+        "s"
+        2> HELLO 3
+        *
+        2> SESSION.ATTACH s
+        2> SESSION.PUSH s a
+        2> SESSION.DETACH s
+        2> PING
+        +OK
+        :1
+        push["session", "s", :1, "a"]
+        :1
+        +PONG
+        2> SESSION.ACK s 1
+        :1
+        2> SESSION.ATTACH s
+        2> SESSION.PUSH s b
+        2> RESET
+        2> PING
+        +OK
+        :2
+        push["session", "s", :2, "b"]
+        +RESET
+        +PONG
+        "#,
+    );
+}

@@ -55,6 +55,47 @@ fn a_session_that_is_not_renewed_goes_with_all_it_has() {
     );
 }
 
+/// A shorter TTL counts from now: the session is gone, and the hook was called, long before the old one ends.
+#[test]
+fn open_can_shorten_the_life_of_a_session() {
+    let Some(session) = start() else { return };
+    session.check(
+        r##"
+        > FUNCTION LOAD "#!lua name=ends\nredis.register_function('ended', function(keys) redis.call('SET', 'ended:' .. keys[1], 1) end)"
+        "ends"
+        > SESSION.HOOK EXPIRED ended
+        +OK
+        > SESSION.OPEN ID s TTL 100000000
+        "s"
+        // It is in the order of its time.
+        # sleep 300ms
+        > SESSION.OPEN ID s TTL 50
+        "s"
+        # eventually
+        > GET ended:s
+        "1"
+        > DBSIZE
+        :1
+        > SESSION.OPEN ID s TTL 100000000
+        "s"
+        # sleep 300ms
+        > MULTI
+        > SESSION.OPEN ID s TTL 50
+        > DEL ended:s
+        > EXEC
+        +OK
+        +QUEUED
+        +QUEUED
+        ["s", :1]
+        # eventually
+        > GET ended:s
+        "1"
+        > SESSION.HOOK EXPIRED NONE
+        +OK
+        "##,
+    );
+}
+
 /// A renewal begins the whole TTL again: a session that is renewed lives many times its TTL.
 #[test]
 fn alive_open_and_call_renew() {

@@ -352,6 +352,38 @@ fn hooks_that_remove_or_replace_the_session() {
     }
 }
 
+/// OPEN does not answer with the name of a session that is not there.
+#[test]
+fn open_fails_when_its_hook_takes_the_session_away() {
+    for (function, left) in [("deletes", "none"), ("sets", "string"), ("swaps", "none"), ("flushes", "none")] {
+        let Some(session) = start_with_library() else { return };
+        session.check(&format!(
+            r#"
+            > SESSION.HOOK CREATED {function}
+            +OK
+            > SESSION.OPEN ID s
+            -ERR the function that was called for the session has removed, replaced or moved it
+            > TYPE s
+            +{left}
+            > SESSION.LIST
+            ["0", []]
+            > SELECT 1
+            +OK
+            > TYPE s
+            +none
+            > SELECT 0
+            +OK
+            > DEL s
+            *
+            > SESSION.HOOK CREATED NONE
+            +OK
+            > SESSION.OPEN ID s
+            "s"
+            "#
+        ));
+    }
+}
+
 /// For all others it is absent; the function can still read what it had.
 #[test]
 fn the_hook_sees_the_session_that_ends() {

@@ -63,13 +63,14 @@ fn kept_replies_have_a_limit() {
     assert_eq!(info(&mut connection, "t", "replies").integer(), 1);
 }
 
-/// Without memory a call that could need some is refused, its id stays free, and those that free some run.
+/// Without memory a call is refused and its id stays free; only commands that take away run.
 #[test]
 fn without_memory_a_call_leaves_no_trace() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
     must(&mut connection, "SESSION.OPEN ID s");
     must(&mut connection, "SESSION.CALL s 1 LOW 1 SET k v");
+    must(&mut connection, "RPUSH l a b");
     must(&mut connection, "CONFIG SET maxmemory 1");
     let replies: Vec<String> = [
         "SESSION.CALL s 2 LOW 1 SET k w",
@@ -78,6 +79,8 @@ fn without_memory_a_call_leaves_no_trace() {
         "SESSION.PUSH s x",
         "SESSION.ALIVE s",
         "SESSION.CALL s 3 LOW 1 EVAL \"return redis.call('set', KEYS[1], 'x')\" 1 k",
+        "SESSION.CALL s 4 LOW 1 GET k",
+        "SESSION.CALL s 5 LOW 1 LPOP l",
     ]
     .iter()
     .map(|line| connection.run(line).to_string())
@@ -92,9 +95,42 @@ fn without_memory_a_call_leaves_no_trace() {
     assert_eq!(replies[1], "+OK");
     assert_eq!(connection.run("GET k").text(), "v");
     assert_eq!(connection.run("SESSION.CALL s 2 LOW 1 SET k w").to_string(), "+OK");
-    // The script has run, as far as it came: its reply is kept.
     let again = connection.run("SESSION.CALL s 3 LOW 1 EVAL \"return redis.call('set', KEYS[1], 'x')\" 1 k");
-    assert_eq!(again.to_string(), replies[5]);
+    assert_eq!(again.to_string(), "+OK");
+    // A reply is kept, so a read needs memory too.
+    assert!(replies[6].starts_with("-OOM"), "{replies:?}");
+    assert_eq!(connection.run("SESSION.CALL s 4 LOW 1 GET k").text(), "x");
+    assert_eq!(replies[7], "\"a\"");
+    assert_eq!(connection.run("SESSION.CALL s 5 LOW 1 LPOP l").text(), "a", "it has run once");
+}
+
+/// A script that has begun and finds no memory for its first write was refused, as if it had not begun.
+#[test]
+fn a_script_that_meets_the_memory_limit_before_its_first_write_leaves_no_trace() {
+    const MIB: u64 = 1 << 20;
+    let Some(session) = start() else { return };
+    let mut connection = session.connect();
+    must(&mut connection, "SESSION.OPEN ID s");
+    must(&mut connection, "SET old x PX 1");
+    assert_eq!(connection.run_with("SET big", &[&[b'x'; 20 << 20]]).to_string(), "+OK");
+    // What it reads takes memory as long as it runs.
+    let script = |id: u8, end: &str| {
+        let body = format!("redis.call('exists', KEYS[2]) redis.call('get', KEYS[3]) {end}");
+        format!("SESSION.CALL s {id} LOW 1 EVAL \"{body}\" 3 k old big")
+    };
+    let set = script(1, "return redis.call('set', KEYS[1], 'v')");
+    let used: u64 = crate::server_info(&mut connection, "used_memory").parse().expect("a number");
+    must(&mut connection, &format!("CONFIG SET maxmemory {}", used + 10 * MIB));
+    let refused = [connection.run(&set).to_string(), connection.run(&set).to_string()];
+    let handled = script(2, "return {redis.pcall('set', KEYS[1], 'v').err}");
+    let handled = [connection.run(&handled).to_string(), connection.run(&handled).to_string()];
+    must(&mut connection, "CONFIG SET maxmemory 0");
+    assert!(refused.iter().all(|reply| reply.starts_with("-OOM ")), "{refused:?}");
+    // The same id, and the same request.
+    assert_eq!(connection.run(&set).to_string(), "+OK");
+    assert_eq!(connection.run(&set).to_string(), "+OK");
+    // A script that goes on in spite of it has its own answer, which is kept.
+    assert!(handled[0].starts_with("[\"OOM ") && handled[0] == handled[1], "{handled:?}");
 }
 
 /// Sessions are never evicted.

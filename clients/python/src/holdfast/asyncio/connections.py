@@ -4,10 +4,8 @@ for as long as it lasts. Knows redis-py, and refuses to know what is asked.
 A request that waits holds up no other one. A request that was sent and whose answer is lost is never sent again.
 """
 
-import asyncio
-import math
 import weakref
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import redis.asyncio as redis
 from redis.asyncio.retry import Retry
@@ -19,6 +17,7 @@ from ..errors import ClosedError, HoldfastError, ServerError, as_holdfast_error
 from ..patience import PAUSE_S, Deadline
 from ..replies import Reply
 from ..request import Request
+from .runtime import Flag, drop, read_reply, sleep, take
 
 T = TypeVar("T")
 
@@ -47,8 +46,8 @@ class Connections:
         self.attached = redis.ConnectionPool.from_url(url, max_connections=_CONNECTIONS_MAX, **given)
         self.attached.connection_kwargs["protocol"] = 3
         self.client = redis.Redis(connection_pool=self._shared)
-        #: What goes on in the background until the connections are closed.
-        self.background: weakref.WeakSet[asyncio.Future[None]] = weakref.WeakSet()
+        #: Each ends work in the background.
+        self.background: weakref.WeakSet[Flag] = weakref.WeakSet()
         self._closed = False
 
     async def ask(self, request: Request[T]) -> T:
@@ -70,26 +69,21 @@ class Connections:
                         raise
                 else:
                     return request.read(reply)
-            await asyncio.sleep(PAUSE_S)
+            await sleep(PAUSE_S)
 
     async def take(self, pool: redis.ConnectionPool) -> redis.Connection:
         """A connection that is made, for the caller alone."""
         if self._closed:
             raise ClosedError("the store is closed")
         try:
-            return cast(redis.Connection, await pool.get_connection())
+            return await take(pool)
         except Exception as error:
             raise self.failure(error) from error
 
     async def talk(self, connection: redis.Connection, request: Request[T]) -> Reply:
         """Sends a command on a connection of the caller's. After any error but a ResponseError the connection is of no use."""
         await connection.send_command(*request.words)
-        if request.wait_ms == 0:
-            return cast(Reply, await connection.read_response(disable_decoding=True))
-        # redis-py's own timeout for one read ends in None, as if that were the reply.
-        seconds = (request.wait_ms + self.response_timeout_ms) / 1000
-        reply = connection.read_response(disable_decoding=True, timeout=math.inf)
-        return cast(Reply, await asyncio.wait_for(reply, seconds))
+        return await read_reply(connection, request.wait_ms, self.response_timeout_ms)
 
     def failure(self, error: Exception) -> Exception:
         return ClosedError("the store is closed") if self._closed else as_holdfast_error(error)
@@ -98,7 +92,7 @@ class Connections:
         """Ends all connections, and the requests on them."""
         self._closed = True
         for each in list(self.background):
-            each.cancel()
+            each.set()
         await self.own.disconnect()
         await self.attached.disconnect()
         await self._shared.disconnect()
@@ -116,5 +110,5 @@ class Connections:
             raise self.failure(error) from error
         finally:
             if not answered or self._closed:
-                await connection.disconnect(nowait=True)
+                await drop(connection)
             await pool.release(connection)

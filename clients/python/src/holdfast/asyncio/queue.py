@@ -77,7 +77,8 @@ class Queue:
     async def add(self, key: str, values: Values, delay_ms: int = 0) -> bool:
         """Adds a job, to be claimed when a delay has passed. Whether it is new: one that is there is left alone, so this may be
         repeated. Give its key the prefix of the index that should have it."""
-        return (await self._store.exchange(key, self._config.new_job(values, delay_ms))).applied
+        outcome = await self._store.exchange(key, self._config.new_job(values, delay_ms))
+        return outcome.applied
 
     async def next(self, worker: str, wait_ms: int) -> Job | None:
         """The next job that is due, most urgent index first, then by time. Waits so long if there is none; 0 does not wait."""

@@ -1,7 +1,6 @@
 """A run: an append-only log of events, with a snapshot that the server keeps. Knows what can be asked of one, refuses to know
 what an event means."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar, overload
 
@@ -22,9 +21,13 @@ from ..runs import (
     successor,
 )
 from .asker import Ask
+from .runtime import Flag, sleep
 
 D = TypeVar("D")
 S = TypeVar("S")
+
+#: How long one wait lasts for a reader that can be stopped.
+_STOPPABLE_WAIT_MS = 500
 
 
 class Run(Generic[D]):
@@ -60,31 +63,35 @@ class Run(Generic[D]):
         after: int = 0,
         *,
         page_size: int = PAGE,
+        stop: Flag | None = None,
         on_retry: Callable[[HoldfastError], None] | None = None,
     ) -> AsyncIterator[Event[D]]:
         """The events of a run, those that are there and then each new one as it comes: every event once and in order. Goes on
         when the server is back after it was away, of which `on_retry` is told. Also follows a run that does not exist yet.
 
-        It ends with its task. A run that was deleted and made anew with fewer events is a ServerError."""
+        It ends with its task, or within half a second after `stop`, an asyncio.Event, is set. A run that was deleted and made anew
+        with fewer events is a ServerError."""
         check_page_size(page_size)
-        return self._follow(after, page_size, on_retry)
+        return self._follow(after, page_size, stop or Flag(), FOLLOW_WAIT_MS if stop is None else _STOPPABLE_WAIT_MS, on_retry)
 
     async def _follow(
-        self, watermark: int, page_size: int, on_retry: Callable[[HoldfastError], None] | None
+        self, watermark: int, page_size: int, stop: Flag, wait_ms: int, on_retry: Callable[[HoldfastError], None] | None
     ) -> AsyncIterator[Event[D]]:
-        while True:
+        while not stop.is_set():
             try:
-                events = await self.events(watermark, page_size, FOLLOW_WAIT_MS)
+                events = await self.events(watermark, page_size, wait_ms)
             except HoldfastError as error:
                 if not error.is_temporary:
                     raise
                 if on_retry is not None:
                     on_retry(error)
-                await asyncio.sleep(RETRY_PAUSE_S)
+                await sleep(RETRY_PAUSE_S)
                 continue
             for event in events:
                 watermark = successor(watermark, event)
                 yield event
+                if stop.is_set():
+                    return
 
     async def snapshot(self) -> RunSnapshot[D] | None:
         """The snapshot that the server keeps, which is never behind; None if there is no such run."""

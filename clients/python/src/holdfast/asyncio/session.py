@@ -1,13 +1,11 @@
 """Sessions: requests that each run once however often they are sent, and requests from the server to a client. Knows when a request is
 sent again and how a session is kept; refuses to know what a request does."""
 
-import asyncio
-import math
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import redis.asyncio as redis
 
@@ -40,8 +38,12 @@ from ..sessions import (
 from ..words import Value
 from .connections import Connections
 from .operations import Operations
+from .runtime import Flag, Messages, drop, is_set_within, sleep, start
 
 T = TypeVar("T")
+
+#: How long one wait of `serve` lasts, which looks whether it is to stop in between.
+_STOPPABLE_WAIT_S = 0.5
 
 
 class Session(Operations):
@@ -59,8 +61,10 @@ class Session(Operations):
         self._closed = False
         self._lost = False
         self._renewed_at = time.monotonic()
-        self._keeper = asyncio.ensure_future(_keep_alive(weakref.ref(self), ttl_ms / 3000))
-        connections.background.add(self._keeper)
+        #: Ends what keeps the session alive.
+        self._ended = Flag()
+        connections.background.add(self._ended)
+        self._keeper = start(_keep_alive, weakref.ref(self), self._ended, ttl_ms / 3000)
 
     @property
     def id(self) -> str:
@@ -108,24 +112,31 @@ class Session(Operations):
         return await self._connections.ask(self._requests.info())
 
     async def serve(
-        self, handler: Callable[[PushedRequest], Awaitable[None]], *, on_retry: Callable[[HoldfastError], None] | None = None
+        self,
+        handler: Callable[[PushedRequest], Awaitable[None]],
+        *,
+        stop: Flag | None = None,
+        on_retry: Callable[[HoldfastError], None] | None = None,
     ) -> None:
         """Calls the handler for each request that was pushed to this session, one after the other and in order: those that are pending,
         then each new one. A request is acknowledged when the handler has returned. When connections are lost, it attaches again, and
         what it has handled is not handled again; `on_retry` is told.
 
-        It ends with its task, with an error of the handler, or with a SessionLostError. A request whose handler did not return is pending,
-        and comes again with the next `serve`: a program that ends between the handler and the acknowledgement sees one again. Of
-        several that serve a session, the last gets the requests."""
+        It ends with its task, or within half a second after `stop`, an asyncio.Event, is set; also with an error of the handler, or with a
+        SessionLostError. A request whose handler did not return is pending, and comes again with the next `serve`: a program that ends
+        between the handler and the acknowledgement sees one again. Of several that serve a session, the last gets the requests."""
         handled = 0
-        attachment = _Attachment(self)
+        stop = stop or Flag()
+        attachment = _Attachment(self, stop)
         try:
-            while True:
+            while not stop.is_set():
                 try:
                     request = await attachment.next()
                 except UnavailableError as error:
                     await _pause(error, on_retry)
                     continue
+                if request is None:
+                    return
                 if request.id > handled:
                     await handler(request)
                     handled = request.id
@@ -142,7 +153,7 @@ class Session(Operations):
         if self._closed:
             return False
         self._closed = True
-        self._keeper.cancel()
+        self._ended.set()
         return await self._connections.ask(self._requests.close())
 
     async def __aenter__(self) -> "Session":
@@ -183,7 +194,7 @@ class Session(Operations):
                         raise
                     failure = insistence.failure(request_id, error)
                     raise failure from (None if failure is error else error)
-            await asyncio.sleep(pause)
+            await sleep(pause)
 
     def _check(self, request_id: int | None, maybe_applied: bool) -> None:
         if self._closed:
@@ -210,10 +221,9 @@ class Session(Operations):
             pass  # the next request says it
 
 
-async def _keep_alive(reference: "weakref.ref[Session]", interval_s: float) -> None:
+async def _keep_alive(reference: "weakref.ref[Session]", ended: Flag, interval_s: float) -> None:
     """Renews a session that asks nothing, for as long as the program holds it."""
-    while True:
-        await asyncio.sleep(interval_s / 2)
+    while not await is_set_within(ended, interval_s / 2):
         session = reference()
         if session is None or session._closed or session._lost:
             return
@@ -225,20 +235,22 @@ async def _keep_alive(reference: "weakref.ref[Session]", interval_s: float) -> N
 class _Attachment:
     """The connection on which the server sends the requests of a session. It is made when it is needed."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, stop: Flag) -> None:
         self._session = session
+        self._stop = stop
         self._pool = session._connections.attached
-        self._connection: redis.Connection | None = None
-        self._reading: asyncio.Future[Reply] | None = None
+        self._attached: tuple[redis.Connection, Messages] | None = None
 
-    async def next(self) -> PushedRequest:
-        """The next request. After an UnavailableError the next call attaches again."""
+    async def next(self) -> PushedRequest | None:
+        """The next request; None when it is to stop. After an UnavailableError the next call attaches again."""
         connections = self._session._connections
         try:
             while True:
                 self._session._check(None, False)
-                message = await self._read(await self._attached(), connections.response_timeout_ms / 1000)
-                if (request := self._session._requests.pushed(message)) is not None:
+                connection, messages = await self._attach()
+                if not await self._has_message(connection, messages):
+                    return None
+                if (request := self._session._requests.pushed(await messages.read())) is not None:
                     return request
         except Exception as error:
             await self.close()
@@ -250,38 +262,39 @@ class _Attachment:
             raise failure from error
 
     async def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            await connection.disconnect(nowait=True)
+        if self._attached is not None:
+            (connection, messages), self._attached = self._attached, None
+            await messages.close()
+            await drop(connection)
             await self._pool.release(connection)
 
-    async def _attached(self) -> redis.Connection:
-        if self._connection is None:
-            self._connection = await self._session._connections.take(self._pool)
-            await self._connection.send_command(*self._session._requests.attach().words)
-        return self._connection
+    async def _attach(self) -> tuple[redis.Connection, Messages]:
+        if self._attached is None:
+            connection = await self._session._connections.take(self._pool)
+            self._attached = connection, Messages(connection)
+            await connection.send_command(*self._session._requests.attach().words)
+        return self._attached
 
-    async def _read(self, connection: redis.Connection, timeout_s: float) -> Reply:
-        """The next message: a request, or the reply of SESSION.ATTACH or of a PING, which finds a connection that has silently died."""
-        reading = asyncio.ensure_future(
-            connection.read_response(disable_decoding=True, timeout=math.inf, push_request=True)
-        )
-        self._reading = reading
-        if not (await asyncio.wait([reading], timeout=SILENCE_S))[0]:
-            await connection.send_command(b"PING")
-            if not (await asyncio.wait([reading], timeout=timeout_s))[0]:
+    async def _has_message(self, connection: redis.Connection, messages: Messages) -> bool:
+        """Waits for a message: a request, or the reply of SESSION.ATTACH or of a PING, which finds a connection that has silently died.
+        False when it is to stop."""
+        asked, since = False, time.monotonic()
+        while not self._stop.is_set():
+            if await messages.has_one_within(_STOPPABLE_WAIT_S):
+                return True
+            silent_s = time.monotonic() - since
+            if not asked and silent_s >= SILENCE_S:
+                await connection.send_command(b"PING")
+                asked = True
+            elif asked and silent_s >= SILENCE_S + self._session._connections.response_timeout_ms / 1000:
                 raise UnavailableError("no answer from the server on an attached connection")
-        self._reading = None
-        return cast(Reply, reading.result())
+        return False
 
 
 async def _pause(error: HoldfastError, on_retry: Callable[[HoldfastError], None] | None) -> None:
     if on_retry is not None:
         on_retry(error)
-    await asyncio.sleep(PAUSE_S)
+    await sleep(PAUSE_S)
 
 
 class Sessions:
@@ -305,7 +318,7 @@ class Sessions:
                 pause = insistence.pause_s(error)
                 if pause is None:
                     raise
-            await asyncio.sleep(pause)
+            await sleep(pause)
 
     async def resume(self, session_id: str, next_request_id: int, *, retry_for_ms: int = RETRY_FOR_MS) -> Session:
         """Goes on with a session that this program, or one before it, has opened. Its requests are numbered from `next_request_id` on: the same
@@ -353,7 +366,8 @@ class Sessions:
 
     async def hook(self, hook: Hook) -> str | None:
         """The function that is called when a session is created, or when one expires or is closed; None if none is."""
-        return (await self._connections.ask(sessions.hooks()))[hook]
+        hooks = await self._connections.ask(sessions.hooks())
+        return hooks[hook]
 
     async def set_hook(self, hook: Hook, function: str | None) -> None:
         """Names the function, or none."""

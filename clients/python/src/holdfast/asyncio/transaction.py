@@ -1,7 +1,6 @@
 """Interactive transactions: commands that answer at once, read their own writes, and take effect together or not at all. Knows
 how a transaction begins, ends and is tried again; refuses to know what its commands do."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -14,6 +13,7 @@ from ..patience import PAUSE_S, Deadline, pause_after_conflict_s
 from ..request import Request
 from .connections import Connections
 from .operations import Operations
+from .runtime import Lock, drop, sleep
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Transaction(Operations):
 async def transaction(connections: Connections, tries: int, body: Callable[[Transaction], Awaitable[T]]) -> T:
     for tried in range(tries):
         if tried > 0:
-            await asyncio.sleep(pause_after_conflict_s(tried))
+            await sleep(pause_after_conflict_s(tried))
         link = await _begin(connections)
         try:
             try:
@@ -80,7 +80,7 @@ async def _begin(connections: Connections) -> "_Link":
             # A transaction that has perhaps begun has ended with its connection.
             if not error.is_temporary or deadline.has_passed():
                 raise
-        await asyncio.sleep(PAUSE_S)
+        await sleep(PAUSE_S)
 
 
 class _Link:
@@ -98,7 +98,7 @@ class _Link:
         #: The connection has no transaction.
         self._is_clean = False
         #: Tasks that share the transaction take turns.
-        self._turn = asyncio.Lock()
+        self._turn = Lock()
 
     async def run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
         # Nothing is sent behind the end, or on a connection that redis-py would make anew: it would run outside the transaction.
@@ -138,7 +138,7 @@ class _Link:
     async def release(self) -> None:
         self._ended = True
         if not self._is_clean:
-            await self._connection.disconnect(nowait=True)
+            await drop(self._connection)
         await self.connections.own.release(self._connection)
 
     async def _run(self, talk: Callable[[redis.Connection], Awaitable[T]]) -> T:
@@ -162,7 +162,7 @@ class _Client(redis.Redis):
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         async def talk(connection: redis.Connection) -> Any:
             await connection.send_command(*args, **options)
-            return await self.parse_response(connection, args[0], **options)
+            return await redis.Redis.parse_response(self, connection, args[0], **options)
 
         return await self._link.run(talk)
 

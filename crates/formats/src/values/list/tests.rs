@@ -56,7 +56,7 @@ fn nodes_are_as_full_as_in_redis() {
     assert_eq!(encode_list(&list.iter().collect())[1], 2);
     list.push(list[0].clone());
     assert_eq!(encode_list(&list.iter().collect())[1], 3);
-    // One that is larger than a node has one of its own.
+    // An element that is larger than a node gets a separate node.
     assert_eq!(encode_list(&[b"a", &[b'b'; 9000][..], b"c"].into_iter().collect())[1], 3);
 }
 

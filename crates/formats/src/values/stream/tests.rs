@@ -130,17 +130,28 @@ fn older_and_newer_forms_are_read() {
 
 #[test]
 fn commands_make_the_stream() {
-    let mut lines = Vec::new();
-    let value = Value::Stream(Box::new(sample()));
-    let emit = |args: &[&[u8]]| {
-        lines.push(args.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" "));
-        Ok::<(), ()>(())
+    let emitted = |stream: &Stream, payload_bytes_max: usize| {
+        let mut requests: Vec<Vec<Vec<u8>>> = Vec::new();
+        let mut emit = |args: &[&[u8]]| {
+            requests.push(args.iter().map(|arg| arg.to_vec()).collect());
+            Ok::<(), ()>(())
+        };
+        let left_out = commands(b"s", stream, payload_bytes_max, &mut emit).unwrap();
+        (left_out, requests)
     };
-    value.commands(b"s", emit).unwrap();
+    // One of its pending entries is of an entry that was deleted: only a payload has that.
+    let payload = encode_stream(&sample());
+    let restore: Vec<Vec<u8>> = [b"RESTORE", &b"s"[..], b"0", &payload, b"REPLACE"].map(<[u8]>::to_vec).into();
+    assert_eq!(emitted(&sample(), payload.len()), (0, vec![restore]));
+    let (left_out, requests) = emitted(&sample(), payload.len() - 1);
+    assert_eq!(left_out, 1);
+    let lines: Vec<String> = requests
+        .iter()
+        .map(|args| args.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" "))
+        .collect();
     assert_eq!(
         lines,
         [
-            "DEL s",
             "XADD s 5-0 a 1 b x",
             "XADD s 6-0 c -70000",
             "XADD s 7-0 a ",
@@ -154,6 +165,10 @@ fn commands_make_the_stream() {
             "XGROUP CREATE s h 0-0 ENTRIESREAD -1",
         ]
     );
+    let mut whole = sample();
+    whole.groups[0].consumers[1].pending.clear();
+    assert_eq!(emitted(&whole, usize::MAX).0, 0);
+    assert_eq!(emitted(&whole, usize::MAX).1[0][0], b"XADD");
 }
 
 #[test]

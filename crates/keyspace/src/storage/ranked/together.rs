@@ -1,6 +1,6 @@
-//! Applies many changes to a tree in one walk. Each leaf that changes is fetched and written once; separate changes
-//! would each search for their leaf from the root. Few changes are searched for from the root on; with many, every leaf
-//! is rewritten, and nothing is searched for.
+//! Applies many changes to a tree in one walk. Each changed leaf is fetched and written once; separate changes would
+//! each search from the root. With few changes the walk searches from the root; with many, every leaf is rewritten
+//! without searching.
 
 use super::super::prefetch::prefetch;
 use super::{Inner, NODE_MAX, NODE_MIN, Node, Ranked, room};
@@ -13,17 +13,17 @@ pub struct Change<T> {
 }
 
 impl<T: Copy + PartialEq> Ranked<T> {
-    /// Applies changes, which are in the order of their items, no two of them for the same item. `before` says whether
-    /// the first of two items comes before the other; unlike elsewhere, it is also called with items that are being
-    /// removed. Removing an item that is not there has no effect.
+    /// Applies changes, which are sorted by item, at most one for each item. `before` says whether the first of two
+    /// items comes before the other; unlike elsewhere, it is also called with items that are being removed. Removing an
+    /// absent item has no effect.
     pub fn change_all(&mut self, changes: &[Change<T>], before: impl Fn(&T, &T) -> bool) {
         let mut walk = Walk { before, merged: Vec::with_capacity(2 * NODE_MAX) };
         let level = walk.change(&mut self.root, changes);
         self.grow_root(level);
     }
 
-    /// Removes all items for which `is_removed` holds, and inserts others, which are in order. Looks at every item and
-    /// writes every leaf anew, each full: for changes that are spread over most leaves. Calls `before` as
+    /// Removes all items for which `is_removed` holds, and inserts others, which are sorted. Visits every item and
+    /// rewrites every leaf, each full: for changes that are spread over most leaves. Calls `before` as
     /// [`Ranked::change_all`] does.
     pub fn rewrite(&mut self, inserted: &[T], is_removed: impl Fn(&T) -> bool, before: impl Fn(&T, &T) -> bool) {
         let root = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
@@ -41,7 +41,7 @@ impl<T: Copy + PartialEq> Ranked<T> {
         *self = Ranked::from_slice(&merge.merged, leaves);
     }
 
-    /// Puts the nodes that a walk has split off the root beside it, and gives the root the height it needs.
+    /// Adds the nodes that a walk has split off beside the root, and adjusts the height.
     fn grow_root(&mut self, mut level: Vec<Node<T>>) {
         while !level.is_empty() {
             let mut inner = Inner::empty();
@@ -56,7 +56,7 @@ impl<T: Copy + PartialEq> Ranked<T> {
 
 struct Walk<T, F> {
     before: F,
-    /// What becomes of a leaf.
+    /// The new contents of a leaf.
     merged: Vec<T>,
 }
 
@@ -75,7 +75,7 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
 
     fn change_leaf(&mut self, items: &mut Vec<T>, changes: &[Change<T>]) -> Vec<Node<T>> {
         self.merged.clear();
-        // Where much changes, the next place is near; otherwise search for it.
+        // Where much changes, the next position is near; otherwise search for it.
         let is_near = changes.len() * 8 >= items.len();
         let mut rest = &items[..];
         for Change { item, comes } in changes {
@@ -101,7 +101,7 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
     fn change_children(&mut self, inner: &mut Inner<T>, mut changes: &[Change<T>]) {
         let mut at = 0;
         while let Some(change) = changes.first() {
-            // A child has the items from its first one on; items before all belong to the first child.
+            // A child has the items from its first one on; items before all children belong to the first child.
             let is_up_to = |first: &T, item: &T| first == item || (self.before)(first, item);
             at += inner.firsts[at..].partition_point(|first| is_up_to(first, &change.item)).saturating_sub(1);
             let count = match inner.firsts.get(at + 1) {
@@ -127,17 +127,17 @@ impl<T: Copy + PartialEq, F: Fn(&T, &T) -> bool> Walk<T, F> {
     }
 }
 
-/// Merges the leaves of a tree, one after the other, with items that are inserted.
+/// Merges the leaves of a tree with inserted items.
 struct Merge<'i, T> {
-    /// What stays of a leaf.
+    /// The remaining items of a leaf.
     kept: Vec<T>,
     merged: Vec<T>,
-    /// Those that are still to come.
+    /// The items that are not inserted yet.
     inserted: &'i [T],
 }
 
 impl<T: Copy> Merge<'_, T> {
-    /// Which items stay and where others come cannot be predicted: both loops choose without a branch.
+    /// Which items stay and where others are inserted cannot be predicted: both loops choose without a branch.
     fn leaf(&mut self, leaf: &[T], is_removed: &impl Fn(&T) -> bool, before: &impl Fn(&T, &T) -> bool) {
         self.kept.clear();
         self.kept.extend_from_slice(leaf);
@@ -164,7 +164,7 @@ impl<T: Copy> Merge<'_, T> {
 }
 
 impl<T> Node<T> {
-    /// The leaves below it, in their order.
+    /// Collects the leaves below this node, in order.
     fn into_leaves(self, leaves: &mut Vec<Vec<T>>) {
         match self {
             Node::Leaf(items) => leaves.push(items),
@@ -173,7 +173,7 @@ impl<T> Node<T> {
     }
 }
 
-/// Makes `items` the items of a leaf. What is too much for it is returned in leaves of their own.
+/// Sets the items of a leaf. Returns additional leaves for the items that do not fit.
 fn set_leaf<T: Copy>(leaf: &mut Vec<T>, items: &[T]) -> Vec<Node<T>> {
     let mut pieces = even_pieces(items.len()).scan(0, |start, len| {
         *start += len;
@@ -195,7 +195,7 @@ fn set_leaf<T: Copy>(leaf: &mut Vec<T>, items: &[T]) -> Vec<Node<T>> {
 }
 
 impl<T: Copy> Inner<T> {
-    /// Sees to it that every child has enough.
+    /// Rebalances all children that have too few items.
     fn balance_all(&mut self) {
         let mut at = 0;
         while at < self.children.len() {
@@ -211,7 +211,7 @@ impl<T: Copy> Inner<T> {
         }
     }
 
-    /// Keeps as many children as it may have, and returns nodes with the others.
+    /// Keeps as many children as allowed, and returns nodes with the others.
     fn split_evenly(&mut self) -> Vec<Node<T>> {
         let mut lens = even_pieces(self.children.len());
         let Some(own) = lens.next().filter(|own| *own < self.children.len()) else { return Vec::new() };
@@ -233,7 +233,7 @@ impl<T: Copy> Inner<T> {
     }
 }
 
-/// The sizes of as few nodes as hold so many, as even as can be.
+/// The sizes of the fewest nodes that hold `count`, as even as possible.
 fn even_pieces(count: usize) -> impl Iterator<Item = usize> {
     let pieces = count.div_ceil(NODE_MAX);
     (0..pieces).map(move |piece| count / pieces + usize::from(piece < count % pieces))

@@ -1,5 +1,5 @@
-//! The change of a cell: what it is, how it is made, how it is written. Knows when a cell changes its form; refuses to know
-//! how either is laid out.
+//! The change of a cell: its definition, application and encoding. Knows when a cell changes its form; refuses to know
+//! how each form is laid out.
 
 use super::packed::VALUE_BYTES_MAX;
 use super::{History, PACKED, TIME_MAX_US, TYPE, VERSION_MAX, Version, packed};
@@ -9,7 +9,7 @@ use crate::types::{Applied, Entry, Fate, Object};
 /// A change of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// This is its newest version; of those before it, so many are kept, if there are so many.
+    /// The newest version; at most `older` versions before it are retained.
     Write { version: Version<'a>, older: u64 },
 }
 
@@ -52,7 +52,7 @@ impl<'a> Change<'a> {
         "cell.set"
     }
 
-    /// Makes the change in an entry that holds a cell.
+    /// Applies the change to an entry that holds a cell.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
         let Change::Write { version, older } = *self;
@@ -84,7 +84,7 @@ impl<'a> Change<'a> {
         Applied::counted(1)
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// Creates the entry that the change makes of a missing key.
     #[inline]
     pub(in crate::types) fn create(&self, name: &[u8]) -> (Entry, Applied) {
         let Change::Write { version, older: _ } = *self;
@@ -92,14 +92,14 @@ impl<'a> Change<'a> {
     }
 }
 
-/// True when a version is what a write makes of the one of that number and time. A recorded change always is; one that was damaged on a disk
-/// replaces what there is, so that a cell has no gap.
+/// True when a version is the successor of the one with this number and time. A recorded change always is; a damaged
+/// one replaces the cell, so that versions have no gap.
 #[inline]
 fn follows(version: Version<'_>, (number, time_us): (u64, u64)) -> bool {
     version.number == number + 1 && version.time_us > time_us
 }
 
-/// An entry of a cell that has one version.
+/// Creates an entry for a cell with one version.
 pub(super) fn create(name: &[u8], version: Version<'_>, deadline: Option<u64>) -> Entry {
     match version.value.len() <= VALUE_BYTES_MAX {
         true => packed::create(name, version, deadline),
@@ -107,7 +107,7 @@ pub(super) fn create(name: &[u8], version: Version<'_>, deadline: Option<u64>) -
     }
 }
 
-/// Gives an entry this version alone.
+/// Replaces all versions of an entry by this one.
 fn set(entry: &mut Entry, version: Version<'_>) {
     match version.value.len() <= VALUE_BYTES_MAX {
         true => packed::set(entry, version),

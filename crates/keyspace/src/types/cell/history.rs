@@ -1,9 +1,9 @@
-//! The versions of a cell, oldest to newest. Knows how they lie in memory; refuses to know how many are to be kept, and
-//! what a version means.
+//! The versions of a cell, oldest to newest. Knows their layout; refuses to know how many to retain, and what a version
+//! means.
 //!
-//! Versions are appended to *chunks* of about a kilobyte, and a chunk is freed when none of its versions is kept any more.
-//! So a write costs the same however long the history is, and what is kept beyond the versions that are asked for is
-//! less than one chunk. In a chunk, each version is
+//! Versions are appended to *chunks* of about a kilobyte, and a chunk is freed when none of its versions is retained.
+//! So a write costs the same however long the history is, and less than one chunk of excess versions is kept. In a
+//! chunk, each version is
 //!
 //! ```text
 //! number   microseconds since the version before it; 0 for the first, whose time the chunk has
@@ -11,8 +11,8 @@
 //! bytes    the value
 //! ```
 //!
-//! A ring of bytes was rejected: it grows by doubling, so that it is half empty on average, and a cell of which all
-//! versions are kept would be copied whole now and then.
+//! A ring of bytes was rejected: it grows by doubling, so that it is half empty on average, and a cell with all
+//! versions retained would be copied whole now and then.
 
 use super::Version;
 use crate::encoding::{Reader, put_bytes, put_number};
@@ -21,29 +21,29 @@ use crate::storage::size_class::size_class;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// The most versions of a chunk, and its most bytes, unless it has one version: versions in it are looked for one by one,
+/// The most versions of a chunk, and its most bytes, unless it has one version: versions in it are searched one by one,
 /// and it is freed as a whole.
 const CHUNK_VERSIONS: u64 = 32;
 const CHUNK_BYTES: usize = 1024;
-/// The most chunks that one write frees. There are more when the limit was lowered: the next writes free the rest.
+/// The most chunks that one write frees. A lowered limit may leave more: the next writes free the rest.
 const FREED_MAX: usize = 64;
-/// The most bytes of a version in front of its value, and how many it mostly has.
+/// The most bytes of a version before its value, and their usual number.
 const HEAD_BYTES_MAX: usize = 20;
 const HEAD_BYTES_LIKELY: usize = 5;
 /// How much of the next version is prefetched.
 const NEXT_BYTES_LIKELY: usize = 65;
 
-/// The versions of a cell that are kept. There is at least one.
+/// The retained versions of a cell, at least one.
 ///
-/// In this order, so that what a write looks at lies together: it leaves the older chunks alone, mostly.
+/// The order of fields puts what a write reads together: it rarely touches the older chunks.
 #[derive(Clone)]
 #[repr(C)]
 pub struct History {
     newest: u64,
     newest_time_us: u64,
-    /// The oldest version that is kept; the first chunk may begin with older ones.
+    /// The oldest retained version; the first chunk may begin with older ones.
     oldest: u64,
-    /// The first version of the second chunk: once that is the oldest, the first chunk goes.
+    /// The first version of the second chunk: when it becomes the oldest, the first chunk is freed.
     second: u64,
     /// Where the newest version begins in the last chunk.
     newest_at: usize,
@@ -61,7 +61,7 @@ struct Chunk {
 }
 
 impl History {
-    /// A history of one version.
+    /// Creates a history of one version.
     pub(super) fn new(version: Version<'_>) -> History {
         History {
             newest: version.number,
@@ -74,7 +74,7 @@ impl History {
         }
     }
 
-    /// Adds a version, which is later than the newest, and its number one more.
+    /// Adds a version, which is later than the newest; its number is one higher.
     pub(super) fn push(&mut self, version: Version<'_>) {
         let versions = &mut self.last.versions;
         let bytes = versions.len() + version.value.len() + HEAD_BYTES_LIKELY;
@@ -82,7 +82,7 @@ impl History {
             if size_class(versions.len()) < size_class(versions.capacity()) {
                 versions.shrink_to_fit();
             }
-            // The next chunk is probably like this one.
+            // The next chunk will probably be like this one.
             let likely = versions.len().next_multiple_of(CHUNK_BYTES / 8).min(CHUNK_BYTES);
             let full = std::mem::replace(&mut self.last, Chunk::new(version, likely));
             self.full.push_back(full);
@@ -97,7 +97,7 @@ impl History {
         self.newest_time_us = version.time_us;
     }
 
-    /// Forgets the versions older than that one.
+    /// Drops the versions before `oldest`.
     #[inline]
     pub(super) fn forget_before(&mut self, oldest: u64) {
         self.oldest = self.oldest.max(oldest).min(self.newest);
@@ -120,12 +120,12 @@ impl History {
         }
     }
 
-    /// True when it is freed at once, whatever is in it.
+    /// True when freeing it takes no noticeable time.
     pub(super) fn is_short(&self) -> bool {
         self.full.len() <= FREED_MAX
     }
 
-    /// How many versions are kept.
+    /// The number of retained versions.
     #[inline]
     pub(super) fn len(&self) -> usize {
         (self.newest - self.oldest + 1) as usize
@@ -152,7 +152,7 @@ impl History {
         Version { number: self.newest, time_us: self.newest_time_us, value }
     }
 
-    /// The version of that number, if it is kept.
+    /// The version with this number, if it is retained.
     pub(super) fn version(&self, number: u64) -> Option<Version<'_>> {
         if !(self.oldest..=self.newest).contains(&number) {
             return None;
@@ -161,14 +161,14 @@ impl History {
         chunk.iter().nth((number - chunk.first) as usize)
     }
 
-    /// The newest version that is not later than that time, if it is kept.
+    /// The newest version that is not later than this time, if it is retained.
     pub(super) fn as_of(&self, time_us: u64) -> Option<Version<'_>> {
         let chunk = self.last_chunk(|chunk| chunk.first_time_us <= time_us)?;
         let found = chunk.iter().take_while(|version| version.time_us <= time_us).last()?;
         Some(found).filter(|version| version.number >= self.oldest)
     }
 
-    /// The last chunk for which this holds; it holds for all before it.
+    /// The last chunk for which `holds` is true; it is true for all before it.
     fn last_chunk(&self, holds: impl Fn(&Chunk) -> bool) -> Option<&Chunk> {
         if holds(&self.last) {
             return Some(&self.last);
@@ -177,7 +177,7 @@ impl History {
         behind.checked_sub(1).map(|at| &self.full[at])
     }
 
-    /// The versions below that number, the newest first.
+    /// The versions below this number, newest first.
     pub(super) fn newest_first(&self, below: u64) -> NewestFirst<'_> {
         let chunks = match self.last.first < below {
             true => self.full.len() + 1,
@@ -192,7 +192,7 @@ impl History {
         versions.skip_while(|version| version.number < self.oldest)
     }
 
-    /// Heap bytes, judged by so many of its chunks.
+    /// Heap bytes, estimated from `samples` chunks.
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
         let bytes_of = |chunk: &Chunk| size_class(chunk.versions.capacity());
         let looked_at = self.full.len().min(samples);
@@ -204,7 +204,7 @@ impl History {
 }
 
 impl Chunk {
-    /// A chunk that begins with a version, with room for so many bytes, as far as is known.
+    /// Creates a chunk that begins with a version, with room for about `likely_bytes`.
     fn new(version: Version<'_>, likely_bytes: usize) -> Chunk {
         let mut versions = Vec::with_capacity(likely_bytes.max(version.value.len() + HEAD_BYTES_MAX));
         put_number(0, &mut versions);
@@ -228,7 +228,7 @@ impl Chunk {
     }
 }
 
-/// Takes a version off the front of a chunk: the time since the one before, and the value.
+/// Reads a version from a chunk: the time since the previous one, and the value.
 #[inline]
 fn next_version<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
     const WRITTEN_HERE: &str = "a chunk holds whole versions";
@@ -239,9 +239,9 @@ fn next_version<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
 pub struct NewestFirst<'a> {
     history: &'a History,
     below: u64,
-    /// How many chunks there are still to look at.
+    /// The number of chunks still to be read.
     chunks: usize,
-    /// Versions of one chunk that are next, the last one first.
+    /// The next versions of one chunk, the last one first.
     found: SmallVec<[Version<'a>; CHUNK_VERSIONS as usize]>,
 }
 

@@ -1,5 +1,5 @@
-//! A whole cell: as the bytes that snapshots, effects and DUMP carry, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole cell: as the bytes in snapshots, effects and DUMP, and as DEBUG DIGEST hashes it. docs/effect-format.md
+//! describes the bytes.
 
 use super::change::create;
 use super::{History, TIME_MAX_US, TYPE, VERSION_MAX, Version, cell};
@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
 use crate::types::{Entry, Object, Shapes};
 
-/// How a cell is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of a cell. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const VERSIONS: u8 = 0;
 }

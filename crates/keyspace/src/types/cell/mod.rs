@@ -1,7 +1,7 @@
-//! Cells: a value with a version counter, the time of each version, and past versions. One face for readers, whatever
-//! form a cell has (`packed`, `history`). Knows versions; refuses to know commands, and how many versions are to be kept.
+//! Cells: a value with a version counter, the time of each version, and past versions. One type for readers, whatever
+//! form a cell has (`packed`, `history`). Knows versions; refuses to know commands, and how many versions to retain.
 //!
-//! The versions that a cell has follow each other without a gap, and so do their times, each later than the one before.
+//! The versions of a cell are consecutive, and their times ascend.
 
 mod change;
 mod history;
@@ -17,7 +17,7 @@ use crate::storage::Kind;
 /// A cell without past versions, packed: see [`packed`].
 pub const PACKED: Kind = Kind::inline(7);
 
-/// What the rest of the server needs to know of cells.
+/// The row of cells.
 pub static TYPE: ValueType = ValueType {
     tag: 5,
     name: "cell",
@@ -38,25 +38,26 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
 
-/// A cell with more bytes than this is freed in the background: returning their memory to the operating system takes long.
+/// A larger cell is freed in the background: returning its memory to the operating system takes long.
 const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
-/// How much of a cell is looked at to tell.
+/// The number of chunks sampled to estimate the size.
 const FREED_SAMPLES: usize = 16;
 
-/// The highest version, and the latest time: what a reply can show as an integer.
+/// The highest version and the latest time that a reply can show as an integer.
 pub const VERSION_MAX: u64 = i64::MAX as u64;
 pub const TIME_MAX_US: u64 = i64::MAX as u64;
 
 /// The longest name of a cell.
 const NAME_BYTES_MAX: usize = 1024;
-/// Names that begin so are reserved.
+/// Names with this prefix are reserved.
 const NAME_RESERVED: &[u8] = b"_strata/";
 
-/// Why a cell cannot have this name, if it cannot.
+/// Why a cell cannot have this name, if so.
 pub fn name_error(name: &[u8]) -> Option<&'static str> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         Some("the name of a cell has 1 to 1024 bytes")
@@ -79,7 +80,7 @@ pub struct Version<'a> {
     pub value: &'a [u8],
 }
 
-/// The cell that an entry of a cell holds.
+/// The cell in an entry.
 #[inline]
 pub fn cell(entry: &Entry) -> CellRef<'_> {
     match entry.object() {
@@ -96,7 +97,7 @@ fn history_of(object: &Object) -> Option<&History> {
     }
 }
 
-/// A cell to be read.
+/// A readable cell.
 #[derive(Clone, Copy)]
 pub enum CellRef<'a> {
     Packed(Version<'a>),
@@ -113,7 +114,7 @@ impl<'a> CellRef<'a> {
         }
     }
 
-    /// Number and time of the newest version, without a look at its value.
+    /// Number and time of the newest version, without reading its value.
     #[inline]
     pub fn stamp(&self) -> (u64, u64) {
         match self {
@@ -130,7 +131,7 @@ impl<'a> CellRef<'a> {
         }
     }
 
-    /// How many versions are kept, the newest included.
+    /// The number of retained versions, including the newest.
     #[inline]
     pub fn len(&self) -> usize {
         match self {
@@ -139,12 +140,12 @@ impl<'a> CellRef<'a> {
         }
     }
 
-    /// Never: a cell has a version.
+    /// Always false: a cell has at least one version.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The version of that number, if it is kept.
+    /// The version with this number, if it is retained.
     pub fn version(&self, number: u64) -> Option<Version<'a>> {
         match self {
             CellRef::Packed(version) => Some(*version).filter(|version| version.number == number),
@@ -152,7 +153,7 @@ impl<'a> CellRef<'a> {
         }
     }
 
-    /// The newest version that is not later than that time, if it is kept.
+    /// The newest version that is not later than this time, if it is retained.
     pub fn as_of(&self, time_us: u64) -> Option<Version<'a>> {
         match self {
             CellRef::Packed(version) => Some(*version).filter(|version| version.time_us <= time_us),

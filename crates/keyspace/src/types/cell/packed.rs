@@ -1,4 +1,4 @@
-//! A cell without past versions in its entry. Knows how the bytes lie; refuses to know what a write makes of them.
+//! A cell without past versions in its entry. Knows the layout; refuses to know what a write does.
 //!
 //! ```text
 //! head: u8   bits 0..4 bytes of the version, bits 4..8 bytes of the time
@@ -11,18 +11,18 @@ use super::{PACKED, Version};
 use crate::types::Entry;
 use smallvec::SmallVec;
 
-/// A longer value lies behind a pointer: a new deadline or name must not copy it.
+/// A longer value is behind a pointer: a new deadline or name must not copy it.
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
-/// The most bytes in front of a value.
+/// The most bytes before a value.
 const HEAD_BYTES_MAX: usize = 1 + 8 + 8;
 
-/// An entry of a cell that has this version alone.
+/// Creates an entry for a cell with only this version.
 pub(super) fn create(name: &[u8], version: Version<'_>, deadline: Option<u64>) -> Entry {
     Entry::new(name, PACKED, &body(version), deadline)
 }
 
-/// Gives an entry this version alone.
+/// Replaces all versions of an entry by this one.
 pub(super) fn set(entry: &mut Entry, version: Version<'_>) {
     entry.set_body(PACKED, &body(version));
 }

@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 /// A change of a hash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// These fields have these values; of several pairs with one name the last one counts.
+    /// These fields have these values; of several pairs with one name the last one wins.
     Set { fields: &'a [Pair<'a>], keep_deadlines: bool },
     /// These fields are deleted; when none is left, so is the key.
     Delete { fields: &'a [&'a [u8]], cause: Cause },
-    /// The field expires then, or never.
+    /// The field expires at this instant, or never.
     Deadline { field: &'a [u8], deadline: Option<u64> },
 }
 
@@ -103,7 +103,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a hash.
+    /// Applies the change to an entry that holds a hash.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, shapes: &mut Shapes, thresholds: &Thresholds) -> Applied {
         match *self {
@@ -161,7 +161,7 @@ fn set(
     };
     let created = fields.iter().filter(|(field, value)| table.set(field, value, keep_deadlines)).count();
     if too_long || table.len() > thresholds.entries_max {
-        table.form = Form::Large;
+        table.set_form(Form::Large);
     }
     created
 }
@@ -173,7 +173,7 @@ fn create(name: &[u8], fields: &[Pair<'_>], shapes: &mut Shapes, thresholds: &Th
     if too_long || longest > PACKED_BYTES_MAX || !fits {
         let mut table = FieldTable::from_pairs(fields.iter().copied(), Form::Small);
         if too_long || table.len() > thresholds.entries_max {
-            table.form = Form::Large;
+            table.set_form(Form::Large);
         }
         let created = table.len();
         return (Entry::with_object(name, Box::new(Object::Hash(table)), None), created);

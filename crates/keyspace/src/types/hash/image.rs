@@ -1,5 +1,5 @@
-//! A whole hash: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole hash: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST hashes it.
+//! docs/effect-format.md describes the bytes.
 
 use super::packed::{self, Pair};
 use super::{FieldTable, Form, Thresholds, hash};
@@ -19,7 +19,7 @@ pub(super) fn write(entry: &Entry, shapes: &Shapes, out: &mut Vec<u8>) {
     match entry.object() {
         Some(Object::Hash(table)) => {
             let timed = table.soonest().is_some();
-            put_head(Some(table.form), timed, table.len(), out);
+            put_head(Some(table.form()), timed, table.len(), out);
             for field in table.entries() {
                 put_bytes(field.name(), out);
                 inline_scalar(field).with_bytes(|value| put_bytes(value, out));
@@ -82,7 +82,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, shapes: &mut Shapes, dead
         }
     }
     let mut table = FieldTable::default();
-    table.form = form.unwrap_or_default();
+    table.set_form(form.unwrap_or_default());
     for _ in 0..count {
         let ((field, value), deadline) = field(&mut image, timed).expect(CHECKED);
         table.set(field, value, false);
@@ -93,14 +93,14 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, shapes: &mut Shapes, dead
     Entry::with_object(name, Box::new(Object::Hash(table)), deadline)
 }
 
-/// True when two fields have one name.
+/// True when two fields have the same name.
 fn has_twins(fields: &[Pair<'_>]) -> bool {
     let mut names: SmallVec<[&[u8]; 32]> = fields.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Appends the image of a whole hash, without its expired fields, and returns how many those are. Appends nothing when
+/// Appends the image of a whole hash without its expired fields, and returns how many had expired. Appends nothing when
 /// no field is left.
 pub fn image_of(fields: &[formats::HashEntry], now_ms: u64, thresholds: &Thresholds, out: &mut Vec<u8>) -> usize {
     let alive = || fields.iter().filter(|(.., deadline)| deadline.is_none_or(|deadline| deadline > now_ms));

@@ -11,7 +11,7 @@ pub use image::image_of;
 pub use packed::{FieldName, Packed, Pair};
 pub use table::FieldTable;
 
-use super::{Entry, FREED_AT_ONCE_MAX, Object, ValueType};
+use super::{Cause, ElementExpiry, Entry, FREED_AT_ONCE_MAX, Object, ValueType};
 use crate::storage::scalar::inline_scalar;
 use crate::storage::shapes::Shapes;
 use crate::storage::{Kind, Scalar};
@@ -21,7 +21,7 @@ use table::{Field, is_alive};
 /// A small hash, packed: see [`packed`].
 pub const PACKED: Kind = Kind::inline(2);
 
-/// What the rest of the server needs to know of hashes.
+/// The row of hashes.
 pub static TYPE: ValueType = ValueType {
     tag: 2,
     name: "hash",
@@ -31,7 +31,7 @@ pub static TYPE: ValueType = ValueType {
     is_bound: false,
     name_error: |_| None,
     encoding: |entry| match entry.object() {
-        Some(Object::Hash(table)) => table.form.encoding(),
+        Some(Object::Hash(table)) => table.form().encoding(),
         _ => Form::Small.encoding(),
     },
     elements: |entry, shapes| match entry.object() {
@@ -47,6 +47,12 @@ pub static TYPE: ValueType = ValueType {
         if entry.kind() == PACKED {
             packed::release(entry.body(), shapes);
         }
+    }),
+    element_expiry: Some(ElementExpiry {
+        event: "hexpired",
+        next: |object, now_ms| table_of(object).and_then(|table| table.next_expiry(now_ms)),
+        names: |object, now_ms, count| table_of(object).map_or(Vec::new(), |table| table.expired_names(now_ms, count)),
+        removal: |fields| Change::Delete { fields, cause: Cause::Expired }.into(),
     }),
     to_redis: image::to_redis,
     digest: image::digest,
@@ -72,7 +78,7 @@ fn table_of(object: &Object) -> Option<&FieldTable> {
     }
 }
 
-/// The hash that an entry of a hash holds, at an instant.
+/// The hash in an entry, at an instant.
 #[inline]
 pub fn hash<'a>(entry: &'a Entry, shapes: &'a Shapes, now_ms: u64) -> HashRef<'a> {
     match entry.object() {
@@ -82,7 +88,7 @@ pub fn hash<'a>(entry: &'a Entry, shapes: &'a Shapes, now_ms: u64) -> HashRef<'a
     }
 }
 
-/// The encoding that Redis would use for a hash: OBJECT ENCODING shows it, and a hash never returns to a smaller form.
+/// The encoding that Redis would use for a hash, for OBJECT ENCODING. A hash never returns to a smaller form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.
@@ -94,7 +100,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The name OBJECT ENCODING gives it.
+    /// Its name in OBJECT ENCODING.
     pub fn encoding(self) -> &'static str {
         match self {
             Form::Small => "listpack",
@@ -104,7 +110,7 @@ impl Form {
     }
 }
 
-/// A hash to be read, at one instant: expired fields are absent.
+/// A readable hash at one instant: expired fields are absent.
 #[derive(Clone, Copy)]
 pub enum HashRef<'a> {
     Packed(Packed<'a>),
@@ -163,12 +169,16 @@ impl<'a> HashRef<'a> {
                 None
             }
             HashRef::Table(table, now_ms) => {
-                let (cursor, count) = if table.form == Form::Large { (cursor, count) } else { (0, usize::MAX) };
-                table.scan(cursor, count, |entry| {
+                let visit = |entry: &Field| {
                     if is_alive(entry, *now_ms) {
                         visit(FieldName::plain(entry.name()), inline_scalar(entry));
                     }
-                })
+                };
+                if table.form() == Form::Large {
+                    return table.scan(cursor, count, visit);
+                }
+                table.entries().for_each(visit);
+                None
             }
         }
     }
@@ -178,7 +188,7 @@ impl<'a> HashRef<'a> {
         match self {
             HashRef::Packed(packed) => packed.iter().nth(random.usize(..packed.len())),
             HashRef::Table(table, now_ms) => {
-                // Expired fields are removed soon, so a few tries find one that is alive.
+                // Expired fields are removed soon, so a few tries find a live one.
                 for _ in 0..64 {
                     let entry = table.random(random)?;
                     if is_alive(entry, *now_ms) {

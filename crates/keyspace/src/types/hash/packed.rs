@@ -6,7 +6,8 @@
 //! u8 PLAIN, u16 count            the names are here
 //!     name value name value …
 //! ```
-//! The number of a shape is one byte if it is small, as nearly all are, otherwise two: see `shape_head`. A name or value is one item: see `storage::item`.
+//! The number of a shape takes one byte if it is small, as nearly all are, otherwise two: see `shape_head`. A name or
+//! value is one item: see `storage::item`.
 
 use super::PACKED;
 use crate::storage::Scalar;
@@ -17,7 +18,7 @@ use smallvec::SmallVec;
 
 const PLAIN: u8 = u8::MAX;
 const PLAIN_HEADER: usize = 3;
-/// Numbers of shapes from this one on take two bytes.
+/// Shape numbers from this one on take two bytes.
 const LONG_SHAPE: u8 = 251;
 const _: () =
     assert!(SHAPES_MAX <= LONG_SHAPE as usize + (PLAIN - LONG_SHAPE) as usize * 256, "every shape has a head");
@@ -25,7 +26,7 @@ const _: () =
 /// Field names and values, as commands give them.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// A packed hash to be read.
+/// A readable packed hash.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     items: &'a [u8],
@@ -67,7 +68,7 @@ impl<'a> Packed<'a> {
         self.find(field).map(|(_, at)| read_item(&self.items[at..]).0)
     }
 
-    /// All fields in the order they came.
+    /// All fields in insertion order.
     pub fn iter(&self) -> PackedIter<'a> {
         PackedIter { rest: self.items, names: self.names, index: 0 }
     }
@@ -107,7 +108,7 @@ pub struct FieldName<'a> {
 }
 
 impl<'a> FieldName<'a> {
-    /// A name that lies outside a packed hash.
+    /// A name outside of a packed hash.
     pub fn plain(name: &'a [u8]) -> FieldName<'a> {
         FieldName { name: Scalar::Bytes(name), wire: None }
     }
@@ -156,14 +157,14 @@ impl<'a> Iterator for PackedIter<'a> {
     }
 }
 
-/// A new entry that holds `fields`, whose names are all different.
+/// Creates an entry with `fields`, whose names all differ.
 pub fn create(name: &[u8], fields: &[Pair<'_>], shapes: &mut Shapes, deadline: Option<u64>) -> Entry {
     let mut body = Vec::with_capacity(fields.iter().map(|(field, value)| field.len() + value.len() + 4).sum());
     write_all(&mut body, fields, shapes);
     Entry::new(name, PACKED, &body, deadline)
 }
 
-/// Sets fields of a packed hash and returns how many are new. Of several pairs with one name the last one counts.
+/// Sets fields of a packed hash and returns how many are new. Of several pairs with one name the last one wins.
 pub fn set(entry: &mut Entry, fields: &[Pair<'_>], shapes: &mut Shapes) -> usize {
     let mut fresh: SmallVec<[Pair<'_>; 16]> = SmallVec::new();
     for (field, value) in fields {
@@ -186,7 +187,7 @@ pub fn set(entry: &mut Entry, fields: &[Pair<'_>], shapes: &mut Shapes) -> usize
     fresh.len()
 }
 
-/// Removes a field and returns whether it was there. The last field stays: the caller removes the whole key.
+/// Removes a field and returns whether it existed. The last field is not removed: the caller removes the key.
 pub fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bool {
     let packed = Packed::new(entry.body(), shapes);
     let Some((index, at)) = packed.find(field) else { return false };
@@ -217,7 +218,7 @@ pub fn remove(entry: &mut Entry, field: &[u8], shapes: &mut Shapes) -> bool {
     true
 }
 
-/// The record's names are those of another shape now.
+/// Changes the record's shape.
 fn reshape(entry: &mut Entry, from: ShapeId, to: ShapeId, shapes: &mut Shapes) {
     entry.splice_body(0..shape_head(from).len(), &shape_head(to));
     shapes.release(from);
@@ -237,7 +238,7 @@ fn add(entry: &mut Entry, fresh: &[Pair<'_>], shapes: &mut Shapes) {
     if let Names::Here { .. } = packed.names
         && count > FIELDS_MAX
     {
-        // Too many for a shape, before and after: append at the end.
+        // Too many fields for a shape, before and after: append at the end.
         let mut tail = Vec::with_capacity(fresh.iter().map(|(field, value)| field.len() + value.len() + 10).sum());
         for (field, value) in fresh {
             write_item(&mut tail, Scalar::of(field));
@@ -251,7 +252,7 @@ fn add(entry: &mut Entry, fresh: &[Pair<'_>], shapes: &mut Shapes) {
     if let Some((id, _)) = shape_id(entry.body()) {
         let names: SmallVec<[&[u8]; 16]> = fresh.iter().map(|(field, _)| *field).collect();
         if let Some(larger) = shapes.acquire_with(id, &names) {
-            // The values stay where they are; the new ones go behind them.
+            // The existing values do not move; the new ones are appended.
             let mut tail = Vec::with_capacity(fresh.iter().map(|(_, value)| value.len() + 5).sum());
             fresh.iter().for_each(|(_, value)| write_item(&mut tail, Scalar::of(value)));
             let end = entry.body().len();
@@ -300,7 +301,7 @@ fn write_all(body: &mut Vec<u8>, fields: &[Pair<'_>], shapes: &mut Shapes) {
     }
 }
 
-/// The number of the body's shape, and how many bytes it takes.
+/// The number of the body's shape, and its length in bytes.
 #[inline]
 fn shape_id(body: &[u8]) -> Option<(ShapeId, usize)> {
     match body[0] {
@@ -310,7 +311,7 @@ fn shape_id(body: &[u8]) -> Option<(ShapeId, usize)> {
     }
 }
 
-/// The number of a shape as a body begins with it.
+/// Encodes the number of a shape.
 fn shape_head(id: ShapeId) -> SmallVec<[u8; 2]> {
     match id.checked_sub(ShapeId::from(LONG_SHAPE)) {
         None => SmallVec::from_slice(&[id as u8]),
@@ -356,7 +357,7 @@ mod tests {
             let mut item = Vec::new();
             write_item(&mut item, scalar);
             let written = item.len();
-            // Whatever follows, and if nothing does.
+            // Whatever follows, also nothing.
             for behind in [&[][..], &[9], &[0xff; 12]] {
                 item.truncate(written);
                 item.extend_from_slice(behind);
@@ -380,7 +381,7 @@ mod tests {
         }
     }
 
-    /// More shapes than one byte can number: records go from one to the next as they gain and lose fields.
+    /// More shapes than one byte can number: records move from one to the next as they gain and lose fields.
     #[test]
     fn records_of_many_shapes_agree_with_a_list() {
         let mut shapes = Shapes::default();

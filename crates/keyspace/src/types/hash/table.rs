@@ -1,4 +1,4 @@
-//! A large hash: a table of fields, with an order of their deadlines. Knows fields; refuses to know commands.
+//! A large hash: a table of fields, with ordered deadlines. Knows fields; refuses to know commands.
 
 use super::Form;
 use super::packed::Pair;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// A field is an entry whose value is always inline.
 pub(crate) type Field = Entry<NoObject>;
 
-/// There is none.
+/// An empty type: fields are always inline.
 #[derive(Clone)]
 pub enum NoObject {}
 
@@ -22,8 +22,14 @@ pub struct FieldTable {
     fields: Table<NoObject>,
     /// Deadline and id of each field that has one, soonest first.
     deadlines: BTreeSet<(u64, NameId)>,
-    pub form: Form,
+    /// The fields in insertion order, for a hash that is small by the settings, as in Redis.
+    #[expect(clippy::box_collection, reason = "few hashes have one, and every table pays for the place")]
+    order: Option<Box<Vec<NameId>>>,
+    form: Form,
 }
+
+/// Beyond this many fields the order is dropped: removing one takes a search.
+const ORDERED_MAX: usize = 65_536;
 
 impl FieldTable {
     /// How many fields there are, including expired ones.
@@ -51,7 +57,7 @@ impl FieldTable {
         self.deadlines.range((now_ms + 1, NameId::MIN)..).next().map(|(deadline, _)| *deadline)
     }
 
-    /// True when every field is past its deadline.
+    /// True when every field has expired.
     pub fn all_expired(&self, now_ms: u64) -> bool {
         self.deadlines.len() == self.fields.len()
             && self.deadlines.last().is_none_or(|(deadline, _)| *deadline <= now_ms)
@@ -63,16 +69,30 @@ impl FieldTable {
         due.filter_map(|(_, id)| self.fields.by_id(*id)).map(|field| field.name().to_vec()).collect()
     }
 
-    /// All fields as they are stored, including expired ones.
+    /// All fields, including expired ones; in insertion order if that is known.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Field> {
-        self.fields.iter()
+        let order = self.order.as_deref();
+        let ordered = order.into_iter().flatten().filter_map(|id| self.fields.by_id(*id));
+        ordered.chain(order.is_none().then(|| self.fields.iter()).into_iter().flatten())
+    }
+
+    /// The encoding that Redis would use.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    pub(super) fn set_form(&mut self, form: Form) {
+        self.form = form;
+        if form != Form::Small {
+            self.order = None;
+        }
     }
 
     pub(super) fn get(&self, field: &[u8]) -> Option<&Field> {
         self.fields.get(NameHash::of(field), field)
     }
 
-    /// Sets a field; true when it is new. Its deadline is removed unless `keep_deadline`.
+    /// Sets a field; returns true when it is new. Its deadline is removed unless `keep_deadline`.
     pub fn set(&mut self, field: &[u8], value: &[u8], keep_deadline: bool) -> bool {
         let hash = NameHash::of(field);
         let number;
@@ -96,8 +116,20 @@ impl FieldTable {
             }
             None => {
                 self.fields.insert(hash, Field::new(field, kind, body, None));
+                self.note_added(hash, field);
                 true
             }
+        }
+    }
+
+    fn note_added(&mut self, hash: NameHash, field: &[u8]) {
+        if self.form == Form::Small && self.len() == 1 {
+            self.order = Some(Box::default());
+        }
+        let Some(order) = &mut self.order else { return };
+        order.push(self.fields.id_of(hash, field));
+        if order.len() > ORDERED_MAX {
+            self.order = None;
         }
     }
 
@@ -105,6 +137,11 @@ impl FieldTable {
         let hash = NameHash::of(field);
         let id = self.fields.id_of(hash, field);
         let Some(entry) = self.fields.remove(hash, field) else { return false };
+        if let Some(order) = &mut self.order
+            && let Some(at) = order.iter().position(|known| *known == id)
+        {
+            order.remove(at);
+        }
         if let Some(deadline) = entry.deadline() {
             self.deadlines.remove(&(deadline, id));
         }
@@ -120,7 +157,7 @@ impl FieldTable {
         }
         entry.set_deadline(deadline);
         if let Some(deadline) = deadline {
-            self.form = self.form.max(Form::SmallWithDeadlines);
+            self.set_form(self.form.max(Form::SmallWithDeadlines));
             self.deadlines.insert((deadline, id));
         }
     }
@@ -143,15 +180,48 @@ impl FieldTable {
         self.fields.random(random)
     }
 
-    /// Heap bytes of the table and all it holds, estimated from the first `samples` fields.
+    /// Heap bytes of the table and its contents, estimated from the first `samples` fields.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let taken = samples.clamp(1, self.len().max(1));
         let sampled: usize = self.fields.iter().take(taken).map(|field| size_class(field.heap_bytes())).sum();
-        sampled * self.len() / taken + self.fields.heap_bytes() + self.deadlines.len() * DEADLINE_BYTES
+        let order = self.order.as_ref().map_or(0, |order| size_class(order.capacity() * size_of::<NameId>()));
+        sampled * self.len() / taken + self.fields.heap_bytes() + self.deadlines.len() * DEADLINE_BYTES + order
     }
 }
 
 /// True when a field has not expired.
 pub(super) fn is_alive(field: &Field, now_ms: u64) -> bool {
     field.deadline().is_none_or(|deadline| deadline > now_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(table: &FieldTable) -> Vec<String> {
+        table.entries().map(|field| String::from_utf8_lossy(field.name()).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_small_hash_keeps_the_order_of_its_fields_up_to_a_limit() {
+        let mut table = FieldTable::default();
+        let mut expected: Vec<String> = (0..3000).map(|number| format!("field {number}")).collect();
+        expected.iter().for_each(|name| assert!(table.set(name.as_bytes(), b"1", false)));
+        for at in [2999, 1500, 0] {
+            assert!(table.remove(expected.remove(at).as_bytes()));
+        }
+        assert!(!table.set(b"field 7", b"2", false) && table.set(b"field 0", b"3", false));
+        expected.push("field 0".into());
+        assert!(names(&table) == expected && names(&table.clone()) == expected);
+        let mut large = table.clone();
+        large.set_form(Form::Large);
+        assert!(large.order.is_none() && names(&large).len() == expected.len());
+        (0..=ORDERED_MAX).for_each(|number| assert!(table.set(format!("more {number}").as_bytes(), b"", false)));
+        assert!(table.order.is_none());
+        let mut found = names(&table);
+        assert_eq!((found.len(), table.len()), (expected.len() + ORDERED_MAX + 1, expected.len() + ORDERED_MAX + 1));
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), table.len());
+    }
 }

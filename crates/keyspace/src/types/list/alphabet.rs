@@ -1,9 +1,9 @@
-//! Bytes of few different values, written with as many bits as tell them apart. Knows nothing of lists.
+//! Packs bytes of few different values, with as few bits as distinguish them. Knows nothing of lists.
 //!
-//! Ids, hexadecimal digits and texts use a part of all byte values: those of a chunk of job ids are told apart by four or five bits,
-//! those of any ASCII text by seven. LZ4 was rejected: it finds nothing in ids that are random digits, which is what queues hold
-//! most of, and where it does better, on texts that repeat each other, it takes longer. Eight bytes become as many as a byte has bits, so either
-//! way takes about two cycles a byte.
+//! Ids, hexadecimal digits and texts use a part of all byte values: those of a chunk of job ids are told apart by four
+//! or five bits, those of any ASCII text by seven. LZ4 was rejected: it finds nothing in ids that are random digits,
+//! which is what queues hold most of, and where it does better, on texts that repeat each other, it takes longer. Eight
+//! bytes become as many as a byte has bits, so either way takes about two cycles a byte.
 //!
 //! ```text
 //! u8    bits of a byte, 1 to 7
@@ -12,15 +12,15 @@
 //! ...   groups of eight bytes, the first one lowest
 //! ```
 
-/// The longest run that can be written.
+/// The longest run that can be packed.
 pub(super) const BYTES_MAX: usize = u16::MAX as usize;
-/// How many bytes may be written behind what is unpacked.
+/// The number of bytes that unpacking may write after the result.
 pub(super) const SLACK: usize = 8;
 
 const HEADER: usize = 4;
 const GROUP: usize = 8;
 
-/// The bytes with fewer bits, if that saves at least an eighth.
+/// Packs bytes, if that saves at least an eighth.
 pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     debug_assert!(bytes.len() <= BYTES_MAX);
     let (codes, values) = codes_of(bytes)?;
@@ -50,14 +50,14 @@ pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     (packed.len() <= bytes.len() / 8 * 7 + HEADER + GROUP).then_some(packed)
 }
 
-/// The code of each byte value, and the values in the order of their codes; none where each stands for itself. `None` when there are
-/// too many.
+/// The code of each byte value, and the values in the order of their codes; empty when each value is its own code.
+/// `None` when there are too many.
 fn codes_of(bytes: &[u8]) -> Option<([u8; 256], Vec<u8>)> {
     const VALUES_MAX: usize = 64;
     let mut seen = [false; 256];
     for some in bytes.chunks(512) {
         some.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-        // Most of what does not pack shows it soon.
+        // Most data that does not pack shows it soon.
         if seen[128..].contains(&true) && seen.iter().filter(|seen| **seen).count() > VALUES_MAX {
             return None;
         }
@@ -72,12 +72,12 @@ fn codes_of(bytes: &[u8]) -> Option<([u8; 256], Vec<u8>)> {
     Some((codes, values))
 }
 
-/// How many bytes there are.
+/// The unpacked length.
 pub(super) fn unpacked_len(packed: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([packed[1], packed[2]]))
 }
 
-/// Unpacks into the beginning of a buffer, which has [`SLACK`] bytes more than are needed, and returns how many there are.
+/// Unpacks to the start of a buffer, which has [`SLACK`] more bytes than needed, and returns the length.
 pub(super) fn unpack(packed: &[u8], to: &mut [u8]) -> usize {
     let (bits, len, count) = (usize::from(packed[0]), unpacked_len(packed), usize::from(packed[3]));
     let (values, groups) = packed[HEADER..].split_at(count);
@@ -99,7 +99,7 @@ pub(super) fn unpack(packed: &[u8], to: &mut [u8]) -> usize {
     len
 }
 
-/// Unpacks groups of eight bytes of so many bits.
+/// Unpacks groups of eight values of `BITS` bits.
 fn unpack_groups<const BITS: usize>(groups: &[u8], table: &[u8; 128], to: &mut [u8]) {
     for (at, to) in to.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
         let group = match groups.get(at * BITS..).and_then(|rest| rest.first_chunk::<GROUP>()) {
@@ -134,7 +134,7 @@ mod tests {
                 let bytes: Vec<u8> = (0..len).map(|_| random.u8(..values)).collect();
                 let packed = round_trip(&bytes);
                 assert!(packed.is_some() || len < 1000, "{values} values in {len} bytes");
-                // The same with values that do not stand for themselves.
+                // The same with values that are not their own codes.
                 let shifted: Vec<u8> = bytes.iter().map(|byte| 255 - byte).collect();
                 assert_eq!(round_trip(&shifted).is_some() || len < 1000, values <= 64 || len < 1000, "{values} {len}");
             }

@@ -1,5 +1,5 @@
-//! Changes of lists: what they are, how they are made, how they are written. Knows when a list changes its form; refuses to
-//! know how either is laid out.
+//! Changes of lists: their definition, application and encoding. Knows when a list changes its form; refuses to know
+//! how each form is laid out.
 
 use super::{ChunkedList, PACKED, Packed, Side, TYPE, packed};
 use crate::encoding::{BadEffect, Reader, put_bytes, put_names, put_number};
@@ -9,15 +9,15 @@ use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
 /// A change of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// These elements were put at that end, one after the other. The count of it is that of all elements.
+    /// These elements were pushed at that end, one by one. Its count is the new length.
     Push { side: Side, elements: &'a [&'a [u8]] },
-    /// So many elements at that end are gone; without an element left, so is the key.
+    /// This many elements were removed at that end; when none is left, the key is deleted.
     Pop { side: Side, count: usize },
-    /// The element of that index is this.
+    /// The element at this index has this value.
     Set { index: usize, element: &'a [u8] },
-    /// This element has that index; those that had it or a higher one are behind it.
+    /// This element is inserted at this index; those at it and after it move.
     Insert { index: usize, element: &'a [u8] },
-    /// The elements that are equal to this one are gone, so many of them, those nearest to that end.
+    /// This many elements equal to this one are removed, those nearest to that end.
     Remove { side: Side, count: usize, element: &'a [u8] },
 }
 
@@ -111,7 +111,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a list. What does not fit it, as bytes from a disk may not, changes nothing.
+    /// Applies the change to an entry that holds a list. A change that does not fit, as damaged bytes may not, has no
+    /// effect.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
         match *self {
@@ -123,7 +124,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// Creates the entry that the change makes of a missing key.
     #[inline]
     pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
         match *self {
@@ -139,7 +140,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An entry for a list of these elements, of which there is one.
+/// Creates an entry for a list of these elements, at least one.
 pub(super) fn create<'e>(
     name: &[u8],
     elements: impl Iterator<Item = &'e [u8]> + Clone,

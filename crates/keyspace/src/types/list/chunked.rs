@@ -1,9 +1,9 @@
-//! A large list: an open chunk at each end, and sealed ones between them. Knows which chunk an element is in; refuses to know
-//! how chunks are laid out (`open`, `sealed`).
+//! A large list: an open chunk at each end, and sealed ones between them. Knows which chunk an element is in; refuses
+//! to know how chunks are laid out (`open`, `sealed`).
 //!
-//! A push or a pop touches one open chunk. When that is full, the inner half of it is sealed; when it is empty and more is
-//! wanted, the next sealed chunk is opened. An element inside is found by the counts of the chunks, which lie side by side.
-//! A linked list of chunks, as Redis has, was rejected: to find an element, each of them would be fetched.
+//! A push or a pop touches one open chunk. When that is full, the inner half of it is sealed; when it is empty and more
+//! is wanted, the next sealed chunk is opened. An element inside is found by the counts of the chunks, which lie side
+//! by side. A linked list of chunks, as Redis has, was rejected: to find an element, each of them would be fetched.
 
 use super::Side;
 use super::items::{plain_items, plain_offset, visit_plain};
@@ -16,10 +16,10 @@ use crate::storage::size_class::size_class;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// So many sealed chunks at each end are not packed: they were written not long ago, or are read soon.
+/// The number of sealed chunks at each end that are not packed: they were written recently, or will be read soon.
 const PLAIN_CHUNKS: usize = 2;
 
-/// A list with more chunks than this is freed after the locks are released.
+/// A list with more chunks is freed after the locks are released.
 const FREED_AT_ONCE_CHUNKS: usize = 64;
 
 /// A large list.
@@ -29,11 +29,11 @@ pub struct ChunkedList {
     right: Open,
     inner: VecDeque<Sealed>,
     len: usize,
-    /// The chunk that was last to be packed could not be: the next ones need no room for it.
+    /// The last chunk that should be packed could not be: the next ones need not reserve room for it.
     is_incompressible: bool,
 }
 
-/// A chunk by where it is.
+/// The position of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     End(Side),
@@ -47,7 +47,7 @@ impl ChunkedList {
         self.len
     }
 
-    /// True when there is none.
+    /// True when there is no element.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -60,12 +60,12 @@ impl ChunkedList {
         }
     }
 
-    /// Prefetches what a push or a pop at either end touches.
+    /// Prefetches what a push or pop at either end touches.
     #[inline]
     pub(crate) fn prefetch_ends(&self) {
         self.left.prefetch_end(Side::Left);
         self.right.prefetch_end(Side::Right);
-        // Of a list in one chunk, that is where both ends are.
+        // A list of one chunk has both ends there.
         if self.inner.is_empty() {
             match (self.left.is_empty(), self.right.is_empty()) {
                 (true, _) => self.right.prefetch_end(Side::Left),
@@ -86,7 +86,8 @@ impl ChunkedList {
         self.len += 1;
     }
 
-    /// Seals elements of the chunk at an end, the inner ones first, until there is room for so many bytes, or none is left.
+    /// Seals elements of the chunk at an end, the inner ones first, until there is room for `room` bytes or the chunk
+    /// is empty.
     #[cold]
     fn seal(&mut self, side: Side, room: usize) {
         while !self.open_mut(side).is_empty() && self.open_mut(side).bytes() + room > open::BYTES_MAX {
@@ -102,14 +103,14 @@ impl ChunkedList {
                     self.inner.len().saturating_sub(1 + PLAIN_CHUNKS)
                 }
             };
-            // As far from the other end, too.
+            // The same at the other end.
             if self.inner.len() > 2 * PLAIN_CHUNKS {
                 self.is_incompressible = !self.inner[at].pack();
             }
         }
     }
 
-    /// Takes off so many elements; there are more.
+    /// Removes `count` elements; there are more.
     #[inline]
     pub(super) fn pop(&mut self, side: Side, count: usize) {
         self.len -= count;
@@ -150,7 +151,7 @@ impl ChunkedList {
         }
     }
 
-    /// The chunk of an element, and its number there.
+    /// The chunk of an element, and the element's number in it.
     fn locate(&self, index: usize) -> (Place, usize) {
         let Some(mut rest) = index.checked_sub(self.left.count()) else { return (Place::End(Side::Left), index) };
         let inner = self.len - self.left.count() - self.right.count();
@@ -175,7 +176,7 @@ impl ChunkedList {
         unreachable!("the chunks have as many elements as the list")
     }
 
-    /// The next chunk from that side on.
+    /// The next chunk from that side.
     fn next(&self, place: Place, from: Side) -> Option<Place> {
         match (place, from) {
             (Place::End(end), _) if end != from => None,
@@ -196,7 +197,7 @@ impl ChunkedList {
         }
     }
 
-    /// Shows elements from the given side on, until `look` returns false. False when it did.
+    /// Passes elements to `look`, starting at the given side, until it returns false. Returns false if it did.
     pub(super) fn visit(&self, range: Range<usize>, from: Side, look: &mut impl FnMut(Scalar<'_>) -> bool) -> bool {
         if range.is_empty() {
             return true;
@@ -242,7 +243,7 @@ impl ChunkedList {
         }
     }
 
-    /// Gives the element of that index another value.
+    /// Replaces the element at `index`.
     pub(super) fn set(&mut self, index: usize, element: &[u8]) {
         let item = Item::of(Scalar::of(element));
         match self.locate(index) {
@@ -267,7 +268,7 @@ impl ChunkedList {
         }
     }
 
-    /// Inserts an element that has that index then.
+    /// Inserts an element at `index`.
     pub(super) fn insert(&mut self, index: usize, element: &[u8]) {
         if index == 0 {
             return self.push(Side::Left, element);
@@ -286,7 +287,7 @@ impl ChunkedList {
                 let chunk = &self.inner[at];
                 let count = chunk.count();
                 let mut plain = Vec::new();
-                // One that is large enough stays as it is.
+                // A chunk that is large enough is not merged.
                 if chunk.plain_len() + item.len() > 2 * Sealed::BYTES_MAX && (number == 0 || number == count) {
                     splice(&mut plain, 0..0, &item);
                     self.inner.insert(at + usize::from(number > 0), Sealed::new(plain, 1));
@@ -300,7 +301,7 @@ impl ChunkedList {
         }
     }
 
-    /// Where an element is put that comes before that of this index. `len` has counted it already.
+    /// Where to insert an element before that of `index`. `len` counts it already.
     fn locate_before(&mut self, index: usize) -> (Place, usize) {
         self.len -= 1;
         let found = self.locate(index);
@@ -308,14 +309,14 @@ impl ChunkedList {
         found
     }
 
-    /// After an element of an open chunk has grown.
+    /// Restores the size limit after an element of an open chunk has grown.
     fn settle(&mut self, side: Side) {
         if self.open_mut(side).bytes() > open::BYTES_MAX && self.open_mut(side).count() > 1 {
             self.seal(side, 0);
         }
     }
 
-    /// Puts elements in the place of those of a sealed chunk.
+    /// Replaces the elements of a sealed chunk.
     fn replace(&mut self, at: usize, plain: Vec<u8>, count: usize) {
         let chunks = Sealed::split(plain, count);
         for (number, chunk) in chunks.into_iter().enumerate() {
@@ -326,7 +327,7 @@ impl ChunkedList {
         }
     }
 
-    /// Puts a chunk in the place of another, packed if that was.
+    /// Replaces a sealed chunk; packs the new one if the old one was packed.
     fn put(&mut self, at: usize, mut chunk: Sealed) {
         if self.inner[at].is_packed() {
             chunk.pack();
@@ -334,7 +335,7 @@ impl ChunkedList {
         self.inner[at] = chunk;
     }
 
-    /// Removes elements that are equal to this one, at most `max`, those nearest to that side, and returns how many.
+    /// Removes at most `max` elements equal to this one, those nearest to that side, and returns how many.
     pub(super) fn remove(&mut self, side: Side, max: usize, element: &[u8]) -> usize {
         let element = Scalar::of(element);
         let (mut removed, mut place) = (0, Some(Place::End(side)));
@@ -349,7 +350,7 @@ impl ChunkedList {
         removed
     }
 
-    /// Removes equal elements from one chunk, and returns how many. A chunk without elements stays until the end.
+    /// Removes equal elements from one chunk, and returns how many. An empty chunk is dropped later.
     fn remove_in(&mut self, place: Place, side: Side, max: usize, element: Scalar<'_>) -> usize {
         let count = self.count_of(place);
         let mut equal = Vec::new();
@@ -391,7 +392,7 @@ impl ChunkedList {
         gone.len()
     }
 
-    /// Drops sealed chunks without elements, and joins those that have few with the ones behind them.
+    /// Drops empty sealed chunks, and merges small ones with their successors.
     fn merge(&mut self) {
         let mut merged: VecDeque<Sealed> = VecDeque::with_capacity(self.inner.len());
         for chunk in self.inner.drain(..).filter(|chunk| chunk.count() > 0) {
@@ -423,13 +424,13 @@ impl ChunkedList {
         }))
     }
 
-    /// Bytes of its elements one behind the other.
+    /// The length of its elements as a plain run.
     pub(super) fn plain_bytes(&self) -> usize {
         let sealed: usize = self.inner.iter().map(Sealed::plain_len).sum();
         self.left.bytes() + sealed + self.right.bytes()
     }
 
-    /// Heap bytes, judged by so many of its chunks.
+    /// Heap bytes, estimated from `samples` chunks.
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
         let looked_at = self.inner.len().min(samples);
         let bytes: usize = self.inner.iter().take(looked_at).map(Sealed::heap_bytes).sum();
@@ -439,13 +440,13 @@ impl ChunkedList {
             + bytes * self.inner.len() / looked_at.max(1)
     }
 
-    /// True when it takes no time to free it.
+    /// True when freeing it takes no noticeable time.
     pub(super) fn is_freed_at_once(&self) -> bool {
         const BYTES_MAX: usize = 1024 * 1024;
         self.inner.len() <= FREED_AT_ONCE_CHUNKS && self.heap_bytes(FREED_AT_ONCE_CHUNKS) <= BYTES_MAX
     }
 
-    /// How many elements each chunk has: for tests.
+    /// The number of elements of each chunk, for tests.
     #[cfg(test)]
     pub(super) fn chunk_counts(&self) -> Vec<usize> {
         let inner = self.inner.iter().map(Sealed::count);
@@ -453,7 +454,7 @@ impl ChunkedList {
     }
 }
 
-/// Writes an item over a range.
+/// Overwrites a range with an item.
 fn splice(plain: &mut Vec<u8>, range: Range<usize>, item: &Item<'_>) {
     let mut bytes = vec![0; item.len()];
     item.write(&mut bytes);

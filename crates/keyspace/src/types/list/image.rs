@@ -1,5 +1,5 @@
-//! A whole list: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole list: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST hashes it.
+//! docs/effect-format.md describes the bytes.
 
 use super::{change, list};
 use crate::digest::Digest;
@@ -30,12 +30,12 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     const CHECKED: &str = "an image is checked before it is read";
     image.byte().expect(CHECKED);
     let count = image.count_of_elements().expect(CHECKED);
-    // A reader is a place in the bytes: a copy of it reads them once more.
+    // A reader is a position in the bytes: a copy of it reads them again.
     let elements = (0..count).scan(image, |rest, _| Some(rest.bytes().expect(CHECKED)));
     change::create(name, elements, deadline)
 }
 
-/// Appends the image of a list that comes whole.
+/// Appends the image of a whole list.
 pub fn put_image<'e>(elements: impl ExactSizeIterator<Item = &'e [u8]>, out: &mut Vec<u8>) {
     out.push(FORM_BYTES);
     put_number(elements.len() as u64, out);

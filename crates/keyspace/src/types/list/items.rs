@@ -1,8 +1,7 @@
-//! Elements one behind the other in a run of bytes. Knows the two ways in which they are written; refuses to know where the
-//! run lies.
+//! Elements in a run of bytes. Knows their two encodings; refuses to know where the run is stored.
 //!
-//! *Plain*, an element is an item alone (see `storage::item`): one byte more than a short text. It is read forwards.
-//! *Linked*, each item has its length behind it, so that a run is read from both ends:
+//! *Plain*, an element is only an item (see `storage::item`): one byte more than a short text. It is read forwards.
+//! *Linked*, each item is followed by its length, so that a run can be read from both ends:
 //!
 //! ```text
 //! item  u8                    its length, up to 127
@@ -20,7 +19,7 @@ const SHORT_MAX: usize = 127;
 const LEN16: u8 = 0x80;
 const LEN32: u8 = 0x81;
 
-/// How many bytes the length of an item takes behind it.
+/// The number of bytes that the length of an item takes after it.
 #[inline]
 pub(super) fn link_len(item_len: usize) -> usize {
     match item_len {
@@ -30,7 +29,7 @@ pub(super) fn link_len(item_len: usize) -> usize {
     }
 }
 
-/// Writes the length of an item into the bytes behind it, which are as many as [`link_len`] says.
+/// Writes the length of an item into the bytes after it, whose number [`link_len`] gives.
 #[inline]
 pub(super) fn write_link(to: &mut [u8], item_len: usize) {
     match to {
@@ -63,12 +62,12 @@ pub(super) fn first_linked(run: &[u8]) -> (usize, usize) {
     (len, len + link_len(len))
 }
 
-/// Where the item of that number begins in a plain run.
+/// The offset of item `number` in a plain run.
 pub(super) fn plain_offset(run: &[u8], number: usize) -> usize {
     (0..number).fold(0, |at, _| at + item_len(&run[at..]))
 }
 
-/// The items of a plain run, each with where it lies.
+/// The items of a plain run, each with its range.
 pub(super) fn plain_items(run: &[u8]) -> impl Iterator<Item = (Range<usize>, Scalar<'_>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -81,7 +80,8 @@ pub(super) fn plain_items(run: &[u8]) -> impl Iterator<Item = (Range<usize>, Sca
     })
 }
 
-/// Shows elements of a plain run, from the given side on, until `look` returns false. False when it did.
+/// Passes elements of a plain run to `look`, starting at the given side, until it returns false. Returns false if it
+/// did.
 pub(super) fn visit_plain(
     run: &[u8],
     numbers: Range<usize>,

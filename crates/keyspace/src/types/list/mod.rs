@@ -1,5 +1,5 @@
-//! Lists in their two forms behind one face for readers: packed in the entry, or a deque of chunks. Knows elements and their
-//! order; refuses to know commands, and how each form is laid out (`packed`, `chunked`).
+//! Lists in their two forms behind one type for readers: packed in the entry, or a deque of chunks. Knows elements and
+//! their order; refuses to know commands, and how each form is laid out (`packed`, `chunked`).
 
 mod alphabet;
 mod change;
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// A small list, packed: see [`packed`].
 pub const PACKED: Kind = Kind::inline(9);
 
-/// What the rest of the server needs to know of lists.
+/// The row of lists.
 pub static TYPE: ValueType = ValueType {
     tag: 9,
     name: "list",
@@ -39,6 +39,7 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
@@ -46,7 +47,7 @@ pub static TYPE: ValueType = ValueType {
 /// One of the two ends of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Where the element 0 is.
+    /// The end with element 0.
     Left,
     Right,
 }
@@ -68,7 +69,7 @@ fn chunked_of(object: &Object) -> Option<&ChunkedList> {
     }
 }
 
-/// The list that an entry of a list holds.
+/// The list in an entry.
 #[inline]
 pub fn list(entry: &Entry) -> ListRef<'_> {
     match entry.object() {
@@ -78,8 +79,8 @@ pub fn list(entry: &Entry) -> ListRef<'_> {
     }
 }
 
-/// A list to be read. Elements are shown rather than lent: those of a compressed chunk are there for a moment only. An
-/// element that spells a whole number is one.
+/// A readable list. Elements are passed to closures, not borrowed: those of a compressed chunk exist only temporarily.
+/// An element that spells an integer is passed as a number.
 #[derive(Clone, Copy)]
 pub enum ListRef<'a> {
     Packed(Packed<'a>),
@@ -96,7 +97,7 @@ impl ListRef<'_> {
         }
     }
 
-    /// How many bytes its elements take one behind the other: about as many as they have.
+    /// The length of its elements as a plain run: about their total length.
     pub(super) fn plain_bytes(&self) -> usize {
         match self {
             ListRef::Packed(list) => list.plain_bytes(),
@@ -104,13 +105,13 @@ impl ListRef<'_> {
         }
     }
 
-    /// Never: a key without elements is deleted.
+    /// Always false: a key without elements is deleted.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Shows the elements of these indexes, from the given side on, until `look` returns false. An index that is not there is
-    /// passed over.
+    /// Passes the elements of these indexes to `look`, starting at the given side, until it returns false. Missing
+    /// indexes are skipped.
     pub fn visit(&self, range: Range<usize>, from: Side, mut look: impl FnMut(Scalar<'_>) -> bool) {
         let end = range.end.min(self.len());
         let range = range.start.min(end)..end;
@@ -120,7 +121,7 @@ impl ListRef<'_> {
         };
     }
 
-    /// Shows all elements in their order.
+    /// Passes all elements to `look`, in order.
     pub fn for_each(&self, mut look: impl FnMut(Scalar<'_>)) {
         self.visit(0..self.len(), Side::Left, |element| {
             look(element);
@@ -128,7 +129,7 @@ impl ListRef<'_> {
         });
     }
 
-    /// Shows the element of that index, if there is one.
+    /// Passes the element at `index` to `look`, if it exists.
     #[inline]
     pub fn with<T>(&self, index: usize, look: impl FnOnce(Scalar<'_>) -> T) -> Option<T> {
         let (mut look, mut found) = (Some(look), None);

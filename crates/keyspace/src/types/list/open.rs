@@ -1,8 +1,8 @@
-//! The chunk at an end of a large list: elements come and go at both of its ends. Knows how its bytes lie; refuses to know
-//! the chunks beside it.
+//! The chunk at an end of a large list: elements are pushed and popped at both of its ends. Knows its layout; refuses
+//! to know other chunks.
 //!
-//! Elements are linked (see `items`), and lie somewhere in an allocation with room in front of them or behind: a chunk at the
-//! left end has it in front, where elements are pushed. Nothing is moved by a push or a pop but now and then all of it.
+//! Elements are linked (see `items`), in an allocation with room before or after them: a chunk at the left end has the
+//! room before them, where elements are pushed. A push or pop moves nothing, except now and then the whole run.
 
 use super::Side;
 use super::items::{first_linked, last_linked, link_len, plain_items, write_link};
@@ -13,10 +13,10 @@ use crate::storage::prefetch::prefetch_at;
 use crate::storage::size_class::size_class;
 use std::ops::Range;
 
-/// An open chunk has no more bytes than this, unless it has one element: then half of it is sealed. Twice a sealed one, so that
-/// it takes as many pushes to seal the next and as many pops to need an older one.
+/// The most bytes of an open chunk, unless it has one element: then half of it is sealed. Twice a sealed chunk, so that
+/// as many pushes are needed to seal the next as pops to need an older one.
 pub(super) const BYTES_MAX: usize = 2 * Sealed::BYTES_MAX;
-/// A smaller allocation is not made for a chunk.
+/// The smallest allocation for a chunk.
 const BYTES_MIN: usize = 256;
 /// The bytes of an element of usual size.
 const LIKELY_BYTES: usize = 64;
@@ -41,13 +41,13 @@ impl Open {
         self.count == 0
     }
 
-    /// How many bytes its elements take.
+    /// The length of its elements in bytes.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Prefetches what lies at that end: an element of usual size, and as much room.
+    /// Prefetches that end: an element of usual size, and as much room.
     #[inline]
     pub(super) fn prefetch_end(&self, side: Side) {
         let end = match side {
@@ -66,13 +66,13 @@ impl Open {
         &self.room[self.start as usize..self.end as usize]
     }
 
-    /// How many bytes an element takes here.
+    /// The bytes that an element takes here.
     #[inline]
     pub(super) fn bytes_of(item: &Item<'_>) -> usize {
         item.len() + link_len(item.len())
     }
 
-    /// Pushes an element. `side` is that of the chunk in its list: the other chunks are on the other.
+    /// Pushes an element. `side` is the chunk's side of the list; the other chunks are on the other side.
     #[inline]
     pub(super) fn push(&mut self, side: Side, item: &Item<'_>) {
         let bytes = Self::bytes_of(item);
@@ -99,7 +99,7 @@ impl Open {
         self.count += 1;
     }
 
-    /// Makes room for so many bytes at that side: elsewhere in the same allocation, if enough of it is free, or in another.
+    /// Makes room for `bytes` bytes at that side: in the same allocation, if enough of it is free, or in a new one.
     #[cold]
     fn make_room(&mut self, side: Side, bytes: usize) {
         let used = self.bytes();
@@ -109,13 +109,13 @@ impl Open {
         }
         let grown = match needed > BYTES_MAX {
             true => needed,
-            // A quarter more, so that all of it is copied only now and then.
+            // A quarter more, so that the run is copied only now and then.
             false => size_class((needed + needed / 4).max(BYTES_MIN)).min(BYTES_MAX),
         };
         self.resize(side, grown);
     }
 
-    /// Puts the elements into an allocation of that size, with the room at that side.
+    /// Moves the elements into an allocation of that size, with the room at that side.
     fn resize(&mut self, side: Side, len: usize) {
         let mut room = vec![0; len].into_boxed_slice();
         let used = self.bytes();
@@ -138,7 +138,7 @@ impl Open {
         (self.start, self.end) = (start as u32, (start + used) as u32);
     }
 
-    /// Gives back memory that it does not need any more.
+    /// Frees memory that is no longer needed.
     pub(super) fn shrink(&mut self, side: Side) {
         let used = self.bytes();
         if self.room.len() > 4 * BYTES_MIN && used < self.room.len() / 4 {
@@ -146,7 +146,7 @@ impl Open {
         }
     }
 
-    /// Removes everything, and keeps the memory if it is not much.
+    /// Removes everything; keeps the memory if it is small.
     pub(super) fn clear(&mut self) {
         if self.room.len() > BYTES_MAX {
             self.room = Box::default();
@@ -154,7 +154,7 @@ impl Open {
         (self.start, self.end, self.count) = (0, 0, 0);
     }
 
-    /// Takes off so many elements, which are there.
+    /// Removes `count` elements, which must exist.
     #[inline]
     pub(super) fn pop(&mut self, side: Side, count: usize) {
         if count >= self.count() {
@@ -169,7 +169,7 @@ impl Open {
         self.count -= count as u32;
     }
 
-    /// Where the element of that number lies among the elements, with its link. One behind the last is where they end.
+    /// The range of element `number` among the elements, with its link. The number after the last gives their end.
     fn place(&self, number: usize) -> Range<usize> {
         let run = self.run();
         if number < self.count() / 2 {
@@ -187,7 +187,7 @@ impl Open {
         at..end
     }
 
-    /// Shows elements from the given side on, until `look` returns false. False when it did.
+    /// Passes elements to `look`, starting at the given side, until it returns false. Returns false if it did.
     pub(super) fn visit(&self, numbers: Range<usize>, from: Side, look: &mut impl FnMut(Scalar<'_>) -> bool) -> bool {
         if numbers.is_empty() {
             return true;
@@ -219,19 +219,19 @@ impl Open {
         true
     }
 
-    /// Gives an element another value.
+    /// Replaces an element.
     pub(super) fn set(&mut self, side: Side, number: usize, item: &Item<'_>) {
         self.splice(side, self.place(number), item);
     }
 
-    /// Inserts an element that has that number then.
+    /// Inserts an element at `number`.
     pub(super) fn insert(&mut self, side: Side, number: usize, item: &Item<'_>) {
         let at = self.place(number).start;
         self.splice(side, at..at, item);
         self.count += 1;
     }
 
-    /// Writes an element over a range of the elements' bytes.
+    /// Overwrites a range of the elements' bytes with an element.
     fn splice(&mut self, side: Side, range: Range<usize>, item: &Item<'_>) {
         let bytes = Self::bytes_of(item);
         if bytes != range.len() {
@@ -253,7 +253,7 @@ impl Open {
         write_link(link, item.len());
     }
 
-    /// Keeps the elements for whose numbers that holds.
+    /// Keeps the elements for whose numbers `keeps` holds.
     pub(super) fn keep(&mut self, keeps: impl Fn(usize) -> bool) {
         let (mut from, mut to, mut count) = (self.start as usize, self.start as usize, 0);
         for number in 0..self.count() {
@@ -268,10 +268,10 @@ impl Open {
         (self.end, self.count) = (to as u32, count);
     }
 
-    /// Takes elements off that end for a sealed chunk, as many as make so many bytes, at least one.
+    /// Moves elements from that end to a sealed chunk, about `bytes_max` bytes, at least one element.
     pub(super) fn take_sealed(&mut self, from: Side, bytes_max: usize) -> Sealed {
         if self.count == 1 && self.bytes() > Sealed::BYTES_MAX {
-            // Perhaps very large: it is not copied.
+            // It may be very large, so it is not copied.
             let len = first_linked(self.run()).0;
             let room = if self.bytes() == self.room.len() { std::mem::take(&mut self.room) } else { self.run().into() };
             *self = Open::default();
@@ -307,7 +307,7 @@ impl Open {
         Sealed::new(plain, count)
     }
 
-    /// Becomes what was sealed. It is empty.
+    /// Takes the contents of a sealed chunk. This chunk is empty.
     pub(super) fn open(&mut self, side: Side, sealed: Sealed) {
         let (count, linked) = (sealed.count(), sealed.into_linked());
         match linked {

@@ -14,13 +14,13 @@ use std::ops::Range;
 
 const HEADER: usize = 2;
 
-/// A packed list takes no more bytes than this, so that its entry is mostly a compact one. To reach an element is to walk over
-/// those before it, and a push moves all of them.
+/// The most bytes of a packed list, so that its entry is mostly a compact one. Reaching an element walks over those
+/// before it, and a push moves all of them.
 pub(super) const BYTES_MAX: usize = 511;
-/// A list that has lost elements is packed again when it takes no more than this.
+/// The size below which a shrinking list is packed again.
 pub(super) const BYTES_AGAIN: usize = 255;
 
-/// A packed list to be read.
+/// A readable packed list.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     count: usize,
@@ -40,7 +40,7 @@ impl<'a> Packed<'a> {
         self.count
     }
 
-    /// A packed list is never empty; a key without elements is deleted.
+    /// A packed list is never empty: a key without elements is deleted.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -53,18 +53,18 @@ impl<'a> Packed<'a> {
         visit_plain(self.items, range, from, look)
     }
 
-    /// The elements, with where each lies among them.
+    /// The elements, each with its range.
     pub(super) fn items(&self) -> impl Iterator<Item = (Range<usize>, Scalar<'a>)> + use<'a> {
         plain_items(self.items)
     }
 }
 
-/// The items of elements, if so many bytes of them may be packed.
+/// The items of elements, if their bytes may be packed.
 fn fitting<'e>(elements: impl Iterator<Item = &'e [u8]>, room: usize) -> Option<Vec<u8>> {
     let mut items = Vec::with_capacity(64);
     for element in elements {
         if items.len() + element.len() > room + HEADER {
-            // Even as a number it takes too many.
+            // Even as a number it takes too many bytes.
             if Item::of(Scalar::of(element)).len() + items.len() > room {
                 return None;
             }
@@ -77,7 +77,7 @@ fn fitting<'e>(elements: impl Iterator<Item = &'e [u8]>, room: usize) -> Option<
     Some(items)
 }
 
-/// A new entry that holds these elements in that order; `None` when they are too large to be packed.
+/// Creates an entry with these elements in order; `None` when they are too large to be packed.
 pub(super) fn create<'e>(
     name: &[u8],
     elements: impl Iterator<Item = &'e [u8]> + Clone,
@@ -90,7 +90,7 @@ pub(super) fn create<'e>(
     Some(Entry::new(name, PACKED, &body, deadline))
 }
 
-/// A body of these elements: for a list that was large.
+/// Builds a body of these elements, for a list that was large.
 pub(super) fn body_of(count: usize, mut write_items: impl FnMut(&mut Vec<u8>)) -> Vec<u8> {
     let mut body = Vec::with_capacity(BYTES_MAX);
     body.extend_from_slice(&(count as u16).to_le_bytes());
@@ -98,14 +98,14 @@ pub(super) fn body_of(count: usize, mut write_items: impl FnMut(&mut Vec<u8>)) -
     body
 }
 
-/// Pushes elements one after the other, and returns how many the list has then; `None` when they do not fit.
+/// Pushes elements one by one, and returns the new length; `None` when they do not fit.
 #[inline]
 pub(super) fn push(entry: &mut Entry, side: Side, elements: &[&[u8]]) -> Option<usize> {
     let body = entry.body();
     let (len, count) = (body.len(), Packed::new(body).count + elements.len());
     let room = BYTES_MAX.checked_sub(len)?;
     if let [element] = elements {
-        // Without a buffer between.
+        // Without an intermediate buffer.
         let item = Item::of(Scalar::of(element));
         if item.len() > room {
             return None;
@@ -123,7 +123,7 @@ pub(super) fn push(entry: &mut Entry, side: Side, elements: &[&[u8]]) -> Option<
     Some(count)
 }
 
-/// Takes off fewer elements than there are.
+/// Removes fewer elements than there are.
 #[inline]
 pub(super) fn pop(entry: &mut Entry, side: Side, count: usize) {
     let body = entry.body();
@@ -138,7 +138,7 @@ pub(super) fn pop(entry: &mut Entry, side: Side, count: usize) {
     set_count(entry, left);
 }
 
-/// Gives the element of that index another value; false when that does not fit.
+/// Replaces the element at `index`; false when it does not fit.
 pub(super) fn set(entry: &mut Entry, index: usize, value: Scalar<'_>) -> bool {
     let body = entry.body();
     let at = HEADER + plain_offset(Packed::new(body).items, index);
@@ -150,7 +150,7 @@ pub(super) fn set(entry: &mut Entry, index: usize, value: Scalar<'_>) -> bool {
     true
 }
 
-/// Inserts an element that has that index then; false when it does not fit.
+/// Inserts an element at `index`; false when it does not fit.
 pub(super) fn insert(entry: &mut Entry, index: usize, value: Scalar<'_>) -> bool {
     let body = entry.body();
     let (list, item) = (Packed::new(body), Item::of(value));
@@ -163,7 +163,7 @@ pub(super) fn insert(entry: &mut Entry, index: usize, value: Scalar<'_>) -> bool
     true
 }
 
-/// Replaces all elements by some of them.
+/// Keeps the elements for whose numbers `keeps` holds.
 pub(super) fn keep(entry: &mut Entry, keeps: impl Fn(usize) -> bool) {
     let list = Packed::new(entry.body());
     let mut count = 0;

@@ -1,7 +1,7 @@
-//! A chunk inside a large list. Knows how its elements are kept; refuses to know the chunks beside it.
+//! A chunk inside a large list. Knows how its elements are stored; refuses to know other chunks.
 //!
-//! Its elements are plain (see `items`) and fill their allocation; to change one is to write all of them anew. A chunk that is not
-//! near an end of its list is packed (`alphabet`) if that saves memory: it is unpacked for each reader.
+//! Its elements are plain (see `items`) and fill their allocation; changing one rewrites all. A chunk that is not near
+//! an end of its list is packed (`alphabet`) if that saves memory; it is unpacked for each reader.
 
 use super::alphabet;
 use super::items::{last_linked, plain_items};
@@ -17,30 +17,30 @@ pub(super) struct Sealed {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// The elements.
+    /// Plain elements.
     Plain,
-    /// The elements, of which it is known that they cannot be packed.
+    /// Plain elements that are known not to be packable.
     Incompressible,
     /// One element, with its link: very large ones are moved to and from an end without a copy.
     Single,
-    /// The elements with fewer bits.
+    /// The elements with fewer bits each.
     Packed,
 }
 
 impl Sealed {
-    /// A chunk has no more bytes than this, unless it has one element: it is a size of the allocator, so that nothing is lost
-    /// behind a full one.
+    /// The most bytes of a chunk, unless it has one element: a size class of the allocator, so that a full chunk wastes
+    /// nothing.
     pub(super) const BYTES_MAX: usize = 8192;
-    /// A chunk that may be packed has no more bytes than this: with four to seven bits and the values beside them it fills a size
-    /// of the allocator too.
+    /// The most bytes of a chunk that may be packed: with four to seven bits per byte and the alphabet it fills a size
+    /// class of the allocator too.
     pub(super) const BYTES_PACKED_MAX: usize = 8064;
 
-    /// A chunk of these plain elements.
+    /// Creates a chunk of these plain elements.
     pub(super) fn new(plain: Vec<u8>, count: usize) -> Sealed {
         Sealed { bytes: plain.into_boxed_slice(), count: count as u32, form: Form::Plain }
     }
 
-    /// A chunk of one element of that length, with its link behind it.
+    /// Creates a chunk of one element of that length, followed by its link.
     pub(super) fn single(linked: Box<[u8]>, len: usize) -> Sealed {
         debug_assert!(len < linked.len());
         Sealed { bytes: linked, count: 1, form: Form::Single }
@@ -55,7 +55,7 @@ impl Sealed {
         size_class(self.bytes.len())
     }
 
-    /// How many bytes its elements take as a plain run.
+    /// The length of its elements as a plain run.
     pub(super) fn plain_len(&self) -> usize {
         match self.form {
             Form::Plain | Form::Incompressible => self.bytes.len(),
@@ -64,7 +64,7 @@ impl Sealed {
         }
     }
 
-    /// Shows its elements as a plain run.
+    /// Passes its elements as a plain run to `look`.
     #[inline]
     pub(super) fn with_plain<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         match self.form {
@@ -82,7 +82,7 @@ impl Sealed {
         self.form == Form::Packed
     }
 
-    /// Packs it, if that was not tried before. False when it cannot be packed.
+    /// Packs it, unless that was tried before. Returns false when it cannot be packed.
     pub(super) fn pack(&mut self) -> bool {
         if self.form == Form::Plain && self.bytes.len() <= Sealed::BYTES_MAX {
             match alphabet::pack(&self.bytes) {
@@ -95,7 +95,7 @@ impl Sealed {
         self.form == Form::Packed
     }
 
-    /// Its element with its link, if it has a very large one; otherwise its elements as a plain run.
+    /// Its element with its link, if it has a single very large one; otherwise its elements as a plain run.
     pub(super) fn into_linked(self) -> Result<Box<[u8]>, Box<[u8]>> {
         match self.form {
             Form::Single => Ok(self.bytes),
@@ -104,7 +104,7 @@ impl Sealed {
         }
     }
 
-    /// Chunks of these plain elements, more than one if they take more bytes than one chunk has.
+    /// Builds chunks of these plain elements, several if they do not fit in one.
     pub(super) fn split(plain: Vec<u8>, count: usize) -> Vec<Sealed> {
         if plain.len() <= Sealed::BYTES_MAX || count <= 1 {
             return vec![Sealed::new(plain, count)];
@@ -112,7 +112,8 @@ impl Sealed {
         let half = plain.len() / 2;
         let (mut chunks, mut first, mut from) = (Vec::new(), 0, 0);
         for (number, (at, _)) in plain_items(&plain).enumerate() {
-            // A new one where this element would make it too large, and where there are two of about the same size.
+            // Begin a new chunk where this element would make the chunk too large, and where there are two of about the
+            // same size.
             let is_full = at.end - from > Sealed::BYTES_MAX || from == 0 && at.start >= half;
             if is_full && at.start > from {
                 chunks.push(Sealed::new(plain[from..at.start].to_vec(), number - first));

@@ -1,4 +1,4 @@
-//! Both forms against a plain deque, and what only one of them does.
+//! Both forms against a plain deque, and the specifics of each.
 
 use super::*;
 use crate::encoding::Reader;
@@ -166,7 +166,7 @@ fn lists_do_what_a_deque_does() {
     }
 }
 
-/// What is written of a list is read back as the same one, and a copy is one of its own.
+/// The image of a list is read back as an equal list, and a copy is independent.
 fn assert_survives(entry: &Entry, model: &Model, random: &mut fastrand::Rng) {
     let mut image = Vec::new();
     image::write(entry, &Shapes::default(), &mut image);

@@ -1,5 +1,5 @@
-//! The changes of a register: what they are, how they are made, how they are written. Knows when a register changes its form;
-//! refuses to know how either is laid out.
+//! The changes of a register: their definition, application and encoding. Knows when a register changes its form;
+//! refuses to know how each form is laid out.
 
 use super::packed::VALUE_BYTES_MAX;
 use super::{Current, Operation, Register, RegisterRef, TYPE, Version, packed};
@@ -9,9 +9,9 @@ use crate::types::{Applied, Entry, Fate, Object};
 /// A change of a register.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// This is its newest version. What was buffered up to it is gone: it was applied, or overtaken.
+    /// The newest version. Buffered operations up to it are dropped: they were applied, or overtaken.
     Set(Current<'a>),
-    /// This operation waits for its turn, with that version of epoch 0, from 1 on.
+    /// An operation is buffered, with this version of epoch 0, from 1 on.
     Buffer { version: u64, operation: Operation<'a> },
     /// The versions of epoch 0 below this one are closed.
     Seal { below: u64 },
@@ -24,7 +24,7 @@ mod tag {
     pub(super) const SEAL: u8 = 3;
 }
 
-/// How an operation is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of an operation. IMPORTANT: append only; journals on disk contain these numbers.
 mod operation {
     pub(super) const PUT: u8 = 0;
     pub(super) const ADD: u8 = 1;
@@ -77,8 +77,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a register. What the register has overtaken already, as only damage can bring it
-    /// about, is left out.
+    /// Applies the change to an entry that holds a register. A change that the register has overtaken, which only
+    /// damage can cause, has no effect.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
         let is_made = match *self {
@@ -94,7 +94,7 @@ impl<'a> Change<'a> {
         Applied::counted(is_made.into())
     }
 
-    /// A new entry that the change makes of a key that was missing; `None` when there is nothing to make.
+    /// Creates the entry that the change makes of a missing key; `None` when it makes none.
     #[inline]
     pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
         let entry = match *self {
@@ -112,7 +112,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An entry of a register that has one version and no buffer.
+/// Creates an entry for a register with one version and no buffer.
 pub(super) fn create(name: &[u8], current: Current<'_>, deadline: Option<u64>) -> Entry {
     match current.value.len() <= VALUE_BYTES_MAX {
         true => packed::create(name, current, deadline),
@@ -124,7 +124,7 @@ pub(super) fn whole(name: &[u8], register: Register, deadline: Option<u64>) -> E
     Entry::with_object(name, Box::new(Object::Register(register)), deadline)
 }
 
-/// Gives a register its newest version.
+/// Sets the newest version of a register.
 #[inline]
 fn set(entry: &mut Entry, current: Current<'_>) {
     let is_short = current.value.len() <= VALUE_BYTES_MAX;
@@ -141,7 +141,7 @@ fn set(entry: &mut Entry, current: Current<'_>) {
     }
 }
 
-/// Changes a register that has more than a version afterwards. False when nothing was changed.
+/// Changes a register that is behind a pointer afterwards. Returns false when nothing changed.
 fn change_whole(entry: &mut Entry, change: impl FnOnce(&mut Register) -> bool) -> bool {
     match entry.object_mut() {
         Some(Object::Register(register)) => change(register),
@@ -157,7 +157,7 @@ fn change_whole(entry: &mut Entry, change: impl FnOnce(&mut Register) -> bool) -
     }
 }
 
-/// Bits in front of a version: it has an epoch, and it has added.
+/// Flag bits before a version: it has an epoch, it is an addition.
 const HAS_EPOCH: u8 = 1;
 const HAS_ADDED: u8 = 2;
 

@@ -1,5 +1,6 @@
-//! Many registers as one blob, with the input position that they belong to: what REG.SNAPSHOT writes and REG.RESTORE reads.
-//! Knows the bytes; refuses to know where registers come from and go to. docs/register-snapshots.md shows the same.
+//! Many registers as one blob, with the input position that they belong to: what REG.SNAPSHOT writes and REG.RESTORE
+//! reads. Knows the bytes; refuses to know where registers come from and go to. docs/register-snapshots.md describes
+//! the format.
 
 use super::change::current;
 use super::{TYPE, Version, image, register};
@@ -7,7 +8,7 @@ use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline, put_number};
 use crate::types::{Entry, Shapes};
 use std::fmt::{self, Display, Formatter};
 
-/// What a blob begins with. The last byte is the version of the format.
+/// The beginning of a blob. The last byte is the version of the format.
 const MAGIC: [u8; 8] = *b"HFREGS\0\x01";
 const CHECKSUM_BYTES: usize = 4;
 
@@ -17,23 +18,23 @@ mod scope {
     pub(super) const KEYS: u8 = 2;
 }
 
-/// In front of each register, and behind the last.
+/// The byte before each register, and after the last.
 mod mark {
     pub(super) const END: u8 = 0;
     pub(super) const REGISTER: u8 = 1;
 }
 
-/// Which registers of a database are meant.
+/// Which registers of a database a blob covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     Everything,
     Prefix(Vec<u8>),
-    /// In order, each once.
+    /// Sorted, each once.
     Keys(Vec<Vec<u8>>),
 }
 
 impl Scope {
-    /// True when a register of that name is meant.
+    /// True when the scope covers a register of this name.
     pub fn covers(&self, name: &[u8]) -> bool {
         match self {
             Scope::Everything => true,
@@ -43,7 +44,7 @@ impl Scope {
     }
 }
 
-/// Registers that are written one after the other.
+/// Registers in encoded form.
 #[derive(Default)]
 pub struct Registers {
     bytes: Vec<u8>,
@@ -51,7 +52,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Adds the register that an entry of a register holds.
+    /// Adds the register of an entry.
     pub fn add(&mut self, entry: &Entry) {
         self.bytes.push(mark::REGISTER);
         put_bytes(entry.name(), &mut self.bytes);
@@ -77,10 +78,10 @@ impl Registers {
     }
 }
 
-/// The most bytes of a blob beside its registers, scope and position.
+/// The most bytes of a blob in addition to its registers, scope and position.
 pub const BESIDE_BYTES_MAX: usize = 64;
 
-/// One blob of registers in several parts.
+/// Writes one blob of registers that are in several parts.
 pub fn written(scope: &Scope, position: Option<&[u8]>, parts: &[Registers]) -> Vec<u8> {
     let bytes: usize = parts.iter().map(Registers::len).sum();
     let mut out = Vec::with_capacity(bytes + position.map_or(0, <[u8]>::len) + 1024);
@@ -119,7 +120,7 @@ pub struct Checkpoint<'a> {
     pub position: Option<&'a [u8]>,
     /// How many registers it has.
     pub count: u64,
-    /// From the first of them on.
+    /// The bytes of its registers.
     registers: &'a [u8],
 }
 
@@ -128,16 +129,16 @@ pub struct Checkpoint<'a> {
 pub struct Saved<'a> {
     pub name: &'a [u8],
     pub deadline: Option<u64>,
-    /// Of a register: it was checked.
+    /// The checked image of a register.
     pub image: &'a [u8],
     /// The newest version that was applied.
     pub version: Option<Version>,
 }
 
-/// Why bytes are no blob.
+/// Why bytes are not a valid blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadCheckpoint {
-    /// They do not begin as one.
+    /// They do not begin as a blob does.
     NoSnapshot,
     /// A newer version may have written them.
     UnknownFormat(u8),
@@ -164,7 +165,7 @@ impl From<BadEffect> for BadCheckpoint {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Reads a blob, all of it, from bytes that are not trusted.
+    /// Reads and checks a whole blob of untrusted bytes.
     pub fn check(bytes: &'a [u8]) -> Result<Checkpoint<'a>, BadCheckpoint> {
         match bytes.split_at_checked(MAGIC.len()) {
             Some((begin, _)) if begin == MAGIC => {}
@@ -222,12 +223,12 @@ impl<'a> Checkpoint<'a> {
 }
 
 impl<'a> Saved<'a> {
-    /// The register, apart from any database.
+    /// Creates an entry with the register, outside of any database.
     pub fn entry(&self) -> Entry {
         image::read(self.name, Reader::new(self.image), &mut Shapes::default(), self.deadline)
     }
 
-    /// Reads a register from bytes that are not trusted.
+    /// Reads a register from untrusted bytes.
     pub(super) fn check(reader: &mut Reader<'a>) -> Result<Saved<'a>, BadEffect> {
         let saved = Saved::read(reader)?;
         let mut whole = Reader::new(saved.image);
@@ -242,7 +243,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// The newest version of a register that is written so.
+/// The newest version of an encoded register.
 fn version_of(image: &[u8]) -> Result<Option<Version>, BadEffect> {
     let mut reader = Reader::new(image);
     reader.byte()?;
@@ -252,7 +253,7 @@ fn version_of(image: &[u8]) -> Result<Option<Version>, BadEffect> {
     }
 }
 
-/// The newest version of the register that an entry of a register holds.
+/// The newest version of the register in an entry.
 pub fn version(entry: &Entry) -> Option<Version> {
     register(entry).current().map(|current| current.version)
 }
@@ -336,7 +337,7 @@ mod tests {
         assert_eq!(error(b"HFREGS\0\x01"), BadCheckpoint::Damaged);
     }
 
-    /// The checksum is right, and what is inside is not.
+    /// The checksum is right, and the contents are not.
     #[test]
     fn what_no_version_wrote_is_refused() {
         let with_checksum = |inside: &[u8]| {
@@ -361,8 +362,8 @@ mod tests {
         assert!(Checkpoint::check(&with_checksum(&[1, 1, b'a', 0, 1, 1, b'a', 0, 3, 0, 2, 9, 0, 1])).is_ok());
     }
 
-    /// Bytes in the middle are changed, and the checksum is right again: a blob of somebody who means harm. It is refused, or its
-    /// registers can be read, and are written as they were.
+    /// Bytes in the middle are changed, and the checksum is corrected: a forged blob. It is refused, or its registers
+    /// can be read, and are written back unchanged.
     #[test]
     fn a_forged_blob_is_refused_or_read() {
         let mut random = Random::new();
@@ -373,7 +374,7 @@ mod tests {
             let mut forged = blob(&scope, Some(b"p"));
             forged.truncate(forged.len() - CHECKSUM_BYTES);
             for _ in 0..random.below(3) + 1 {
-                // Most of the bytes are of long values: what is not lies in front and at the end.
+                // Most bytes belong to long values; the others are at the beginning and the end.
                 let end = if random.below(2) == 0 { 100 } else { forged.len() };
                 let at = MAGIC.len() + random.below(end - MAGIC.len());
                 let byte = random.below(256) as u8;

@@ -1,5 +1,5 @@
-//! A whole register: as the bytes that snapshots, effects and DUMP carry, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole register: as the bytes in snapshots, effects and DUMP, and as DEBUG DIGEST hashes it. docs/effect-format.md
+//! describes the bytes.
 
 use super::change::{current, finished, put_current, put_operation, read_operation};
 use super::{Operation, Register, RegisterRef, TYPE, Version, register};
@@ -7,12 +7,12 @@ use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_number};
 use crate::types::{Entry, Shapes};
 
-/// How a register is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of a register. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const PARTS: u8 = 0;
 }
 
-/// The parts that follow.
+/// Flags for the parts that follow.
 pub(super) const HAS_CURRENT: u8 = 1;
 const HAS_SEAL: u8 = 2;
 const HAS_BUFFER: u8 = 4;
@@ -40,7 +40,7 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     }
 }
 
-/// No version writes a seal, or an operation in a buffer, that the current version has overtaken.
+/// Checks an image. No version writes a seal, or a buffered operation, that the current version has overtaken.
 pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
     if reader.byte()? != form::PARTS {
         return Err(BadEffect::OutOfRange);

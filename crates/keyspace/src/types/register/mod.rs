@@ -1,21 +1,21 @@
-//! Registers: a value with the version that put it there, and operations that came before their turn. One face for readers,
-//! whatever form a register has (`packed`, `whole`). Knows versions, and what operations come to; refuses to know commands,
-//! and how much may be buffered.
+//! Registers: a value with its version, and buffered operations that came before their turn. One type for readers,
+//! whatever form a register has (`packed`, `whole`). Knows versions and operations; refuses to know commands, and how
+//! much may be buffered.
 //!
-//! The versions of epoch 0 that are buffered are all ahead: none is below the one that is next. The next one itself is buffered
-//! only if it cannot be applied, as an addition to a value that is no number.
+//! All buffered versions of epoch 0 are ahead: none is below the next one. The next one itself is buffered only if it
+//! cannot be applied, such as an addition to a value that is not a number.
 
+mod accumulator;
 mod change;
 pub mod checkpoint;
 mod image;
 mod packed;
 pub mod plan;
-mod progress;
 mod version;
 mod whole;
 
+pub use accumulator::{Accumulator, Unfit};
 pub use change::Change;
-pub use progress::{Progress, Unfit};
 pub use version::Version;
 pub use whole::Register;
 
@@ -25,7 +25,7 @@ use crate::storage::Kind;
 /// A register without a buffer, packed: see [`packed`].
 pub const PACKED: Kind = Kind::inline(8);
 
-/// What the rest of the server needs to know of registers.
+/// The row of registers.
 pub static TYPE: ValueType = ValueType {
     tag: 7,
     name: "register",
@@ -46,19 +46,20 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
 
-/// A register with more bytes than this is freed in the background: returning their memory to the operating system takes long.
+/// A larger register is freed in the background: returning its memory to the operating system takes long.
 const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What one version does to a register.
+/// The operation of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// This is the value.
+    /// Sets the value.
     Put(&'a [u8]),
-    /// The value, a number, is so much more.
+    /// Adds to the value, a number.
     Add(i64),
 }
 
@@ -66,13 +67,13 @@ pub enum Operation<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current<'a> {
     pub version: Version,
-    /// What this version added, if it did not put the value.
+    /// The addend, if this version was an addition.
     pub added: Option<i64>,
     pub value: &'a [u8],
 }
 
 impl Current<'_> {
-    /// True when this operation made it what it is.
+    /// True when this operation produced the current version.
     #[inline]
     pub fn is_by(&self, operation: Operation<'_>) -> bool {
         match (operation, self.added) {
@@ -83,7 +84,7 @@ impl Current<'_> {
     }
 }
 
-/// The register that an entry of a register holds.
+/// The register in an entry.
 #[inline]
 pub fn register(entry: &Entry) -> RegisterRef<'_> {
     match entry.object() {
@@ -100,7 +101,7 @@ fn register_of(object: &Object) -> Option<&Register> {
     }
 }
 
-/// A register to be read.
+/// A readable register.
 #[derive(Clone, Copy)]
 pub enum RegisterRef<'a> {
     Packed(Current<'a>),
@@ -108,7 +109,7 @@ pub enum RegisterRef<'a> {
 }
 
 impl<'a> RegisterRef<'a> {
-    /// The newest version that was applied; `None` when none was yet.
+    /// The newest version that was applied, if any.
     #[inline]
     pub fn current(&self) -> Option<Current<'a>> {
         match self {
@@ -117,7 +118,7 @@ impl<'a> RegisterRef<'a> {
         }
     }
 
-    /// The version of epoch 0 that is next in order; `None` when there is none any more.
+    /// The next version of epoch 0; `None` when there is none any more.
     #[inline]
     pub fn next(&self) -> Option<u64> {
         let sealed = self.sealed().unwrap_or(1);
@@ -127,7 +128,7 @@ impl<'a> RegisterRef<'a> {
         }
     }
 
-    /// The versions of epoch 0 below this one are closed, beyond what follows from the newest version.
+    /// The first version of epoch 0 that is not sealed, if the seal is ahead of the newest version.
     #[inline]
     pub fn sealed(&self) -> Option<u64> {
         match self {
@@ -143,7 +144,7 @@ impl<'a> RegisterRef<'a> {
             || self.sealed().is_some_and(|sealed| version < Version::of_round(sealed))
     }
 
-    /// The operation that is buffered for a version.
+    /// The buffered operation of a version.
     #[inline]
     pub fn buffered(&self, version: Version) -> Option<Operation<'a>> {
         match self {
@@ -161,7 +162,7 @@ impl<'a> RegisterRef<'a> {
         }
     }
 
-    /// The operations that are buffered from that version on, in order.
+    /// The buffered operations from that version on, in order.
     pub fn buffered_from(&self, version: u64) -> impl Iterator<Item = (u64, Operation<'a>)> + use<'a> {
         let register = match *self {
             RegisterRef::Packed(_) => None,
@@ -170,7 +171,7 @@ impl<'a> RegisterRef<'a> {
         register.into_iter().flat_map(move |register| register.buffered_from(version))
     }
 
-    /// A register that is sealed and nothing else counts as one.
+    /// A register that is only sealed counts as one element.
     fn elements(&self) -> usize {
         (usize::from(self.current().is_some()) + self.buffered_len()).max(1)
     }

@@ -1,4 +1,4 @@
-//! A register without a buffer in its entry. Knows how the bytes lie; refuses to know what an operation makes of them.
+//! A register without a buffer in its entry. Knows the layout; refuses to know what an operation does.
 //!
 //! ```text
 //! head: u8   bits 0..4 bytes of the round, bit 4 "an epoch follows", bit 5 "what was added follows"
@@ -12,24 +12,24 @@ use super::{Current, PACKED, Version};
 use crate::types::Entry;
 use smallvec::SmallVec;
 
-/// A longer value lies behind a pointer: a new deadline or name must not copy it.
+/// A longer value is behind a pointer: a new deadline or name must not copy it.
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
-/// The most bytes in front of a value.
+/// The most bytes before a value.
 const HEAD_BYTES_MAX: usize = 1 + 8 + 9 + 9;
 
 const ROUND_BYTES: u8 = 0x0f;
 const HAS_EPOCH: u8 = 0x10;
 const HAS_ADDED: u8 = 0x20;
 
-/// An entry of a register that has this version alone.
+/// Creates an entry for a register with only this version.
 pub(super) fn create(name: &[u8], current: Current<'_>, deadline: Option<u64>) -> Entry {
     let mut body = SmallVec::<[u8; 128]>::from_slice(head(current).bytes());
     body.extend_from_slice(current.value);
     Entry::new(name, PACKED, &body, deadline)
 }
 
-/// Gives an entry this version alone.
+/// Replaces the version of an entry.
 #[inline]
 pub(super) fn set(entry: &mut Entry, current: Current<'_>) {
     let Current { version, added, value } = current;
@@ -43,21 +43,21 @@ pub(super) fn set(entry: &mut Entry, current: Current<'_>) {
     value.copy_from_slice(current.value);
 }
 
-/// The same for what most of them are: a round of epoch 0 that put the value.
+/// As `set`, for the common case: a round of epoch 0 that put the value.
 #[inline]
 fn set_round(entry: &mut Entry, round: u64, value: &[u8]) {
     let len = bytes_of(round);
     let body = entry.body_to_fill(PACKED, 1 + len + value.len());
     body[0] = len as u8;
     match body[1..].first_chunk_mut() {
-        // All eight bytes in one step: the value takes those that are too many.
+        // Write all eight bytes at once: the value overwrites the excess.
         Some(room) => *room = round.to_le_bytes(),
         None => body[1..1 + len].copy_from_slice(&round.to_le_bytes()[..len]),
     }
     body[1 + len..].copy_from_slice(value);
 }
 
-/// What is in front of a value.
+/// The bytes before a value.
 #[inline]
 fn head(current: Current<'_>) -> Head {
     let Current { version, added, value: _ } = current;
@@ -78,7 +78,7 @@ fn head(current: Current<'_>) -> Head {
     head
 }
 
-/// The most bytes in front of a value, and room to write a number of eight bytes behind any of them.
+/// The bytes before a value, with room to write eight bytes after any of them.
 struct Head {
     bytes: [u8; HEAD_BYTES_MAX + 8],
     len: usize,
@@ -91,7 +91,7 @@ impl Head {
         self.len += 1;
     }
 
-    /// In as few bytes as it needs.
+    /// Appends a number in as few bytes as it needs.
     #[inline]
     fn push_number(&mut self, number: u64) {
         self.bytes[self.len..self.len + 8].copy_from_slice(&number.to_le_bytes());
@@ -125,12 +125,12 @@ fn take_counted(bytes: &[u8]) -> (u64, &[u8]) {
     take_number(rest, *len)
 }
 
-/// A number of so many bytes, and what is behind it.
+/// Reads a number of `len` bytes, and returns the rest.
 #[inline]
 fn take_number(bytes: &[u8], len: u8) -> (u64, &[u8]) {
     let (number, rest) = bytes.split_at(usize::from(len));
     match (bytes.first_chunk(), len) {
-        // All eight bytes in one step, without those that are too many.
+        // Read all eight bytes at once and mask the excess.
         (Some(word), 1..=8) => (u64::from_le_bytes(*word) & u64::MAX >> (64 - 8 * len), rest),
         _ => (number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)), rest),
     }

@@ -1,5 +1,5 @@
-//! What a restore has still to do, step by step, as the journal keeps it until it is done. Knows the bytes; refuses to know how
-//! a step is made true. docs/effect-format.md shows the same.
+//! The remaining steps of a restore, as the journal keeps them until they are done. Knows the bytes; refuses to know
+//! how a step is applied. docs/effect-format.md describes the format.
 
 use super::checkpoint::Saved;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_deadline};
@@ -11,14 +11,14 @@ mod tag {
     pub(super) const DROP: u8 = 3;
 }
 
-/// What is to be done with one register.
+/// The step for one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// It is this one.
+    /// Set the register to this one.
     Set(Saved<'a>),
-    /// It is this one, unless there is one with the same version or a newer one.
+    /// Set the register to this one, unless it has the same version or a newer one.
     Merge(Saved<'a>),
-    /// There is none of that name.
+    /// Remove the register of this name.
     Drop(&'a [u8]),
 }
 
@@ -62,7 +62,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Reads steps from bytes that are not trusted, all of them.
+/// Checks steps in untrusted bytes, all of them.
 pub fn check(bytes: &[u8]) -> Result<(), BadEffect> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
@@ -71,7 +71,7 @@ pub fn check(bytes: &[u8]) -> Result<(), BadEffect> {
     Ok(())
 }
 
-/// Steps that were checked, one after the other.
+/// An iterator over checked steps.
 pub struct Steps<'a> {
     reader: Reader<'a>,
 }

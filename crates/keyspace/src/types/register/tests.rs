@@ -162,25 +162,25 @@ fn operations_come_to_a_value_one_after_the_other() {
     }
     let register = register(entry.as_ref().unwrap());
     let value = |round, added, value: &'static [u8]| Some(Current { version: Version::of_round(round), added, value });
-    let mut progress = Progress::from(register.current());
-    progress.apply_without_gap(register, 3);
-    assert_eq!((progress.current(), progress.applied()), (value(4, Some(-2), b"39"), 2));
+    let mut sum = Accumulator::from(register.current());
+    sum.apply_without_gap(register, 3);
+    assert_eq!((sum.current(), sum.applied()), (value(4, Some(-2), b"39"), 2));
     // It stops before what cannot be applied, and where a version is missing.
-    progress.apply_without_gap(register, 6);
-    assert_eq!((progress.current(), progress.applied()), (value(6, None, b"x"), 3));
-    assert_eq!(progress.apply(Version::of_round(7), Operation::Add(1)), Err(Unfit::NotInteger));
-    progress.apply_without_gap(register, 9);
-    assert_eq!(progress.into_owned().current(), value(9, None, b"7"));
-    let mut progress = Progress::from(register.current());
-    assert_eq!(progress.apply_below(register, 7), Ok(()));
-    assert_eq!((progress.current(), progress.applied()), (value(6, None, b"x"), 3));
-    assert_eq!(Progress::from(register.current()).apply_below(register, 8), Err((7, Unfit::NotInteger)));
-    let mut progress = Progress::from(value(9, None, b"7"));
-    assert_eq!(progress.apply(Version::of_round(10), Operation::Add(i64::MAX)), Err(Unfit::Overflow));
-    assert_eq!((progress.current(), progress.applied()), (value(9, None, b"7"), 0));
-    let mut progress = Progress::from(None);
-    assert_eq!(progress.apply(Version { epoch: 1, round: 0 }, Operation::Add(-5)), Ok(()));
-    assert_eq!(progress.current().map(|current| current.value.to_vec()), Some(b"-5".to_vec()));
+    sum.apply_without_gap(register, 6);
+    assert_eq!((sum.current(), sum.applied()), (value(6, None, b"x"), 3));
+    assert_eq!(sum.apply(Version::of_round(7), Operation::Add(1)), Err(Unfit::NotInteger));
+    sum.apply_without_gap(register, 9);
+    assert_eq!(sum.into_owned().current(), value(9, None, b"7"));
+    let mut sum = Accumulator::from(register.current());
+    assert_eq!(sum.apply_below(register, 7), Ok(()));
+    assert_eq!((sum.current(), sum.applied()), (value(6, None, b"x"), 3));
+    assert_eq!(Accumulator::from(register.current()).apply_below(register, 8), Err((7, Unfit::NotInteger)));
+    let mut sum = Accumulator::from(value(9, None, b"7"));
+    assert_eq!(sum.apply(Version::of_round(10), Operation::Add(i64::MAX)), Err(Unfit::Overflow));
+    assert_eq!((sum.current(), sum.applied()), (value(9, None, b"7"), 0));
+    let mut sum = Accumulator::from(None);
+    assert_eq!(sum.apply(Version { epoch: 1, round: 0 }, Operation::Add(-5)), Ok(()));
+    assert_eq!(sum.current().map(|current| current.value.to_vec()), Some(b"-5".to_vec()));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The version of a register: an epoch and a round in it. Knows how versions are written and compared; refuses to know what
-//! they are versions of.
+//! The version of a register: an epoch and a round in it. Knows how versions are written and compared; refuses to know
+//! what they are versions of.
 
 use numbers::parse_u64;
 use std::fmt::{self, Display, Formatter};
@@ -34,7 +34,7 @@ impl Version {
     }
 }
 
-/// The shorter form: that without an epoch where it is 0.
+/// The shorter form: without an epoch where it is 0.
 impl Display for Version {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.epoch {

@@ -1,5 +1,5 @@
-//! A register behind a pointer: one with a buffer, a seal ahead of its version, or a long value. Knows what is dropped when a
-//! version overtakes it; refuses to know when an operation is applied.
+//! A register behind a pointer: one with a buffer, a seal ahead of its version, or a long value. Knows what is dropped
+//! when a version overtakes it; refuses to know when an operation is applied.
 
 use super::{Current, Operation, RegisterRef, Version};
 use crate::storage::size_class::size_class;
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 #[derive(Clone, Default)]
 pub struct Register {
     current: Option<Held>,
-    /// The versions of epoch 0 below this one are closed; 0 when that says no more than the current version does.
+    /// The versions of epoch 0 below this one are closed; 0 when the current version implies as much.
     sealed: u64,
     buffer: BTreeMap<u64, Kept>,
-    /// Of the operations in the buffer.
+    /// The size of the buffered operations.
     buffer_bytes: usize,
 }
 
@@ -23,7 +23,7 @@ struct Held {
     value: Vec<u8>,
 }
 
-/// An operation that waits for its turn.
+/// A buffered operation.
 #[derive(Clone)]
 enum Kept {
     Put(Box<[u8]>),
@@ -38,7 +38,7 @@ impl Kept {
         }
     }
 
-    /// The bytes behind a pointer.
+    /// The bytes behind its pointer.
     fn bytes(&self) -> usize {
         match self {
             Kept::Put(value) => value.len(),
@@ -48,7 +48,7 @@ impl Kept {
 }
 
 impl Register {
-    /// A register that has this version alone.
+    /// Creates a register with only this version.
     pub(super) fn of(current: Current<'_>) -> Register {
         let mut register = Register::default();
         register.set(current);
@@ -77,7 +77,7 @@ impl Register {
         self.buffer.range(version..).map(|(version, kept)| (*version, kept.operation()))
     }
 
-    /// Value and buffer, without what the tree of the buffer takes.
+    /// The bytes of value and buffer, without the buffer's tree.
     pub(super) fn bytes(&self) -> usize {
         self.current.as_ref().map_or(0, |held| held.value.len()) + self.buffer_bytes
     }
@@ -86,18 +86,18 @@ impl Register {
         let value = self.current.as_ref().map_or(0, |held| size_class(held.value.capacity()));
         let sampled = self.buffer.len().min(samples);
         let sampled_bytes: usize = self.buffer.values().take(sampled).map(|kept| size_class(kept.bytes())).sum();
-        // A node of the tree has room for 11, and is two thirds full.
+        // A node of the tree has room for 11 entries and is two thirds full.
         let entry = size_of::<(u64, Kept)>() * 3 / 2;
         let each = if sampled == 0 { 0 } else { sampled_bytes.div_ceil(sampled) + entry };
         value + self.buffer.len() * each
     }
 
-    /// True when it has a version and nothing else, so that it can be packed.
+    /// True when it has only a version, so that it can be packed.
     pub(super) fn is_plain(&self) -> bool {
         self.current.is_some() && self.sealed == 0 && self.buffer.is_empty()
     }
 
-    /// This is its newest version; what is buffered up to it is dropped.
+    /// Sets the newest version; buffered operations up to it are dropped.
     pub(super) fn set(&mut self, current: Current<'_>) {
         let Current { version, added, value } = current;
         match &mut self.current {
@@ -115,7 +115,7 @@ impl Register {
                 }
                 self.drop_buffered_below(next);
             }
-            // No version of epoch 0 is to come.
+            // There are no more versions of epoch 0.
             None => {
                 self.sealed = 0;
                 self.buffer.clear();
@@ -124,7 +124,7 @@ impl Register {
         }
     }
 
-    /// Buffers an operation. False, and nothing is changed, when its version is closed: a recorded one never is.
+    /// Buffers an operation. Returns false, with nothing changed, when its version is closed; a recorded one never is.
     pub(super) fn buffer(&mut self, version: u64, operation: Operation<'_>) -> bool {
         if RegisterRef::Whole(self).next().is_none_or(|next| version < next) {
             return false;
@@ -140,7 +140,8 @@ impl Register {
         true
     }
 
-    /// The versions of epoch 0 below this one are closed. False, and nothing is changed, when they are already.
+    /// Closes the versions of epoch 0 below this one. Returns false, with nothing changed, when they are closed
+    /// already.
     pub(super) fn seal(&mut self, below: u64) -> bool {
         if RegisterRef::Whole(self).next().is_none_or(|next| below <= next) {
             return false;

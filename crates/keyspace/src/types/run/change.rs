@@ -1,4 +1,4 @@
-//! The change of a run: what it is, how it is made, how it is written.
+//! The change of a run: its definition, application and encoding.
 
 use super::event::Event;
 use super::{EVENTS_MAX, Run, TIME_MAX_MS, TYPE};
@@ -8,8 +8,8 @@ use crate::types::{Applied, Entry, Fate, Object};
 /// A change of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// This is its last event, with that number, from 1 on, and that time in unix milliseconds. The bytes are those of
-    /// [`NewEvent::encode`](super::NewEvent::encode).
+    /// The new last event, with its number, from 1 on, and its time in unix milliseconds.
+    /// [`NewEvent::encode`](super::NewEvent::encode) makes the bytes.
     Append { number: u64, time_ms: u64, event: &'a [u8] },
 }
 
@@ -51,8 +51,8 @@ impl<'a> Change<'a> {
         "run.append"
     }
 
-    /// Makes the change in an entry that holds a run. A recorded event always follows the last one; one that does not, as only
-    /// damage can bring it about, is left out.
+    /// Applies the change to an entry that holds a run. A recorded event always follows the last one; one that does
+    /// not, which only damage can cause, is ignored.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
         let Change::Append { number, time_ms, event } = *self;
@@ -65,7 +65,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// Creates the entry that the change makes of a missing key.
     pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
         let Change::Append { number: 1, time_ms, event } = *self else { return None };
         let mut run = Run::new();

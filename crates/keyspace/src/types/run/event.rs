@@ -1,15 +1,16 @@
-//! One event of a run, as bytes. Knows its parts and how they are packed; refuses to know its number, its time and what it
-//! means for the run.
+//! One event of a run, as bytes. Knows its fields and how they are packed; refuses to know its number, its time and
+//! what it means for the run.
 //!
 //! ```text
-//! number   bit 0: the key is packed, 1: the id is packed, 2: the type is a known one, 3..: the optional parts that follow
+//! number   bit 0: the key is packed, 1: the id is packed, 2: the type is a known one,
+//!          3..: the optional fields that follow
 //! key      32 bytes if it is packed: it was 64 lower-case hexadecimal digits; else bytes
 //! id       16 bytes if it is packed: it was a UUID in its usual form; else bytes
 //! type     the number of a known type, a byte; else bytes
-//! parts    bytes each, in the order of `Part`
+//! fields   bytes each, in the order of `EventField`
 //! data     the rest
 //! ```
-//! What can be packed is packed: two events have the same key exactly if the bytes are the same.
+//! Values are packed whenever possible: two events have the same key exactly if the bytes are the same.
 
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
 use crate::storage::NameHash;
@@ -17,17 +18,18 @@ use crate::storage::NameHash;
 const PACKED_KEY: u64 = 1 << 0;
 const PACKED_ID: u64 = 1 << 1;
 const KNOWN_TYPE: u64 = 1 << 2;
-const PARTS_SHIFT: usize = 3;
+const FIELDS_SHIFT: usize = 3;
 
 const KEY_DIGITS: usize = 64;
 const UUID_TEXT: usize = 36;
-/// Where a UUID has hyphens.
+/// The positions of hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// What an event may have beside key, id, type and data. IMPORTANT: append only; journals on disk hold these numbers.
+/// The optional fields of an event, in addition to key, id, type and data. IMPORTANT: append only; journals on disk
+/// contain these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Part {
+pub enum EventField {
     Step,
     EngineAttempt,
     LogicalAttempt,
@@ -39,8 +41,8 @@ pub enum Part {
     Parent,
 }
 
-/// How many kinds of parts there are.
-pub const PARTS: usize = 9;
+/// The number of optional fields.
+pub const EVENT_FIELDS: usize = 9;
 
 /// The types of events that change a snapshot. IMPORTANT: append only; journals on disk hold these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +80,7 @@ const KNOWN_TYPES: [(&str, KnownType); 12] = [
 
 impl KnownType {
     fn of_name(name: &[u8]) -> Option<KnownType> {
-        // All of them begin so, and most others do not.
+        // All known types begin like this, and most others do not.
         if !matches!(name.first(), Some(b'R' | b'S')) {
             return None;
         }
@@ -86,36 +88,36 @@ impl KnownType {
     }
 }
 
-/// An event that is to be written.
+/// An event to be written.
 #[derive(Clone, Copy)]
 pub struct NewEvent<'a> {
     pub key: PackedKey<'a>,
     pub id: EventId<'a>,
     pub event_type: &'a [u8],
-    pub parts: [Option<&'a [u8]>; PARTS],
+    pub fields: [Option<&'a [u8]>; EVENT_FIELDS],
     pub data: &'a [u8],
 }
 
 impl NewEvent<'_> {
-    /// As many bytes as it has at most.
+    /// An upper bound of its encoded length.
     pub fn bytes_max(&self) -> usize {
         const LEN_MAX: usize = 10;
-        let parts: usize = self.parts.iter().flatten().map(|part| part.len() + LEN_MAX).sum();
+        let fields: usize = self.fields.iter().flatten().map(|field| field.len() + LEN_MAX).sum();
         let (key, id) = (self.key.stored().len(), self.id.stored().len());
-        key + id + self.event_type.len() + self.data.len() + parts + 4 * LEN_MAX
+        key + id + self.event_type.len() + self.data.len() + fields + 4 * LEN_MAX
     }
 
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let known = KnownType::of_name(self.event_type);
-        let present = self.parts.iter().enumerate().filter(|(_, part)| part.is_some());
-        let parts: u64 = present.map(|(at, _)| 1 << (PARTS_SHIFT + at)).sum();
+        let present = self.fields.iter().enumerate().filter(|(_, field)| field.is_some());
+        let fields: u64 = present.map(|(at, _)| 1 << (FIELDS_SHIFT + at)).sum();
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
         put_number(
             flag(self.key.is_packed(), PACKED_KEY)
                 | flag(matches!(self.id, EventId::Uuid(_)), PACKED_ID)
                 | flag(known.is_some(), KNOWN_TYPE)
-                | parts,
+                | fields,
             out,
         );
         match self.key {
@@ -130,12 +132,12 @@ impl NewEvent<'_> {
             Some(known) => out.push(known as u8),
             None => put_bytes(self.event_type, out),
         }
-        self.parts.iter().flatten().for_each(|part| put_bytes(part, out));
+        self.fields.iter().flatten().for_each(|field| put_bytes(field, out));
         out.extend_from_slice(self.data);
     }
 }
 
-/// A key in the form in which it is kept, to be looked for.
+/// A key in stored form, to be searched for.
 #[derive(Clone, Copy)]
 pub enum PackedKey<'a> {
     Digits([u8; KEY_DIGITS / 2]),
@@ -161,14 +163,14 @@ impl<'a> PackedKey<'a> {
         }
     }
 
-    /// What a table of keys finds it by.
+    /// The hash for the table of keys.
     #[inline]
     pub(super) fn hash(&self) -> u32 {
         NameHash::of(self.stored()).position()
     }
 }
 
-/// The id of an event in the form in which it is kept.
+/// The id of an event in stored form.
 #[derive(Clone, Copy)]
 pub enum EventId<'a> {
     Uuid([u8; 16]),
@@ -195,16 +197,16 @@ impl<'a> EventId<'a> {
     }
 }
 
-/// An event, to be read.
+/// A readable event.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// All of it, as it is kept.
+    /// The whole encoded event.
     pub bytes: &'a [u8],
     flags: u64,
     key: &'a [u8],
     id: &'a [u8],
     event_type: &'a [u8],
-    parts: [Option<&'a [u8]>; PARTS],
+    fields: [Option<&'a [u8]>; EVENT_FIELDS],
     pub data: &'a [u8],
 }
 
@@ -215,13 +217,13 @@ impl<'a> Event<'a> {
         Event::parse(bytes).expect("a run holds whole events")
     }
 
-    /// Reads an event from bytes that are not trusted. Only what [`NewEvent::encode`] writes is one.
+    /// Reads an event from untrusted bytes. Only the output of [`NewEvent::encode`] is accepted.
     pub(super) fn check(bytes: &'a [u8]) -> Result<Event<'a>, BadEffect> {
         let event = Event::parse(bytes)?;
         let is_packed = |flag| event.flags & flag != 0;
         let is_known = event.event_type.first().is_some_and(|number| usize::from(*number) < KNOWN_TYPES.len());
         let could_be = |flag, could: bool| !is_packed(flag) && could;
-        if event.flags >> (PARTS_SHIFT + PARTS) != 0
+        if event.flags >> (FIELDS_SHIFT + EVENT_FIELDS) != 0
             || event.key.is_empty()
             || is_packed(KNOWN_TYPE) && !is_known
             || could_be(PACKED_KEY, PackedKey::of(event.key).is_packed())
@@ -249,16 +251,16 @@ impl<'a> Event<'a> {
             0 => reader.bytes()?,
             _ => reader.slice(1)?,
         };
-        let mut parts = [None; PARTS];
-        let mut present = flags >> PARTS_SHIFT & ((1 << PARTS) - 1);
+        let mut fields = [None; EVENT_FIELDS];
+        let mut present = flags >> FIELDS_SHIFT & ((1 << EVENT_FIELDS) - 1);
         while present != 0 {
-            parts[present.trailing_zeros() as usize] = Some(reader.bytes()?);
+            fields[present.trailing_zeros() as usize] = Some(reader.bytes()?);
             present &= present - 1;
         }
-        Ok(Event { bytes, flags, key, id, event_type, parts, data: reader.rest() })
+        Ok(Event { bytes, flags, key, id, event_type, fields, data: reader.rest() })
     }
 
-    /// What a table of keys finds it by.
+    /// The hash for the table of keys.
     #[inline]
     pub(super) fn key_hash(&self) -> u32 {
         NameHash::of(self.key).position()
@@ -294,7 +296,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Its type, if it is one that changes a snapshot.
+    /// Its type, if it is one that changes the snapshot.
     #[inline]
     pub fn known_type(&self) -> Option<KnownType> {
         match self.flags & KNOWN_TYPE {
@@ -313,12 +315,12 @@ impl<'a> Event<'a> {
     }
 
     #[inline]
-    pub fn part(&self, part: Part) -> Option<&'a [u8]> {
-        self.parts[part as usize]
+    pub fn field(&self, field: EventField) -> Option<&'a [u8]> {
+        self.fields[field as usize]
     }
 }
 
-/// A text that was kept packed, or as it is.
+/// A text that was stored packed, or unchanged.
 pub enum Text<'a> {
     Bytes(&'a [u8]),
     Digits([u8; KEY_DIGITS]),
@@ -336,7 +338,7 @@ impl Text<'_> {
     }
 }
 
-/// The bytes of a UUID in the form that [`uuid_text`] has.
+/// Packs a UUID in the form of [`uuid_text`].
 fn packed_uuid(text: &[u8]) -> Option<[u8; 16]> {
     if text.len() != UUID_TEXT || HYPHENS.iter().any(|at| text[*at] != b'-') {
         return None;
@@ -367,7 +369,7 @@ pub fn uuid_text(uuid: [u8; 16]) -> [u8; UUID_TEXT] {
     text
 }
 
-/// Bytes from twice as many lower-case hexadecimal digits; `None` when one of them is something else.
+/// Decodes lower-case hexadecimal digits; `None` when one of them is something else.
 fn from_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let (mut bytes, mut seen) = ([0; N], 0);
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
@@ -378,7 +380,7 @@ fn from_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     (seen < 0x10).then_some(bytes)
 }
 
-/// The value of a lower-case hexadecimal digit; of anything else, more than it can be.
+/// The value of a lower-case hexadecimal digit; 16 or more for any other byte.
 static HEX_VALUES: [u8; 256] = {
     let mut values = [0xff; 256];
     let mut value = 0;
@@ -391,7 +393,7 @@ static HEX_VALUES: [u8; 256] = {
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes as lower-case hexadecimal digits, twice as many.
+/// Writes bytes as lower-case hexadecimal digits.
 fn to_hex(bytes: &[u8], digits: &mut [u8]) {
     for (byte, pair) in bytes.iter().zip(digits.chunks_exact_mut(2)) {
         pair[0] = HEX_DIGITS[usize::from(byte >> 4)];

@@ -1,5 +1,5 @@
-//! A whole run: as the bytes that snapshots, effects and DUMP carry, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole run: as the bytes in snapshots, effects and DUMP, and as DEBUG DIGEST hashes it. docs/effect-format.md
+//! describes the bytes.
 
 use super::event::Event;
 use super::{EVENTS_MAX, Run, TIME_MAX_MS, TYPE, run};
@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
 use crate::types::{Entry, Object, Shapes};
 
-/// How a run is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of a run. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const EVENTS: u8 = 0;
 }
@@ -41,7 +41,7 @@ pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
     Ok(())
 }
 
-/// No version writes a key twice; what a disk says is not trusted, and the second event is left out.
+/// Reads a run. No version writes a key twice, but bytes from a disk are not trusted: the second event is ignored.
 pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline: Option<u64>) -> Entry {
     const CHECKED: &str = "an image is checked before it is read";
     image.byte().expect(CHECKED);

@@ -1,21 +1,20 @@
-//! Which of a run's events has a key, and which of its steps a name: numbers by the hash of a text. Knows hashes and
-//! numbers; refuses to know the texts, which the caller compares.
+//! Finds events by key and steps by name: numbers by the hash of a text. Knows hashes and numbers; refuses to know the
+//! texts, which the caller compares.
 //!
-//! Of few texts, the hashes lie in a row and are compared one after the other: four bytes each, and one look for all.
-//! Of many, they are in a table that grows without a pause, with the place of each: finding one costs the same however
-//! many there are.
+//! The hashes of few texts are in a row and are compared one by one: four bytes each, in one pass. Those of many are in
+//! a table that grows without a pause, with the position of each: finding one costs the same however many there are.
 
 use crate::storage::NameHash;
 use crate::storage::prefetch::prefetch;
 use crate::storage::segmented::Segmented;
 use crate::storage::size_class::size_class;
 
-/// The most that lie in a row.
+/// The most hashes in a row.
 const FEW_MAX: usize = 64;
-/// By how many a row grows.
+/// The step by which a row grows.
 const FEW_STEP: usize = 8;
 
-/// Numbers from 0 on, in the order in which they were added, by hash; with each, the place where its text lies.
+/// Numbers from 0 on, in insertion order, by hash; with each, the position of its text.
 #[derive(Clone)]
 pub(super) enum Keys<P> {
     /// The hash of each number.
@@ -44,7 +43,7 @@ impl<P: Copy> Keys<P> {
         }
     }
 
-    /// Prefetches what a search looks at first, if that is known.
+    /// Prefetches what a search reads first, if that is known.
     #[inline]
     pub(super) fn prefetch(&self) {
         if let Keys::Few(hashes) = self {
@@ -52,7 +51,7 @@ impl<P: Copy> Keys<P> {
         }
     }
 
-    /// The number for which `test` holds, among those of that hash. The place is told if it is known.
+    /// The number for which `test` holds, among those with this hash. The position is passed if it is known.
     #[inline]
     pub(super) fn find(&self, hash: u32, test: impl Fn(u32, Option<P>) -> bool) -> Option<(u32, Option<P>)> {
         match self {
@@ -67,7 +66,7 @@ impl<P: Copy> Keys<P> {
         }
     }
 
-    /// Adds the next number, which lies at that place; `before` are the places of those before it.
+    /// Adds the next number, whose text is at `place`; `before` are the positions of the previous ones.
     pub(super) fn push(&mut self, hash: u32, place: P, before: impl Iterator<Item = P>) {
         if let Keys::Few(hashes) = self {
             if hashes.len() < FEW_MAX {
@@ -100,8 +99,8 @@ fn insert<P>(slots: &mut Segmented<Slot<P>>, slot: Slot<P>) {
     slots.insert(spread(slot.hash), slot, |slot| spread(slot.hash));
 }
 
-/// A hash of 64 bits from the 32 that are kept. The table splits by the high bits of the 32, and picks the slot and its tag
-/// by low ones.
+/// Spreads the 32 stored bits over a hash of 64 bits. The table splits by the high bits of the 32, and uses low ones
+/// for slot and tag.
 #[inline]
 fn spread(hash: u32) -> NameHash {
     let (hash, tag) = (u64::from(hash), u64::from(hash >> 7));

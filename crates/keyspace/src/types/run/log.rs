@@ -1,7 +1,7 @@
-//! The events of a run, first to last. Knows how they lie in memory; refuses to know what they mean.
+//! The events of a run, first to last. Knows their layout; refuses to know what they mean.
 //!
-//! Events are appended to *chunks* of a few kilobytes, so that an append costs the same however long the run is and little
-//! memory is unused. In a chunk, each event is
+//! Events are appended to *chunks* of a few kilobytes, so that an append costs the same however long the run is and
+//! little memory is unused. In a chunk, each event is
 //!
 //! ```text
 //! number   milliseconds since the first event of the chunk
@@ -15,16 +15,16 @@ use crate::storage::prefetch::prefetch_at;
 use crate::storage::size_class::size_class;
 use std::num::NonZeroU16;
 
-/// The most bytes of a chunk, unless it has one event: events in it are looked for one by one.
+/// The most bytes of a chunk, unless it has one event: events in it are searched one by one.
 const CHUNK_BYTES: usize = 4096;
-/// The most bytes of an event beside its own.
+/// The most bytes of an event in addition to its own.
 const HEAD_BYTES_MAX: usize = 20;
 /// How much of the next event is prefetched.
 const NEXT_BYTES_LIKELY: usize = 128;
 
-/// The events of a run. There is at least one.
+/// The events of a run, at least one.
 #[derive(Clone)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     last: Chunk,
     /// The chunks before the last.
     full: Pages<Chunk>,
@@ -36,19 +36,19 @@ pub(super) struct Log {
 
 #[derive(Clone, Default)]
 struct Chunk {
-    /// How many events come before it.
+    /// The number of events before it.
     before: u32,
     /// The time of its first event.
     first_ms: u64,
     events: Vec<u8>,
 }
 
-/// Where an event lies.
+/// The position of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     chunk: u32,
-    /// One more than where it begins, which is below `CHUNK_BYTES`: a chunk that has reached that is full. Never 0, so that an
-    /// [`Option`] of it takes no more.
+    /// Its offset plus one; the offset is below `CHUNK_BYTES`, because a chunk that has reached that is full. Never 0,
+    /// so that an [`Option`] of it takes no more space.
     behind: NonZeroU16,
 }
 
@@ -74,12 +74,12 @@ pub struct Numbered<'a> {
     pub event: Event<'a>,
 }
 
-impl Log {
-    pub(super) fn new() -> Log {
-        Log { last: Chunk::default(), full: Pages::default(), count: 0, last_ms: 0, bytes: 0 }
+impl EventLog {
+    pub(super) fn new() -> EventLog {
+        EventLog { last: Chunk::default(), full: Pages::default(), count: 0, last_ms: 0, bytes: 0 }
     }
 
-    /// How many events there are, which is the number of the last one.
+    /// The number of events, which is the number of the last one.
     #[inline]
     pub(super) fn count(&self) -> u32 {
         self.count
@@ -95,7 +95,7 @@ impl Log {
         self.bytes
     }
 
-    /// Appends an event, which is not earlier than the last one. Returns where it lies.
+    /// Appends an event, which is not earlier than the last one. Returns its position.
     pub(super) fn push(&mut self, time_ms: u64, event: &[u8]) -> At {
         let needed = event.len() + HEAD_BYTES_MAX;
         let events = &self.last.events;
@@ -134,7 +134,7 @@ impl Log {
         }
     }
 
-    /// The event that lies there, and its time.
+    /// The event at a position, and its time.
     #[inline]
     pub(super) fn at(&self, at: At) -> (u64, Event<'_>) {
         let chunk = self.chunk(at.chunk as usize).expect("an event lies in a chunk");
@@ -143,13 +143,13 @@ impl Log {
         (chunk.first_ms + since_ms, Event::read(event))
     }
 
-    /// The event of that number.
+    /// The event with this number.
     #[inline]
     pub(super) fn get(&self, number: u64) -> Option<Numbered<'_>> {
         self.after(number.checked_sub(1)?).next().map(|(_, event)| event)
     }
 
-    /// The events behind that number, in order, with the places where they lie.
+    /// The events after this number, in order, with their positions.
     pub(super) fn after(&self, number: u64) -> Events<'_> {
         if number >= u64::from(self.count) {
             return Events { log: self, chunk: self.full.len() + 1, rest: Reader::default(), number: 0, first_ms: 0 };
@@ -166,7 +166,7 @@ impl Log {
         events
     }
 
-    /// Heap bytes, judged by so many of its chunks.
+    /// Heap bytes, estimated from `samples` chunks.
     pub(super) fn heap_bytes(&self, samples: usize) -> usize {
         let bytes_of = |chunk: &Chunk| size_class(chunk.events.capacity());
         let looked_at = self.full.len().min(samples.max(1));
@@ -180,7 +180,7 @@ impl Log {
 }
 
 impl Chunk {
-    /// Makes room for so many bytes more. It grows by a quarter at a time: runs are many, and most are short.
+    /// Makes room for `needed` more bytes. It grows by a quarter at a time: there are many runs, and most are short.
     #[inline]
     fn make_room(&mut self, needed: usize) {
         let len = self.events.len();
@@ -191,7 +191,7 @@ impl Chunk {
     }
 }
 
-/// Takes an event off the front of a chunk: the time since the first one, and its bytes.
+/// Reads an event from a chunk: the time since the first one, and its bytes.
 #[inline]
 fn next_event<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
     const WRITTEN_HERE: &str = "a chunk holds whole events";
@@ -201,18 +201,18 @@ fn next_event<'a>(reader: &mut Reader<'a>) -> (u64, &'a [u8]) {
 /// Events of a run in their order.
 #[derive(Clone)]
 pub(super) struct Events<'a> {
-    log: &'a Log,
+    log: &'a EventLog,
     chunk: usize,
-    /// What is left of the chunk.
+    /// The rest of the chunk.
     rest: Reader<'a>,
-    /// Of the event before.
+    /// The number of the previous event.
     number: u64,
-    /// Of the chunk.
+    /// The time of the chunk's first event.
     first_ms: u64,
 }
 
 impl<'a> Events<'a> {
-    fn from_chunk(log: &'a Log, chunk: usize) -> Events<'a> {
+    fn from_chunk(log: &'a EventLog, chunk: usize) -> Events<'a> {
         match log.chunk(chunk) {
             Some(found) => Events {
                 log,

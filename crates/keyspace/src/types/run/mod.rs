@@ -1,7 +1,7 @@
-//! Runs: append-only logs of events, each with a number and an idempotency key, and a snapshot that is kept at every
-//! append. Knows events and what they come to; refuses to know commands.
+//! Runs: append-only logs of events, each with a number and an idempotency key, and a snapshot that every append
+//! updates. Knows events and the snapshot; refuses to know commands.
 //!
-//! The events of a run have the numbers 1, 2, 3… without a gap, times that do not go back, and each key once.
+//! The events of a run have the numbers 1, 2, 3… without a gap, times that do not decrease, and unique keys.
 
 mod change;
 mod event;
@@ -12,17 +12,17 @@ mod pages;
 mod snapshot;
 
 pub use change::Change;
-pub use event::{Event, EventId, KnownType, NewEvent, PARTS, PackedKey, Part, Text, uuid_text};
+pub use event::{EVENT_FIELDS, Event, EventField, EventId, KnownType, NewEvent, PackedKey, Text, uuid_text};
 pub use log::Numbered;
 pub use snapshot::{RunStatus, SnapshotRef, StepRef, StepStatus};
 
 use super::{Entry, Object, ValueType};
 use keys::Keys;
-use log::{At, Log};
+use log::{At, EventLog};
 use snapshot::Snapshot;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the rest of the server needs to know of runs.
+/// The row of runs.
 pub static TYPE: ValueType = ValueType {
     tag: 6,
     name: "run",
@@ -42,20 +42,21 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
 
-/// A run of more is freed in the background.
+/// A run with more chunks is freed in the background.
 const FREED_AT_ONCE_CHUNKS_MAX: usize = 64;
 const FREED_AT_ONCE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The most events of a run.
 pub const EVENTS_MAX: u64 = u32::MAX as u64;
-/// The latest time: what a reply can show as an integer.
+/// The latest time that a reply can show as an integer.
 pub const TIME_MAX_MS: u64 = i64::MAX as u64;
 
-/// The run that an entry of a run holds.
+/// The run in an entry.
 #[inline]
 pub fn run(entry: &Entry) -> &Run {
     entry.object().and_then(run_of).expect("the entry holds a run")
@@ -69,11 +70,11 @@ fn run_of(object: &Object) -> Option<&Run> {
     }
 }
 
-/// A run. It has an event.
+/// A run, with at least one event.
 pub struct Run {
-    /// No other run of this process has it.
+    /// Unique among the runs of this process.
     birth: u64,
-    log: Log,
+    log: EventLog,
     keys: Keys<At>,
     snapshot: Snapshot,
 }
@@ -92,22 +93,22 @@ fn next_birth() -> u64 {
 
 impl Run {
     fn new() -> Run {
-        Run { birth: next_birth(), log: Log::new(), keys: Keys::default(), snapshot: Snapshot::default() }
+        Run { birth: next_birth(), log: EventLog::new(), keys: Keys::default(), snapshot: Snapshot::default() }
     }
 
-    /// Tells it from every other run that was at its key before, or will be.
+    /// Distinguishes it from every other run that was or will be at its key.
     #[inline]
     pub fn birth(&self) -> u64 {
         self.birth
     }
 
-    /// How many events it has, which is the number of the last.
+    /// The number of events, which is the number of the last one.
     #[inline]
     pub fn len(&self) -> u64 {
         self.log.count().into()
     }
 
-    /// Never: a run has an event.
+    /// Always false: a run has at least one event.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -118,7 +119,7 @@ impl Run {
         self.log.last_ms()
     }
 
-    /// The bytes that its events take.
+    /// The bytes of its events.
     pub fn bytes(&self) -> u64 {
         self.log.bytes()
     }
@@ -128,14 +129,14 @@ impl Run {
         self.snapshot.status()
     }
 
-    /// The event of that key.
+    /// The event with this key.
     #[inline]
     pub fn with_key(&self, key: &PackedKey<'_>) -> Option<Numbered<'_>> {
         let has_key = |number, at| self.numbered(number, at).is_some_and(|found| found.event.has_key(key));
         self.keys.find(key.hash(), has_key).and_then(|(number, at)| self.numbered(number, at))
     }
 
-    /// The event of that number, from 0 on, which lies there if that is known.
+    /// The event with this number, from 0 on, at a position if that is known.
     #[inline]
     fn numbered(&self, number: u32, at: Option<At>) -> Option<Numbered<'_>> {
         let number = u64::from(number) + 1;
@@ -148,27 +149,27 @@ impl Run {
         }
     }
 
-    /// The event of that number.
+    /// The event with this number.
     pub fn get(&self, number: u64) -> Option<Numbered<'_>> {
         self.log.get(number)
     }
 
-    /// The events behind that number, in order.
+    /// The events after this number, in order.
     pub fn after(&self, number: u64) -> impl Iterator<Item = Numbered<'_>> {
         self.log.after(number).map(|(_, event)| event)
     }
 
-    /// The snapshot that is kept.
+    /// The current snapshot.
     pub fn snapshot(&self) -> SnapshotRef<'_> {
         SnapshotRef { log: &self.log, snapshot: &self.snapshot }
     }
 
-    /// The snapshot that is kept, as a replay that knows all events. It can be read, and not gone on with.
+    /// The current snapshot as a replay of all events. It can be read but not continued.
     pub fn kept(&self) -> Replay {
         Replay(self.snapshot.without_names())
     }
 
-    /// Replays more events into a replay of this run: those behind the ones that a replay knows, no more than `count`, and none behind `upto`.
+    /// Continues a replay of this run: replays at most `count` of the next events, none after `upto`.
     pub fn replay(&self, replay: &mut Replay, upto: u64, count: usize) {
         let known = replay.0.last.into();
         let events = self.log.after(known).take(count);
@@ -177,7 +178,7 @@ impl Run {
         }
     }
 
-    /// What a replay came to.
+    /// The result of a replay.
     pub fn replayed<'a>(&'a self, replay: &'a Replay) -> SnapshotRef<'a> {
         SnapshotRef { log: &self.log, snapshot: &replay.0 }
     }
@@ -193,7 +194,7 @@ impl Run {
         self.log.heap_bytes(samples) + self.keys.heap_bytes() + self.snapshot.heap_bytes()
     }
 
-    /// Appends an event; false, and nothing is changed, when its key is known.
+    /// Appends an event; returns false, with nothing changed, when its key exists.
     fn push(&mut self, time_ms: u64, bytes: &[u8]) -> bool {
         let event = Event::read(bytes);
         let hash = event.key_hash();
@@ -208,12 +209,12 @@ impl Run {
     }
 }
 
-/// A snapshot that is made anew from the first event on, some events at a time.
+/// A snapshot that is recomputed from the first event on, some events at a time.
 #[derive(Default)]
 pub struct Replay(Snapshot);
 
 impl Replay {
-    /// The number of the last event that it knows.
+    /// The number of the last event in it.
     pub fn last(&self) -> u64 {
         self.0.last.into()
     }

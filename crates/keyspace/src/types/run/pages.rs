@@ -1,4 +1,4 @@
-//! A list that only grows, without ever moving what is in it. Knows order; refuses to know what it holds.
+//! A list that only grows, without moving its elements. Knows order; refuses to know its elements.
 //!
 //! A `Vec` is copied whole when it grows, which takes too long once it is large.
 
@@ -7,10 +7,10 @@ use crate::storage::size_class::size_class;
 /// The most elements of a page.
 const PAGE_MAX: usize = 512;
 
-/// Elements in the order in which they were added.
+/// Elements in insertion order.
 #[derive(Clone)]
 pub(super) struct Pages<T> {
-    /// All full but the last.
+    /// All pages but the last are full.
     pages: Vec<Vec<T>>,
 }
 
@@ -32,7 +32,7 @@ impl<T> Pages<T> {
         match self.pages.last_mut() {
             Some(last) if last.len() < PAGE_MAX => {
                 if last.len() == last.capacity() {
-                    // By half: most lists are short, and there are many.
+                    // By half: there are many lists, and most are short.
                     let wanted = (last.len() / 2 + 1).min(PAGE_MAX - last.len());
                     last.reserve_exact(wanted);
                 }
@@ -52,7 +52,7 @@ impl<T> Pages<T> {
         self.pages.get_mut(at / PAGE_MAX)?.get_mut(at % PAGE_MAX)
     }
 
-    /// The elements from that place on.
+    /// The elements from this position on.
     pub(super) fn iter_from(&self, at: usize) -> impl Iterator<Item = &T> {
         let pages = self.pages.iter().skip(at / PAGE_MAX);
         pages.enumerate().flat_map(move |(page, elements)| {
@@ -65,7 +65,7 @@ impl<T> Pages<T> {
         self.pages.iter().flatten()
     }
 
-    /// How many elements at the front this holds for; it holds for none behind them.
+    /// The number of elements at the front for which `holds` is true; it is false for all others.
     pub(super) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
         let is_whole = |page: &Vec<T>| page.last().is_some_and(&holds);
         let pages = self.pages.partition_point(is_whole);

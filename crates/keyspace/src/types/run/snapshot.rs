@@ -1,11 +1,11 @@
-//! What the events of a run come to: its status, and that of its steps. Knows what each known type of event changes;
-//! refuses to know how it is replied. Data and names stay where they are, in the events.
+//! The state that the events of a run add up to: its status, and that of its steps. Knows what each known type of event
+//! changes; refuses to know how it is replied. Data and names stay in the events.
 //!
-//! The same reducer keeps the snapshot at every append and replays it from the first event.
+//! The same reducer updates the snapshot at every append and replays it from the first event.
 
-use super::event::{KnownType, Part};
+use super::event::{EventField, KnownType};
 use super::keys::Keys;
-use super::log::{At, Log, Numbered};
+use super::log::{At, EventLog, Numbered};
 use super::pages::Pages;
 use crate::storage::NameHash;
 use crate::storage::size_class::size_class;
@@ -43,7 +43,7 @@ impl RunStatus {
         }
     }
 
-    /// True when no event changes it any more.
+    /// True when no event can change it any more.
     pub fn is_final(self) -> bool {
         matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
     }
@@ -78,12 +78,12 @@ impl StepStatus {
 #[derive(Clone)]
 pub(super) struct Snapshot {
     status: RunStatus,
-    /// Events so far.
+    /// The number of events so far.
     pub(super) last: u32,
-    /// Never: it has not.
+    /// [`NEVER`] when it has not started.
     started_ms: u64,
     updated_ms: u64,
-    /// The event whose data it has.
+    /// The event with its data.
     data: Option<At>,
     steps: Option<Box<Steps>>,
 }
@@ -100,11 +100,11 @@ struct Step {
     /// Its name, if it is short, and the event that first named it.
     name: ShortName,
     named: At,
-    /// The event whose data it has.
+    /// The event with its data.
     data: At,
     status: StepStatus,
     attempts: u32,
-    /// Never: it has not begun.
+    /// [`NEVER`] when it has not started.
     started_ms: u64,
     updated_ms: u64,
 }
@@ -120,8 +120,8 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
-    /// Takes the next event into account, which lies there.
-    pub(super) fn add(&mut self, log: &Log, at: At, next: &Numbered<'_>) {
+    /// Applies the next event, which is at this position.
+    pub(super) fn add(&mut self, log: &EventLog, at: At, next: &Numbered<'_>) {
         self.last = next.number as u32;
         let Some(known) = next.event.known_type() else { return };
         match known {
@@ -151,8 +151,8 @@ impl Snapshot {
         }
     }
 
-    fn move_step(&mut self, log: &Log, to: Option<StepStatus>, known: KnownType, at: At, next: &Numbered<'_>) {
-        let Some(name) = next.event.part(Part::Step) else { return };
+    fn move_step(&mut self, log: &EventLog, to: Option<StepStatus>, known: KnownType, at: At, next: &Numbered<'_>) {
+        let Some(name) = next.event.field(EventField::Step) else { return };
         self.updated_ms = next.time_ms;
         let step = self.steps.get_or_insert_default().named(log, name, at);
         step.data = at;
@@ -166,7 +166,7 @@ impl Snapshot {
         }
     }
 
-    /// A copy that can be read: what finds steps by their names stays behind.
+    /// A copy for reading, without the table of step names.
     pub(super) fn without_names(&self) -> Snapshot {
         let steps = self.steps.as_ref().map(|steps| Steps { steps: steps.steps.clone(), names: Keys::default() });
         Snapshot { steps: steps.map(Box::new), ..*self }
@@ -185,8 +185,8 @@ impl Snapshot {
 }
 
 impl Steps {
-    /// The step of that name, made if it is new; the event that lies there names it.
-    fn named(&mut self, log: &Log, name: &[u8], at: At) -> &mut Step {
+    /// The step with this name, created if it is new; the event at this position names it.
+    fn named(&mut self, log: &EventLog, name: &[u8], at: At) -> &mut Step {
         let hash = NameHash::of(name).position();
         let is_named = |number: u32, _| self.steps.get(number as usize).is_some_and(|step| step.name(log) == name);
         let number = match self.names.find(hash, is_named) {
@@ -211,19 +211,19 @@ impl Steps {
 
 impl Step {
     #[inline]
-    fn name<'a>(&'a self, log: &'a Log) -> &'a [u8] {
+    fn name<'a>(&'a self, log: &'a EventLog) -> &'a [u8] {
         match self.name.get() {
             Some(name) => name,
-            None => log.at(self.named).1.part(Part::Step).unwrap_or_default(),
+            None => log.at(self.named).1.field(EventField::Step).unwrap_or_default(),
         }
     }
 }
 
-/// A name that is short enough to lie here: every event of a step looks for it, and the event that has it may be long out of the
-/// CPU's cache.
+/// A name that is short enough to be inline: every event of a step compares it, and the event that has it may not be in
+/// the CPU's cache.
 #[derive(Clone)]
 struct ShortName {
-    /// Of a longer name, more than there is room.
+    /// For a longer name, more than there is room for.
     len: u8,
     bytes: [u8; ShortName::BYTES_MAX],
 }
@@ -246,14 +246,14 @@ impl ShortName {
     }
 }
 
-/// A snapshot of a run, to be read.
+/// A readable snapshot of a run.
 #[derive(Clone, Copy)]
 pub struct SnapshotRef<'a> {
-    pub(super) log: &'a Log,
+    pub(super) log: &'a EventLog,
     pub(super) snapshot: &'a Snapshot,
 }
 
-/// A step of a snapshot, to be read.
+/// A readable step of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRef<'a> {
     pub name: &'a [u8],
@@ -269,7 +269,7 @@ impl<'a> SnapshotRef<'a> {
         self.snapshot.status
     }
 
-    /// The number of the last event that it knows.
+    /// The number of the last event in it.
     pub fn last(&self) -> u64 {
         self.snapshot.last.into()
     }
@@ -291,7 +291,7 @@ impl<'a> SnapshotRef<'a> {
         self.snapshot.steps.as_ref().map_or(0, |steps| steps.steps.len())
     }
 
-    /// The steps, in the order in which they were first named, without so many of the first.
+    /// The steps, in the order in which they were first named, from number `first` on.
     pub fn steps_from(&self, first: usize) -> impl Iterator<Item = StepRef<'a>> {
         let (log, steps) = (self.log, self.snapshot.steps.as_deref());
         steps.into_iter().flat_map(move |steps| steps.steps.iter_from(first)).map(move |step| StepRef {

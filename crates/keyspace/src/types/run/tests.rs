@@ -12,22 +12,22 @@ struct Plain {
     key: Vec<u8>,
     id: Vec<u8>,
     event_type: Vec<u8>,
-    parts: [Option<Vec<u8>>; PARTS],
+    fields: [Option<Vec<u8>>; EVENT_FIELDS],
     data: Vec<u8>,
 }
 
 impl Plain {
     fn bytes(&self) -> Vec<u8> {
-        let mut parts = [None; PARTS];
-        for (part, text) in parts.iter_mut().zip(&self.parts) {
-            *part = text.as_deref();
+        let mut fields = [None; EVENT_FIELDS];
+        for (field, text) in fields.iter_mut().zip(&self.fields) {
+            *field = text.as_deref();
         }
         let mut bytes = Vec::new();
         let event = NewEvent {
             key: PackedKey::of(&self.key),
             id: EventId::of(&self.id),
             event_type: &self.event_type,
-            parts,
+            fields,
             data: &self.data,
         };
         event.encode(&mut bytes);
@@ -39,22 +39,22 @@ impl Plain {
     fn of(found: &Numbered<'_>) -> Plain {
         let event = &found.event;
         let all = [
-            Part::Step,
-            Part::EngineAttempt,
-            Part::LogicalAttempt,
-            Part::EmittedAt,
-            Part::PlanVersion,
-            Part::Adapter,
-            Part::EngineRunRef,
-            Part::Signal,
-            Part::Parent,
+            EventField::Step,
+            EventField::EngineAttempt,
+            EventField::LogicalAttempt,
+            EventField::EmittedAt,
+            EventField::PlanVersion,
+            EventField::Adapter,
+            EventField::EngineRunRef,
+            EventField::Signal,
+            EventField::Parent,
         ];
         Plain {
             time_ms: found.time_ms,
             key: event.key().as_bytes().to_vec(),
             id: event.id().as_bytes().to_vec(),
             event_type: event.type_name().to_vec(),
-            parts: all.map(|part| event.part(part).map(<[u8]>::to_vec)),
+            fields: all.map(|field| event.field(field).map(<[u8]>::to_vec)),
             data: event.data.to_vec(),
         }
     }
@@ -97,11 +97,11 @@ fn name(random: &mut fastrand::Rng, number: usize) -> Vec<u8> {
 }
 
 fn random_event(random: &mut fastrand::Rng, number: usize, time_ms: u64) -> Plain {
-    let mut parts: [Option<Vec<u8>>; PARTS] = Default::default();
-    for part in &mut parts {
-        *part = (random.u8(..3) == 0).then(|| text(random));
+    let mut fields: [Option<Vec<u8>>; EVENT_FIELDS] = Default::default();
+    for field in &mut fields {
+        *field = (random.u8(..3) == 0).then(|| text(random));
     }
-    parts[Part::Step as usize] = match random.u8(..5) {
+    fields[EventField::Step as usize] = match random.u8(..5) {
         0 => None,
         _ => Some(format!("step-{}", random.usize(..[3, 200][number % 2])).into_bytes()),
     };
@@ -111,7 +111,7 @@ fn random_event(random: &mut fastrand::Rng, number: usize, time_ms: u64) -> Plai
         key: name(random, number),
         id: name(random, random.clone().usize(..1 << 40)),
         event_type: TYPES[random.usize(..TYPES.len())].as_bytes().to_vec(),
-        parts,
+        fields,
         data: vec![number as u8; data_len],
     }
 }
@@ -150,7 +150,7 @@ fn projected(events: &[Plain]) -> Shown {
     ]
     .into();
     let of_run: Vec<&Plain> = events.iter().filter(|event| runs.contains_key(&*event.event_type)).collect();
-    let step_of = |event: &Plain| event.parts[0].clone().filter(|_| steps.contains_key(&*event.event_type));
+    let step_of = |event: &Plain| event.fields[0].clone().filter(|_| steps.contains_key(&*event.event_type));
     let of_steps: Vec<&Plain> = events.iter().filter(|event| step_of(event).is_some()).collect();
     let status_of = |event: &&Plain| runs[&*event.event_type];
     let ends = |status: &str| ["completed", "failed", "cancelled"].contains(&status);
@@ -280,7 +280,7 @@ fn what_does_not_follow_is_left_out() {
         key: key.to_vec(),
         id: Vec::new(),
         event_type: b"t".to_vec(),
-        parts: Default::default(),
+        fields: Default::default(),
         data: Vec::new(),
     };
     let mut entry = create(&event(b"a", 10));
@@ -305,7 +305,7 @@ fn a_long_run_finds_its_events_and_costs_little_beside_them() {
         key: format!("{number:064x}").into_bytes(),
         id: uuid_text((number as u128).to_be_bytes()).to_vec(),
         event_type: b"StepCompleted".to_vec(),
-        parts: Default::default(),
+        fields: Default::default(),
         data: vec![b'd'; 32],
     };
     const COUNT: usize = 100_000;

@@ -1,26 +1,26 @@
-//! The answers of a session: what each request got, in the order of their ids, from the lowest that the client may ask for again.
+//! The answers of a session: the reply to each request, ordered by id, from the lowest id that the client may repeat.
 //! Knows ids and bytes; refuses to know what a request is.
 
 use crate::storage::size_class::size_class;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 
-/// Answers of so many bytes take no memory of their own: `+OK`, and most numbers.
+/// Answers up to this length need no allocation: `+OK`, and most numbers.
 const INLINE_BYTES: usize = 16;
 
-/// Tells a request from others that a client may send under its id by mistake: the CRC-32C of its arguments, one behind the other,
-/// and a number that their lengths make. IMPORTANT: journals on disk hold it.
+/// Distinguishes a request from others that a client may send under the same id by mistake: the CRC-32C of its
+/// concatenated arguments, and a number computed from their lengths. IMPORTANT: journals on disk contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestDigest {
     pub crc: u32,
     pub lengths: u32,
 }
 
-/// Odd, and with its bits spread: the multiplier of the lengths.
+/// The multiplier of the lengths: odd, with its bits spread.
 const LENGTH_FACTOR: u32 = 0x9e37_79b1;
 
 impl RequestDigest {
-    /// Of the arguments of a request.
+    /// Computes the digest of a request's arguments.
     #[inline]
     pub fn of<'a>(args: impl Iterator<Item = &'a [u8]>) -> RequestDigest {
         let (mut crc, mut lengths) = (0, 0u32);
@@ -32,12 +32,12 @@ impl RequestDigest {
     }
 }
 
-/// What a request got.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub id: u64,
     pub request: RequestDigest,
-    /// Its bytes are RESP3, not RESP2.
+    /// The bytes are RESP3, not RESP2.
     pub is_resp3: bool,
     bytes: SmallVec<[u8; INLINE_BYTES]>,
 }
@@ -53,11 +53,11 @@ impl Answer {
     }
 }
 
-/// The answers that are kept.
+/// The retained answers.
 #[derive(Clone, Default)]
 pub(super) struct Answers {
     low: u64,
-    /// In the order of their ids, none below `low`.
+    /// Ordered by id, none below `low`.
     kept: VecDeque<Answer>,
     bytes: usize,
 }
@@ -93,7 +93,7 @@ impl Answers {
         self.kept.iter()
     }
 
-    /// Keeps an answer. The first to an id stays; one below the lowest id is not kept.
+    /// Adds an answer. The first answer to an id is retained; one below the lowest id is dropped.
     #[inline]
     pub(super) fn add(&mut self, answer: Answer) {
         if answer.id < self.low {
@@ -116,7 +116,7 @@ impl Answers {
         self.kept.insert(at, answer);
     }
 
-    /// Drops the answers below an id, which never goes back.
+    /// Drops the answers below an id, which never decreases.
     #[inline]
     pub(super) fn raise_low(&mut self, low: u64) {
         if low <= self.low {
@@ -143,6 +143,6 @@ impl Answers {
     }
 }
 
-/// Room for fewer answers is never given back; room for more is when no more than one in so many places is used.
+/// Memory for at least this many answers is freed when few of them are used.
 const SPARE_MIN: usize = 64;
 const SPARE_SHARE: usize = 8;

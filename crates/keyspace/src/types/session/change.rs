@@ -1,4 +1,4 @@
-//! The changes of a session: what they are, how they are made, how they are written.
+//! The changes of a session: their definition, application and encoding.
 
 use super::answers::{Answer, RequestDigest};
 use super::{NUMBER_MAX, Session, TYPE};
@@ -8,17 +8,17 @@ use crate::types::{Applied, Entry, Fate, Object};
 /// A change of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// There is such a session. Its capabilities are written as [`put_capabilities`] does.
+    /// The session exists. [`put_capabilities`] encodes its capabilities.
     Open { created_ms: u64, ttl_ms: u64, capabilities: &'a [u8] },
-    /// It lives so long without being renewed.
+    /// The time to live without renewal.
     Ttl { ttl_ms: u64 },
-    /// A request got this answer; requests below `low` are not asked for again.
+    /// A request got this answer; requests below `low` will not be repeated.
     Answer { id: u64, request: RequestDigest, is_resp3: bool, low: u64, reply: &'a [u8] },
-    /// Requests below this one are not asked for again.
+    /// Requests below this one will not be repeated.
     Low { low: u64 },
-    /// There is a request to the client, which counts as sent at that time.
+    /// A new request to the client, which counts as sent at that time.
     Push { id: u64, at_ms: u64, payload: &'a [u8] },
-    /// The client has done the requests up to this one.
+    /// The client has acknowledged the requests up to this one.
     Acknowledge { upto: u64 },
     /// The requests from one id to another were sent at that time.
     Sent { first: u64, last: u64, at_ms: u64 },
@@ -35,7 +35,7 @@ mod tag {
     pub(super) const SENT: u8 = 7;
 }
 
-/// Appends names and values, one behind the other.
+/// Encodes names and values.
 pub fn put_capabilities<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
     for (name, value) in pairs {
         put_bytes(name, out);
@@ -43,7 +43,7 @@ pub fn put_capabilities<'a>(pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>, o
     }
 }
 
-/// Names and values that were checked.
+/// Decodes checked names and values.
 pub fn capabilities_of(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut reader = Reader::new(bytes);
     std::iter::from_fn(move || Some((reader.bytes().ok()?, reader.bytes().ok()?)))
@@ -58,7 +58,7 @@ pub(super) fn check_capabilities(bytes: &[u8]) -> Result<(), BadEffect> {
     Ok(())
 }
 
-/// A number that a reply can show.
+/// Reads a number that a reply can show.
 pub(super) fn shown_number(reader: &mut Reader<'_>) -> Result<u64, BadEffect> {
     Some(reader.number()?).filter(|number| *number <= NUMBER_MAX).ok_or(BadEffect::OutOfRange)
 }
@@ -171,16 +171,18 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a session.
+    /// Applies the change to an entry that holds a session.
     pub(in crate::types) fn apply(&self, entry: &mut Entry) -> Applied {
         let Some(Object::Session(session)) = entry.object_mut() else {
             panic!("a change of a session was recorded for another type");
         };
         Applied::counted(match *self {
-            // No version opens a session that is there.
+            // No version opens a session that exists.
             Change::Open { .. } => 0,
             Change::Ttl { ttl_ms } => {
                 session.ttl_ms = ttl_ms;
+                // It may expire before its scheduled check: the next expiry cycle checks it.
+                session.queued_ms = 0;
                 1
             }
             Change::Answer { id, request, is_resp3, low, reply } => {
@@ -200,7 +202,7 @@ impl<'a> Change<'a> {
         })
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// Creates the entry that the change makes of a missing key.
     pub(in crate::types) fn create(&self, name: &[u8]) -> Option<(Entry, Applied)> {
         let Change::Open { created_ms, ttl_ms, capabilities } = *self else { return None };
         let session = Session::new(created_ms, ttl_ms, capabilities);

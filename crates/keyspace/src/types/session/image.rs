@@ -1,4 +1,5 @@
-//! A whole session: as the bytes that snapshots carry, and as DEBUG DIGEST signs it. docs/effect-format.md shows the bytes.
+//! A whole session: as the bytes in snapshots, and as DEBUG DIGEST hashes it. docs/effect-format.md describes the
+//! bytes.
 
 use super::answers::Answer;
 use super::change::{check_capabilities, digest as request_digest, flag, put_digest, shown_number};
@@ -8,7 +9,7 @@ use crate::digest::Digest;
 use crate::encoding::{BadEffect, Reader, put_bytes, put_number};
 use crate::types::{Entry, Object, Shapes};
 
-/// How a session is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of a session. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const WHOLE: u8 = 0;
 }
@@ -36,7 +37,7 @@ pub(super) fn write(entry: &Entry, _: &Shapes, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an image, which may be damaged, and hands over what it finds.
+/// Reads an image, which may be damaged, and passes on its parts.
 fn parse<'a>(
     reader: &mut Reader<'a>,
     mut answer: impl FnMut(Answer),
@@ -83,7 +84,7 @@ struct Head<'a> {
 pub(super) fn check(reader: &mut Reader<'_>) -> Result<(), BadEffect> {
     let mut ids = Vec::new();
     parse(reader, drop, |request| ids.push(request.id))?;
-    // All are within a range of as many: they are all different, or one is there twice.
+    // All are within a range of as many ids: so they are all distinct, or one occurs twice.
     ids.sort_unstable();
     match ids.windows(2).all(|pair| pair[0] < pair[1]) {
         true => Ok(()),
@@ -104,7 +105,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     Entry::with_object(name, Box::new(Object::Session(session)), deadline)
 }
 
-/// Redis has no sessions, and none is dumped or exported: the image.
+/// The image. Redis has no sessions, and none is dumped or exported.
 pub(super) fn to_redis(entry: &Entry, shapes: &Shapes, _: u64) -> formats::Value {
     let mut image = Vec::new();
     write(entry, shapes, &mut image);

@@ -1,8 +1,8 @@
-//! Sessions: the answers that a client's requests got, so that each takes effect once, and requests to the client that wait to be
-//! acknowledged. Knows numbers, answers and the order in which requests were sent; refuses to know commands, connections and clocks.
+//! Sessions: the answers to a client's requests, so that each takes effect once, and unacknowledged requests to the
+//! client. Knows ids, answers and the order of sending; refuses to know commands, connections and clocks.
 //!
-//! What is journalled is in [`Change`]. How long a session lives, where it is queued to be looked at, and who is attached to it
-//! are of this process alone: after a start each session has its full time again, and nobody is attached.
+//! [`Change`] has what is journalled. The remaining lifetime of a session, the time of its next check and the attached
+//! client exist only in this process: after a start each session has its full TTL, and no client is attached.
 
 mod answers;
 mod change;
@@ -18,7 +18,7 @@ use answers::Answers;
 use pending::Pending;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the rest of the server needs to know of sessions.
+/// The row of sessions.
 pub static TYPE: ValueType = ValueType {
     tag: 8,
     name: "session",
@@ -39,17 +39,18 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
 
-/// A session with more bytes than this is freed in the background.
+/// A larger session is freed in the background.
 const FREED_AT_ONCE_BYTES_MAX: usize = 1024 * 1024;
 
-/// The largest id of a request, and the latest time: what a reply can show as an integer.
+/// The largest request id, and the latest time, that a reply can show as an integer.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
-/// The session that an entry of a session holds.
+/// The session in an entry.
 #[inline]
 pub fn session(entry: &Entry) -> &Session {
     entry.object().and_then(session_of).expect("the entry holds a session")
@@ -65,18 +66,18 @@ fn session_of(object: &Object) -> Option<&Session> {
 
 /// A session.
 pub struct Session {
-    /// No other session of this process has it.
+    /// Unique among the sessions of this process.
     birth: u64,
     created_ms: u64,
     ttl_ms: u64,
-    /// Names and values, as [`put_capabilities`] writes them.
+    /// Names and values, as [`put_capabilities`] encodes them.
     capabilities: Option<Box<[u8]>>,
     answers: Answers,
-    /// Boxed: most sessions are never sent a request.
+    /// Boxed: most sessions never have a request to their client.
     pending: Option<Box<Pending>>,
-    /// When it expires, as far as this process knows; 0 when nobody has looked yet. Readers may move it.
+    /// When it expires, as far as this process knows; 0 when that is not set yet. Readers may change it.
     until_ms: AtomicU64,
-    /// Where it is in the list of sessions that are to be looked at.
+    /// The time of its next check.
     queued_ms: u64,
     /// The client that its requests are sent to; 0 for none. Readers may change it.
     attached: AtomicU64,
@@ -118,7 +119,7 @@ impl Session {
         }
     }
 
-    /// Tells it from every other session that was at its key before, or will be.
+    /// Distinguishes it from every other session that was or will be at its key.
     #[inline]
     pub fn birth(&self) -> u64 {
         self.birth
@@ -137,35 +138,35 @@ impl Session {
         capabilities_of(self.capabilities.as_deref().unwrap_or_default())
     }
 
-    /// The requests below this one are answered for good: their answers are not kept.
+    /// Requests below this id will not be repeated: their answers are dropped.
     #[inline]
     pub fn low(&self) -> u64 {
         self.answers.low()
     }
 
-    /// The answer to a request, if it is kept.
+    /// The answer to a request, if it is retained.
     #[inline]
     pub fn answer(&self, id: u64) -> Option<&Answer> {
         self.answers.get(id)
     }
 
-    /// How many answers are kept.
+    /// The number of retained answers.
     pub fn answers(&self) -> usize {
         self.answers.len()
     }
 
-    /// All answers that are kept, in the order of their ids.
+    /// All retained answers, ordered by id.
     pub fn all_answers(&self) -> impl ExactSizeIterator<Item = &Answer> {
         self.answers.iter()
     }
 
-    /// How many bytes they have.
+    /// The bytes of the retained answers.
     #[inline]
     pub fn answer_bytes(&self) -> usize {
         self.answers.bytes()
     }
 
-    /// How many bytes the answers to requests below `low` have.
+    /// The bytes of the answers to requests below `low`.
     pub fn answer_bytes_below(&self, low: u64) -> usize {
         self.answers.bytes_below(low)
     }
@@ -176,50 +177,50 @@ impl Session {
         self.pending.as_ref().map_or(0, |pending| pending.last_id())
     }
 
-    /// How many requests to the client are not acknowledged.
+    /// The number of unacknowledged requests to the client.
     #[inline]
     pub fn pending_len(&self) -> usize {
         self.pending.as_ref().map_or(0, |pending| pending.len())
     }
 
-    /// The pending requests behind an id, in order.
+    /// The pending requests after an id, in order.
     pub fn pending_after(&self, id: u64) -> impl ExactSizeIterator<Item = Request<'_>> {
         let pending = self.pending.as_deref().unwrap_or(&pending::NONE);
         pending.after(id)
     }
 
-    /// The pending requests that were last sent before `before_ms`, those of the longest ago first.
+    /// The pending requests that were last sent before `before_ms`, oldest first.
     pub fn sent_before(&self, before_ms: u64) -> impl Iterator<Item = Request<'_>> {
         let by_age = self.pending.iter().flat_map(|pending| pending.by_age());
         by_age.take_while(move |request| request.sent_ms < before_ms)
     }
 
-    /// When the pending request that was not sent for longest was sent.
+    /// When the oldest pending request was last sent.
     #[inline]
     pub(crate) fn oldest_sent_ms(&self) -> Option<u64> {
         self.pending.as_ref().and_then(|pending| pending.oldest_sent_ms())
     }
 
-    /// When the last of its pending requests was sent: none is sent before that.
+    /// When the newest pending request was last sent: none was sent later.
     pub fn newest_sent_ms(&self) -> u64 {
         self.pending.as_ref().map_or(0, |pending| pending.newest_sent_ms())
     }
 
-    /// True when its time is up.
+    /// True when it has expired.
     #[inline]
     pub fn is_expired(&self, now_ms: u64) -> bool {
         let until_ms = self.until_ms.load(Relaxed);
         until_ms != 0 && until_ms <= now_ms
     }
 
-    /// Its full time begins now.
+    /// Restarts its full TTL.
     #[inline]
     pub fn renew(&self, now_ms: u64) {
-        // IMPORTANT: never 0, which says that nobody has looked.
+        // IMPORTANT: never 0, which means "not set".
         self.until_ms.store(now_ms.saturating_add(self.ttl_ms).max(1), Relaxed);
     }
 
-    /// When it expires, if nothing renews it.
+    /// When it expires if it is not renewed.
     pub fn expires_ms(&self, now_ms: u64) -> u64 {
         match self.until_ms.load(Relaxed) {
             0 => now_ms.saturating_add(self.ttl_ms),
@@ -227,7 +228,7 @@ impl Session {
         }
     }
 
-    /// It is about to be removed: it lives as long as that takes, and its requests are sent to nobody.
+    /// Keeps it alive while it is being removed; its requests are no longer sent.
     pub fn begin_dying(&self) {
         self.until_ms.store(u64::MAX, Relaxed);
         self.detach();
@@ -239,23 +240,23 @@ impl Session {
         self.attached.load(Relaxed)
     }
 
-    /// From now on its requests are sent to this client.
+    /// Attaches a client, which its requests are sent to.
     pub fn attach(&self, client: u64) {
         self.attached.store(client, Relaxed);
     }
 
-    /// From now on they are sent to none.
+    /// Detaches the client.
     pub fn detach(&self) {
         self.attached.store(0, Relaxed);
     }
 
-    /// Where it is in the list of sessions that are to be looked at.
+    /// The time of its next check.
     #[inline]
     pub(crate) fn queued_ms(&self) -> u64 {
         self.queued_ms
     }
 
-    /// Moves it in that list to the time at which it expires. If nobody has looked at it yet, its full time begins now.
+    /// Schedules its next check at the time of its expiry. If that is not set yet, its full TTL begins now.
     pub(crate) fn queue(&mut self, now_ms: u64) {
         if *self.until_ms.get_mut() == 0 {
             self.renew(now_ms);

@@ -1,14 +1,14 @@
-//! Requests to the client of a session that it has not acknowledged: by id, and by when they were last sent. Knows ids, times and
+//! Unacknowledged requests to the client of a session: by id, and by the time of sending. Knows ids, times and
 //! payloads; refuses to know how they are delivered.
 //!
-//! Ids are given in order and acknowledged in order, so those that are pending follow each other without a gap. A request is sent
-//! now or not at all: so one that is sent becomes the last in the order of sending, which a list through all of them keeps.
+//! Ids are assigned in order and acknowledged in order, so pending ids are consecutive. A request that is sent becomes
+//! the last in the order of sending, which is a list through all of them.
 
 use super::NUMBER_MAX;
 use crate::storage::size_class::size_class;
 use std::collections::VecDeque;
 
-/// A request that is pending.
+/// A pending request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     pub id: u64,
@@ -20,17 +20,17 @@ pub struct Request<'a> {
 struct Kept {
     payload: Box<[u8]>,
     sent_ms: u64,
-    /// The requests that were sent right before and after it, by the low half of their ids; itself at an end.
+    /// The requests that were sent right before and after it, by the low half of their ids; its own id at an end.
     before: u32,
     after: u32,
 }
 
-/// The requests that are pending.
+/// The pending requests.
 #[derive(Clone, Default)]
 pub(super) struct Pending {
-    /// The id of the last request that there was.
+    /// The last id that was assigned.
     last_id: u64,
-    /// Those from `last_id` backwards, without a gap.
+    /// Consecutive requests that end with `last_id`.
     requests: VecDeque<Kept>,
     /// The ends of the order of sending, if there is a request.
     oldest: u32,
@@ -38,7 +38,7 @@ pub(super) struct Pending {
     bytes: usize,
 }
 
-/// Of a session that was never sent a request.
+/// For a session without requests to its client.
 pub(super) static NONE: Pending = Pending { last_id: 0, requests: VecDeque::new(), oldest: 0, newest: 0, bytes: 0 };
 
 impl Pending {
@@ -54,12 +54,12 @@ impl Pending {
         self.bytes
     }
 
-    /// The id of the first request that is pending, or of the next if none is.
+    /// The id of the first pending request, or of the next one if none is pending.
     fn first_id(&self) -> u64 {
         self.last_id + 1 - self.requests.len() as u64
     }
 
-    /// Where a request is, by the low half of its id.
+    /// The position of a request, by the low half of its id.
     #[inline]
     fn at(&self, half: u32) -> usize {
         half.wrapping_sub(self.first_id() as u32) as usize
@@ -70,13 +70,13 @@ impl Pending {
         Request { id: self.first_id() + at as u64, sent_ms: *sent_ms, payload }
     }
 
-    /// Those behind an id, in order.
+    /// The requests after an id, in order.
     pub(super) fn after(&self, id: u64) -> impl ExactSizeIterator<Item = Request<'_>> {
         let from = (id.saturating_add(1)).saturating_sub(self.first_id()).min(self.requests.len() as u64) as usize;
         (from..self.requests.len()).map(|at| self.request(at))
     }
 
-    /// All of them, those that were not sent for longest first.
+    /// All requests, the oldest sending time first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Request<'_>> {
         let mut next = (!self.requests.is_empty()).then_some(self.oldest);
         std::iter::from_fn(move || {
@@ -96,7 +96,7 @@ impl Pending {
         if self.requests.is_empty() { 0 } else { self.requests[self.at(self.newest)].sent_ms }
     }
 
-    /// Takes a request out of the order of sending.
+    /// Removes a request from the order of sending.
     fn unlink(&mut self, at: usize) {
         let half = (self.first_id() as u32).wrapping_add(at as u32);
         let Kept { before, after, .. } = self.requests[at];
@@ -118,7 +118,7 @@ impl Pending {
         }
     }
 
-    /// Makes a request that is in no place the last in the order of sending; `is_only` when no other is in it.
+    /// Appends an unlinked request to the order of sending; `is_only` when there is no other.
     fn link_last(&mut self, at: usize, is_only: bool) {
         let half = (self.first_id() as u32).wrapping_add(at as u32);
         let before = if is_only { half } else { self.newest };
@@ -133,7 +133,7 @@ impl Pending {
         self.newest = half;
     }
 
-    /// Adds the request of that id, which follows the last; another is left out, as only damage can bring it about.
+    /// Adds the request with this id, which follows the last; any other id, which only damage can cause, is ignored.
     pub(super) fn push(&mut self, id: u64, at_ms: u64, payload: &[u8]) -> bool {
         if id != self.last_id + 1 || id > NUMBER_MAX || self.requests.len() >= u32::MAX as usize {
             return false;
@@ -141,7 +141,7 @@ impl Pending {
         let sent_ms = at_ms.max(self.newest_sent_ms());
         let is_only = self.requests.is_empty();
         if is_only {
-            // Most sessions have one at a time, and room for four would be most of what it takes.
+            // Most sessions have one at a time; room for four would dominate their size.
             self.requests.reserve_exact(1);
         }
         self.last_id = id;
@@ -151,7 +151,7 @@ impl Pending {
         true
     }
 
-    /// Notes that the requests from one id to another are sent now, in the order of their ids. Returns how many are.
+    /// Records that the requests from one id to another are sent now, in the order of their ids. Returns how many.
     pub(super) fn send(&mut self, first: u64, last: u64, at_ms: u64) -> usize {
         let sent_ms = at_ms.max(self.newest_sent_ms());
         let (first, last) = (first.max(self.first_id()), last.min(self.last_id));
@@ -187,7 +187,7 @@ impl Pending {
         count
     }
 
-    /// Requests by when they were sent, as an image has them: the last id that there was, then id, time and payload.
+    /// Builds it from an image: the last id, then id, time and payload in the order of sending.
     pub(super) fn from_image<'a>(last_id: u64, by_age: &[Request<'a>]) -> Pending {
         let mut pending = Pending { last_id, ..Pending::default() };
         let mut by_id: Vec<&Request<'a>> = by_age.iter().collect();
@@ -213,5 +213,5 @@ impl Pending {
     }
 }
 
-/// Room is given back when no more than one in so many places is used.
+/// Memory is freed when at most one in this many places is used.
 const SPARE_SHARE: usize = 4;

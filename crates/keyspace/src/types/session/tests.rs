@@ -213,7 +213,7 @@ fn an_image_with_an_id_twice_or_out_of_its_range_is_refused() {
 #[test]
 fn a_session_lives_from_when_it_is_looked_at() {
     let mut entry = opened();
-    assert!(!session(&entry).is_expired(u64::MAX), "nobody has looked yet");
+    assert!(!session(&entry).is_expired(u64::MAX), "it was not checked yet");
     assert_eq!(session(&entry).expires_ms(1_000), 91_000);
     let Some(Object::Session(opened)) = entry.object_mut() else { panic!("it holds a session") };
     opened.queue(1_000);

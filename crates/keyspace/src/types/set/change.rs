@@ -1,5 +1,5 @@
-//! Changes of sets: what they are, how they are made, how they are written. Knows when a set changes its form; refuses to
-//! know how any of them is laid out.
+//! Changes of sets: their definition, application and encoding. Knows when a set changes its form; refuses to know how
+//! each form is laid out.
 
 use super::packed::{MEMBER_BYTES_MAX, MEMBERS_MAX, fits};
 use super::{INTSET, Intset, MemberTable, PACKED, Packed, TYPE, Thresholds, intset, packed};
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 pub enum Change<'a> {
     /// These members are in the set.
     Add { members: &'a [&'a [u8]] },
-    /// These members are gone; without a member left, so is the key.
+    /// These members are removed; when none is left, the key is deleted.
     Remove { members: &'a [&'a [u8]] },
 }
 
@@ -70,7 +70,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a set.
+    /// Applies the change to an entry that holds a set.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
         match *self {
@@ -81,7 +81,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// A new entry that the change makes of a key that was missing.
+    /// Creates the entry that the change makes of a missing key.
     #[inline]
     pub(in crate::types) fn create(&self, name: &[u8], thresholds: &Thresholds) -> Option<(Entry, Applied)> {
         match *self {
@@ -94,8 +94,8 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An entry for a set that begins with these members, and how many different ones they are. It is what adding them one
-/// after the other would make.
+/// Creates an entry for a set with these members, and returns how many distinct members it has. The result is the same
+/// as adding them one by one.
 fn create(name: &[u8], members: &[&[u8]], thresholds: &Thresholds) -> (Entry, usize) {
     let numbers: Option<SmallVec<[i64; 16]>> = members.iter().map(|member| canonical_i64(member)).collect();
     if let Some(mut numbers) = numbers {
@@ -116,12 +116,12 @@ fn create(name: &[u8], members: &[&[u8]], thresholds: &Thresholds) -> (Entry, us
     (Entry::with_object(name, Box::new(Object::Set(table)), None), added)
 }
 
-/// Adds a member; true when it is new.
+/// Adds a member; returns true when it is new.
 fn add(entry: &mut Entry, member: &[u8], thresholds: &Thresholds) -> bool {
     if entry.kind() == INTSET {
         if let Some(number) = canonical_i64(member) {
             let is_new = intset::add(entry, number);
-            // IMPORTANT: only a number that is new: Redis does not look at the limit otherwise.
+            // IMPORTANT: only for a new number: otherwise Redis does not check the limit.
             if is_new && !thresholds.allow_intset(Intset::new(entry.body()).len()) {
                 leave_intset(entry);
             }
@@ -179,7 +179,7 @@ fn table_mut(entry: &mut Entry) -> &mut MemberTable {
     }
 }
 
-/// Turns an intset into what counts as a hash table.
+/// Turns an intset into a form that counts as a hash table.
 fn leave_intset(entry: &mut Entry) {
     let set = Intset::new(entry.body());
     if set.len() <= MEMBERS_MAX {

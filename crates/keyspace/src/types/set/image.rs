@@ -1,5 +1,5 @@
-//! A whole set: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole set: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST hashes it.
+//! docs/effect-format.md describes the bytes.
 
 use super::packed::fits;
 use super::{INTSET, INTSET_MEMBERS_MAX, MemberTable, PACKED, Thresholds, intset, packed, set, whole};
@@ -8,7 +8,7 @@ use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
 use crate::storage::Scalar;
 use crate::types::{Entry, Object, Shapes};
 
-/// How a set is kept. IMPORTANT: append only; journals on disk hold these numbers.
+/// How a set is stored. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const INTSET: u8 = 0;
     pub(super) const PACKED: u8 = 1;
@@ -50,7 +50,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     let mut table = MemberTable::default();
     if form == form::INTSET {
         let mut numbers: Vec<i64> = (0..count).map(|_| image.signed().expect(CHECKED)).collect();
-        // No version writes them in another order; what a disk says is not trusted.
+        // No version writes them in another order, but bytes from a disk are not trusted.
         if !numbers.is_sorted_by(|a, b| a < b) {
             numbers.sort_unstable();
             numbers.dedup();
@@ -62,7 +62,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
             Scalar::Number(number).with_bytes(|member| table.add(member));
         }
     } else {
-        // A reader is a place in the bytes: a copy of it reads them once more.
+        // A reader is a position in the bytes: a copy of it reads them again.
         let members = || {
             let mut rest = image;
             (0..count).map(move |_| rest.bytes().expect(CHECKED))
@@ -77,7 +77,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     Entry::with_object(name, Box::new(Object::Set(table)), deadline)
 }
 
-/// Appends the image of a set that comes whole, each member once: an intset if it can be one and `may_be_intset`.
+/// Appends the image of a whole set, each member once: as an intset if possible and `may_be_intset`.
 pub fn put_image(members: &[Scalar<'_>], may_be_intset: bool, thresholds: &Thresholds, out: &mut Vec<u8>) {
     if may_be_intset && thresholds.allow_intset(members.len()) {
         let numbers: Option<Vec<i64>> = members.iter().map(|member| whole(*member)).collect();

@@ -1,4 +1,5 @@
-//! A set of whole numbers as one run of bytes. Knows the layout; refuses to know commands, and when a set stops being one.
+//! A set of integers as one run of bytes. Knows the layout; refuses to know commands, and when a set stops being an
+//! intset.
 //!
 //! ```text
 //! u8 width: 2, 4 or 8
@@ -12,7 +13,7 @@ use std::ops::Range;
 
 const HEADER: usize = 1;
 
-/// A set of whole numbers to be read.
+/// A readable set of integers.
 #[derive(Clone, Copy)]
 pub struct Intset<'a> {
     width: usize,
@@ -32,12 +33,12 @@ impl<'a> Intset<'a> {
         self.numbers.len() >> self.width.trailing_zeros()
     }
 
-    /// An intset is never empty; an empty set is no key at all.
+    /// An intset is never empty: a key without members is deleted.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// The number at a place in the order.
+    /// The number at a position.
     #[inline]
     pub fn get(&self, index: usize) -> i64 {
         let bytes = &self.numbers[index * self.width..][..self.width];
@@ -52,7 +53,7 @@ impl<'a> Intset<'a> {
         self.find(number).is_ok()
     }
 
-    /// Where a number is, or where it would be.
+    /// The position of a number, or where it would be inserted.
     fn find(&self, number: i64) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -87,7 +88,7 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// A new entry that holds these numbers, which are ascending.
+/// Creates an entry with these numbers, which are ascending.
 pub(super) fn create(name: &[u8], numbers: &[i64], deadline: Option<u64>) -> Entry {
     // The widest is at one of the ends.
     let width = width_of(numbers[0]).max(width_of(numbers[numbers.len() - 1]));
@@ -97,7 +98,7 @@ pub(super) fn create(name: &[u8], numbers: &[i64], deadline: Option<u64>) -> Ent
     Entry::new(name, INTSET, &body, deadline)
 }
 
-/// Adds a number; true when it is new.
+/// Adds a number; returns true when it is new.
 pub(super) fn add(entry: &mut Entry, number: i64) -> bool {
     let set = Intset::new(entry.body());
     let Err(index) = set.find(number) else { return false };
@@ -114,7 +115,7 @@ pub(super) fn add(entry: &mut Entry, number: i64) -> bool {
     true
 }
 
-/// Removes a number and says whether it was there. The last one stays: the owner removes the whole key.
+/// Removes a number and returns whether it existed. The last one is not removed: the caller removes the key.
 pub(super) fn remove(entry: &mut Entry, number: i64) -> bool {
     let set = Intset::new(entry.body());
     let Ok(index) = set.find(number) else { return false };
@@ -124,7 +125,7 @@ pub(super) fn remove(entry: &mut Entry, number: i64) -> bool {
     true
 }
 
-/// In how many bytes a number is kept.
+/// The number of bytes that a number takes.
 fn width_of(number: i64) -> usize {
     if i16::try_from(number).is_ok() {
         2

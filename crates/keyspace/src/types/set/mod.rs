@@ -1,4 +1,4 @@
-//! Sets in their three forms behind one face for readers: whole numbers, small, large. Knows members; refuses to know
+//! Sets in their three forms behind one type for readers: integers, small, large. Knows members; refuses to know
 //! commands, and how each form is laid out (`intset`, `packed`, `table`).
 
 mod change;
@@ -24,7 +24,7 @@ pub const PACKED: Kind = Kind::inline(5);
 /// A set of whole numbers: see [`intset`].
 pub const INTSET: Kind = Kind::inline(6);
 
-/// What the rest of the server needs to know of sets.
+/// The row of sets.
 pub static TYPE: ValueType = ValueType {
     tag: 4,
     name: "set",
@@ -41,22 +41,23 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: image::to_redis,
     digest: image::digest,
 };
 
-/// When a set of whole numbers is kept as a hash table.
+/// When a set of integers becomes a hash table.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     pub intset_entries_max: usize,
 }
 
-/// An intset has no more members than this, whatever the setting says: each that comes or goes moves those behind it, and
-/// these are eight megabytes.
+/// The most members of an intset, whatever the setting says: each insertion or removal moves those after it, which are
+/// up to eight megabytes.
 const INTSET_MEMBERS_MAX: usize = 1 << 20;
 
 impl Thresholds {
-    /// True when a set of that many whole numbers may be an intset.
+    /// True when a set of that many integers may be an intset.
     pub fn allow_intset(&self, members: usize) -> bool {
         members <= self.intset_entries_max.min(INTSET_MEMBERS_MAX)
     }
@@ -75,7 +76,7 @@ fn table_of(object: &Object) -> Option<&MemberTable> {
     }
 }
 
-/// The whole number that a member is.
+/// The integer that a member spells.
 #[inline]
 pub fn whole(member: Scalar<'_>) -> Option<i64> {
     match member {
@@ -84,7 +85,7 @@ pub fn whole(member: Scalar<'_>) -> Option<i64> {
     }
 }
 
-/// The set that an entry of a set holds.
+/// The set in an entry.
 #[inline]
 pub fn set(entry: &Entry) -> SetRef<'_> {
     match entry.kind() {
@@ -97,7 +98,7 @@ pub fn set(entry: &Entry) -> SetRef<'_> {
     }
 }
 
-/// A set to be read. A member is a scalar: whole numbers may come as such, whatever form the set has.
+/// A readable set. A member is a scalar: integers may be returned as such, whatever form the set has.
 #[derive(Clone, Copy)]
 pub enum SetRef<'a> {
     Intset(Intset<'a>),
@@ -116,7 +117,7 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// True when there is none.
+    /// True when there is no member.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -131,7 +132,7 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// All members: whole numbers ascending, small sets in the order in which they came, large ones in none.
+    /// All members: integers ascending, small sets in insertion order, large ones in no order.
     pub fn iter(&self) -> Members<'a> {
         match self {
             SetRef::Intset(intset) => Members::Intset(intset.iter()),
@@ -140,8 +141,8 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A set that is no table
-    /// is visited whole.
+    /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A set that is not
+    /// a table is visited whole.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Scalar<'_>)) -> Option<u32> {
         match self {
             SetRef::Table(table) => table.scan(cursor, count, |member| visit(Scalar::Bytes(member))),
@@ -152,7 +153,7 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// A random member. Fair for sets that are no table, nearly so for those that are.
+    /// A random member. Fair for sets that are not a table, nearly so for tables.
     pub fn random(&self, random: &mut fastrand::Rng) -> Scalar<'a> {
         const NOT_EMPTY: &str = "a set has a member";
         match self {

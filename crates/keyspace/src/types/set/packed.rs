@@ -4,8 +4,8 @@
 //! u8 count
 //!    member member …      in the order in which they came
 //! ```
-//! A member is one item: see `storage::item`. An item has one spelling, so a member is looked for as the bytes of its item.
-//! To OBJECT ENCODING such a set is a hash table, which Redis 7.0 would keep it as.
+//! A member is one item: see `storage::item`. Each member has one encoding, so it is searched for as the bytes of its
+//! item. OBJECT ENCODING reports a hash table, which Redis 7.0 would use.
 
 use super::PACKED;
 use crate::storage::Scalar;
@@ -15,12 +15,12 @@ use std::ops::Range;
 
 const HEADER: usize = 1;
 
-/// A packed set has no more members than this, none longer than that: every look-up walks over them. With so many short
-/// ones that takes no longer than two misses of the cache, which is what a table costs.
+/// The most members of a packed set, and their greatest length: every look-up walks over them. For so many short ones
+/// that takes no longer than two cache misses, which is the cost of a table.
 pub(super) const MEMBERS_MAX: usize = 32;
 pub(super) const MEMBER_BYTES_MAX: usize = 64;
 
-/// A packed set to be read.
+/// A readable packed set.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     count: usize,
@@ -40,7 +40,7 @@ impl<'a> Packed<'a> {
         self.count
     }
 
-    /// A packed set is never empty; an empty set is no key at all.
+    /// A packed set is never empty: a key without members is deleted.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -50,12 +50,12 @@ impl<'a> Packed<'a> {
         with_item(member, |item| self.find(item)).flatten().is_some()
     }
 
-    /// All members in the order they came.
+    /// All members in insertion order.
     pub fn iter(self) -> PackedMembers<'a> {
         PackedMembers { rest: self.items }
     }
 
-    /// Where an item lies in `items`.
+    /// Where an item is in `items`.
     #[inline]
     fn find(&self, item: &[u8]) -> Option<Range<usize>> {
         let mut at = 0;
@@ -89,12 +89,12 @@ impl<'a> Iterator for PackedMembers<'a> {
     }
 }
 
-/// True when a set of so many members, of these lengths, may be packed.
+/// True when a set of `count` members of these lengths may be packed.
 pub(super) fn fits(count: usize, mut lengths: impl Iterator<Item = usize>) -> bool {
     count <= MEMBERS_MAX && lengths.all(|length| length <= MEMBER_BYTES_MAX)
 }
 
-/// A new entry that holds these members, which [fit](fits), each once; and how many it has.
+/// Creates an entry with these members, which [fit](fits), each once; returns how many it has.
 pub(super) fn create<'m>(
     name: &[u8],
     members: impl Iterator<Item = Scalar<'m>>,
@@ -114,7 +114,7 @@ pub(super) fn create<'m>(
     (Entry::new(name, PACKED, &body, deadline), count)
 }
 
-/// Adds a member that is short enough and not there yet, to fewer than there may be.
+/// Adds a member that is short enough and new; the set is not full.
 pub(super) fn add(entry: &mut Entry, member: &[u8]) {
     with_item(Scalar::of(member), |item| {
         let end = entry.body().len();
@@ -123,7 +123,7 @@ pub(super) fn add(entry: &mut Entry, member: &[u8]) {
     });
 }
 
-/// Removes a member and says whether it was there. The last one stays: the owner removes the whole key.
+/// Removes a member and returns whether it existed. The last one is not removed: the caller removes the key.
 pub(super) fn remove(entry: &mut Entry, member: &[u8]) -> bool {
     let set = Packed::new(entry.body());
     let Some(at) = with_item(Scalar::of(member), |item| set.find(item)).flatten() else { return false };
@@ -133,7 +133,7 @@ pub(super) fn remove(entry: &mut Entry, member: &[u8]) -> bool {
     true
 }
 
-/// Hands out the item of a member; `None` for one that is longer than any in a packed set.
+/// Passes the item of a member to `look`; `None` for a member that is too long for a packed set.
 #[inline]
 fn with_item<T>(member: Scalar<'_>, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let item = Item::of(match member {

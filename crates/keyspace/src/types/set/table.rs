@@ -1,8 +1,8 @@
 //! A large set: a hash table of members. Knows names; refuses to know commands.
 //!
-//! A slot of the table is 24 bytes and has the member in it, unless that is long: about 40 bytes a member, and one cache
-//! miss to find it. A slot of a pointer would save 10 bytes of a member of 32 bytes and more, and cost a second miss and an
-//! allocation for all others.
+//! A slot of the table is 24 bytes and has the member inline, unless it is long: about 40 bytes per member, and one
+//! cache miss to find it. A slot with only a pointer would save 10 bytes for members of 32 bytes and more, and cost a
+//! second miss and an allocation for all others.
 
 use crate::storage::NameHash;
 use crate::storage::segmented::Segmented;
@@ -14,7 +14,7 @@ pub struct MemberTable {
     members: Segmented<Slot>,
 }
 
-/// Longest member that lies in the slot itself.
+/// The longest member that is inline in its slot.
 const SHORT_MAX: usize = 22;
 
 #[derive(Clone)]
@@ -53,7 +53,7 @@ impl MemberTable {
         self.members.len()
     }
 
-    /// True when there is none.
+    /// True when there is no member.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -63,7 +63,7 @@ impl MemberTable {
         self.members.find(NameHash::of(member), |slot| slot.bytes() == member).is_some()
     }
 
-    /// Adds a member; true when it is new.
+    /// Adds a member; returns true when it is new.
     pub fn add(&mut self, member: &[u8]) -> bool {
         let hash = NameHash::of(member);
         let is_new = self.members.find(hash, |slot| slot.bytes() == member).is_none();
@@ -73,7 +73,7 @@ impl MemberTable {
         is_new
     }
 
-    /// Removes a member and says whether it was there.
+    /// Removes a member and returns whether it existed.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         self.members.remove(NameHash::of(member), |slot| slot.bytes() == member, hash_of).is_some()
     }

@@ -9,7 +9,7 @@ use crate::types::{Applied, Cause, Entry, Fate, Lists, Object, PACKED_BYTES_MAX,
 /// A change of a sorted set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// These members have these scores; of several with one name the last one counts.
+    /// These members have these scores; of several with one name the last one wins.
     Add { members: &'a [Scored<'a>] },
     /// These members are removed; when none is left, the key is deleted.
     Remove { members: &'a [&'a [u8]] },
@@ -90,7 +90,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An entry for a set that begins with these members.
+/// Creates an entry for a set with these members.
 fn create(name: &[u8], members: &[Scored<'_>], thresholds: &Thresholds) -> (Entry, usize) {
     if members.len() <= thresholds.entries_max
         && fits_packed(members)
@@ -104,7 +104,7 @@ fn create(name: &[u8], members: &[Scored<'_>], thresholds: &Thresholds) -> (Entr
             }
         };
     }
-    // It grows member by member, as if they were added one after the other.
+    // It grows member by member, as if they were added one at a time.
     let (first, others) = members.split_first().expect("an effect adds at least one member");
     let is_small = thresholds.entries_max > 0 && !is_too_long(first.1, thresholds);
     let mut entry = match is_small && first.1.len() <= PACKED_BYTES_MAX {
@@ -168,7 +168,7 @@ fn is_too_long(name: &[u8], thresholds: &Thresholds) -> bool {
     name.len() > thresholds.value_bytes_max
 }
 
-/// True when a set of these members may be packed at all.
+/// True when a set of these members may be packed.
 pub(super) fn fits_packed(members: &[Scored<'_>]) -> bool {
     members.len() <= PACKED_ELEMENTS_MAX && members.iter().all(|(_, name)| name.len() <= PACKED_BYTES_MAX)
 }

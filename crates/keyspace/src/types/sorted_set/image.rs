@@ -1,5 +1,5 @@
-//! A whole sorted set: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs
-//! it. docs/effect-format.md shows the bytes.
+//! A whole sorted set: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST
+//! hashes it. docs/effect-format.md describes the bytes.
 
 use super::change::fits_packed;
 use super::{Form, Member, Scored, SortedSet, Thresholds, compare, in_order, packed, stored};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// How a set is stored: packed, or a table of some form.
 const FORMS: [(Option<Form>, u8); 3] = [(None, 0), (Some(Form::Small), 1), (Some(Form::Large), 2)];
 
-/// How a score is written: a double, or a whole number.
+/// Encodings of a score: a double, or an integer.
 const SCORE_DOUBLE: u8 = 0;
 const SCORE_NUMBER: u8 = 1;
 /// Integers nearer to zero than this are exact as doubles.
@@ -48,7 +48,7 @@ pub(super) fn put_members<'m>(count: usize, members: impl Iterator<Item = Scored
     members.for_each(|member| put_scored(member, out));
 }
 
-/// Takes a list of members.
+/// Reads a list of members.
 pub(super) fn take_members<'a>(reader: &mut Reader<'a>, mut take: impl FnMut(Scored<'a>)) -> Result<(), BadEffect> {
     for _ in 0..reader.count_of_elements()? {
         take((score(reader)?, reader.bytes()?));
@@ -90,7 +90,7 @@ pub(super) fn read(name: &[u8], mut image: Reader<'_>, _: &mut Shapes, deadline:
     entry_of(name, &members, form, deadline)
 }
 
-/// An entry for a whole set: a table of that form, or packed.
+/// Creates an entry for a whole set: a table of that form, or packed.
 fn entry_of(name: &[u8], members: &[Scored<'_>], form: Option<Form>, deadline: Option<u64>) -> Entry {
     if form.is_some() || !fits_packed(members) {
         let set = SortedSet::from_members(members.iter().copied(), form.unwrap_or_default());
@@ -104,7 +104,7 @@ fn entry_of(name: &[u8], members: &[Scored<'_>], form: Option<Form>, deadline: O
     }
 }
 
-/// Appends the image of a whole set. Its members may be in any order; in the set's own order, it is built much faster.
+/// Appends the image of a whole set. Its members may be in any order; it is built much faster in the set's order.
 pub fn put_image(members: &[Scored<'_>], thresholds: &Thresholds, out: &mut Vec<u8>) {
     let longest = members.iter().map(|(_, name)| name.len()).max().unwrap_or(0);
     let is_small = members.len() <= thresholds.entries_max && longest <= thresholds.value_bytes_max;
@@ -133,7 +133,7 @@ pub(super) fn digest(entry: &Entry, _: &Shapes, _: u64, digest: &mut Digest) {
     }
 }
 
-/// True when two members have one name.
+/// True when two members have the same name.
 fn has_twins(members: &[Scored<'_>]) -> bool {
     let mut names: SmallVec<[&[u8]; 128]> = members.iter().map(|(_, name)| *name).collect();
     names.sort_unstable();

@@ -1,8 +1,8 @@
-//! The members of a large sorted set, each in a slot with a number. Knows names and scores; refuses to know how they are
+//! The members of a large sorted set, each in a numbered slot. Knows names and scores; refuses to know how they are
 //! found.
 //!
-//! A slot is half a cache line: a score, and a name that lies in it unless it is long. Slots lie in chunks, so that a
-//! set that grows moves none of them; the slot of a removed member is reused.
+//! A slot is half a cache line: a score, and a name that is inline unless it is long. Slots are in chunks, so that a
+//! growing set moves none of them; the slot of a removed member is reused.
 
 /// Slots of a chunk: a page of memory.
 const CHUNK: usize = 128;
@@ -11,7 +11,7 @@ const CHUNK: usize = 128;
 #[derive(Default)]
 pub(super) struct MemberSlots {
     chunks: Vec<Vec<Slot>>,
-    /// Free slots, in the order in which they became free; those behind the end are ignored.
+    /// Free slots, in the order in which they became free; those after the end are ignored.
     free: Vec<u32>,
     /// How many slots before the end are free.
     free_count: usize,
@@ -22,13 +22,13 @@ struct Slot {
     name: Name,
 }
 
-/// Longest name that lies in the slot itself.
+/// The longest name that is inline in its slot.
 const SHORT_MAX: usize = 22;
 
 enum Name {
     Short(u8, [u8; SHORT_MAX]),
     Long(Box<[u8]>),
-    /// The slot has no member.
+    /// A free slot.
     Free,
 }
 
@@ -90,20 +90,20 @@ impl MemberSlots {
         at
     }
 
-    /// Takes the member out of a slot.
+    /// Removes the member of a slot.
     pub(super) fn remove(&mut self, slot: u32) {
         self.slot_mut(slot).name = Name::Free;
         self.free.push(slot);
         self.free_count += 1;
     }
 
-    /// True when so many slots are free that the slots should be compacted.
+    /// True when so many slots are free that they should be compacted.
     pub(super) fn is_sparse(&self) -> bool {
         self.free_count > CHUNK && self.free_count > self.end() / 2
     }
 
-    /// Moves the last member into a free slot before it, and returns the old and the new slot. `None` when there is
-    /// none.
+    /// Moves the last member into a free slot before it, and returns the old and the new slot. `None` when there is no
+    /// such slot.
     pub(super) fn move_last(&mut self) -> Option<(u32, u32)> {
         self.drop_free_tail();
         let to = self.take_free()?;
@@ -114,7 +114,7 @@ impl MemberSlots {
         Some((from, to))
     }
 
-    /// Heap bytes of all slots and long names; of the names, every `step`th slot is looked at.
+    /// Heap bytes of all slots and long names, estimated from every `step`th slot.
     pub(super) fn heap_bytes(&self, step: usize, size_class: impl Fn(usize) -> usize) -> usize {
         let slots: usize = self.chunks.iter().map(|chunk| size_class(chunk.capacity() * size_of::<Slot>())).sum();
         let step = step.max(1);
@@ -126,14 +126,14 @@ impl MemberSlots {
         slots + names + self.chunks.capacity() * size_of::<Vec<Slot>>() + self.free.capacity() * size_of::<u32>()
     }
 
-    /// The number behind the last slot.
+    /// The number after the last slot.
     fn end(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
     fn take_free(&mut self) -> Option<u32> {
         if self.free_count == 0 {
-            // All slots left in the list are behind the end, where new slots may be added.
+            // All slots left in the list are after the end, where new slots may be added.
             self.free = Vec::new();
             return None;
         }
@@ -146,7 +146,7 @@ impl MemberSlots {
         }
     }
 
-    /// Gives up free slots at the end.
+    /// Drops free slots at the end.
     fn drop_free_tail(&mut self) {
         while let Some(chunk) = self.chunks.last_mut() {
             match chunk.last() {

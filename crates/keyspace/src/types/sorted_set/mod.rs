@@ -1,7 +1,7 @@
 //! Sorted sets in their two forms, small and large, behind one type for readers. Knows members, scores and ranks;
 //! refuses to know commands, and how either form is laid out (`packed`, `table`).
 //!
-//! Members are in the order of their scores, those of one score in the order of their bytes. A score is never NaN.
+//! Members are ordered by score, those of one score by their bytes. A score is never NaN.
 
 mod change;
 mod image;
@@ -23,7 +23,7 @@ use std::ops::Range;
 /// A small sorted set, packed: see [`packed`].
 pub const PACKED: Kind = Kind::inline(4);
 
-/// What the rest of the server needs to know of sorted sets.
+/// The row of sorted sets.
 pub static TYPE: ValueType = ValueType {
     tag: 3,
     name: "zset",
@@ -43,6 +43,7 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: |entry, _, _| to_redis(stored(entry).iter()),
     digest: image::digest,
 };
@@ -67,7 +68,7 @@ fn table_of(object: &Object) -> Option<&SortedSet> {
     }
 }
 
-/// The sorted set that an entry of a sorted set holds.
+/// The sorted set in an entry.
 #[inline]
 pub fn stored(entry: &Entry) -> StoredRef<'_> {
     match entry.object() {
@@ -77,11 +78,10 @@ pub fn stored(entry: &Entry) -> StoredRef<'_> {
     }
 }
 
-/// A score and the name of the member that has it, as commands give them.
+/// A score and a member's name, as commands give them.
 pub type Scored<'a> = (f64, &'a [u8]);
 
-/// The encoding that Redis would use for a sorted set: OBJECT ENCODING shows it, and a set never returns to a smaller
-/// form.
+/// The encoding that Redis would use for a sorted set, for OBJECT ENCODING. A set never returns to a smaller form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Form {
     /// Small by the settings, but too large for us to pack.
@@ -91,7 +91,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The name OBJECT ENCODING gives it.
+    /// Its name in OBJECT ENCODING.
     pub fn encoding(self) -> &'static str {
         match self {
             Form::Small => "listpack",
@@ -105,7 +105,7 @@ pub fn compare(a: Scored<'_>, b: Scored<'_>) -> Ordering {
     a.0.partial_cmp(&b.0).expect("a score is a number").then_with(|| a.1.cmp(b.1))
 }
 
-/// Members in their order, each once: of several with one name the last one counts.
+/// Members in order, each once: of several with one name the last one wins.
 pub fn in_order<'a>(members: &[Scored<'a>]) -> Vec<Scored<'a>> {
     let mut latest: Vec<(usize, Scored<'a>)> = members.iter().copied().enumerate().collect();
     latest.sort_unstable_by(|(at_a, a), (at_b, b)| a.1.cmp(b.1).then(at_b.cmp(at_a)));
@@ -115,7 +115,7 @@ pub fn in_order<'a>(members: &[Scored<'a>]) -> Vec<Scored<'a>> {
     members
 }
 
-/// The name of a member, wherever it lies.
+/// The name of a member, wherever it is stored.
 #[derive(Clone, Debug)]
 pub struct Name<'a>(Scalar<'a>);
 
@@ -124,7 +124,7 @@ impl<'a> Name<'a> {
         Name(name)
     }
 
-    /// Hands the bytes to `look` without allocating.
+    /// Passes the bytes to `look` without allocating.
     pub fn with_bytes<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         self.0.with_bytes(look)
     }
@@ -141,7 +141,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// A member, to be read.
+/// A readable member.
 #[derive(Clone, Debug)]
 pub struct Member<'a> {
     pub name: Name<'a>,
@@ -152,7 +152,7 @@ pub struct Member<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoreBound {
     pub score: f64,
-    /// The score itself is outside.
+    /// The score itself is excluded.
     pub excluded: bool,
 }
 
@@ -183,13 +183,13 @@ impl ScoreRange {
 pub enum NameBound<'a> {
     /// Before every name.
     Lowest,
-    /// Behind every name.
+    /// After every name.
     Highest,
     Included(&'a [u8]),
     Excluded(&'a [u8]),
 }
 
-/// Names from one bound to another. Makes sense where all members have one score.
+/// Names from one bound to another. Meaningful where all members have one score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameRange<'a> {
     pub min: NameBound<'a>,
@@ -216,14 +216,14 @@ impl NameRange<'_> {
     }
 }
 
-/// Which way members are walked over.
+/// The direction of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Ascending,
     Descending,
 }
 
-/// A sorted set under a key, to be read.
+/// A readable sorted set under a key.
 #[derive(Clone, Copy)]
 pub enum StoredRef<'a> {
     Packed(Packed<'a>),
@@ -231,7 +231,7 @@ pub enum StoredRef<'a> {
 }
 
 impl<'a> StoredRef<'a> {
-    /// What Redis would keep it as.
+    /// The encoding that Redis would use.
     pub fn form(&self) -> Form {
         match self {
             StoredRef::Packed(_) => Form::Small,
@@ -319,7 +319,8 @@ impl<'a> StoredRef<'a> {
         self.members(0..self.len(), Direction::Ascending)
     }
 
-    /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A small set is visited whole.
+    /// Visits members from `cursor` on, as [`Table::scan`](crate::storage::table::Table::scan) does. A small set is
+    /// visited whole.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Member<'_>)) -> Option<u32> {
         match self {
             StoredRef::Table(table) if table.form == Form::Large => table.scan(cursor, count, visit),

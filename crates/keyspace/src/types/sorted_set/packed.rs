@@ -4,8 +4,8 @@
 //! u16 count
 //!     score name score name …      in their order
 //! ```
-//! A score and a name are items (see `storage::item`): a score is a number if it is a whole one, otherwise the eight
-//! little-endian bytes of the double. As in Redis's small sets, there is no negative zero.
+//! A score and a name are items (see `storage::item`): an integral score is a number, any other the eight little-endian
+//! bytes of the double. As in Redis's small sets, there is no negative zero.
 
 use super::{Member, Name, PACKED, Scored, compare};
 use crate::storage::Scalar;
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 const HEADER: usize = 2;
 
-/// A packed sorted set to be read.
+/// A readable packed sorted set.
 #[derive(Clone, Copy)]
 pub struct Packed<'a> {
     count: usize,
@@ -44,7 +44,7 @@ impl<'a> Packed<'a> {
         self.locate(name).map(|found| (found.rank, found.score))
     }
 
-    /// How many members from rank `from` on there are before the first for which `test` does not hold.
+    /// The number of members from rank `from` on before the first for which `test` does not hold.
     pub(super) fn count_while(&self, from: usize, test: impl Fn(f64, Scalar<'a>) -> bool) -> usize {
         self.places().skip(from).take_while(|place| test(place.score, place.name)).count()
     }
@@ -68,7 +68,7 @@ impl<'a> Packed<'a> {
         Places { items: self.items, at: 0, rank: 0 }
     }
 
-    /// Where a member would be put.
+    /// The offset at which a member would be inserted.
     fn place_for(&self, member: Scored<'_>) -> usize {
         let behind = |place: &Place<'_>| {
             place.score > member.0
@@ -78,7 +78,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// A member where it lies.
+/// A member and its location.
 struct Place<'a> {
     rank: usize,
     /// Where its score begins in the items, and where its name ends.
@@ -130,7 +130,7 @@ impl<'a> Iterator for PackedMembers<'a> {
     }
 }
 
-/// A new entry that holds `members`, which are in order and have distinct names.
+/// Creates an entry with `members`, which are in order and have distinct names.
 pub(crate) fn create(key: &[u8], members: &[Scored<'_>], deadline: Option<u64>) -> Entry {
     let mut body = Vec::with_capacity(HEADER + members.iter().map(|(_, name)| name.len() + 10).sum::<usize>());
     let count = u16::try_from(members.len()).expect("small sets are small");
@@ -170,7 +170,7 @@ pub(crate) fn set(entry: &mut Entry, member: Scored<'_>) -> bool {
     true
 }
 
-/// Removes a member and returns whether it was there. The last one stays: the caller removes the whole key.
+/// Removes a member and returns whether it existed. The last one is not removed: the caller removes the key.
 pub(crate) fn remove(entry: &mut Entry, name: &[u8]) -> bool {
     let packed = Packed::new(entry.body());
     let Some(Place { at, end, .. }) = packed.locate(name) else { return false };
@@ -186,7 +186,7 @@ fn set_count(entry: &mut Entry, count: usize) {
     entry.body_mut()[..HEADER].copy_from_slice(&count.to_le_bytes());
 }
 
-/// A score as it is packed: a whole number, or the bytes of the double. Negative zero is zero here.
+/// A score in packed form: an integer, or the bytes of the double. Negative zero becomes zero.
 fn score_item(score: f64, double: &[u8; 8]) -> Scalar<'_> {
     let number = score as i64;
     match number as f64 == score && number != i64::MAX {

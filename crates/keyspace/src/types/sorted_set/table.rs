@@ -1,8 +1,8 @@
-//! A large sorted set: members by name and by rank. Knows how the two are kept consistent; refuses to know commands.
+//! A large sorted set: members by name and by rank. Knows how the two stay consistent; refuses to know commands.
 //!
-//! A member lies in a slot (`members`). A hash table of slots finds it by its name, a tree of scores and slots
-//! (`ranked`) by its score and rank. That is about 60 bytes a member with a name of up to 22 bytes; both table and tree
-//! grow incrementally, without pauses.
+//! A member is in a slot (`members`). A hash table of slots finds it by name, a tree of scores and slots (`ranked`) by
+//! score and rank. That takes about 60 bytes for a member with a name of up to 22 bytes; both table and tree grow
+//! incrementally, without pauses.
 
 use super::members::MemberSlots;
 use super::{Form, Member, Name, Scored, compare};
@@ -21,7 +21,7 @@ pub struct SortedSet {
     pub form: Form,
 }
 
-/// A member in the tree. Twelve bytes: without the packing there would be sixteen.
+/// A member in the tree. Twelve bytes; without packing it would be sixteen.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
 struct Placed {
@@ -30,12 +30,12 @@ struct Placed {
 }
 
 impl SortedSet {
-    /// A set of these members, in any order; of several with one name the last one counts.
+    /// Builds a set of these members, in any order; of several with one name the last one wins.
     pub fn from_members<'a>(members: impl Iterator<Item = Scored<'a>>, form: Form) -> SortedSet {
         let mut set = SortedSet { form, ..SortedSet::default() };
         let (mut placed, mut last): (Vec<Placed>, Option<u32>) = (Vec::new(), None);
         let mut members = members.peekable();
-        // As long as they are in order, the tree need not search for their positions.
+        // While they are in order, the tree need not search for their positions.
         while let Some((score, name)) = members.next_if(|member| {
             let in_order = |last| compare((set.members.score(last), set.members.name(last)), *member).is_lt();
             last.is_none_or(in_order) && set.slot(member.1).is_none()
@@ -70,12 +70,12 @@ impl SortedSet {
         Some((self.by_score.partition_point(|placed| is_before(&self.members, placed, (score, name))), score))
     }
 
-    /// How many members there are before the first whose score does not pass.
+    /// The number of members before the first whose score fails `test`.
     pub(super) fn count_scores(&self, test: impl Fn(f64) -> bool) -> usize {
         self.by_score.partition_point(|placed| test(placed.score))
     }
 
-    /// How many members there are before the first whose name does not pass.
+    /// The number of members before the first whose name fails `test`.
     pub(super) fn count_names(&self, test: impl Fn(&[u8]) -> bool) -> usize {
         self.by_score.partition_point(|placed| test(self.members.name(placed.slot)))
     }
@@ -91,7 +91,7 @@ impl SortedSet {
         self.by_name.scan(cursor, count, hash_of, |slot| visit(self.member(*slot, self.members.score(*slot))))
     }
 
-    /// Gives a member a score; true when it is new.
+    /// Sets the score of a member; returns true when it is new.
     pub fn set(&mut self, (score, name): Scored<'_>) -> bool {
         let Some(slot) = self.slot(name) else {
             let slot = self.insert_by_name(score, name);
@@ -107,7 +107,7 @@ impl SortedSet {
         false
     }
 
-    /// Removes a member and says whether it was there.
+    /// Removes a member and returns whether it existed.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let members = &self.members;
         let removed = self.by_name.remove(
@@ -119,7 +119,7 @@ impl SortedSet {
         let score = members.score(slot);
         self.by_score.remove(|placed| is_before(members, placed, (score, name)));
         self.members.remove(slot);
-        // Two for each removed member: slots are returned faster than they become free.
+        // Two for each removed member: slots are compacted faster than they become free.
         for _ in 0..2 {
             if self.members.is_sparse() {
                 self.move_last();
@@ -128,7 +128,7 @@ impl SortedSet {
         true
     }
 
-    /// Heap bytes of the set and all it holds, estimated from about so many members.
+    /// Heap bytes of the set and its contents, estimated from about `samples` members.
     pub fn heap_bytes(&self, samples: usize) -> usize {
         let step = self.len() / samples.max(1);
         self.members.heap_bytes(step, size_class) + self.by_name.heap_bytes() + self.by_score.heap_bytes()
@@ -142,7 +142,7 @@ impl SortedSet {
         Member { name: Name::kept(Scalar::Bytes(self.members.name(slot))), score }
     }
 
-    /// Adds a member that the tree does not know yet.
+    /// Adds a member that is not in the tree yet.
     fn insert_by_name(&mut self, score: f64, name: &[u8]) -> u32 {
         let slot = self.members.insert(score, name);
         let members = &self.members;

@@ -1,4 +1,4 @@
-//! Both forms against a plain map, and what only one of them does.
+//! Both forms against a plain map, and the specifics of each.
 
 use super::*;
 use crate::types::Entry;

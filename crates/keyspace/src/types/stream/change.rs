@@ -1,4 +1,4 @@
-//! The changes of a stream: what they are, how they are made, how they are written.
+//! The changes of a stream: their definition, application and encoding.
 
 use super::chunk::Field;
 use super::group::{Delivery, Group};
@@ -11,25 +11,25 @@ use crate::types::{Applied, Cause, Entry, Fate, Lists, Object};
 /// A change of a stream. Times are in unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// This is its last entry.
+    /// The new last entry.
     Append { id: StreamId, fields: &'a [Field<'a>] },
-    /// The entries up to this id are gone.
+    /// The entries up to this id are removed.
     Trim { upto: StreamId },
-    /// These entries are gone.
+    /// These entries are removed.
     Delete { ids: &'a [StreamId] },
-    /// The last id given out, how many entries were ever added, and the highest id that was deleted.
+    /// Sets the last assigned id, the number of entries ever added, and the highest deleted id.
     SetId { last: StreamId, added: u64, max_deleted: StreamId },
-    /// There is a group, which has read up to that id.
+    /// A group is created, which has read up to that id.
     CreateGroup { group: &'a [u8], last: StreamId, entries_read: Option<u64> },
     /// A group has read up to that id.
     SetGroup { group: &'a [u8], last: StreamId, entries_read: Option<u64> },
-    /// There is no such group.
+    /// The group is removed.
     DestroyGroup { group: &'a [u8] },
-    /// A group has this consumer, seen at that time.
+    /// The group gets this consumer, seen at that time.
     CreateConsumer { group: &'a [u8], consumer: &'a [u8], at_ms: i64 },
-    /// A group has no such consumer, and nothing is pending for it.
+    /// The group loses this consumer and its pending entries.
     DeleteConsumer { group: &'a [u8], consumer: &'a [u8] },
-    /// A group has read up to an id; these entries are pending for the consumer, delivered once, at that time.
+    /// The group has read up to an id; these entries become pending for the consumer, delivered once, at that time.
     Deliver {
         group: &'a [u8],
         consumer: &'a [u8],
@@ -38,11 +38,11 @@ pub enum Change<'a> {
         at_ms: i64,
         ids: &'a [StreamId],
     },
-    /// These entries are pending for the consumer, seen at that time.
+    /// These entries are now pending for the consumer, seen at that time.
     Claim { group: &'a [u8], consumer: &'a [u8], at_ms: i64, deliveries: &'a [Delivery] },
-    /// These entries are not pending.
+    /// These entries are no longer pending.
     Acknowledge { group: &'a [u8], ids: &'a [StreamId] },
-    /// A group has read up to that id, by XCLAIM.
+    /// The group has read up to that id, by XCLAIM.
     Advance { group: &'a [u8], last: StreamId },
 }
 
@@ -72,7 +72,7 @@ pub(super) fn id(reader: &mut Reader<'_>) -> Result<StreamId, BadEffect> {
     Ok(StreamId { ms: reader.number()?, seq: reader.number()? })
 }
 
-/// Ids, each by its difference to the one before.
+/// Encodes ids, each by its difference to the previous one.
 fn put_ids<'a>(ids: impl ExactSizeIterator<Item = &'a StreamId>, out: &mut Vec<u8>) {
     put_number(ids.len() as u64, out);
     let mut before = 0;
@@ -93,7 +93,7 @@ fn ids(reader: &mut Reader<'_>, out: &mut Vec<StreamId>) -> Result<(), BadEffect
     Ok(())
 }
 
-/// 0 when it is not known; one more than the count.
+/// Encodes an optional count: 0 when it is not known, else the count plus one.
 pub(super) fn put_entries_read(entries_read: Option<u64>, out: &mut Vec<u8>) {
     put_number(entries_read.map_or(0, |read| read.saturating_add(1)), out);
 }
@@ -172,7 +172,7 @@ impl<'a> Change<'a> {
                 put_signed(at_ms, out);
                 put_ids(deliveries.iter().map(|delivery| &delivery.id), out);
                 for delivery in deliveries {
-                    // Mostly it is the time of the change.
+                    // It is usually the time of the change.
                     put_signed(delivery.delivered_ms.wrapping_sub(at_ms), out);
                     put_number(delivery.deliveries, out);
                 }
@@ -249,7 +249,7 @@ impl<'a> Change<'a> {
     #[inline]
     pub(in crate::types) fn fate(&self) -> Fate {
         match self {
-            // A client that waits for a group hears that it is gone.
+            // A client that waits for a group must learn that it is removed.
             Change::Append { .. } | Change::CreateGroup { .. } | Change::DestroyGroup { .. } => {
                 Fate::Gains { replaces: false }
             }
@@ -265,7 +265,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Empty for what Redis has no event for.
+    /// Empty where Redis has no event.
     pub(in crate::types) fn event(&self) -> &'static str {
         match self {
             Change::Append { .. } => "xadd",
@@ -281,7 +281,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a stream. What does not fit the stream, as only damage can bring it about, is left out.
+    /// Applies the change to an entry that holds a stream. A change that does not fit, which only damage can cause, has
+    /// no effect.
     #[inline]
     pub(in crate::types) fn apply(&self, entry: &mut Entry, thresholds: &Thresholds) -> Applied {
         match entry.object_mut() {

@@ -1,8 +1,8 @@
-//! A chunk of a stream: consecutive entries in one run of bytes. Knows how entries are packed; refuses to know other chunks, and
-//! when a chunk is full.
+//! A chunk of a stream: consecutive entries in one run of bytes. Knows how entries are packed; refuses to know other
+//! chunks, and when a chunk is full.
 //!
-//! A chunk is what Redis calls a node: it begins and ends where a node would, and keeps entries that are deleted, marked. The names
-//! of its first entry's fields come first; an entry with the same names has only its values.
+//! A chunk is what Redis calls a node: it begins and ends where a node would, and keeps deleted entries, marked. The
+//! field names of its first entry come first; an entry with the same names has only its values.
 //!
 //! ```text
 //! number   how many fields the first entry has
@@ -10,9 +10,11 @@
 //! ```
 //! then each entry:
 //! ```text
-//! byte     flags, below; in the upper half, unless SAME_MS, the milliseconds since the entry before it if these are 1 to 15
+//! byte     flags, below; in the upper half, unless SAME_MS, the milliseconds since the entry before it
+//!          if these are 1 to 15
 //! number   otherwise those milliseconds; none with SAME_MS
-//! number   the second part of the id, with SAME_MS how much higher it is than that of the entry before; none with IMPLIED_SEQ
+//! number   the second part of the id, with SAME_MS how much higher it is than that of the entry before;
+//!          none with IMPLIED_SEQ
 //! number   bytes that follow; none with SAME_NAMES and few fields, which are passed over one by one
 //! number   how many fields there are; none with SAME_NAMES
 //! items    name, value, name, value…; with SAME_NAMES value, value…
@@ -29,50 +31,50 @@ use smallvec::SmallVec;
 const DELETED: u8 = 1;
 const SAME_NAMES: u8 = 1 << 1;
 const SAME_MS: u8 = 1 << 2;
-/// One more than that of the entry before it, or 0 in another millisecond.
+/// The sequence number is that of the previous entry plus one, or 0 in another millisecond.
 const IMPLIED_SEQ: u8 = 1 << 3;
 const SHORT_MS_MAX: u64 = 15;
 
-/// Of an entry with the names of its chunk, the length is written if it has more fields than this.
+/// An entry with the names of its chunk has a length prefix if it has more fields than this.
 const PASSED_OVER_MAX: usize = 8;
 
 /// The names and values of an entry, as commands give them.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
 
-/// A chunk. It has an entry, though perhaps only deleted ones.
+/// A chunk. It has at least one entry, possibly only deleted ones.
 #[derive(Clone)]
 pub(super) struct Chunk {
-    /// The id of its first entry when it was made, by which it is found. Redis calls it the master id.
+    /// The id of its first entry when it was created, by which it is found. Redis calls it the master id.
     pub(super) first: StreamId,
     body: Box<Body>,
 }
 
-/// What is not needed to find a chunk.
+/// The parts of a chunk that are not needed to find it.
 #[derive(Clone)]
 struct Body {
     bytes: Vec<u8>,
     /// The id of the entry that was added last, deleted or not.
     last: StreamId,
-    /// Bytes that Redis's form has but for the two counts of entries.
+    /// The bytes of Redis's form without the two counts of entries.
     node_bytes: u64,
     live: u32,
     deleted: u32,
     /// Where entries begin.
     entries_at: u32,
-    /// Where the first entry that is not deleted is to be looked for, and the id before it.
+    /// Where the search for the first live entry begins, and the id before it.
     live_at: u32,
     before_live: StreamId,
 }
 
 impl Chunk {
-    /// A chunk of one entry, with room for so many bytes.
+    /// Creates a chunk of one entry, with room for `room` bytes.
     pub(super) fn new(id: StreamId, fields: &[Field<'_>], room: usize) -> Chunk {
         let mut chunk = Chunk::with_names(id, fields.iter().map(|(name, _)| *name), room);
         chunk.push(id, fields);
         chunk
     }
 
-    /// A chunk without entries, to be filled by [`Chunk::push_read`].
+    /// Creates a chunk without entries, to be filled by [`Chunk::push_read`].
     pub(super) fn empty<'n>(first: StreamId, names: impl ExactSizeIterator<Item = &'n [u8]>) -> Chunk {
         Chunk::with_names(first, names, 0)
     }
@@ -100,7 +102,7 @@ impl Chunk {
         Chunk { first, body: Box::new(body) }
     }
 
-    /// How many entries there are, without deleted ones.
+    /// The number of live entries.
     #[inline]
     pub(super) fn live(&self) -> u64 {
         self.body.live.into()
@@ -131,19 +133,19 @@ impl Chunk {
         size_class(self.body.bytes.capacity()) + size_class(size_of::<Body>())
     }
 
-    /// Gives back the room that no entry will take.
+    /// Frees the room that no entry will take.
     pub(super) fn seal(&mut self) {
         self.body.bytes.shrink_to_fit();
     }
 
-    /// Adds an entry behind the others.
+    /// Appends an entry.
     #[inline]
     pub(super) fn push(&mut self, id: StreamId, fields: &[Field<'_>]) {
         let is_same = has_names(&self.body.bytes[..self.body.entries_at as usize], fields);
         self.push_as(id, fields, is_same);
     }
 
-    /// Adds an entry that was read from a node of Redis's.
+    /// Appends an entry that was read from a node of Redis.
     pub(super) fn push_read(&mut self, id: StreamId, fields: &[Field<'_>], shares_names: bool, is_deleted: bool) {
         let at = self.body.bytes.len();
         self.push_as(id, fields, shares_names);
@@ -156,7 +158,7 @@ impl Chunk {
     fn push_as(&mut self, id: StreamId, fields: &[Field<'_>], is_same: bool) {
         let body = &mut *self.body;
         let (seq_diff, ms_diff) = (id.seq.wrapping_sub(self.first.seq), id.ms.wrapping_sub(self.first.ms));
-        // Flags, the two parts of the id as differences, and how many elements there are.
+        // Flags, the two parts of the id as differences, and the number of elements.
         let mut node_bytes = integer_bytes(0) + integer_bytes(ms_diff as i64) + integer_bytes(seq_diff as i64);
         let mut elements = 3 + fields.len();
         put_head(&mut body.bytes, id, body.last, if is_same { SAME_NAMES } else { 0 });
@@ -188,13 +190,13 @@ impl Chunk {
         body.live += 1;
     }
 
-    /// The names that entries may share, in front of the entries.
+    /// The names that entries may share, stored before the entries.
     pub(super) fn names(&self) -> impl Iterator<Item = Scalar<'_>> {
         let (count, names) = split_count(&self.body.bytes[..self.body.entries_at as usize]);
         items(names).take(count)
     }
 
-    /// Its entries, deleted ones too.
+    /// All entries, including deleted ones.
     #[inline]
     pub(super) fn entries(&self) -> ChunkEntries<'_> {
         let body = &*self.body;
@@ -202,19 +204,19 @@ impl Chunk {
         ChunkEntries::new(&body.bytes, at, at, self.first)
     }
 
-    /// Its entries from the first one on that is not deleted; deleted ones may follow.
+    /// The entries from the first live one on; deleted ones may follow.
     #[inline]
     pub(super) fn first_live_on(&self) -> ChunkEntries<'_> {
         let body = &*self.body;
         ChunkEntries::new(&body.bytes, body.entries_at as usize, body.live_at as usize, body.before_live)
     }
 
-    /// The entry of that id that is not deleted.
+    /// The live entry with this id.
     pub(super) fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
         self.first_live_on().find(|entry| entry.id == id && !entry.is_deleted)
     }
 
-    /// Marks an entry as deleted; false when there is none.
+    /// Marks an entry as deleted; false when it does not exist.
     pub(super) fn delete(&mut self, id: StreamId) -> bool {
         let Some(at) = self.get(id).map(|entry| entry.at) else { return false };
         self.mark(at);
@@ -222,7 +224,7 @@ impl Chunk {
         true
     }
 
-    /// Marks the entries up to that id as deleted; returns how many there were.
+    /// Marks the entries up to that id as deleted; returns how many were live.
     pub(super) fn delete_up_to(&mut self, id: StreamId) -> u64 {
         let doomed: SmallVec<[usize; 128]> = {
             let entries = self.first_live_on().take_while(|entry| entry.is_deleted || entry.id <= id);
@@ -239,7 +241,7 @@ impl Chunk {
         self.body.deleted += 1;
     }
 
-    /// Looks for the first entry behind those that are deleted from now on.
+    /// Moves the start of the search past deleted entries.
     fn skip_deleted(&mut self) {
         let mut entries = self.first_live_on();
         let mut from = (entries.at, entries.before);
@@ -249,7 +251,7 @@ impl Chunk {
         (self.body.live_at, self.body.before_live) = (from.0 as u32, from.1);
     }
 
-    /// The id of the last entry that is not deleted.
+    /// The id of the last live entry.
     pub(super) fn last_live(&self) -> Option<StreamId> {
         match (self.body.live, self.body.deleted) {
             (0, _) => None,
@@ -258,7 +260,7 @@ impl Chunk {
         }
     }
 
-    /// A chunk from its bytes, which are not trusted. The entries that are not deleted have ids from `first` on that only rise.
+    /// Reads a chunk from untrusted bytes. The ids of live entries must ascend, from `first` on.
     pub(super) fn read(first: StreamId, bytes: &[u8]) -> Result<Chunk, BadEffect> {
         let entries_at = check_names(bytes)?;
         let (count, names) = split_count(&bytes[..entries_at]);
@@ -302,7 +304,7 @@ impl Chunk {
     }
 }
 
-/// The flags and the id of an entry behind another.
+/// Writes the flags and the id of an entry that follows another.
 fn put_head(out: &mut Vec<u8>, id: StreamId, before: StreamId, mut flags: u8) {
     let ms = id.ms.wrapping_sub(before.ms);
     let (seq, implied) = match ms {
@@ -326,7 +328,7 @@ fn put_head(out: &mut Vec<u8>, id: StreamId, before: StreamId, mut flags: u8) {
     }
 }
 
-/// Writes how many bytes follow the byte at `at`, into as many bytes as that takes.
+/// Writes the number of bytes that follow the byte at `at`, in as many bytes as needed.
 fn close_length(bytes: &mut Vec<u8>, at: usize) {
     let len = bytes.len() - at - 1;
     if len < 0x80 {
@@ -338,7 +340,7 @@ fn close_length(bytes: &mut Vec<u8>, at: usize) {
     bytes.splice(at..=at, number);
 }
 
-/// True when an entry has the names that come first in a chunk.
+/// True when an entry has the names of its chunk.
 #[inline]
 fn has_names(names: &[u8], fields: &[Field<'_>]) -> bool {
     let (count, mut names) = split_count(names);
@@ -350,7 +352,7 @@ fn has_names(names: &[u8], fields: &[Field<'_>]) -> bool {
         })
 }
 
-/// A count and what follows it. The bytes are known to have one.
+/// Splits off a count. The bytes are known to begin with one.
 #[inline]
 fn split_count(bytes: &[u8]) -> (usize, &[u8]) {
     let mut reader = Reader::new(bytes);
@@ -369,7 +371,7 @@ fn items(mut bytes: &[u8]) -> impl Iterator<Item = Scalar<'_>> {
     })
 }
 
-/// Where the names of the first entry end.
+/// Checks the names of the first entry, and returns where they end.
 fn check_names(bytes: &[u8]) -> Result<usize, BadEffect> {
     let mut reader = Reader::new(bytes);
     let count = reader.count()?;
@@ -377,7 +379,7 @@ fn check_names(bytes: &[u8]) -> Result<usize, BadEffect> {
     Ok(bytes.len() - reader.rest().len())
 }
 
-/// Takes an entry off the front of bytes that may be anything, in a chunk with so many names.
+/// Checks an entry at the front of untrusted bytes, in a chunk with `names` names.
 fn check_entry(reader: &mut Reader<'_>, names: usize) -> Result<(), BadEffect> {
     let flags = reader.byte()?;
     match (flags & SAME_MS != 0, flags >> 4) {
@@ -401,7 +403,7 @@ fn check_entry(reader: &mut Reader<'_>, names: usize) -> Result<(), BadEffect> {
     if body.is_empty() { Ok(()) } else { Err(BadEffect::OutOfRange) }
 }
 
-/// Takes so many items off the front of bytes that may be anything.
+/// Checks `count` items at the front of untrusted bytes.
 fn check_items(reader: &mut Reader<'_>, count: usize) -> Result<(), BadEffect> {
     for _ in 0..count {
         let len = checked_item_len(reader.rest()).ok_or(BadEffect::CutShort)?;
@@ -410,7 +412,7 @@ fn check_items(reader: &mut Reader<'_>, count: usize) -> Result<(), BadEffect> {
     Ok(())
 }
 
-/// The entries of a chunk, deleted ones too.
+/// The entries of a chunk, including deleted ones.
 #[derive(Clone)]
 pub(super) struct ChunkEntries<'a> {
     bytes: &'a [u8],
@@ -422,7 +424,7 @@ pub(super) struct ChunkEntries<'a> {
 }
 
 impl<'a> ChunkEntries<'a> {
-    /// Those from one on, with the id before it, of a chunk whose names end there.
+    /// Iterates from an entry on, with the id before it, in a chunk whose names end at `names_end`.
     fn new(bytes: &'a [u8], names_end: usize, at: usize, before: StreamId) -> ChunkEntries<'a> {
         let names = &bytes[..names_end];
         ChunkEntries { bytes, names, count: split_count(names).0, at, before }
@@ -471,11 +473,11 @@ impl<'a> Iterator for ChunkEntries<'a> {
     }
 }
 
-/// An entry, to be read.
+/// A readable entry.
 #[derive(Clone, Copy)]
 pub struct EntryRef<'a> {
     pub id: StreamId,
-    /// The names at the start of its chunk, if they are its own.
+    /// The names of its chunk, if it shares them.
     names: Option<&'a [u8]>,
     body: &'a [u8],
     pub(super) is_deleted: bool,
@@ -490,12 +492,12 @@ impl<'a> EntryRef<'a> {
         split_count(self.names.unwrap_or(self.body)).0
     }
 
-    /// Never but in a file that somebody has made: an entry has a field.
+    /// True only in a forged file: an entry has at least one field.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True when it has the names that come first in its chunk.
+    /// True when it shares the names of its chunk.
     pub(super) fn shares_names(&self) -> bool {
         self.names.is_some()
     }
@@ -509,7 +511,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// The bytes that it has in Redis's form.
+    /// Its bytes in Redis's form.
     fn node_bytes(&self, first: StreamId) -> u64 {
         let mut bytes = integer_bytes(0)
             + integer_bytes(self.id.ms.wrapping_sub(first.ms) as i64)
@@ -529,7 +531,7 @@ impl<'a> EntryRef<'a> {
 /// The fields of an entry.
 pub struct Fields<'a> {
     names: &'a [u8],
-    /// If they do not lie between the names.
+    /// The values, if they are not interleaved with the names.
     values: Option<&'a [u8]>,
 }
 

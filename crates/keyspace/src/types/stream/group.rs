@@ -1,5 +1,5 @@
-//! A consumer group: how far it has read, and which entries are delivered to which consumer and not acknowledged yet. Refuses to know
-//! the entries themselves.
+//! A consumer group: how far it has read, and the pending entries of its consumers. Refuses to know the entries
+//! themselves.
 
 use super::id::StreamId;
 use crate::storage::size_class::size_class;
@@ -12,21 +12,21 @@ use std::sync::Arc;
 pub struct Group {
     /// The last entry that was delivered.
     pub last: StreamId,
-    /// How many entries of the stream were read, if that is known.
+    /// The number of entries that were read, if it is known.
     pub entries_read: Option<u64>,
     pending: BTreeMap<StreamId, Pending>,
-    /// The number of each consumer by its name.
+    /// The number of each consumer, by name.
     names: BTreeMap<Arc<[u8]>, u32>,
     /// Consumers by their number.
     consumers: Vec<Option<Consumer>>,
 }
 
-/// An entry that was delivered and not acknowledged.
+/// A pending entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Unix milliseconds of its last delivery.
     pub delivered_ms: i64,
-    /// How often it was delivered; more than fits is as much as fits. Many entries may be pending: every word counts.
+    /// The number of deliveries, saturating. Many entries may be pending, so it is 32 bits.
     deliveries: u32,
     /// The number of its consumer.
     consumer: u32,
@@ -39,7 +39,7 @@ impl Pending {
     }
 }
 
-/// An entry, when it was delivered last and how often.
+/// An entry, its last delivery time, and the number of its deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub id: StreamId,
@@ -96,7 +96,7 @@ impl Group {
         self.pending.is_empty()
     }
 
-    /// What is pending of an entry.
+    /// The pending state of an entry.
     #[inline]
     pub fn get(&self, id: StreamId) -> Option<&Pending> {
         self.pending.get(&id)
@@ -122,7 +122,7 @@ impl Group {
         self.names.values().map(|number| self.consumers[*number as usize].as_ref().expect("a name has a consumer"))
     }
 
-    /// Makes a consumer; false when there is one of that name.
+    /// Creates a consumer; false when it exists.
     pub(super) fn create_consumer(&mut self, name: &[u8], seen_ms: i64) -> bool {
         if self.names.contains_key(name) {
             return false;
@@ -142,7 +142,7 @@ impl Group {
         true
     }
 
-    /// Removes a consumer and what is pending for it; false when there is none.
+    /// Removes a consumer and its pending entries; false when it does not exist.
     pub(super) fn delete_consumer(&mut self, name: &[u8]) -> bool {
         let Some(number) = self.names.remove(name) else { return false };
         if let Some(consumer) = self.consumers[number as usize].take() {
@@ -151,7 +151,7 @@ impl Group {
         true
     }
 
-    /// Notes when a consumer was seen; its number, if there is one of that name.
+    /// Records when a consumer was seen; returns its number, if it exists.
     pub(super) fn see(&mut self, name: &[u8], seen_ms: i64) -> Option<u32> {
         let number = *self.names.get(name)?;
         if let Some(consumer) = &mut self.consumers[number as usize] {
@@ -160,7 +160,7 @@ impl Group {
         Some(number)
     }
 
-    /// An entry is pending for that consumer, and for no other.
+    /// Makes an entry pending for that consumer only.
     pub(super) fn deliver(&mut self, consumer: u32, delivery: Delivery) {
         let Delivery { id, delivered_ms, deliveries } = delivery;
         let deliveries = u32::try_from(deliveries).unwrap_or(u32::MAX);
@@ -173,7 +173,7 @@ impl Group {
         self.pending_of(consumer).insert(id);
     }
 
-    /// An entry is no longer pending; false when it was not.
+    /// Removes a pending entry; false when it was not pending.
     pub(super) fn acknowledge(&mut self, id: StreamId) -> bool {
         let Some(pending) = self.pending.remove(&id) else { return false };
         self.pending_of(pending.consumer).remove(&id)

@@ -1,5 +1,5 @@
-//! The id of an entry: milliseconds and a number among the entries of one millisecond. Knows the order of ids; refuses to know
-//! how clients may abbreviate them.
+//! The id of an entry: milliseconds and a number among the entries of one millisecond. Knows the order of ids; refuses
+//! to know how clients may abbreviate them.
 
 /// The id of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ impl StreamId {
         StreamId { ms, seq }
     }
 
-    /// The id right behind this one; `None` behind the last.
+    /// The next id; `None` after the last.
     pub fn next(self) -> Option<StreamId> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(StreamId { ms: self.ms, seq }),
@@ -24,7 +24,7 @@ impl StreamId {
         }
     }
 
-    /// The id right before this one; `None` before the first.
+    /// The previous id; `None` before the first.
     pub fn previous(self) -> Option<StreamId> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(StreamId { ms: self.ms, seq }),
@@ -32,7 +32,7 @@ impl StreamId {
         }
     }
 
-    /// The id of an entry that is added at that time to a stream with this last id; `None` when there is no higher one.
+    /// The id of an entry added at that time to a stream with this last id; `None` when there is no higher one.
     #[inline]
     pub fn after_at(self, now_ms: u64) -> Option<StreamId> {
         if now_ms > self.ms { Some(StreamId { ms: now_ms, seq: 0 }) } else { self.next() }

@@ -1,5 +1,5 @@
-//! A whole stream: as the bytes that snapshots and effects carry, as Redis's formats have it, and as DEBUG DIGEST signs it.
-//! docs/effect-format.md shows the bytes.
+//! A whole stream: as the bytes in snapshots and effects, as Redis's formats represent it, and as DEBUG DIGEST hashes
+//! it. docs/effect-format.md describes the bytes.
 
 use super::change::{entries_read, id, put_entries_read, put_id};
 use super::chunk::{Chunk, EntryRef};
@@ -11,7 +11,7 @@ use crate::encoding::{BadEffect, Reader, put_bytes, put_number, put_signed};
 use crate::storage::Scalar;
 use crate::types::{Entry, Object, Shapes};
 
-/// How a stream is written. IMPORTANT: append only; journals on disk hold these numbers.
+/// Encodings of a stream. IMPORTANT: append only; journals on disk contain these numbers.
 mod form {
     pub(super) const CHUNKS: u8 = 0;
 }
@@ -120,7 +120,7 @@ pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
     }
     for group in &from.groups {
         let last = to_id(group.last);
-        // Before 7.0 Redis did not count what a group has read.
+        // Before 7.0 Redis did not count the entries that a group has read.
         let read = if from.counts.is_some() { group.entries_read } else { stream.entries_up_to(last) };
         let mut to = Group::new(last, read);
         for consumer in &group.consumers {
@@ -136,7 +136,7 @@ pub fn image_of(from: &formats::Stream, out: &mut Vec<u8>) {
     put(&stream, out);
 }
 
-/// The stream as Redis's formats have it.
+/// The stream as Redis's formats represent it.
 pub fn to_redis(stream: &Stream) -> formats::Value {
     let from_id = |id: StreamId| (id.ms, id.seq);
     let nodes = stream.log.chunks().map(|chunk| {

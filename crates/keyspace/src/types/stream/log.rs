@@ -1,5 +1,5 @@
-//! The entries of a stream, chunk by chunk. Knows where a chunk ends and how an id is found; refuses to know groups, and how entries
-//! are packed (`chunk`).
+//! The entries of a stream, chunk by chunk. Knows where a chunk ends and how an id is found; refuses to know groups,
+//! and how entries are packed (`chunk`).
 
 use super::chunk::{Chunk, ChunkEntries, EntryRef, Field};
 use super::id::StreamId;
@@ -20,27 +20,27 @@ impl Default for Thresholds {
     }
 }
 
-/// No chunk has more bytes than this, whatever the settings say; nor has an entry.
+/// The most bytes of a chunk or an entry, whatever the settings say.
 pub const CHUNK_BYTES_MAX: u64 = 1 << 30;
-/// The room of the second chunk and those behind it, if the one before it took more.
+/// The most initial room of chunks after the first.
 const ROOM_MAX: usize = 4096;
-/// The room of the first chunk: most streams that have few entries have short ones.
+/// The initial room of the first chunk: most short streams have short entries.
 const ROOM_MIN: usize = 64;
 
-/// The entries of a stream. The ids of chunks rise, and those of entries that are not deleted.
+/// The entries of a stream. The ids of chunks ascend, and so do those of live entries.
 #[derive(Clone, Default)]
-pub(super) struct Log {
+pub(super) struct EntryLog {
     chunks: VecDeque<Chunk>,
 }
 
-impl Log {
+impl EntryLog {
     pub(super) fn chunks(&self) -> impl ExactSizeIterator<Item = &Chunk> {
         self.chunks.iter()
     }
 
-    /// Adds an entry behind the others, in a new chunk when the last is full.
+    /// Appends an entry, in a new chunk when the last is full.
     pub(super) fn push(&mut self, id: StreamId, fields: &[Field<'_>], thresholds: &Thresholds) {
-        // After XSETID the id may be lower than that of a chunk all of whose entries are deleted.
+        // After XSETID the id may be lower than that of a chunk whose entries are all deleted.
         while self.chunks.back().is_some_and(|chunk| chunk.first >= id) {
             self.chunks.pop_back();
         }
@@ -56,7 +56,7 @@ impl Log {
         self.chunks.push_back(Chunk::new(id, fields, room));
     }
 
-    /// Adds a chunk that was read; false when it does not belong behind the others.
+    /// Appends a chunk that was read; false when its ids do not follow the others.
     pub(super) fn push_chunk(&mut self, chunk: Chunk) -> bool {
         let follows = |last: &Chunk| chunk.first > last.last_live().unwrap_or(last.first).max(last.first);
         let follows = self.chunks.back().is_none_or(follows);
@@ -66,7 +66,7 @@ impl Log {
         follows
     }
 
-    /// The place of the chunk that has an id, if one has.
+    /// The position of the chunk that may contain an id.
     #[inline]
     fn place(&self, id: StreamId) -> usize {
         match self.chunks.back() {
@@ -81,7 +81,7 @@ impl Log {
         self.chunks.get(self.place(id))?.get(id)
     }
 
-    /// Marks an entry as deleted, and drops its chunk if it was the last there; false when there is none.
+    /// Marks an entry as deleted, and drops its chunk if it was the last one there; false when it does not exist.
     pub(super) fn delete(&mut self, id: StreamId) -> bool {
         let place = self.place(id);
         let Some(chunk) = self.chunks.get_mut(place) else { return false };
@@ -92,8 +92,8 @@ impl Log {
         deleted
     }
 
-    /// Drops the chunks whose last entry has that id or a lower one, and marks such entries of the chunk behind them. Returns how
-    /// many entries there were.
+    /// Drops the chunks whose last entry is at or below that id, and marks such entries of the next chunk as deleted.
+    /// Returns how many entries were removed.
     pub(super) fn delete_up_to(&mut self, id: StreamId) -> u64 {
         let mut count = 0;
         while let Some(chunk) = self.chunks.front_mut() {
@@ -142,7 +142,7 @@ impl Log {
     }
 }
 
-/// True when Redis would begin a new node for an entry of so many bytes.
+/// True when Redis would begin a new node for an entry of `bytes` bytes.
 #[inline]
 fn is_full(chunk: &Chunk, bytes: u64, thresholds: &Thresholds) -> bool {
     let bytes_max = match thresholds.bytes_max as u64 {
@@ -155,8 +155,8 @@ fn is_full(chunk: &Chunk, bytes: u64, thresholds: &Thresholds) -> bool {
 
 /// Entries in order.
 pub(super) struct Range<'a> {
-    log: &'a Log,
-    /// The place of the next chunk.
+    log: &'a EntryLog,
+    /// The position of the next chunk.
     next: usize,
     entries: Option<ChunkEntries<'a>>,
     from: StreamId,
@@ -180,9 +180,9 @@ impl<'a> Iterator for Range<'a> {
     }
 }
 
-/// Entries in reverse order. A chunk can only be read forward, and has few: its entries are put aside.
+/// Entries in reverse order. A chunk can only be read forward: its few entries are buffered.
 pub(super) struct RangeBack<'a> {
-    log: &'a Log,
+    log: &'a EntryLog,
     /// How many chunks are left.
     left: usize,
     entries: SmallVec<[EntryRef<'a>; 16]>,
@@ -203,7 +203,7 @@ impl<'a> Iterator for RangeBack<'a> {
             let (from, to) = (self.from, self.to);
             self.entries
                 .extend(chunk.first_live_on().filter(|entry| !entry.is_deleted && entry.id <= from && entry.id >= to));
-            // Nothing of an older chunk can be in range once this one begins before it.
+            // Older chunks are out of range once this one begins before it.
             if chunk.first < to {
                 self.left = 0;
             }

@@ -1,8 +1,8 @@
-//! Streams: entries in the order of their ids, and consumer groups that read them. Knows entries, groups and what Redis counts of
-//! both; refuses to know commands, and how entries are packed (`chunk`).
+//! Streams: entries in the order of their ids, and consumer groups. Knows entries, groups and the counters that Redis
+//! has; refuses to know commands, and how entries are packed (`chunk`).
 //!
-//! Entries only come at the end. A deleted entry stays in its chunk, marked, until all of the chunk is deleted. A stream may have no
-//! entry at all.
+//! Entries are only added at the end. A deleted entry stays in its chunk, marked, until the whole chunk is deleted. A
+//! stream may be empty.
 
 mod change;
 mod chunk;
@@ -23,10 +23,10 @@ pub use log::{CHUNK_BYTES_MAX, Thresholds};
 pub use trim::{Keep, Trimmed, Trimming};
 
 use super::{Entry, Object, ValueType};
-use log::Log;
+use log::EntryLog;
 use std::collections::BTreeMap;
 
-/// What the rest of the server needs to know of streams.
+/// The row of streams.
 pub static TYPE: ValueType = ValueType {
     tag: 10,
     name: "stream",
@@ -48,14 +48,15 @@ pub static TYPE: ValueType = ValueType {
     check_image: image::check,
     read_image: image::read,
     release: None,
+    element_expiry: None,
     to_redis: |entry, _, _| to_redis(stream(entry)),
     digest: image::digest,
 };
 
-/// A stream of more is freed in the background.
+/// A stream with more chunks is freed in the background.
 const FREED_AT_ONCE_CHUNKS_MAX: usize = 64;
 
-/// The stream that an entry of a stream holds.
+/// The stream in an entry.
 #[inline]
 pub fn stream(entry: &Entry) -> &Stream {
     entry.object().and_then(stream_of).expect("the entry holds a stream")
@@ -72,11 +73,11 @@ fn stream_of(object: &Object) -> Option<&Stream> {
 /// A stream.
 #[derive(Clone, Default)]
 pub struct Stream {
-    log: Log,
+    log: EntryLog,
     len: u64,
     /// The id of the first entry; 0-0 without entries.
     first: StreamId,
-    /// The last id that was given out.
+    /// The last assigned id.
     last: StreamId,
     max_deleted: StreamId,
     /// How many entries were ever added.
@@ -101,7 +102,7 @@ impl Stream {
         self.first
     }
 
-    /// The last id that was given out, whatever became of its entry.
+    /// The last assigned id, even if its entry was deleted.
     #[inline]
     pub fn last(&self) -> StreamId {
         self.last
@@ -123,18 +124,18 @@ impl Stream {
         self.added
     }
 
-    /// How many chunks there are, which are Redis's nodes.
+    /// The number of chunks, which are Redis's nodes.
     pub fn chunks(&self) -> usize {
         self.log.chunks().len()
     }
 
-    /// How many nodes Redis's radix tree would have.
+    /// The number of nodes that Redis's radix tree would have.
     pub fn radix_nodes(&self) -> usize {
         let ids: Vec<StreamId> = self.log.chunks().map(|chunk| chunk.first).collect();
         radix::nodes(&ids)
     }
 
-    /// The entry of that id.
+    /// The entry with this id.
     pub fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
         self.log.get(id)
     }
@@ -150,13 +151,13 @@ impl Stream {
         self.log.range_back(from, to)
     }
 
-    /// The entries behind an id.
+    /// The entries after an id.
     #[inline]
     pub fn after(&self, id: StreamId) -> impl Iterator<Item = EntryRef<'_>> {
         id.next().map(|from| self.log.range(from, StreamId::MAX)).into_iter().flatten()
     }
 
-    /// The group of that name.
+    /// The group with this name.
     #[inline]
     pub fn group(&self, name: &[u8]) -> Option<&Group> {
         self.groups.get(name)
@@ -167,7 +168,7 @@ impl Stream {
         self.groups.iter().map(|(name, group)| (&**name, group))
     }
 
-    /// How many entries a group has read once it has read that one as its last.
+    /// The number of entries that a group has read once it has read that one.
     pub fn entries_read(&self, before: Option<u64>, id: StreamId) -> Option<u64> {
         match before {
             Some(before) if !self.has_gaps_from(id) => Some(before + 1),
@@ -176,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// How many entries a group has still to read, if that is known.
+    /// The number of entries that a group has not read yet, if it is known.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         let read = match group.entries_read {
             _ if self.added == 0 => return Some(0),
@@ -186,7 +187,7 @@ impl Stream {
         Some((self.added as i64).wrapping_sub(read as i64))
     }
 
-    /// How many entries were ever added up to that id, if that is known: of the ends of a stream without gaps it is.
+    /// The number of entries ever added up to that id, if it is known: at the ends of a stream without gaps it is.
     pub fn entries_up_to(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 {
             return Some(0);

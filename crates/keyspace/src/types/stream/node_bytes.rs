@@ -1,5 +1,5 @@
-//! How long Redis's form of a node is, a listpack: `stream-node-max-bytes` counts these bytes, and where nodes end is visible. Knows
-//! lengths; refuses to write any of it (`formats` does).
+//! The length of a node in Redis's form, a listpack: `stream-node-max-bytes` counts these bytes, and clients can see
+//! where nodes end. Knows lengths; refuses to write a listpack (`formats` does).
 
 use crate::storage::Scalar;
 
@@ -38,7 +38,7 @@ pub(super) fn integer_bytes(number: i64) -> u64 {
     data + 1
 }
 
-/// An element's length is repeated behind it, for readers that go backwards.
+/// An element's length is repeated after it, for readers that go backwards.
 fn back_length_bytes(data: u64) -> u64 {
     match data {
         0..=127 => 1,

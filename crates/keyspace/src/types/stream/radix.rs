@@ -1,19 +1,20 @@
-//! How many nodes Redis's radix tree of a stream has, which XINFO shows. Knows the shape of such a tree; there is none here.
+//! The number of nodes of Redis's radix tree of a stream, which XINFO shows. Computes the shape of the tree without
+//! building it.
 
 use super::id::StreamId;
 
-/// The nodes of a tree of these ids, which rise.
+/// The number of nodes of a tree of these ascending ids.
 pub(super) fn nodes(ids: &[StreamId]) -> usize {
     let keys: Vec<[u8; 16]> = ids.iter().map(|id| id.to_bytes()).collect();
     if keys.is_empty() { 1 } else { below(&keys, 0) }
 }
 
-/// The nodes for keys that have their first `depth` bytes in common.
+/// The number of nodes for keys that share their first `depth` bytes.
 fn below(keys: &[[u8; 16]], depth: usize) -> usize {
     let (first, last) = (&keys[0], &keys[keys.len() - 1]);
     let common = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();
     if common > 0 {
-        // One node has all that they have in common.
+        // One node has all common bytes.
         let depth = depth + common;
         return 1 + if depth == first.len() { 1 } else { below(keys, depth) };
     }

@@ -1,15 +1,15 @@
-//! Which entries a trimming removes: whole chunks from the front on, and what has to go of the next one. Knows Redis's rules, which are
-//! visible where a trimming is approximate; changes nothing.
+//! Which entries a trim removes: whole chunks from the front, and entries of the next one. Follows Redis's rules, which
+//! are visible where a trim is approximate; changes nothing.
 
 use super::Stream;
 use super::id::StreamId;
 
-/// What a trimming is to leave.
+/// What a trim keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// So many entries.
+    /// The newest entries, this many.
     Newest(u64),
-    /// Entries of that id and higher ones.
+    /// Entries with this id or a higher one.
     From(StreamId),
 }
 
@@ -17,23 +17,23 @@ pub enum Keep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimming {
     pub keep: Keep,
-    /// Remove whole chunks alone.
+    /// Remove only whole chunks.
     pub is_approximate: bool,
     /// The most entries to remove; 0 for no limit.
     pub limit: u64,
 }
 
-/// What a trimming comes to.
+/// The result of a trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {
     /// Entries up to this id are removed.
     pub upto: StreamId,
-    /// So many.
+    /// The number of removed entries.
     pub count: u64,
 }
 
 impl Stream {
-    /// What a trimming of the stream as it is would come to; `None` when it would change nothing.
+    /// Computes a trim of the stream; `None` when it would change nothing.
     pub fn trimmed(&self, trimming: &Trimming) -> Option<Trimmed> {
         let Trimming { keep, is_approximate, limit } = *trimming;
         let (mut left, mut upto) = (self.len, None);
@@ -69,7 +69,7 @@ impl Stream {
 }
 
 impl Keep {
-    /// True when nothing has to go of so many entries.
+    /// True when `left` entries are few enough.
     fn is_reached(self, left: u64) -> bool {
         matches!(self, Keep::Newest(count) if left <= count)
     }

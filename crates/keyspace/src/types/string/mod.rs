@@ -10,7 +10,7 @@ use crate::storage::{Kind, Scalar};
 
 pub use crate::storage::scalar::{NUMBER, TEXT};
 
-/// What the rest of the server needs to know of strings.
+/// The row of strings.
 pub static TYPE: ValueType = ValueType {
     tag: 1,
     name: "string",
@@ -32,9 +32,13 @@ pub static TYPE: ValueType = ValueType {
         entry
     },
     release: None,
+    element_expiry: None,
     to_redis: |entry, _, _| formats::Value::String(scalar(entry).bytes().into_owned()),
     digest: |entry, _, _, digest: &mut Digest| scalar(entry).with_bytes(|bytes| digest.mix(bytes)),
 };
+
+/// A string to be read.
+pub type StringRef<'a> = Scalar<'a>;
 
 /// A string longer than this lies behind a pointer: a new deadline or name must not copy it.
 const INLINE_BYTES_MAX: usize = 4096;
@@ -51,12 +55,12 @@ const MARKED: u8 = 2;
 /// A change of a string.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change<'a> {
-    /// The key holds this string and expires then; its old value, of any type, is replaced.
+    /// The key holds this string with this deadline; its old value, of any type, is replaced.
     Set { value: Scalar<'a>, deadline: Option<u64> },
     /// The string (empty if the key is missing) has these bytes at `offset`; a gap is filled with zeros.
     Write { offset: usize, bytes: &'a [u8] },
-    /// The string (empty if the key is missing) has these bytes in place of `removed` bytes from `offset` on; what is behind
-    /// them moves. A gap is filled with zeros, and what is beyond its end is not removed.
+    /// The string (empty if the key is missing) has these bytes instead of `removed` bytes from `offset` on; the rest
+    /// moves. A gap is filled with zeros; nothing is removed beyond the end.
     Splice { offset: usize, removed: usize, bytes: &'a [u8] },
 }
 
@@ -105,7 +109,7 @@ impl<'a> Change<'a> {
             }
             tag::SPLICE => {
                 let (offset, removed, bytes) = (reader.count()?, reader.count()?, reader.bytes()?);
-                // The string that it is made in ends below the same limit.
+                // The resulting string must not exceed the limit either.
                 match offset.checked_add(bytes.len()) {
                     Some(end) if end <= BYTES_MAX => Ok(Change::Splice { offset, removed, bytes }),
                     _ => Err(BadEffect::OutOfRange),
@@ -123,7 +127,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Makes the change in an entry that holds a string.
+    /// Applies the change to an entry that holds a string.
     #[inline]
     pub(super) fn apply(&self, entry: &mut Entry) -> Applied {
         match *self {
@@ -165,7 +169,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Makes an entry ready to be changed in place: a string that has, or will have, so many bytes.
+/// Prepares an entry to be changed in place, for a string of `bytes` bytes.
 fn prepare(entry: &mut Entry, bytes: usize) {
     if entry.kind() == NUMBER {
         let text = scalar(entry).bytes().into_owned();
@@ -223,7 +227,7 @@ fn write(entry: &mut Entry, offset: usize, bytes: &[u8]) -> usize {
     }
 }
 
-/// The string that an entry of a string holds.
+/// The string in an entry.
 #[inline]
 pub fn scalar(entry: &Entry) -> Scalar<'_> {
     match entry.kind() {
@@ -235,7 +239,7 @@ pub fn scalar(entry: &Entry) -> Scalar<'_> {
     }
 }
 
-/// Redis keeps strings up to this length in one allocation with their object.
+/// The longest string that Redis embeds in its object.
 const EMBEDDED_BYTES_MAX: usize = 44;
 
 /// The encoding that Redis would have. A marked string was changed in place; Redis then no longer embeds it.

@@ -8,7 +8,11 @@ pub(super) fn decode(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
         return Err(stack.bad_argument(1, format_args!("expected 1 argument")));
     }
-    let json = stack.argument_bytes(1)?;
+    stack.with_pinned(1, |pinned| decode_bytes(stack, pinned.argument_bytes(1)?))
+}
+
+fn decode_bytes(stack: Stack<'_>, json: &[u8]) -> Returned {
+    stack.charge_bytes(json.len());
     // The first character of JSON is ASCII, so two bytes are enough to see another encoding.
     if json.len() >= 2 && (json[0] == 0 || json[1] == 0) {
         return Err(stack.error(format_args!("JSON parser does not support UTF-16 or UTF-32")));
@@ -57,6 +61,7 @@ impl Token {
 }
 
 struct Decoder<'s> {
+    /// The text is its first value.
     stack: Stack<'s>,
     settings: Settings,
     json: &'s [u8],

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::settings::{Settings, settings};
 use crate::context::{Context, Kind, Nesting};
-use crate::vm::{Cursor, Digits, Raise, Returned, Stack, Type};
+use crate::vm::{Digits, Raise, Returned, Stack, Type};
 
 pub(super) fn encode(stack: Stack<'_>) -> Returned {
     if stack.len() != 1 {
@@ -13,7 +13,9 @@ pub(super) fn encode(stack: Stack<'_>) -> Returned {
     let context = Context::of(stack);
     let encoder = Encoder { stack, settings: settings(stack), context };
     let mut json = context.scratch();
-    encoder.all(&mut json, &mut context.nesting())?;
+    let encoded = encoder.all(&mut json, &mut context.nesting());
+    stack.charge_bytes(json.len());
+    encoded?;
     stack.check_memory(json.len())?;
     stack.push_bytes(&json);
     Ok(1)
@@ -51,7 +53,7 @@ impl Encoder<'_> {
                         json.extend_from_slice(b"\":");
                     }
                     Type::String => {
-                        string(json, stack.bytes(-2).unwrap_or_default());
+                        stack.with_string(-2, |bytes| string(json, bytes));
                         json.push(b':');
                     }
                     _ => return Err(self.refuse(-2, "table key must be a number or string")),
@@ -80,11 +82,13 @@ impl Encoder<'_> {
     fn value(&self, json: &mut Vec<u8>, open: &mut Vec<Nesting>) -> Result<(), Raise> {
         let stack = self.stack;
         match stack.kind(-1) {
-            Type::String => string(json, stack.bytes(-1).unwrap_or_default()),
+            Type::String => {
+                stack.with_string(-1, |bytes| string(json, bytes));
+            }
             Type::Number => self.number(json, -1)?,
             Type::Boolean => json.extend_from_slice(if stack.boolean(-1) { b"true" } else { b"false" }),
             Type::Nil => json.extend_from_slice(b"null"),
-            Type::LightUserdata if stack.userdata(-1).is_null() => json.extend_from_slice(b"null"),
+            Type::LightUserdata if stack.is_null(-1) => json.extend_from_slice(b"null"),
             Type::Table => return self.table(json, open),
             _ => return Err(self.refuse(-1, "type not supported")),
         }
@@ -113,20 +117,8 @@ impl Encoder<'_> {
     /// The largest index if all keys are positive integers and there are enough of them. An empty table has none.
     fn array_len(&self) -> Result<Option<c_int>, Raise> {
         let (stack, settings) = (self.stack, &self.settings);
-        let (mut max, mut items): (c_int, c_int) = (0, 0);
-        let mut cursor = Cursor::default();
-        while stack.next(-1, &mut cursor) {
-            let (kind, key) = (stack.kind(-2), stack.number(-2));
-            stack.pop(2);
-            if kind != Type::Number || key < 1.0 || key.floor() != key {
-                return Ok(None);
-            }
-            if key > f64::from(max) {
-                // A key that is no C int makes the maximum negative, and the table an object.
-                max = if key < 2_147_483_648.0 { key as c_int } else { c_int::MIN };
-            }
-            items = items.saturating_add(1);
-        }
+        let Some(keys) = stack.array_keys(-1) else { return Ok(None) };
+        let (items, max) = (keys.count, keys.int_max);
         let sparse = settings.sparse_ratio > 0
             && max > items.saturating_mul(settings.sparse_ratio)
             && max > settings.sparse_safe;

@@ -1,4 +1,5 @@
-//! The `cjson` library, with the rules of lua-cjson 2.1.0 as Redis carries it: the table. Knows nothing of Redis's data.
+//! The `cjson` library, with the rules of lua-cjson 2.1.0 as Redis carries it: the table. Knows nothing of Redis's
+//! data.
 
 mod decode;
 mod encode;
@@ -7,10 +8,10 @@ mod settings;
 use crate::vm::{Returned, Stack, function_of};
 pub(crate) use settings::reset;
 
-/// Pushes a new `cjson` table with settings of its own.
+/// Pushes a new `cjson` table with separate settings.
 pub(crate) fn open(stack: Stack<'_>) {
     stack.push_table(0, 16);
-    stack.push_userdata(settings::DEFAULTS);
+    stack.push_value(settings::DEFAULTS);
     for (name, function) in [
         ("encode", function_of(encode::encode)),
         ("decode", function_of(decode::decode)),

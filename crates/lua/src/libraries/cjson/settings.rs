@@ -34,17 +34,15 @@ pub(super) const DEFAULTS: Settings = Settings {
 
 /// The settings of the running function's table.
 pub(super) fn settings(stack: Stack<'_>) -> Settings {
-    // SAFETY: every function here was made by `open`, with the settings as its first upvalue.
-    unsafe { *stack.userdata(upvalue(1)).cast::<Settings>() }
+    stack.value(upvalue(1)).expect("`open` binds the settings to each function")
 }
 
-/// Puts the settings of the `cjson` table on top back to what they were at first. Redis lets a script's settings stay for
-/// all that follow; with a state for each thread a script's result would depend on where it runs.
+/// Puts the settings of the `cjson` table on top back to what they were at first. Redis lets a script's settings stay
+/// for all that follow; with a state for each thread a script's result would depend on where it runs.
 pub(crate) fn reset(stack: Stack<'_>) {
     stack.get_field(-1, "encode");
     if stack.push_bound(-1, 1) {
-        // SAFETY: the first value bound to the function is its settings, see `open`.
-        unsafe { stack.userdata(-1).cast::<Settings>().write(DEFAULTS) };
+        stack.set_value(-1, DEFAULTS);
         stack.pop(1);
     }
     stack.pop(1);
@@ -59,8 +57,8 @@ fn change(stack: Stack<'_>, arguments: c_int, change: impl FnOnce(&mut Settings)
     Context::of(stack).cjson_changed.set(true);
     let mut settings = settings(stack);
     let changed = change(&mut settings);
-    // SAFETY: as in `settings`. What came before a wrong argument is set, as in Redis.
-    unsafe { stack.userdata(upvalue(1)).cast::<Settings>().write(settings) };
+    // What came before a wrong argument is set, as in Redis.
+    stack.set_value(upvalue(1), settings);
     changed.map(|()| arguments)
 }
 
@@ -84,11 +82,11 @@ fn choice(stack: Stack<'_>, position: c_int, setting: &mut c_int, options: &[&st
         Type::Nil => {}
         Type::Boolean => *setting = c_int::from(stack.boolean(position)),
         _ => {
-            let word = stack.argument_bytes(position)?;
-            let Some(at) = options.iter().position(|option| option.as_bytes() == word) else {
-                let message = Text::<150>::of(&[b"invalid option '", word, b"'"]);
-                return Err(stack.bad_argument_bytes(position, message.as_bytes()));
-            };
+            let (found, wrong) = stack.with_argument(position, |word| {
+                let found = options.iter().position(|option| option.as_bytes() == word);
+                (found, Text::<150>::of(&[b"invalid option '", word, b"'"]))
+            })?;
+            let Some(at) = found else { return Err(stack.bad_argument_bytes(position, wrong.as_bytes())) };
             *setting = at as c_int;
         }
     }

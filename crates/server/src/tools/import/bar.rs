@@ -1,7 +1,7 @@
 //! Shows the progress of an import: a bar on a terminal, a line every few seconds elsewhere. Writes to stderr, so that
 //! stdout stays for results.
 
-use super::progress::Progress;
+use super::progress::ImportProgress;
 use indicatif::{BinaryBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ impl Bar {
     }
 
     /// Shows the progress. Cheap enough to be called often.
-    pub(crate) fn show(&mut self, progress: Progress) {
+    pub(crate) fn show(&mut self, progress: ImportProgress) {
         let elapsed = self.started.elapsed();
         match &mut self.form {
             Form::Terminal(bar) => {
@@ -59,12 +59,12 @@ impl Bar {
     }
 }
 
-fn records_per_s(progress: Progress, elapsed: Duration) -> u64 {
+fn records_per_s(progress: ImportProgress, elapsed: Duration) -> u64 {
     (progress.records as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 
-fn line(progress: Progress, elapsed: Duration) -> String {
-    let Progress { bytes, bytes_total, .. } = progress;
+fn line(progress: ImportProgress, elapsed: Duration) -> String {
+    let ImportProgress { bytes, bytes_total, .. } = progress;
     let share = if bytes_total == 0 { 1.0 } else { bytes as f64 / bytes_total as f64 };
     let left = match bytes {
         0 => "unknown time".into(),
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_it_is_and_how_long_it_takes() {
-        let progress = Progress { bytes: 1 << 20, bytes_total: 4 << 20, records: 20_000 };
+        let progress = ImportProgress { bytes: 1 << 20, bytes_total: 4 << 20, records: 20_000 };
         let line = line(progress, Duration::from_secs(10));
         assert_eq!(line, "25%, 1.00 MiB of 4.00 MiB, 2,000 records/s, 30 seconds left");
         assert_eq!(
-            super::line(Progress::default(), Duration::ZERO),
+            super::line(ImportProgress::default(), Duration::ZERO),
             "100%, 0 B of 0 B, 0 records/s, unknown time left"
         );
     }

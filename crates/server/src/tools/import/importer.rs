@@ -2,12 +2,12 @@
 //! do with each thing in them; refuses to know their bytes (`formats`), and what is done with the keyspace after.
 //!
 //! An append-only file tells what happened at a time that has passed, and so it has to be read: a key that was given
-//! ten seconds, and ten more before they were over, is there. The engine sees the beginning of time until everything has
-//! been read; then it is told the real time, and whatever is past its deadline goes.
+//! ten seconds, and ten more before they were over, is there. The engine sees the beginning of time until everything
+//! has been read; then it is told the real time, and whatever is past its deadline goes.
 
 use super::bar::Bar;
-use super::progress::Progress;
-use super::report::Report;
+use super::progress::ImportProgress;
+use super::report::ImportReport;
 use super::source::{Source, SourceFile};
 use anyhow::{Context, Result, bail};
 use engine::command::{CommandRow, Flags, registry};
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// [`import`] with a progress bar on stderr.
-pub(crate) fn with_progress_bar(engine: &Engine, path: &Path) -> Result<Report> {
+pub(crate) fn with_progress_bar(engine: &Engine, path: &Path) -> Result<ImportReport> {
     let mut bar = Bar::new();
     let report = import(engine, path, &mut |progress| bar.show(progress));
     bar.finish();
@@ -32,14 +32,14 @@ pub(crate) fn with_progress_bar(engine: &Engine, path: &Path) -> Result<Report> 
 /// engine that no worker serves yet. Keys that it has already are replaced. `progress` is called often, and at the end.
 ///
 /// After an error the engine holds what was read until then.
-pub(crate) fn import(engine: &Engine, path: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub(crate) fn import(engine: &Engine, path: &Path, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
     let source = Source::find(path)?;
     let bytes_total = source.files.iter().map(|file| file.bytes).sum();
     let mut import = Import {
         engine,
         worker: engine.worker(0),
-        report: Report::default(),
-        progress: Progress { bytes_total, ..Progress::default() },
+        report: ImportReport::default(),
+        progress: ImportProgress { bytes_total, ..ImportProgress::default() },
         tell: progress,
     };
     for (index, file) in source.files.iter().enumerate() {
@@ -49,7 +49,7 @@ pub(crate) fn import(engine: &Engine, path: &Path, progress: &mut dyn FnMut(Prog
             format!("cannot import {}: stopped after {records} keys and commands", file.path.display())
         })?;
     }
-    let (keys, fields) = engine.expire_after_import(&mut import.worker);
+    let (keys, fields) = engine::expire_after_import(engine, &mut import.worker);
     import.report.keys_expired += keys;
     import.report.fields_expired += fields;
     (import.tell)(import.progress);
@@ -66,9 +66,9 @@ const VALUE_BYTES_MAX: usize = 4 << 30;
 struct Import<'a> {
     engine: &'a Engine,
     worker: Worker,
-    report: Report,
-    progress: Progress,
-    tell: &'a mut dyn FnMut(Progress),
+    report: ImportReport,
+    progress: ImportProgress,
+    tell: &'a mut dyn FnMut(ImportProgress),
 }
 
 impl Import<'_> {
@@ -132,7 +132,7 @@ impl Import<'_> {
         }
         let now_ms = if history_follows { 0 } else { self.engine.clock.unix_us() / 1000 };
         self.worker.now_ms = BEGINNING_MS;
-        match self.engine.restore(&mut self.worker, item.db, &item.key, &item.value, item.deadline, now_ms) {
+        match engine::restore(self.engine, &mut self.worker, item.db, &item.key, &item.value, item.deadline, now_ms) {
             Err(_) => self.report.outside(item.db),
             Ok(kept) if !kept.key => self.report.keys_expired += 1,
             Ok(kept) => {
@@ -188,10 +188,10 @@ impl Player {
     /// Executes a command; the text of its error, if it was refused.
     fn execute(&mut self, import: &mut Import<'_>, request: Request<'_>) -> Result<Option<String>> {
         self.out.clear();
-        match import.engine.execute_to_end(&mut import.worker, &mut self.client, request, &mut self.out) {
+        match engine::execute_to_end(import.engine, &mut import.worker, &mut self.client, request, &mut self.out) {
             Flow::Continue | Flow::Close => {}
             Flow::Block(_) => self.out.extend_from_slice(b"-ERR it waits for something\r\n"),
-            Flow::Paused(_) | Flow::Again => bail!("the server is paused"),
+            Flow::Paused(_) | Flow::Again | Flow::AwaitScript => bail!("the server is paused"),
         }
         let error = self.out.strip_prefix(b"-").map(<[u8]>::trim_ascii_end);
         Ok(error.map(|error| String::from_utf8_lossy(error).into_owned()))
@@ -200,8 +200,9 @@ impl Player {
 
 /// Why a command is not for a file to give: Redis writes none that is about the server or a connection.
 fn refusal(request: Request<'_>) -> Option<&'static str> {
+    // The last is what all subcommands of CLIENT have in common.
     const ABOUT_THE_SERVER: Flags =
-        Flags::ADMIN.union(Flags::NO_AUTH).union(Flags::PUBSUB).union(Flags::BLOCKING).union(Flags::PAUSE_EXEMPT);
+        Flags::ADMIN.union(Flags::NO_AUTH).union(Flags::PUBSUB).union(Flags::BLOCKING).union(Flags::KEEPS_CACHING);
     row(request)?.command.flags.has(ABOUT_THE_SERVER).then_some("not a command that changes keys")
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What became of everything in the files: nothing is left out without being counted here.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct ImportReport {
     pub(crate) loaded: Values,
     /// Libraries of functions.
     pub(crate) libraries: u64,
@@ -57,7 +57,7 @@ const NAME_BYTES_MAX: usize = 32;
 const EXAMPLE_CHARS_MAX: usize = 160;
 const OTHERS: &str = "(others)";
 
-impl Report {
+impl ImportReport {
     /// True when something that a server of Redis's would have is not here now.
     pub(crate) fn has_left_something_out(&self) -> bool {
         !self.skipped.is_empty() || self.outside.is_some() || !self.failed.is_empty() || self.cut.is_some()
@@ -93,7 +93,7 @@ fn counted(count: u64, noun: &str) -> String {
 }
 
 /// A line for each thing worth saying.
-impl fmt::Display for Report {
+impl fmt::Display for ImportReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = self.loaded.words();
         if self.libraries > 0 {

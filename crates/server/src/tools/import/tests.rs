@@ -1,54 +1,13 @@
 //! Imports of the files in `crates/formats/tests/fixtures/rdb`, whose README says what is in them.
 
 use super::importer::{Player, import};
-use super::progress::Progress;
-use super::report::Report;
-use engine::host::{CpuTime, Host, MemoryUse, Shutdown};
+use super::progress::ImportProgress;
+use super::report::ImportReport;
+use crate::test_host::IdleHost;
 use engine::{Engine, Settings};
 use resp::OwnedRequest;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A host with nothing to tell.
-struct NoHost;
-
-impl Host for NoHost {
-    fn used_memory(&self) -> u64 {
-        0
-    }
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-    fn purge_memory(&self) {}
-    fn total_memory(&self) -> u64 {
-        0
-    }
-    fn cpu(&self) -> CpuTime {
-        CpuTime::default()
-    }
-    fn process_id(&self) -> u32 {
-        1
-    }
-    fn executable(&self) -> String {
-        String::new()
-    }
-    fn config_file(&self) -> String {
-        String::new()
-    }
-    fn os(&self) -> String {
-        String::new()
-    }
-    fn threads(&self) -> usize {
-        1
-    }
-    fn shutdown(&self, _: Shutdown) {
-        panic!("a file must not be able to stop the server");
-    }
-    fn rewrite_config(&self, _: &[(&'static str, String)]) -> Result<(), String> {
-        Ok(())
-    }
-    fn setting_changed(&self, _: &str) {}
-}
 
 /// A time after everything that expires in the fixtures, and before what does not.
 struct In2030;
@@ -63,7 +22,7 @@ impl engine::Clock for In2030 {
 }
 
 fn engine() -> Engine {
-    Engine::new(Arc::new(Settings::new()), Arc::new(NoHost), Arc::new(In2030), 4, 1)
+    engine::with_all_commands(Arc::new(Settings::new()), Arc::new(IdleHost), Arc::new(In2030), 4, 1)
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -71,9 +30,9 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// What the import says, and an engine with the result.
-fn imported(path: &Path) -> (Engine, Report) {
+fn imported(path: &Path) -> (Engine, ImportReport) {
     let engine = engine();
-    let mut last = Progress::default();
+    let mut last = ImportProgress::default();
     let report = import(&engine, path, &mut |progress| last = progress).unwrap_or_else(|error| panic!("{error:#}"));
     assert_eq!(last.bytes, last.bytes_total, "all of it is done at the end");
     (engine, report)
@@ -104,7 +63,7 @@ fn ask(engine: &Engine, db: usize, command: &str) -> String {
     client.db = db;
     let request: OwnedRequest = command.split(' ').map(str::as_bytes).collect();
     engine.begin(&mut worker);
-    engine.execute(&mut worker, &mut client, request.as_request(), &mut out);
+    engine::execute(engine, &mut worker, &mut client, request.as_request(), &mut out);
     String::from_utf8_lossy(&out).trim_end().replace("\r\n", " ")
 }
 
@@ -135,7 +94,7 @@ fn field_deadlines_come_in() {
 }
 
 #[test]
-fn what_has_expired_is_left_out_and_counted() {
+fn expired_keys_are_left_out_and_counted() {
     for copy_as in ["file.rdb", "file.aof"] {
         let (_directory, path) = written(copy_as, &std::fs::read(fixture("expired.rdb")).unwrap());
         let (engine, report) = imported(&path);
@@ -149,7 +108,7 @@ fn what_has_expired_is_left_out_and_counted() {
 }
 
 #[test]
-fn a_history_is_read_as_of_its_own_time() {
+fn a_history_is_read_at_its_own_time() {
     for name in ["plain.aof", "preamble.aof", "appendonlydir", "appendonlydir/appendonly.aof.manifest", "."] {
         let (engine, report) = imported(&fixture(name));
         for tag in if name == "plain.aof" { &["first"][..] } else { &["first", "second"] } {
@@ -170,7 +129,7 @@ fn a_history_is_read_as_of_its_own_time() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_gives_what_was_whole() {
+fn a_truncated_file_gives_its_complete_part() {
     let (engine, report) = imported(&fixture("truncated.aof"));
     assert!(report.to_string().contains("ends in the middle of a transaction that begins at byte 707"), "{report}");
     assert_eq!(ask(&engine, 0, "EXISTS first:multi first:string"), ":1");
@@ -210,7 +169,7 @@ fn refused_commands_are_counted_by_name() {
 }
 
 #[test]
-fn what_is_meant_for_a_database_that_is_not_there_ends_up_in_no_other() {
+fn keys_of_a_missing_database_are_stored_in_no_other() {
     let (_directory, path) = written("x.aof", &aof(&["SET a 1", "SELECT 77", "SET a 2", "SELECT 1", "SET a 3"]));
     let (engine, report) = imported(&path);
     assert!(report.to_string().ends_with("1 record of databases that do not exist here, the first of them 77"));

@@ -1,0 +1,83 @@
+"""How this half of the package waits: with tasks of an event loop. `holdfast.sync` has a module with the same names, for threads; these
+two are what is written by hand, and the rest of `holdfast.sync` is generated. Knows redis-py, and refuses to know what is asked."""
+
+import asyncio
+import math
+from asyncio import Event as Flag
+from asyncio import Lock
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
+import redis.asyncio as redis
+
+from ..replies import Reply
+
+__all__ = ["Flag", "Lock", "Messages", "Work", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+
+#: What goes on in the background.
+Work = asyncio.Task[None]
+
+
+async def sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+async def is_set_within(flag: Flag, seconds: float) -> bool:
+    """Waits for a flag."""
+    try:
+        return await asyncio.wait_for(flag.wait(), seconds)
+    except asyncio.TimeoutError:
+        return False
+
+
+def start(work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> Work:
+    """Begins work in the background. The caller keeps what it returns: the event loop does not."""
+    return asyncio.ensure_future(work(*args))
+
+
+async def take(pool: redis.ConnectionPool) -> redis.Connection:
+    """A connection of a pool that is connected."""
+    return cast(redis.Connection, await pool.get_connection())
+
+
+async def drop(connection: redis.Connection) -> None:
+    """Ends a connection, whatever is under way on it."""
+    await connection.disconnect(nowait=True)
+
+
+async def read_reply(connection: redis.Connection, wait_ms: int, response_timeout_ms: int) -> Reply:
+    """The reply to a command that waits so long."""
+    if wait_ms == 0:
+        return cast(Reply, await connection.read_response(disable_decoding=True))
+    # redis-py's own timeout for one read ends in None, as if that were the reply.
+    reply = connection.read_response(disable_decoding=True, timeout=math.inf)
+    return cast(Reply, await asyncio.wait_for(reply, (wait_ms + response_timeout_ms) / 1000))
+
+
+class Messages:
+    """What the server sends by itself on a connection."""
+
+    def __init__(self, connection: redis.Connection) -> None:
+        self._connection = connection
+        #: A read that is under way; it goes on from one wait to the next.
+        self._reading: asyncio.Future[Reply] | None = None
+
+    async def has_one_within(self, seconds: float) -> bool:
+        """Waits for a message."""
+        if self._reading is None:
+            read = self._connection.read_response(disable_decoding=True, timeout=math.inf, push_request=True)
+            self._reading = asyncio.ensure_future(read)
+        done, _ = await asyncio.wait([self._reading], timeout=seconds)
+        return bool(done)
+
+    async def read(self) -> Reply:
+        """The message that `has_one_within` has found."""
+        reading, self._reading = self._reading, None
+        assert reading is not None
+        return await reading
+
+    async def close(self) -> None:
+        """Reads no more."""
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None

@@ -1,0 +1,63 @@
+"""How this half of the package waits: each request holds up its thread. `holdfast.asyncio` has a module with the same names, for tasks; these
+two are what is written by hand, and the rest of `holdfast.sync` is generated. Knows redis-py, and refuses to know what is asked."""
+
+from collections.abc import Callable
+from threading import Event as Flag
+from threading import Lock, Thread
+from time import sleep
+from typing import Any, cast
+
+import redis
+
+from ..replies import Reply
+
+__all__ = ["Flag", "Lock", "Messages", "Work", "drop", "is_set_within", "read_reply", "sleep", "start", "take"]
+
+#: What goes on in the background.
+Work = Thread
+
+
+def is_set_within(flag: Flag, seconds: float) -> bool:
+    """Waits for a flag."""
+    return flag.wait(seconds)
+
+
+def start(work: Callable[..., None], *args: Any) -> Work:
+    """Begins work in the background. It does not keep the program running."""
+    thread = Thread(target=work, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def take(pool: redis.ConnectionPool) -> redis.Connection:
+    """A connection of a pool that is connected."""
+    return pool.get_connection()
+
+
+def drop(connection: redis.Connection) -> None:
+    """Ends a connection, whatever is under way on it."""
+    connection.disconnect()
+
+
+def read_reply(connection: redis.Connection, wait_ms: int, response_timeout_ms: int) -> Reply:
+    """The reply to a command that waits so long."""
+    timeout = (wait_ms + response_timeout_ms) / 1000
+    return cast(Reply, connection.read_response(disable_decoding=True, timeout=timeout))
+
+
+class Messages:
+    """What the server sends by itself on a connection."""
+
+    def __init__(self, connection: redis.Connection) -> None:
+        self._connection = connection
+
+    def has_one_within(self, seconds: float) -> bool:
+        """Waits for a message."""
+        return self._connection.can_read(seconds)
+
+    def read(self) -> Reply:
+        """The message that `has_one_within` has found."""
+        return cast(Reply, self._connection.read_response(disable_decoding=True, push_request=True))
+
+    def close(self) -> None:
+        """Reads no more."""

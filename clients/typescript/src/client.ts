@@ -1,0 +1,14 @@
+// A client of node-redis: one connection to a server. Knows no command, and not when a client is made.
+
+import {
+  createClient, type RedisClientOptions, type RedisFunctions, type RedisModules, type RedisScripts, type RespVersions,
+} from 'redis';
+
+export type ClientOptions = RedisClientOptions<RedisModules, RedisFunctions, RedisScripts, RespVersions>;
+
+/** A client of node-redis, for every command that this package does not have. */
+export type Client = ReturnType<typeof makeClient>;
+
+export function makeClient(options: ClientOptions, onError: (error: Error) => void) {
+  return createClient(options).on('error', onError);
+}

@@ -1,0 +1,222 @@
+//! Commands about the connection itself. CLIENT is in `client`.
+
+use crate::shared::version::REDIS_VERSION;
+use execution::args::is_word;
+use execution::client::Client;
+use execution::context::{After, ServerCx};
+use execution::departure;
+use execution::error::{CommandError, CommandResult};
+use execution::sessions;
+use execution::settings::Settings;
+use keyspace::DATABASES;
+use numbers::parse_i64;
+use resp::Protocol;
+use std::hint::black_box;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The only user.
+pub(super) const DEFAULT_USER: &str = "default";
+
+const WRONG_PASS: CommandError = CommandError::fixed("WRONGPASS invalid username-password pair or user is disabled.");
+const NO_PASSWORD_SET: CommandError = CommandError::fixed(
+    "ERR AUTH <password> called without any password configured for the default user. \
+     Are you sure your configuration is correct?",
+);
+const HELLO_NEEDS_AUTH: CommandError = CommandError::fixed(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> \
+     option can be used to authenticate the client and select the RESP protocol version at the same time",
+);
+const BAD_NAME: CommandError =
+    CommandError::fixed("ERR Client names cannot contain spaces, newlines or special characters.");
+
+pub(super) fn ping(cx: &mut ServerCx<'_>) -> CommandResult {
+    if cx.args.left() > 1 {
+        return Err(CommandError::WrongArity("ping".into()));
+    }
+    let message = cx.args.try_next();
+    if cx.client.is_only_listening() {
+        cx.reply.array(2);
+        cx.reply.bulk(b"pong");
+        cx.reply.bulk(message.unwrap_or_default());
+        return Ok(());
+    }
+    match message {
+        Some(message) => cx.reply.bulk(message),
+        None => cx.reply.simple("PONG"),
+    }
+    Ok(())
+}
+
+pub(super) fn echo(cx: &mut ServerCx<'_>) -> CommandResult {
+    let message = cx.args.bytes()?;
+    cx.reply.bulk(message);
+    Ok(())
+}
+
+pub(super) fn quit(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.reply.ok();
+    cx.after = After::Close;
+    Ok(())
+}
+
+pub(super) fn select(cx: &mut ServerCx<'_>) -> CommandResult {
+    let index = i32::try_from(cx.args.int()?)
+        .map_err(|_| CommandError::fixed("ERR value is out of range, value must between -2147483648 and 2147483647"))?;
+    match usize::try_from(index) {
+        Ok(db) if db < DATABASES => {
+            cx.client.db = db;
+            cx.client.handle.db.store(db as u8, Relaxed);
+            cx.reply.ok();
+            Ok(())
+        }
+        _ => Err(CommandError::fixed("ERR DB index is out of range")),
+    }
+}
+
+pub(super) fn auth(cx: &mut ServerCx<'_>) -> CommandResult {
+    cx.worker.secrets.extend(1..cx.args.request().len());
+    let (first, second) = (cx.args.bytes()?, cx.args.try_next());
+    cx.args.finish()?;
+    let (user, password) = match second {
+        Some(password) => (first, password),
+        None if !cx.engine.settings.requires_password() => return Err(NO_PASSWORD_SET),
+        None => (DEFAULT_USER.as_bytes(), first),
+    };
+    check_credentials(&cx.engine.settings, user, password)?;
+    cx.client.authenticated = true;
+    cx.reply.ok();
+    Ok(())
+}
+
+/// Refuses any user but the default one, and a wrong password. Without a password any will do.
+fn check_credentials(settings: &Settings, user: &[u8], password: &[u8]) -> CommandResult {
+    let known = user == DEFAULT_USER.as_bytes();
+    let secret = settings.requirepass();
+    let right = secret.is_empty() || equal_in_constant_time(password, secret.as_bytes());
+    if known && right { Ok(()) } else { Err(WRONG_PASS) }
+}
+
+/// Compares in a time that depends only on the length of `given`, not on the secret, which must not be empty.
+fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
+    let differences = given.iter().zip(secret.iter().cycle());
+    // `black_box` keeps the compiler from leaving the loop at the first difference.
+    let different = differences.fold(0, |sum, (given, secret)| black_box(sum | given ^ secret));
+    different == 0 && given.len() == secret.len()
+}
+
+pub(super) fn hello(cx: &mut ServerCx<'_>) -> CommandResult {
+    let version = match cx.args.try_next() {
+        None => None,
+        Some(version) => Some(protocol(version)?),
+    };
+    let (mut credentials, mut name) = (None, None);
+    while let Some(option) = cx.args.try_next() {
+        if is_word(option, "AUTH") && cx.args.left() >= 2 {
+            let at = cx.args.request().len() - cx.args.left();
+            cx.worker.secrets.extend([at, at + 1]);
+            credentials = Some((cx.args.bytes()?, cx.args.bytes()?));
+        } else if is_word(option, "SETNAME") && !cx.args.is_empty() {
+            name = Some(valid_name(cx.args.bytes()?)?);
+        } else {
+            let option = String::from_utf8_lossy(option);
+            return Err(CommandError::said(format!("ERR Syntax error in HELLO option '{option}'")));
+        }
+    }
+    if version == Some(Protocol::Resp2) && sessions::attachments::is_attached(cx.engine, cx.worker, cx.client) {
+        return Err(CommandError::fixed(
+            "ERR the client is attached to a session, whose requests need RESP3: DETACH first",
+        ));
+    }
+    let settings = &cx.engine.settings;
+    match credentials {
+        Some((user, password)) => check_credentials(settings, user, password)?,
+        None if cx.client.authenticated || !settings.requires_password() => {}
+        None => return Err(HELLO_NEEDS_AUTH),
+    }
+    cx.client.authenticated = true;
+    if let Some(name) = name {
+        set_name(cx.client, name);
+    }
+    if let Some(version) = version {
+        cx.client.protocol = version;
+        cx.client.handle.resp.store(version_number(version), Relaxed);
+        cx.client.settle_messages(&mut cx.reply);
+        cx.reply.set_protocol(version);
+    }
+    describe_server(cx);
+    Ok(())
+}
+
+fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
+    match parse_i64(version) {
+        Some(2) => Ok(Protocol::Resp2),
+        Some(3) => Ok(Protocol::Resp3),
+        Some(_) => Err(CommandError::fixed("NOPROTO unsupported protocol version")),
+        None => Err(CommandError::fixed("ERR Protocol version is not an integer or out of range")),
+    }
+}
+
+fn version_number(protocol: Protocol) -> u8 {
+    match protocol {
+        Protocol::Resp2 => 2,
+        Protocol::Resp3 => 3,
+    }
+}
+
+fn describe_server(cx: &mut ServerCx<'_>) {
+    let reply = &mut cx.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(i64::from(version_number(cx.client.protocol)));
+    reply.bulk(b"id");
+    reply.integer(cx.client.id() as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+/// Refuses a name with characters that would break a line of CLIENT LIST.
+pub(super) fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
+    if is_label(name) { Ok(name) } else { Err(BAD_NAME) }
+}
+
+/// True when the text has only printable characters and no space.
+pub(super) fn is_label(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_graphic)
+}
+
+pub(super) fn set_name(client: &Client, name: &[u8]) {
+    client.handle.set_labels(|labels| labels.name = name.into());
+}
+
+pub(super) fn reset(cx: &mut ServerCx<'_>) -> CommandResult {
+    if cx.client.monitoring {
+        cx.engine.monitors.remove(cx.client.id());
+    }
+    departure::forget(cx.engine, cx.client);
+    cx.client.reset(!cx.engine.settings.requires_password());
+    cx.client.settle_messages(&mut cx.reply);
+    cx.reply.simple("RESET");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::equal_in_constant_time;
+
+    #[test]
+    fn only_the_whole_password_is_right() {
+        for (given, right) in
+            [("secret", true), ("", false), ("s", false), ("secre", false), ("secrets", false), ("secretsecret", false)]
+        {
+            assert_eq!(equal_in_constant_time(given.as_bytes(), b"secret"), right, "{given}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Commands about the connection: its login and protocol, CLIENT, client-side caching.
+
+mod basic;
+mod client;
+mod table;
+mod tracking;
+
+use execution::command::Table;
+
+pub(super) const TABLES: &[Table] = &[Table { group: "connection", category: "connection", commands: table::COMMANDS }];

@@ -1,0 +1,8 @@
+//! Strings.
+
+mod table;
+mod values;
+
+use execution::command::Table;
+
+pub(super) const TABLES: &[Table] = &[Table { group: "string", category: "string", commands: table::COMMANDS }];

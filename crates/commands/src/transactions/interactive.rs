@@ -1,0 +1,25 @@
+//! TXN.BEGIN, TXN.COMMIT and TXN.ROLLBACK. `execution::interactive` runs the commands in between.
+
+use execution::context::ServerCx;
+use execution::error::{CommandError, CommandResult};
+use execution::interactive;
+
+pub(super) fn begin(cx: &mut ServerCx<'_>) -> CommandResult {
+    interactive::begin_interactive(cx.worker, cx.client);
+    cx.reply.ok();
+    Ok(())
+}
+
+pub(super) fn commit(cx: &mut ServerCx<'_>) -> CommandResult {
+    let sequence = interactive::commit::commit_interactive(cx.engine, cx.worker, cx.client)?;
+    cx.reply.integer(sequence as i64);
+    Ok(())
+}
+
+pub(super) fn rollback(cx: &mut ServerCx<'_>) -> CommandResult {
+    if !interactive::roll_back(cx.engine, cx.client) {
+        return Err(CommandError::fixed("ERR TXN.ROLLBACK without TXN.BEGIN"));
+    }
+    cx.reply.ok();
+    Ok(())
+}

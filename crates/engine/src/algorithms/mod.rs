@@ -1,9 +1,0 @@
-//! What some commands compute and Redis defines to the byte: patterns, longest common subsequences, bit fields, places on
-//! earth, estimates of how many there are, the order of equal elements. Bytes in, bytes out; knows nothing of keys, replies or clocks.
-
-pub mod bits;
-pub mod geohash;
-pub mod glob;
-pub mod hyperloglog;
-pub mod lcs;
-pub mod partial_sort;

@@ -1,8 +1,0 @@
-//! Strings as bits.
-
-mod bitmap;
-mod table;
-
-use crate::execution::command::Table;
-
-pub(super) const TABLES: &[Table] = &[Table { group: "bitmap", category: "bitmap", commands: table::COMMANDS }];

@@ -1,9 +1,0 @@
-//! Places on earth, as members of sorted sets: the score of each is its geohash.
-
-mod members;
-mod search;
-mod table;
-
-use crate::execution::command::Table;
-
-pub(super) const TABLES: &[Table] = &[Table { group: "geo", category: "geo", commands: table::COMMANDS }];

@@ -1,6 +1,0 @@
-//! What the server reports about itself: counters, latencies, slow commands, MONITOR. Refuses to know how commands run.
-
-pub mod latency;
-pub mod monitor;
-pub mod slowlog;
-pub mod stats;

@@ -1,0 +1,93 @@
+//! What can be wrong with a request, with the exact error text for the wire.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A refused command. Refusing changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    Syntax,
+    WrongType,
+    NotInteger,
+    NotFloat,
+    NoSuchKey,
+    OutOfMemory,
+    NoAuth,
+    Loading,
+    /// A script has been running for long.
+    Busy,
+    /// A function has been running for long.
+    BusyFunction,
+    /// A long script holds a lock that the command needs. The command has changed nothing, and is executed again later.
+    /// This is never sent to a client.
+    AwaitsScript,
+    /// A handler panicked before it changed anything.
+    Internal,
+    /// The row's name, `config|get` for a subcommand.
+    WrongArity(Cow<'static, str>),
+    /// Any other text, code first.
+    Message(Cow<'static, str>),
+}
+
+impl CommandError {
+    /// An error with a fixed text, which begins with its code, such as `ERR`.
+    pub const fn fixed(text: &'static str) -> CommandError {
+        CommandError::Message(Cow::Borrowed(text))
+    }
+
+    /// An error with a text made at run time.
+    pub fn said(text: String) -> CommandError {
+        CommandError::Message(Cow::Owned(text))
+    }
+
+    /// `EXPIRE` and related commands refuse a time that is out of range.
+    pub fn invalid_expire(command: &str) -> CommandError {
+        CommandError::said(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// The error for an unknown subcommand of a container.
+    pub fn unknown_subcommand(container: &str, given: &[u8]) -> CommandError {
+        let given = String::from_utf8_lossy(&given[..given.len().min(128)]).into_owned();
+        let container = container.to_uppercase();
+        CommandError::said(format!("ERR unknown subcommand '{given}'. Try {container} HELP."))
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CommandError::Syntax => "ERR syntax error",
+            CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            CommandError::NotInteger => "ERR value is not an integer or out of range",
+            CommandError::NotFloat => "ERR value is not a valid float",
+            CommandError::NoSuchKey => "ERR no such key",
+            CommandError::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            CommandError::Loading => "LOADING Redis is loading the dataset in memory",
+            CommandError::Busy | CommandError::AwaitsScript => {
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+            }
+            CommandError::BusyFunction => {
+                "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+            }
+            CommandError::Internal => {
+                "ERR internal error: this command has met a bug and changed nothing; the server's log tells where"
+            }
+            CommandError::NoAuth => "NOAUTH Authentication required.",
+            CommandError::WrongArity(name) => {
+                return write!(f, "ERR wrong number of arguments for '{name}' command");
+            }
+            CommandError::Message(text) => text,
+        })
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+/// What a handler returns: `Ok` when its reply is written, an error when nothing was changed.
+pub type CommandResult = Result<(), CommandError>;
+
+/// Formats an argument for an error text: shortened, on one line.
+pub fn shown(arg: &[u8]) -> String {
+    const BYTES_MAX: usize = 64;
+    format!("'{}{}'", arg[..arg.len().min(BYTES_MAX)].escape_ascii(), if arg.len() > BYTES_MAX { "…" } else { "" })
+}

@@ -1,0 +1,130 @@
+//! The gates: checks that every command passes before it runs. Knows reasons to refuse; refuses to know what a command
+//! does.
+
+use crate::client::Client;
+use crate::command::{CommandRow, Flags};
+use crate::conditions;
+use crate::engine::Engine;
+use crate::error::{CommandError, CommandResult};
+use crate::eviction;
+use resp::Request;
+
+/// Sets whether data is loading. Meanwhile only commands that do not need it pass. Other commands wait, and are refused
+/// when loading takes long.
+pub fn set_loading(engine: &Engine, loading: bool) {
+    engine.restrictions.set_loading(loading);
+    engine.pause.wake_held();
+}
+
+/// Sets whether data is being read, which may take long.
+pub fn set_reading(engine: &Engine, reading: bool) {
+    engine.restrictions.set_reading(reading.then(|| engine.clock.monotonic_ms()));
+    // Waiting clients compute anew until when they wait.
+    engine.pause.wake_held();
+}
+
+/// Returns until when a request waits for data that is still loading; `None` when it need not wait.
+#[cold]
+pub fn waits_for_data(
+    engine: &Engine,
+    client: &Client,
+    row: &'static CommandRow,
+    request: Request<'_>,
+    now_ms: u64,
+) -> Option<u64> {
+    if !engine.restrictions.holds_for_load(now_ms)
+        || !matches!(gates(engine, client, row, request), Err(CommandError::Loading))
+    {
+        return None;
+    }
+    engine.pause.hold(&client.handle);
+    // IMPORTANT: check again. The data may have been loaded before the client was added to those that are woken.
+    if !engine.restrictions.holds_for_load(now_ms) {
+        engine.pause.forget(&client.handle);
+        return None;
+    }
+    Some(engine.restrictions.held_until_ms())
+}
+
+/// Refuses writes if settings require replicas: there are none.
+pub fn pass_replicas(engine: &Engine) -> CommandResult {
+    match engine.settings.writes_need_replicas() {
+        true => Err(CommandError::fixed("NOREPLICAS Not enough good replicas to write.")),
+        false => Ok(()),
+    }
+}
+
+/// Checks all gates for a command.
+#[inline]
+pub fn gates(engine: &Engine, client: &Client, row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    let flags = row.command.flags;
+    if !client.authenticated && !flags.has(Flags::NO_AUTH) && engine.settings.requires_password() {
+        return Err(CommandError::NoAuth);
+    }
+    if client.is_only_listening() && !flags.has(Flags::WHILE_SUBSCRIBED) {
+        return Err(CommandError::said(format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+             context",
+            row.full_name
+        )));
+    }
+    if engine.restrictions.any() || flags.has(Flags::WRITE) && engine.settings.writes_need_replicas() {
+        pass_restrictions(engine, row.flags_of(request))?;
+    }
+    if flags.has(Flags::DENYOOM) {
+        pass_memory_limit(engine).or_else(|error| if grows(row, request) { Err(error) } else { Ok(()) })?;
+    }
+    Ok(())
+}
+
+/// True when a request may write, as far as is known before it runs: CLIENT PAUSE WRITE delays it.
+#[cold]
+pub fn may_write(engine: &Engine, client: &Client, row: &'static CommandRow, request: Request<'_>) -> bool {
+    if let Some(interactive) = &client.interactive
+        && row.command.flags.has(Flags::ENDS_TXN)
+    {
+        return interactive.has_written() && may_write_alone(engine, row, request);
+    }
+    match &client.transaction {
+        Some(transaction) if row.command.flags.has(Flags::ENDS_QUEUE) => {
+            transaction.commands().any(|(row, request)| may_write_alone(engine, row, request))
+        }
+        _ => may_write_alone(engine, row, request),
+    }
+}
+
+fn may_write_alone(engine: &Engine, row: &'static CommandRow, request: Request<'_>) -> bool {
+    let (flags, declared) = (row.flags_of(request), row.command.declared);
+    let promises_not_to = || declared.and_then(|of| of(engine, request.arg(1))).is_some_and(|flags| flags.no_writes);
+    flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE) && !promises_not_to()
+}
+
+/// Refuses commands that need more memory when more than `maxmemory` is in use, and no key can be removed.
+#[inline]
+pub fn pass_memory_limit(engine: &Engine) -> CommandResult {
+    match engine.settings.maxmemory() != 0 && eviction::memory::is_out_of_memory(engine) {
+        true => Err(CommandError::OutOfMemory),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn pass_restrictions(engine: &Engine, flags: Flags) -> CommandResult {
+    if engine.restrictions.is_loading() && !flags.has(Flags::LOADING) {
+        return Err(CommandError::Loading);
+    }
+    if engine.restrictions.is_busy() && !flags.has(Flags::ALLOW_BUSY) {
+        return Err(conditions::busy(engine));
+    }
+    if flags.has(Flags::WRITE) {
+        engine.restrictions.pass_write()?;
+        pass_replicas(engine)?;
+    }
+    Ok(())
+}
+
+/// True when a request needs more memory, for a command of which some requests do.
+#[cold]
+fn grows(row: &'static CommandRow, request: Request<'_>) -> bool {
+    row.flags_of(request).has(Flags::DENYOOM) && !row.only_removes(request)
+}

@@ -1,0 +1,45 @@
+//! Which commands may be part of an interactive transaction: those whose keys are all arguments, and those about the
+//! connection. Everything follows from the command's row.
+
+use crate::command::{CommandRow, Flags, Locks};
+use crate::error::{CommandError, CommandResult};
+use keyspace::{Key, Locked};
+use resp::Request;
+
+/// Commands that are never part of a transaction, whatever their keys are: they manage the server, send messages, or
+/// begin and end transactions themselves.
+const NEVER: Flags =
+    Flags::ADMIN.union(Flags::PUBSUB).union(Flags::NO_MULTI).union(Flags::NOT_QUEUED).union(Flags::NO_TXN);
+
+/// Refuses a request that cannot be part of an interactive transaction.
+pub fn pass_transaction_rules(row: &'static CommandRow, request: Request<'_>) -> CommandResult {
+    let command = row.command;
+    if command.flags.has(NEVER) {
+        return Err(refused(row, "it is not about data"));
+    }
+    if matches!(row.locks(request), Locks::Everything | Locks::Walk) {
+        return Err(refused(row, "its keys are not all arguments"));
+    }
+    if command.crosses_databases.is_some_and(|holds| holds(request)) {
+        return Err(refused(row, "it touches another database"));
+    }
+    Ok(())
+}
+
+/// Refuses a request with an index among its keys, which are locked.
+pub(super) fn pass_index_rule(
+    row: &'static CommandRow,
+    locked: &Locked<'_>,
+    db: usize,
+    keys: &[Key<'_>],
+) -> CommandResult {
+    match keys.iter().any(|key| locked.db(db, *key).indexes().position(key.name).is_some()) {
+        true => Err(refused(row, "one of its keys is an index")),
+        false => Ok(()),
+    }
+}
+
+fn refused(row: &CommandRow, why: &str) -> CommandError {
+    let name = row.full_name.replace('|', " ").to_uppercase();
+    CommandError::said(format!("ERR {name} cannot be part of an interactive transaction: {why}"))
+}

@@ -1,0 +1,50 @@
+//! Counters of all workers together, and memory in use over time.
+
+use super::latency::Histograms;
+use super::stats::{Sampler, Totals, WorkerStats};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Counters that a worker writes and other threads may read.
+pub struct WorkerMetrics {
+    pub stats: WorkerStats,
+    pub histograms: Histograms,
+}
+
+/// Counters of all workers, and memory in use.
+pub struct Statistics {
+    workers: Vec<Arc<WorkerMetrics>>,
+    /// How busy the server is.
+    pub sampler: Sampler,
+    /// Unix milliseconds of the last CONFIG RESETSTAT.
+    pub since_ms: AtomicU64,
+    /// The peak of memory in use.
+    pub peak_memory: AtomicU64,
+    /// Memory in use before any data was loaded.
+    pub startup_memory: AtomicU64,
+}
+
+impl Statistics {
+    /// Creates statistics for so many commands and workers.
+    pub fn new(commands: usize, workers: usize, now_ms: u64) -> Statistics {
+        let metrics =
+            || Arc::new(WorkerMetrics { stats: WorkerStats::new(commands), histograms: Histograms::new(commands) });
+        Statistics {
+            workers: (0..workers.max(1)).map(|_| metrics()).collect(),
+            sampler: Sampler::default(),
+            since_ms: AtomicU64::new(now_ms),
+            peak_memory: AtomicU64::new(0),
+            startup_memory: AtomicU64::new(0),
+        }
+    }
+
+    /// Every worker's metrics.
+    pub fn workers(&self) -> &[Arc<WorkerMetrics>] {
+        &self.workers
+    }
+
+    /// The counters of all workers together.
+    pub fn totals(&self) -> Totals {
+        Totals::of(self.workers.iter().map(|metrics| &metrics.stats))
+    }
+}

@@ -1,0 +1,202 @@
+//! Applies effects that an earlier run of the server, or another server, has recorded: decode, then apply. No handlers,
+//! no clock, no randomness. Knows which part of a snapshot is older than a batch; refuses to know files.
+//!
+//! A batch is applied as a whole, under all its locks, and published as if its commands had run here: to watchers,
+//! client-side caches, waiters and subscribers of notifications. So a follower can answer reads meanwhile, and each
+//! reply shows a state between two batches. A start works the same way, without clients; only definitions take effect
+//! once, at the end, instead of with each batch.
+
+use crate::commit;
+use crate::engine::Engine;
+use crate::recorder::Recorder;
+use crate::view::View;
+use crate::waiting;
+use crate::walk::{Placement, SnapshotPart};
+use crate::worker::Worker;
+use keyspace::effects::codec::Decoder;
+use keyspace::{BadEffect, Effect, Key, Locked, NameHasher, Touches, Usage};
+use smallvec::SmallVec;
+
+/// Rebuilds a keyspace, from the parts of a snapshot and then from batches in their order.
+pub struct Replay<'e> {
+    engine: &'e Engine,
+    worker: Worker,
+    stamps: Stamps,
+    /// The time of last use for recovered keys, and how use is recorded. Not part of the state.
+    used: (u64, Usage),
+    /// Clients read during the replay: a definition takes effect at once.
+    is_live: bool,
+}
+
+/// Which shards a batch needs.
+enum Need {
+    Some(SmallVec<[usize; 16]>),
+    All,
+}
+
+impl<'e> Replay<'e> {
+    /// Begins a replay into an engine with an empty keyspace: of a snapshot with this placement of keys, or without a
+    /// snapshot. Call `revive_functions` and `revive_indexes` afterwards, so that definitions take effect.
+    pub fn new(engine: &'e Engine, placement: Option<Placement>) -> Replay<'e> {
+        let used = (engine.clock.unix_us() / 1000, engine.usage(&mut fastrand::Rng::with_seed(0)));
+        Replay { engine, worker: engine.worker(0), stamps: Stamps::new(placement), used, is_live: false }
+    }
+
+    /// Lets clients read from now on. The engine is a follower until `end_following`. The state so far is complete and
+    /// consistent: every batch that the snapshot contains a part of was applied. `worker` serves nothing else: the
+    /// counters of a worker have one writer.
+    pub fn go_live(mut self, worker: Worker) -> Replay<'e> {
+        self.engine.restrictions.set_following(true);
+        self.worker = worker;
+        self.is_live = true;
+        self
+    }
+
+    /// Applies a part of the snapshot. Parts of a shard must come in order.
+    pub fn part(&mut self, part: SnapshotPart, keys: &[u8]) -> Result<(), BadEffect> {
+        self.stamps.add(part)?;
+        let thresholds = self.engine.thresholds();
+        let mut effects = Decoder::new(keys);
+        while let Some((db, effect)) = effects.next()? {
+            let keyspace = &self.engine.keyspace;
+            let locked = match effect {
+                Effect::Put { key, .. } => keyspace.lock_key(key),
+                Effect::Define { .. } => keyspace.lock_all(),
+                _ => return Err(BadEffect::OutOfRange),
+            };
+            self.used_now(locked).apply(db, &effect, &thresholds);
+        }
+        Ok(())
+    }
+
+    /// Applies a batch to the keys whose snapshot part is older. An error when its bytes are not a batch (nothing is
+    /// applied), or when it does not fit the state: then it may be applied partly, and the state must not be read any
+    /// more.
+    pub fn batch(&mut self, sequence: u64, batch: &[u8]) -> Result<(), BadEffect> {
+        if self.is_live {
+            assert!(sequence > self.stamps.newest, "clients read before all parts of the snapshot were of one state");
+            self.engine.begin(&mut self.worker);
+        }
+        let engine = self.engine;
+        let mut locked = match self.need(batch)? {
+            Need::Some(shards) => engine.keyspace.lock_shards(shards),
+            Need::All => engine.keyspace.lock_all(),
+        };
+        let stats = &self.worker.metrics.stats;
+        let mut view = View::new(locked.lend(), 0, self.worker.now_ms, self.used.1, stats).without_touching();
+        if self.is_live {
+            view.notify_through(&self.worker.batch.notifications, engine.settings.notify_keyspace_events().published());
+        }
+        let mut keys = view.into_follower(engine);
+        let mut effects = Decoder::new(batch);
+        while let Some((db, effect)) = effects.next()? {
+            self.apply(&mut keys, sequence, db, &effect)?;
+        }
+        // The changes are not counted: they were made elsewhere, and at a start the worker's counters have another
+        // writer.
+        let garbage = keys.take_garbage();
+        drop(keys);
+        commit::commit_replayed(engine, &mut self.worker, sequence, &mut locked);
+        drop(locked);
+        engine.free(garbage);
+        if waiting::queueing::has_deferred(engine) {
+            waiting::serving::serve_deferred(engine, &mut self.worker);
+        }
+        Ok(())
+    }
+
+    /// The shards that a batch touches.
+    fn need(&self, batch: &[u8]) -> Result<Need, BadEffect> {
+        let (mut effects, mut shards) = (Decoder::new(batch), SmallVec::new());
+        while let Some((db, effect)) = effects.next()? {
+            match effect.touches(db) {
+                Touches::Keys(touches) => {
+                    shards.extend(touches.iter().map(|touch| self.engine.keyspace.shard_of_key(touch.key)));
+                }
+                Touches::Emptied(_) | Touches::Swapped(..) | Touches::Definition(_) => return Ok(Need::All),
+            }
+        }
+        Ok(Need::Some(shards))
+    }
+
+    /// Applies an effect to the keys whose snapshot part is older than it.
+    fn apply(&self, keys: &mut Recorder<'_>, sequence: u64, db: usize, effect: &Effect<'_>) -> Result<(), BadEffect> {
+        let mut replay = || match keys.view().locked().fits(db, effect) {
+            true => {
+                keys.replay(db, effect, self.is_live);
+                Ok(())
+            }
+            false => Err(BadEffect::WrongType),
+        };
+        if sequence > self.stamps.newest {
+            return replay();
+        }
+        let is_newer = |name: &[u8]| sequence > self.stamps.of(name);
+        match effect.touches(db) {
+            Touches::Keys(touches) => {
+                let newer = touches.iter().filter(|touch| is_newer(touch.key.name)).count();
+                if newer > 0 && newer < touches.len() {
+                    // While a snapshot was written, no batch referred from one key to another, so the snapshot has both
+                    // keys or none.
+                    return Err(BadEffect::OutOfRange);
+                }
+                if newer > 0 {
+                    replay()?;
+                }
+            }
+            Touches::Emptied(_) | Touches::Swapped(..) => keys.apply_where(db, effect, is_newer),
+            Touches::Definition(_) => {
+                if sequence > self.stamps.of_definitions() {
+                    replay()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn used_now<'l>(&self, locked: Locked<'l>) -> Locked<'l> {
+        let (now_ms, usage) = self.used;
+        locked.at(now_ms, usage)
+    }
+}
+
+/// The sequence numbers up to which the parts of a snapshot are complete.
+struct Stamps {
+    hasher: NameHasher,
+    /// By shard of the process that wrote it: the last position of each part, and its sequence number.
+    shards: Vec<Vec<(u32, u64)>>,
+    /// The newest sequence number of any part.
+    newest: u64,
+}
+
+impl Stamps {
+    fn new(placement: Option<Placement>) -> Stamps {
+        let placement = placement.unwrap_or(Placement { family: NameHasher::FAMILY, seed: 0, shards: 1 });
+        let hasher = NameHasher::of_family(placement.family, placement.seed);
+        let hasher = hasher.expect("a placement that was decoded is of a known family");
+        Stamps { hasher, shards: vec![Vec::new(); placement.shards as usize], newest: 0 }
+    }
+
+    fn add(&mut self, part: SnapshotPart) -> Result<(), BadEffect> {
+        let shard = self.shards.get_mut(part.shard as usize).ok_or(BadEffect::OutOfRange)?;
+        if shard.last().is_some_and(|(end, _)| *end >= part.end) {
+            return Err(BadEffect::OutOfRange);
+        }
+        shard.push((part.end, part.sequence));
+        self.newest = self.newest.max(part.sequence);
+        Ok(())
+    }
+
+    /// The sequence number up to which the snapshot has definitions: that of its first part.
+    fn of_definitions(&self) -> u64 {
+        self.shards[0].first().map_or(0, |(_, sequence)| *sequence)
+    }
+
+    /// The sequence number up to which the snapshot has a key.
+    fn of(&self, name: &[u8]) -> u64 {
+        let key = Key::hashed_by(&self.hasher, name);
+        let shard = &self.shards[key.shard(self.shards.len())];
+        let part = shard.partition_point(|(end, _)| *end < key.hash.position());
+        shard.get(part).map_or(0, |(_, sequence)| *sequence)
+    }
+}

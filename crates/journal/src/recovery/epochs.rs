@@ -1,0 +1,85 @@
+//! The epochs that the files of a directory name, and whether they are of one history. Knows nothing of files but their
+//! names.
+
+use std::collections::BTreeMap;
+
+use super::finding::RecoveryError;
+use crate::epoch::Epoch;
+use crate::files::EpochId;
+
+/// Which id each epoch has, and which file says so. Of a directory that was copied and written in both places, the
+/// copies have different epochs of one number.
+#[derive(Default)]
+pub(super) struct Epochs {
+    ids: BTreeMap<Epoch, (EpochId, String)>,
+    newest: Epoch,
+}
+
+impl Epochs {
+    /// Notes the epoch of a file. An error if another file has the same epoch with another id.
+    pub(super) fn note(&mut self, file: &str, epoch: Epoch, id: EpochId) -> Result<(), RecoveryError> {
+        self.newest = self.newest.max(epoch);
+        if id == EpochId::NONE {
+            return Ok(());
+        }
+        let (known, other_file) = self.ids.entry(epoch).or_insert_with(|| (id, file.to_owned()));
+        match known.contradicts(id) {
+            true => Err(RecoveryError::Diverged {
+                file: file.to_owned(),
+                epoch,
+                id,
+                other_file: other_file.clone(),
+                other_id: *known,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes which id the epoch before that of a file has.
+    pub(super) fn note_previous(&mut self, file: &str, epoch: Epoch, previous: EpochId) -> Result<(), RecoveryError> {
+        match epoch.0.checked_sub(1).filter(|before| *before > 0) {
+            Some(before) => {
+                let newest = self.newest;
+                let noted = self.note(file, Epoch(before), previous);
+                self.newest = newest;
+                noted
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The highest epoch, with its id.
+    pub(super) fn newest(&self) -> (Epoch, EpochId) {
+        (self.newest, self.ids.get(&self.newest).map_or(EpochId::NONE, |(id, _)| *id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: EpochId = EpochId([1; 16]);
+    const B: EpochId = EpochId([2; 16]);
+
+    #[test]
+    fn files_of_two_histories_are_told_apart() {
+        let mut epochs = Epochs::default();
+        epochs.note("old", Epoch(5), EpochId::NONE).unwrap();
+        epochs.note("one", Epoch(6), A).unwrap();
+        epochs.note_previous("one", Epoch(6), EpochId::NONE).unwrap();
+        epochs.note("two", Epoch(7), B).unwrap();
+        epochs.note_previous("two", Epoch(7), A).unwrap();
+        assert_eq!(epochs.newest(), (Epoch(7), B));
+        assert!(matches!(epochs.note("copy", Epoch(7), A), Err(RecoveryError::Diverged { epoch: Epoch(7), .. })));
+        let diverged = epochs.note_previous("copy", Epoch(7), B);
+        assert!(matches!(diverged, Err(RecoveryError::Diverged { epoch: Epoch(6), .. })));
+    }
+
+    #[test]
+    fn the_epoch_before_is_not_the_newest() {
+        let mut epochs = Epochs::default();
+        epochs.note("one", Epoch(2), B).unwrap();
+        epochs.note_previous("one", Epoch(2), A).unwrap();
+        assert_eq!(epochs.newest(), (Epoch(2), B));
+    }
+}
