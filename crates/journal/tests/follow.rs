@@ -143,6 +143,7 @@ fn live(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let options = FileLogOptions {
         zero_ahead: rng.bool(),
+        prepare_next: rng.bool(),
         reserve_bytes: [0, 400][rng.usize(..2)],
         ..options([300, 1500, u64::MAX][rng.usize(..3)])
     };
@@ -267,6 +268,7 @@ fn a_reader_on_another_thread_follows_to_the_end() {
         let timed = FileLogOptions {
             sync_every: Some(Duration::from_millis(1)),
             zero_ahead: rng.bool(),
+            prepare_next: rng.bool(),
             ..options([400, 3000][rng.usize(..2)])
         };
         let log = open_with(&storage, timed).unwrap();
@@ -537,6 +539,7 @@ fn live_outside(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let options = FileLogOptions {
         zero_ahead: rng.bool(),
+        prepare_next: rng.bool(),
         reserve_bytes: [0, 400][rng.usize(..2)],
         ..options([300, 1500, u64::MAX][rng.usize(..3)])
     };

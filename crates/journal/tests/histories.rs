@@ -12,6 +12,7 @@ fn live(seed: u64) {
     let mut rng = Rng::with_seed(seed);
     let options = FileLogOptions {
         zero_ahead: rng.u8(..4) == 0,
+        prepare_next: rng.bool(),
         reserve_bytes: [0, 400, 4000][rng.usize(..3)],
         ..options([300, 1500, 6000, u64::MAX][rng.usize(..4)])
     };

@@ -85,7 +85,9 @@ fn a_write_that_fits_the_reserve_succeeds_on_a_full_disk() {
         let storage = FaultyStorage::new();
         let zero_ahead = rng.u8(..3) == 0;
         let segment_bytes_max = [1500, 5000, u64::MAX][rng.usize(..3)];
-        let journal = open_with(&storage, FileLogOptions { zero_ahead, ..with_reserve(segment_bytes_max) }).unwrap();
+        let prepare_next = rng.bool();
+        let options = FileLogOptions { zero_ahead, prepare_next, ..with_reserve(segment_bytes_max) };
+        let journal = open_with(&storage, options).unwrap();
         let (mut written, mut refused) = (0, 0);
         for _ in 0..200 {
             match rng.u8(..10) {
@@ -226,4 +228,47 @@ fn a_ballast_file_takes_the_room_and_its_removal_gives_it_back() {
     storage.remove("ballast").unwrap();
     wait_for_room(&journal, true);
     journal.wait_durable(journal.append(&[b'x'; RESERVE as usize], 0)).unwrap();
+}
+
+/// The file of the next segment is there before it is needed, gives its space up to the current segment, and is left
+/// behind by nobody.
+#[test]
+fn the_next_segment_is_prepared() {
+    const PREPARED: &str = "journal-prepared.tmp";
+    let open = |storage| open_with(storage, FileLogOptions { prepare_next: true, ..with_reserve(4096) }).unwrap();
+    let is_there = |storage: &FaultyStorage| storage.names().iter().any(|name| name == PREPARED);
+    let rotate = |journal: &FileLog, storage: &FaultyStorage| {
+        journal.write(journal.append(b"a segment", 0)).unwrap();
+        journal.rotate().unwrap();
+        while !is_there(storage) {
+            std::thread::yield_now();
+        }
+    };
+    let storage = FaultyStorage::new();
+    let journal = open(&storage);
+    rotate(&journal, &storage);
+    // The current segment was not made of it, so it needs more space before it is full.
+    storage.limit_space(Some(storage.space_bytes()));
+    while is_there(&storage) {
+        journal.write(journal.append(&[b'x'; 100], 0)).unwrap();
+    }
+    assert!(journal.has_room(), "the current segment has its space");
+    storage.limit_space(None);
+    let creations = |storage: &FaultyStorage| {
+        storage.sites().iter().filter(|site| site.operation == Operation::Create && site.file != PREPARED).count()
+    };
+    rotate(&journal, &storage);
+    let created = creations(&storage);
+    for _ in 0..3 {
+        rotate(&journal, &storage);
+    }
+    assert_eq!(creations(&storage), created, "each was made of the file that was prepared");
+
+    let storage = storage.kill();
+    assert!(is_there(&storage));
+    let journal = open(&storage);
+    assert!(!is_there(&storage), "a start removes what a crash has left");
+    rotate(&journal, &storage);
+    journal.close().unwrap();
+    assert!(!is_there(&storage));
 }

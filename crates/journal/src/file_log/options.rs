@@ -18,6 +18,8 @@ pub struct FileLogOptions {
     /// The least space reserved after the data of the current segment; see [`crate::Log::has_room`]. It is reserved in
     /// steps of twice this. 0: nothing is reserved, and a full disk is detected when a write fails.
     pub reserve_bytes: u64,
+    /// The sync thread creates the file of the next segment and reserves its space ahead of time: nobody waits for it.
+    pub prepare_next: bool,
 }
 
 impl Default for FileLogOptions {
@@ -28,6 +30,7 @@ impl Default for FileLogOptions {
             zero_ahead: false,
             zero_ahead_bytes: 1024 * 1024,
             reserve_bytes: 8 * 1024 * 1024,
+            prepare_next: true,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::core::Core;
 use super::sync_state::{Phase, Round};
-use super::writer::OpenSegment;
+use super::writer::{OpenSegment, Preparation};
 use crate::failure::{Failure, Operation};
 use crate::files::marks::MarkError;
 use crate::storage::Storage;
@@ -14,7 +14,7 @@ const RESERVE_EVERY: Duration = Duration::from_millis(100);
 
 enum Task {
     Sync(Round),
-    /// Free the space that is reserved behind the data of segments that have ended.
+    /// Free the space that is reserved behind the data of segments that have ended, and prepare the next segment.
     Trim(Vec<OpenSegment>),
     /// Retry reserving space.
     Reserve,
@@ -41,6 +41,7 @@ pub(super) fn run(core: &Core) {
                     // If that fails, the space is lost until the segment is removed; the data is not affected.
                     let _ = segment.file.set_len(segment.data_end);
                 }
+                prepare_next(core);
             }
             Task::Reserve => {
                 let mut writer = core.writer.lock();
@@ -52,6 +53,14 @@ pub(super) fn run(core: &Core) {
                 watchers.iter().for_each(|notify| notify());
             }
         }
+    }
+}
+
+/// Makes the file of the next segment. IMPORTANT: not under the writer's lock, for which everybody waits.
+fn prepare_next(core: &Core) {
+    let preparation = core.writer.lock().preparation();
+    if let Some(prepared) = preparation.and_then(Preparation::make) {
+        core.writer.lock().set_prepared(prepared);
     }
 }
 

@@ -33,12 +33,52 @@ pub(super) struct SegmentWriter {
     reserved_end: u64,
     /// Where the segment ends; further on if the next one could not be created.
     ends_at: u64,
+    prepares_next: bool,
+    /// The space that is reserved for the next segment ahead of time: all that it will use, but for a small disk.
+    prepared_bytes: u64,
+    prepared: Option<PreparedFile>,
     /// The last batch in the file.
     pub(super) handed: Sequence,
     /// The time of that batch.
     pub(super) time_ms: u64,
     /// The frames to write next; keeps its memory.
     pub(super) frames: Vec<u8>,
+}
+
+/// A file without contents that waits to become the next segment.
+pub(super) struct PreparedFile {
+    file: Box<dyn StorageFile>,
+    reserved_end: u64,
+}
+
+/// How a [`PreparedFile`] is made, without the writer.
+pub(super) struct Preparation {
+    storage: Arc<dyn Storage>,
+    reserve_bytes: u64,
+}
+
+impl Preparation {
+    /// `None` if it fails: then the segment is made when it is needed.
+    pub(super) fn make(self) -> Option<PreparedFile> {
+        let file = create_anew(&*self.storage, segment::PREPARED_NAME).ok()?;
+        if self.reserve_bytes > 0 && file.reserve(0, self.reserve_bytes).is_err() {
+            let _ = self.storage.remove(segment::PREPARED_NAME);
+            return None;
+        }
+        Some(PreparedFile { file, reserved_end: self.reserve_bytes.max(segment::HEADER_LEN) })
+    }
+}
+
+/// Creates a file, instead of one that an earlier attempt has left.
+fn create_anew(storage: &dyn Storage, name: &str) -> Result<Box<dyn StorageFile>, (Operation, io::Error)> {
+    let created = match storage.create(name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            storage.remove(name).map_err(|error| (Operation::Remove, error))?;
+            storage.create(name)
+        }
+        created => created,
+    };
+    created.map_err(|error| (Operation::Create, error))
 }
 
 /// A segment, for the sync thread.
@@ -72,6 +112,12 @@ impl SegmentWriter {
         time_ms: u64,
     ) -> SegmentWriter {
         let reserve_bytes_max = storage.disk_bytes().map_or(u64::MAX, |bytes| (bytes / 64).max(RESERVE_BYTES_MIN));
+        let reserve_bytes = options.reserve_bytes.min(reserve_bytes_max);
+        // Never less than a segment has at its beginning, see `reserve`.
+        let prepared_bytes = (options.segment_bytes_max.saturating_add(reserve_bytes))
+            .min(reserve_bytes_max)
+            .min(reserve_bytes * 16)
+            .max(segment::HEADER_LEN + reserve_bytes * 3);
         SegmentWriter {
             storage,
             identity,
@@ -81,9 +127,12 @@ impl SegmentWriter {
             file: None,
             data_end: 0,
             file_end: 0,
-            reserve_bytes: options.reserve_bytes.min(reserve_bytes_max),
+            reserve_bytes,
             reserved_end: 0,
+            prepared_bytes,
             ends_at: 0,
+            prepares_next: options.prepare_next,
+            prepared: None,
             handed: Sequence::NONE,
             time_ms,
             frames: Vec::new(),
@@ -130,10 +179,18 @@ impl SegmentWriter {
             layout: Layout::Three,
             is_break,
         };
-        let (file, reserved_end) = self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
-            // If this fails too, the file stays until the next attempt or the next start.
-            let _ = self.storage.remove(segment::TEMPORARY_NAME);
-        })?;
+        if beginning != Beginning::Next {
+            self.drop_prepared();
+        }
+        let (file, reserved_end) = match self.prepared.take() {
+            Some(prepared) => self.make_of(prepared, &name, &header).inspect_err(|_| {
+                let _ = self.storage.remove(segment::PREPARED_NAME);
+            })?,
+            None => self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
+                // If this fails too, the file stays until the next attempt or the next start.
+                let _ = self.storage.remove(segment::TEMPORARY_NAME);
+            })?,
+        };
         if beginning != Beginning::Next {
             self.give_back();
         }
@@ -155,14 +212,8 @@ impl SegmentWriter {
         needs_reserve: bool,
     ) -> Result<(Box<dyn StorageFile>, u64), Failure> {
         let failed = |operation| move |error: io::Error| Failure::io(operation, name, &error);
-        let file = match self.storage.create(segment::TEMPORARY_NAME) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.storage.remove(segment::TEMPORARY_NAME).map_err(failed(Operation::Remove))?;
-                self.storage.create(segment::TEMPORARY_NAME)
-            }
-            created => created,
-        };
-        let file = file.map_err(failed(Operation::Create))?;
+        let file = create_anew(&*self.storage, segment::TEMPORARY_NAME)
+            .map_err(|(operation, error)| failed(operation)(error))?;
         write_all_at(&*file, &header.encode(), 0).map_err(failed(Operation::Write))?;
         let reserved_end = match self.reserve(&*file, segment::HEADER_LEN, segment::HEADER_LEN) {
             Err(error) if needs_reserve => return Err(failed(Operation::Reserve)(error)),
@@ -173,6 +224,45 @@ impl SegmentWriter {
         Ok((file, reserved_end))
     }
 
+    /// Makes a segment of a file that was prepared.
+    fn make_of(
+        &self,
+        prepared: PreparedFile,
+        name: &str,
+        header: &SegmentHeader,
+    ) -> Result<(Box<dyn StorageFile>, u64), Failure> {
+        let PreparedFile { file, reserved_end } = prepared;
+        write_all_at(&*file, &header.encode(), 0).map_err(|error| Failure::io(Operation::Write, name, &error))?;
+        // IMPORTANT: last. From here on the file counts.
+        self.storage
+            .rename(segment::PREPARED_NAME, name)
+            .map_err(|error| Failure::io(Operation::Rename, name, &error))?;
+        Ok((file, reserved_end))
+    }
+
+    /// What to make for [`SegmentWriter::set_prepared`], if it is missing.
+    pub(super) fn preparation(&self) -> Option<Preparation> {
+        let is_missing = self.prepares_next && self.prepared.is_none();
+        // Without a reserve on the disk, none is taken ahead of it.
+        let reserve_bytes = if self.reserve_bytes == 0 { 0 } else { self.prepared_bytes };
+        is_missing.then(|| Preparation { storage: self.storage.clone(), reserve_bytes })
+    }
+
+    pub(super) fn set_prepared(&mut self, prepared: PreparedFile) {
+        self.prepared = Some(prepared);
+        if !self.prepares_next {
+            self.drop_prepared();
+        }
+    }
+
+    /// Frees the space of the next segment: the current one needs it, or there will be none.
+    fn drop_prepared(&mut self) {
+        if self.prepared.take().is_some() {
+            // If that fails, the file stays until the next one is prepared or the next start.
+            let _ = self.storage.remove(segment::PREPARED_NAME);
+        }
+    }
+
     /// True when enough space is reserved after the data.
     pub(super) fn has_reserve(&self) -> bool {
         self.reserve_bytes == 0 || self.reserved_end >= self.data_end + self.reserve_bytes
@@ -180,11 +270,21 @@ impl SegmentWriter {
 
     /// Reserves more space after the data. Returns true when there is enough.
     pub(super) fn extend_reserve(&mut self) -> bool {
-        let (_, file) = self.file.as_ref().expect("a segment was begun");
-        if let Ok(end) = self.reserve(&**file, self.reserved_end, self.data_end) {
+        self.reserve_after(self.data_end);
+        self.has_reserve()
+    }
+
+    /// Reserves space for data after `data_end`, if there is some.
+    fn reserve_after(&mut self, data_end: u64) {
+        let (_, file) = self.file.clone().expect("a segment was begun");
+        let mut reserved = self.reserve(&*file, self.reserved_end, data_end);
+        if reserved.is_err() && self.prepared.is_some() {
+            self.drop_prepared();
+            reserved = self.reserve(&*file, self.reserved_end, data_end);
+        }
+        if let Ok(end) = reserved {
             self.reserved_end = end;
         }
-        self.has_reserve()
     }
 
     /// Reserves space from `from` on for data after `data_end`, and returns its end. Fails only for lack of space:
@@ -218,14 +318,12 @@ impl SegmentWriter {
 
     /// Writes `frames`, the last of which is `last`.
     pub(super) fn write_frames(&mut self, last: Sequence) -> Result<(), Failure> {
+        let data_end = self.data_end + self.frames.len() as u64;
+        if data_end > self.reserved_end {
+            self.reserve_after(data_end);
+        }
         let (name, file) = self.file.as_ref().expect("a segment was begun");
         let failed = |error| Failure::io(Operation::Write, name, &error);
-        let data_end = self.data_end + self.frames.len() as u64;
-        if data_end > self.reserved_end
-            && let Ok(end) = self.reserve(&**file, self.reserved_end, data_end)
-        {
-            self.reserved_end = end;
-        }
         write_all_at(&**file, &self.frames, self.data_end).map_err(failed)?;
         self.data_end = data_end;
         self.reserved_end = self.reserved_end.max(data_end);
@@ -255,8 +353,9 @@ impl SegmentWriter {
 
     /// Truncates the zeros that were written ahead and frees the reserved space, for good.
     pub(super) fn trim(&mut self) -> Result<(), Failure> {
+        (self.reserve_bytes, self.prepares_next) = (0, false);
+        self.drop_prepared();
         let (name, file) = self.file.as_ref().expect("a segment was begun");
-        self.reserve_bytes = 0;
         file.set_len(self.data_end).map_err(|error| Failure::io(Operation::Truncate, name, &error))?;
         file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))?;
         (self.file_end, self.reserved_end) = (self.data_end, self.data_end);

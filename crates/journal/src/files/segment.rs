@@ -40,6 +40,9 @@ pub(crate) fn file_name(first: Sequence) -> String {
 /// mistaken for a segment.
 pub(crate) const TEMPORARY_NAME: &str = "journal-next.tmp";
 
+/// The name of a file with reserved space that waits to become a segment.
+pub(crate) const PREPARED_NAME: &str = "journal-prepared.tmp";
+
 pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
     let digits = name.strip_prefix("journal-")?.strip_suffix(".seg")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))

@@ -143,7 +143,7 @@ impl Recovery {
             witness,
             temporaries: names
                 .into_iter()
-                .filter(|name| is_temporary(name) || name == segment::TEMPORARY_NAME)
+                .filter(|name| is_temporary(name) || name == segment::TEMPORARY_NAME || name == segment::PREPARED_NAME)
                 .collect(),
             segments,
             start,

@@ -17,7 +17,14 @@ pub(crate) const SEGMENT_HEADER_LEN: usize = 100;
 pub(crate) const FRAME_HEADER_LEN: usize = 32;
 
 pub(crate) fn options(segment_bytes_max: u64) -> FileLogOptions {
-    FileLogOptions { segment_bytes_max, sync_every: None, zero_ahead: false, zero_ahead_bytes: 3000, reserve_bytes: 0 }
+    FileLogOptions {
+        segment_bytes_max,
+        sync_every: None,
+        zero_ahead: false,
+        zero_ahead_bytes: 3000,
+        reserve_bytes: 0,
+        prepare_next: false,
+    }
 }
 
 pub(crate) fn open(storage: &FaultyStorage) -> FileLog {
