@@ -1,5 +1,6 @@
-//! Reads the batches of a log that another process writes, from its directory, and waits for more. Takes no lock and
-//! writes nothing; refuses to repair anything, and to decide what is lost.
+//! Reads the batches of a log that another process writes, from its directory, and waits for more; and takes the
+//! directory over. Takes no lock, and while it follows it writes nothing; refuses to repair anything, and to decide what
+//! is lost: that is up to [`crate::Recovery`].
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -8,11 +9,15 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::epoch::Epoch;
-use crate::failure::Operation;
+use crate::failure::{Failure, Operation};
+use crate::fence::Fence;
+use crate::file_log::{FileLog, FileLogOptions};
 use crate::files::EpochId;
 use crate::files::segment::{self, Next, SegmentHeader, SegmentReader};
 use crate::log::{Batch, Follow, Followed, ReadError, Stopper};
+use crate::recovery::{FollowedTo, Recovery, RecoveryError, SegmentEnd, Survey, open_fence};
 use crate::sequence::Sequence;
+use crate::snapshot::SnapshotName;
 use crate::storage::Storage;
 
 /// How often it looks for more: at the segment, and at the directory for a later one.
@@ -23,15 +28,39 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 ///
 /// A batch counts as written when all of its frame is there. What a crash of the writer's process leaves is kept by the
 /// next writer, so a batch that was read once stays; only a power failure, which ends the reader too, can take it back.
+///
+/// To take the directory over, while its writer may still run or wake up at any time:
+///
+/// 1. [`crate::DirectoryLock::acquire_for_takeover`], so that only one process does this.
+/// 2. [`DirectoryFollower::raise_fence`]. From here on the writer confirms nothing that is not in the files.
+/// 3. [`Follow::try_next`] until it returns `None`: now the caller has all that was ever confirmed. On an error, load
+///    again, with [`Recovery::open_live`], and begin with step 2.
+/// 4. [`DirectoryFollower::into_log`], then [`crate::DirectoryLock::settle`].
 pub struct DirectoryFollower {
     storage: Arc<dyn Storage>,
     /// The batch to return next.
     expected: Sequence,
     /// The epoch of the last segment that was read.
     epoch: Option<(Epoch, EpochId)>,
+    /// The time of the last batch.
+    time_ms: u64,
+    /// The highest sequence that something on disk calls durable.
+    proven: Sequence,
     current: Option<OpenSegment>,
+    takeover: Option<Takeover>,
     stop: Arc<Stop>,
     is_over: bool,
+}
+
+/// What has happened since the fence was raised.
+struct Takeover {
+    fence: Fence,
+    /// The epoch for which it was raised.
+    epoch: Epoch,
+    /// Everything was read since.
+    is_drained: bool,
+    /// A restart that has no snapshot, and gets none that counts any more.
+    abandoned_break: Option<Sequence>,
 }
 
 /// The segment that is being read.
@@ -39,6 +68,7 @@ struct OpenSegment {
     first: Sequence,
     name: String,
     reader: SegmentReader,
+    is_break: bool,
     /// The sequence of the next frame in it.
     at: Sequence,
 }
@@ -55,9 +85,20 @@ impl DirectoryFollower {
         storage: Arc<dyn Storage>,
         reached: Sequence,
         epoch: Option<(Epoch, EpochId)>,
+        time_ms: u64,
+        proven: Sequence,
     ) -> DirectoryFollower {
-        let expected = reached.next();
-        DirectoryFollower { storage, expected, epoch, current: None, stop: Arc::default(), is_over: false }
+        DirectoryFollower {
+            storage,
+            expected: reached.next(),
+            epoch,
+            time_ms,
+            proven,
+            current: None,
+            takeover: None,
+            stop: Arc::default(),
+            is_over: false,
+        }
     }
 
     /// The last batch that was returned or passed over.
@@ -65,8 +106,60 @@ impl DirectoryFollower {
         self.expected.previous()
     }
 
+    /// The time of the last batch, in unix milliseconds.
+    pub fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+
+    /// The epoch of the last segment that was read.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.epoch.map(|(epoch, _)| epoch)
+    }
+
+    /// Takes the right to write from the writer of the directory, and returns the epoch that has it now. The writer
+    /// confirms no batch any more that is not in its files already.
+    ///
+    /// IMPORTANT: only under a lock of [`crate::DirectoryLock::acquire_for_takeover`].
+    pub fn raise_fence(&mut self) -> Result<Epoch, RecoveryError> {
+        let fence = open_fence(&*self.storage)?;
+        let newest = Survey::of(&*self.storage)?.newest_epoch();
+        let epoch = fence.raise_above(newest);
+        self.takeover = Some(Takeover { fence, epoch, is_drained: false, abandoned_break: None });
+        Ok(epoch)
+    }
+
+    /// Begins the epoch of [`DirectoryFollower::raise_fence`] behind the last batch, after all batches were read since.
+    /// Does what [`Recovery::into_log`] does, without reading the journal again, and writes to no file that the writer
+    /// before may have open: what it writes when it wakes up is never read.
+    pub fn into_log(self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
+        let Some(takeover) = self.takeover.filter(|takeover| takeover.is_drained && !self.is_over) else {
+            return Err(RecoveryError::Unfinished);
+        };
+        let Takeover { fence, epoch: own, abandoned_break, .. } = takeover;
+        let by = fence.highest();
+        if by > own {
+            return Err(Failure::Fenced { own, by }.into());
+        }
+        let segment = self.current.map(|current| SegmentEnd {
+            first: current.first,
+            offset: current.reader.offset(),
+            last_stored: (current.at > current.first || !current.is_break).then(|| current.at.previous()),
+        });
+        let reached = self.expected.previous();
+        let followed = FollowedTo { reached, time_ms: self.time_ms, proven: self.proven, segment, abandoned_break };
+        Recovery::at_end_of(self.storage, followed)?.take_over(options, fence, own)
+    }
+
     /// The next batch that is there; `None` if none is.
     fn advance(&mut self) -> Result<Option<Batch>, ReadError> {
+        let batch = self.look()?;
+        if let Some(takeover) = &mut self.takeover {
+            takeover.is_drained = batch.is_none();
+        }
+        Ok(batch)
+    }
+
+    fn look(&mut self) -> Result<Option<Batch>, ReadError> {
         loop {
             // A segment without a batch may be removed, and another of its name begun, by the next writer.
             let is_certain = self.current.as_ref().is_some_and(|current| current.at > current.first);
@@ -105,6 +198,8 @@ impl DirectoryFollower {
                         continue;
                     }
                     self.expected = current.at;
+                    self.time_ms = self.time_ms.max(header.place.time_ms);
+                    self.proven = self.proven.max(header.place.durable);
                     if header.length == 0 {
                         continue;
                     }
@@ -126,33 +221,73 @@ impl DirectoryFollower {
         }
     }
 
-    /// The first sequences of all segments, ascending.
-    fn segments(&self) -> Result<Vec<Sequence>, ReadError> {
-        let names = self.storage.list().map_err(|source| ReadError::Io {
+    fn names(&self) -> Result<Vec<String>, ReadError> {
+        self.storage.list().map_err(|source| ReadError::Io {
             operation: Operation::List,
             file: "the data directory".to_owned(),
             offset: 0,
             source,
-        })?;
+        })
+    }
+
+    /// The first sequences of all segments, ascending.
+    fn segments(&self) -> Result<Vec<Sequence>, ReadError> {
+        let names = self.names()?;
         let mut firsts: Vec<Sequence> = names.iter().filter_map(|name| segment::parse_file_name(name)).collect();
         firsts.sort_unstable();
         Ok(firsts)
     }
 
     /// The segment after the current one.
-    fn following(&self) -> Result<Option<Sequence>, ReadError> {
+    fn following(&mut self) -> Result<Option<Sequence>, ReadError> {
         let current = self.current.as_ref().map_or(Sequence::NONE, |current| current.first);
-        Ok(self.segments()?.into_iter().find(|first| *first > current))
+        for first in self.segments()?.into_iter().filter(|first| *first > current) {
+            if self.is_abandoned_break(first)? {
+                return Ok(None);
+            }
+            if !self.is_left_behind(first)? {
+                return Ok(Some(first));
+            }
+        }
+        Ok(None)
+    }
+
+    /// True for a segment that a writer has begun after it had lost the directory.
+    fn is_left_behind(&self, first: Sequence) -> Result<bool, ReadError> {
+        let Some((epoch, _)) = self.epoch else { return Ok(false) };
+        Ok(self.open(first)?.is_some_and(|(_, header)| header.epoch < epoch))
+    }
+
+    /// True for a restart whose writer has lost the directory before there was a snapshot for it: nothing in it was
+    /// ever confirmed.
+    fn is_abandoned_break(&mut self, first: Sequence) -> Result<bool, ReadError> {
+        if self.takeover.is_none() || first <= self.expected {
+            return Ok(false);
+        }
+        let is_break = self.open(first)?.is_some_and(|(_, header)| header.is_break);
+        let holds_it = |name: &String| SnapshotName::parse(name).is_some_and(|name| name.max >= first.previous());
+        let is_abandoned = is_break && !self.names()?.iter().any(holds_it);
+        if let Some(takeover) = self.takeover.as_mut().filter(|_| is_abandoned) {
+            takeover.abandoned_break = Some(first);
+        }
+        Ok(is_abandoned)
     }
 
     /// Opens the segment with the expected batch. False if there is no segment at all.
     fn open_newest(&mut self) -> Result<bool, ReadError> {
         let firsts = self.segments()?;
-        match firsts.iter().rev().find(|first| **first <= self.expected) {
-            Some(first) => self.enter(*first).map(|()| true),
-            None if firsts.is_empty() => Ok(false),
+        for first in firsts.iter().rev().filter(|first| **first <= self.expected) {
+            if !self.is_left_behind(*first)? {
+                return self.enter(*first).map(|()| true);
+            }
+        }
+        match firsts.first() {
             // A journal that was restarted at a later number, or forgotten up to there.
-            None => Err(ReadError::Forgotten { oldest: firsts[0] }),
+            Some(oldest) if *oldest > self.expected => Err(ReadError::Forgotten { oldest: *oldest }),
+            _ => {
+                self.current = None;
+                Ok(false)
+            }
         }
     }
 
@@ -183,6 +318,8 @@ impl DirectoryFollower {
             }
         }
         self.epoch = Some((header.epoch, header.epoch_id));
+        self.time_ms = self.time_ms.max(header.time_ms);
+        self.proven = self.proven.max(header.durable);
         self.current = Some(opened);
         Ok(())
     }
@@ -199,7 +336,10 @@ impl DirectoryFollower {
         };
         let mut reader = SegmentReader::new(file).map_err(failed(Operation::Read))?;
         match reader.header(first).map_err(failed(Operation::Read))? {
-            Ok(header) => Ok(Some((OpenSegment { first, name, reader, at: first }, header))),
+            Ok(header) => {
+                let is_break = header.is_break;
+                Ok(Some((OpenSegment { first, name, reader, is_break, at: first }, header)))
+            }
             Err(error) => Err(ReadError::Damaged { file: name, offset: 0, detail: error.to_string() }),
         }
     }

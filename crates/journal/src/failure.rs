@@ -42,6 +42,7 @@ pub enum Operation {
     Rename,
     Remove,
     SyncDirectory,
+    Map,
 }
 
 impl Failure {
@@ -64,6 +65,7 @@ impl std::fmt::Display for Operation {
             Operation::Rename => "renaming",
             Operation::Remove => "removing",
             Operation::SyncDirectory => "syncing the directory of",
+            Operation::Map => "mapping",
         })
     }
 }
@@ -123,7 +125,7 @@ mod tests {
             include_str!("recovery/finding.rs"),
             include_str!("snapshot/info.rs"),
             include_str!("snapshot/reader.rs"),
-            include_str!("storage/directory.rs"),
+            include_str!("storage/lock.rs"),
         ];
         let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
         for (line, next) in lines.clone().zip(lines.skip(1)).filter(|(line, _)| line.starts_with("#[error(\"")) {

@@ -14,11 +14,12 @@
 //!
 //! `docs/journal-format.md` has the byte layout.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod directory_follower;
 mod epoch;
 mod failure;
+mod fence;
 mod file_log;
 mod files;
 mod log;
@@ -32,6 +33,7 @@ mod sync;
 pub use directory_follower::DirectoryFollower;
 pub use epoch::Epoch;
 pub use failure::{Failure, Operation};
+pub use fence::Fence;
 pub use file_log::{FileLog, FileLogOptions, LogFiles};
 pub use files::{DirectoryId, EpochId};
 pub use log::{Batch, Follow, FollowUpTo, Followed, Log, ReadError, Stopper};

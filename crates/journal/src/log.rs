@@ -74,6 +74,12 @@ pub trait Log: Send + Sync {
         }
     }
 
+    /// True when another writer has the right to write by now, even if this log has not noticed it yet: it fails then.
+    /// To be asked before a reply is sent that depends on no batch of this log. A single load while it is false.
+    fn is_fenced_now(&self) -> bool {
+        self.fenced_by().is_some()
+    }
+
     /// True when batches that are appended now will have space. When it becomes false there is still some space for
     /// work in progress; the caller accepts no more until it becomes true again, which needs no action of the caller. A
     /// single load.

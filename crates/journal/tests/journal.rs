@@ -114,7 +114,7 @@ fn a_segment_goes_on_while_the_next_cannot_be_made() {
             assert!(segments(&storage).len() > 1, "{fault:?} at {step}");
             assert_eq!((batches(&storage.crash(0)).len(), journal.has_failed()), (4, false));
             journal.rotate().unwrap();
-            assert!(!storage.names().contains(&"journal-next.tmp".to_owned()));
+            assert!(!storage.names().iter().any(|name| name.ends_with(".tmp")));
             drop(journal);
             open(&storage).close().unwrap();
             assert_eq!(batches(&storage.crash(1)).len(), 4);

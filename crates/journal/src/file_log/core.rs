@@ -14,6 +14,7 @@ use super::tail::{self, Tail};
 use super::watermarks::Watermarks;
 use super::writer::{Beginning, SegmentWriter};
 use crate::failure::Failure;
+use crate::fence::WriteRight;
 use crate::files::WriterIdentity;
 use crate::files::marks::MarksFile;
 use crate::files::segment;
@@ -38,6 +39,7 @@ pub(super) struct Core {
     /// Wakes threads that wait for a sequence, and readers that wait for more.
     pub(super) advanced: Condvar,
     pub(super) identity: WriterIdentity,
+    pub(super) right: WriteRight,
     pub(super) marks: Mutex<MarksFile, { rank::JOURNAL_MARKS }>,
     /// Ascending; the last one is being written.
     pub(super) segments: Mutex<Vec<StoredSegment>, { rank::JOURNAL_SEGMENTS }>,
@@ -49,9 +51,18 @@ pub(super) struct Core {
     pub(super) watermarks: Watermarks,
     pub(super) has_room: AtomicBool,
     pub(super) bytes_since_forget: AtomicU64,
+    /// The last batch of a log that was closed without failure, or [`NOT_CLOSED`].
+    pub(super) closed_at: AtomicU64,
 }
 
+pub(super) const NOT_CLOSED: u64 = u64::MAX;
+
 impl Core {
+    /// The last batch, once the log was closed without failure.
+    pub(super) fn closed_at(&self) -> Option<Sequence> {
+        Some(self.closed_at.load(Ordering::Acquire)).filter(|end| *end != NOT_CLOSED).map(Sequence)
+    }
+
     pub(super) fn tail(&self) -> Sequence {
         self.watermarks.tail()
     }
@@ -64,8 +75,23 @@ impl Core {
         self.watermarks.durable()
     }
 
+    /// Fails the log if another writer has taken the directory over. IMPORTANT: takes the locks of `fail` then.
+    #[inline]
+    pub(super) fn check_fence(&self) -> Result<(), Failure> {
+        match self.right.is_lost() {
+            true => self.right.check().map_err(|fenced| self.fail(None, fenced)),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`Core::check_fence`], after a write: if it succeeds, the next writer finds what was written.
+    pub(super) fn check_written(&self) -> Result<(), Failure> {
+        self.right.check_written().map_err(|fenced| self.fail(None, fenced))
+    }
+
     /// Writes the tail to the operating system. Succeeds in a restarted log too, although its marks do not move.
     pub(super) fn write_tail(&self, writer: &mut SegmentWriter) -> Result<(), Failure> {
+        self.check_fence()?;
         // IMPORTANT: read the phase only after taking the writer; before that, another thread could fail in between.
         let durable = {
             let sync = self.sync.lock();
@@ -84,6 +110,8 @@ impl Core {
         let bytes = writer.frames.len() as u64;
         writer.time_ms = time_ms;
         writer.write_frames(last).map_err(|failure| self.fail(None, failure))?;
+        // IMPORTANT: after the write, and before the marks move.
+        self.check_written()?;
         tail::give_back(&mut writer.frames);
         if let Some(segment) = self.segments.lock().last_mut() {
             segment.bytes += bytes;
@@ -151,10 +179,11 @@ impl Core {
         // removal was not synced, and it needs its journal.
         let needs_it = |name: &String| SnapshotName::parse(name).is_some_and(|name| name.max >= first.previous());
         let is_needed = self.storage.list().map_or(true, |names| names.iter().any(needs_it));
-        if !is_needed && self.storage.sync_directory().is_ok() {
+        if !is_needed && self.check_fence().is_ok() && self.storage.sync_directory().is_ok() {
             let mut segments = self.segments.lock();
             // The newest first, so that the rest never has a gap.
             while let Some(last) = segments.last().filter(|last| last.first >= first)
+                && !self.right.is_lost()
                 && self.storage.remove(&segment::file_name(last.first)).is_ok()
             {
                 segments.pop();

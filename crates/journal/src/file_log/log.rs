@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use locks::{Condvar, Mutex, rank};
 
-use super::core::{Core, StoredSegment};
+use super::core::{Core, NOT_CLOSED, StoredSegment};
 use super::follower::FileFollower;
 use super::maintenance::LogFiles;
 use super::options::FileLogOptions;
@@ -17,8 +17,10 @@ use super::sync_thread;
 use super::tail::Tail;
 use super::watermarks::Watermarks;
 use super::writer::{Beginning, SegmentWriter};
+use crate::directory_follower::DirectoryFollower;
 use crate::epoch::Epoch;
 use crate::failure::{Failure, Operation};
+use crate::fence::{Fence, WriteRight};
 use crate::files::marks::{self, MarksFile};
 use crate::files::{DirectoryId, WriterIdentity};
 use crate::files::{frame, segment};
@@ -29,6 +31,8 @@ use crate::storage::Storage;
 
 /// Where a recovered log continues.
 pub(crate) struct Resumed {
+    /// Raised to the epoch to begin.
+    pub(crate) fence: Fence,
     /// The epoch to begin.
     pub(crate) identity: WriterIdentity,
     /// The last batch.
@@ -38,6 +42,8 @@ pub(crate) struct Resumed {
     /// That batch is in the snapshot and in no segment.
     pub(crate) follows_gap: bool,
     pub(crate) segments: Vec<StoredSegment>,
+    /// The writer before may still run: no file that it has open is written.
+    pub(crate) takes_over: bool,
 }
 
 /// A [`Log`] in segment files. Comes out of [`crate::Recovery::into_log`].
@@ -54,7 +60,20 @@ impl FileLog {
 
     /// The snapshots that belong to this log: those of the same directory.
     pub fn snapshots(&self) -> SnapshotStore {
-        SnapshotStore::new(self.core.storage.clone(), self.core.identity)
+        SnapshotStore::new(self.core.storage.clone(), self.core.identity, self.core.right.clone())
+    }
+
+    /// Reads on in the directory behind the last batch of this log, after it was closed: the batches of the writer that
+    /// comes next. `None` if it was not closed without failure, or if batches were appended since: then its caller has
+    /// a state that is in no file.
+    pub fn follow_as_reader(&self) -> Option<DirectoryFollower> {
+        let core = &*self.core;
+        let time_ms = core.writer.lock().time_ms;
+        let sync = core.sync.lock();
+        let is_closed = matches!(sync.phase, Phase::Failed(Failure::Closed)) && core.closed_at() == Some(core.tail());
+        let epoch = (core.identity.epoch, core.identity.epoch_id);
+        let (storage, reached) = (core.storage.clone(), core.tail());
+        is_closed.then(|| DirectoryFollower::new(storage, reached, Some(epoch), time_ms, reached))
     }
 
     /// Begins an epoch, and with it a segment, after `reached`, which is durable.
@@ -64,14 +83,28 @@ impl FileLog {
         found: &marks::Found,
         resumed: Resumed,
     ) -> Result<FileLog, Failure> {
-        let Resumed { identity, reached, time_ms, follows_gap, mut segments } = resumed;
-        let mut writer = SegmentWriter::new(storage.clone(), &options, identity, time_ms);
+        let Resumed { fence, identity, reached, time_ms, follows_gap, mut segments, takes_over } = resumed;
+        let right = WriteRight::new(fence, identity.epoch);
+        let mut writer = SegmentWriter::new(storage.clone(), &options, identity, right.clone(), time_ms);
         let beginning = if follows_gap { Beginning::Restart } else { Beginning::Start };
-        let current = writer.begin_segment(reached.next(), reached, beginning)?;
+        let current = match writer.begin_segment(reached.next(), reached, beginning) {
+            // The writer before has begun it since the files were listed, too late to count.
+            Err(Failure::Io { operation: Operation::Rename, kind: std::io::ErrorKind::AlreadyExists, .. })
+                if takes_over =>
+            {
+                let name = segment::file_name(reached.next());
+                storage.remove(&name).map_err(|error| Failure::io(Operation::Remove, &name, &error))?;
+                writer.begin_segment(reached.next(), reached, beginning)?
+            }
+            begun => begun?,
+        };
         let has_room = writer.has_reserve();
         // Leaving this to the first sync would lose nothing, but a disk that cannot sync is better detected now.
         current.file.sync().map_err(|error| Failure::io(Operation::Sync, &current.name, &error))?;
-        let marks = MarksFile::begin(&*storage, found, &identity, reached, current.first)?;
+        let marks = match takes_over {
+            true => MarksFile::replace(&*storage, found, &identity, reached, current.first)?,
+            false => MarksFile::begin(&*storage, found, &identity, reached, current.first)?,
+        };
         storage.sync_directory().map_err(|error| Failure::io(Operation::SyncDirectory, &current.name, &error))?;
         let replayed_bytes = segments.iter().map(|segment| segment.bytes).sum();
         segments.push(StoredSegment { first: reached.next(), bytes: segment::HEADER_LEN });
@@ -83,6 +116,7 @@ impl FileLog {
             wake: Condvar::new(),
             advanced: Condvar::new(),
             identity,
+            right,
             marks: Mutex::new(marks),
             segments: Mutex::new(segments),
             awaits_snapshot: Mutex::new(None),
@@ -91,6 +125,7 @@ impl FileLog {
             watermarks: Watermarks::new(reached),
             has_room: AtomicBool::new(has_room),
             bytes_since_forget: AtomicU64::new(replayed_bytes),
+            closed_at: AtomicU64::new(NOT_CLOSED),
         });
         let for_thread = core.clone();
         let sync_thread = std::thread::Builder::new()
@@ -154,15 +189,16 @@ impl Log for FileLog {
     fn write(&self, upto: Sequence) -> Result<(), Failure> {
         let core = &*self.core;
         if core.written() >= upto {
-            return Ok(());
+            return core.check_fence();
         }
         let mut writer = core.writer.lock();
         // While this thread waited for the lock, another may have written its batches.
         if core.written() >= upto {
-            return Ok(());
+            return core.check_fence();
         }
         core.write_tail(&mut writer)?;
-        self.failure().map_or(Ok(()), Err)
+        self.failure().map_or(Ok(()), Err)?;
+        core.check_fence()
     }
 
     fn request_sync(&self) {
@@ -176,7 +212,7 @@ impl Log for FileLog {
     fn wait_durable(&self, upto: Sequence) -> Result<(), Failure> {
         assert!(upto <= self.tail(), "nothing will ever make {upto} durable: the tail is {}", self.tail());
         if self.durable() >= upto {
-            return Ok(());
+            return self.core.check_fence();
         }
         self.write(upto)?;
         self.core.wait_synced(upto, |sync| match sync.phase {
@@ -224,8 +260,12 @@ impl Log for FileLog {
         }
     }
 
+    fn is_fenced_now(&self) -> bool {
+        self.core.check_fence().is_err()
+    }
+
     fn close(&self) -> Result<(), Failure> {
-        let closed = self.write_closing_mark();
+        let closed = self.core.check_fence().and_then(|()| self.write_closing_mark());
         self.core.fail(None, Failure::Closed);
         self.stop();
         closed
@@ -244,6 +284,7 @@ impl LogFiles for FileLog {
 
     fn restart(&self) -> Result<(), Failure> {
         let core = &*self.core;
+        core.check_fence()?;
         let fenced_by = core.marks.lock().fenced_by();
         if let Some(by) = fenced_by {
             return Err(core.fail(None, Failure::Fenced { own: core.identity.epoch, by }));
@@ -277,6 +318,9 @@ impl LogFiles for FileLog {
 
     fn accept(&self, snapshot_min: Sequence) -> Result<(), Failure> {
         let core = &*self.core;
+        // The snapshot is there, and so are the batches that count from now on: if the fence is raised later than this,
+        // the next writer has them.
+        core.check_written()?;
         let mut sync = core.sync.lock();
         if let Some(failure) = sync.refuses(snapshot_min) {
             return Err(failure);
@@ -305,7 +349,7 @@ impl LogFiles for FileLog {
         if !writer.is_empty() {
             core.begin_next(&mut writer, core.durable());
         }
-        Ok(())
+        core.check_fence()
     }
 
     fn forget(&self, upto: Sequence) -> Result<(), Failure> {
@@ -317,6 +361,9 @@ impl LogFiles for FileLog {
         // Oldest first, so that the rest never has a gap.
         for first in &gone {
             let name = segment::file_name(*first);
+            // IMPORTANT: before each one. If the fence is raised right after this, the removal is harmless: the next
+            // writer has the snapshot that replaces the segment.
+            core.check_fence()?;
             match core.storage.remove(&name) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Failure::io(Operation::Remove, &name, &error));
@@ -363,9 +410,14 @@ impl FileLog {
         core.write_tail(&mut writer)?;
         drop(writer);
         core.wait_synced(end, |_| None)?;
+        core.check_fence()?;
         core.writer.lock().trim()?;
         let segment = core.sync.lock().current.first;
+        core.check_fence()?;
         let closed = core.marks.lock().close(end, segment);
+        if closed.is_ok() {
+            core.closed_at.store(end.0, Ordering::Release);
+        }
         closed.map_err(|failure| match failure {
             Failure::Fenced { .. } => core.fail(None, failure),
             failure => failure,

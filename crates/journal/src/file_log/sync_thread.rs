@@ -26,7 +26,8 @@ pub(super) fn run(core: &Core) {
     while let Some(task) = next_task(core, &mut reserve_at) {
         match task {
             Task::Sync(round) => match sync(&*core.storage, &round) {
-                Ok(()) => match mark(core, &round) {
+                // IMPORTANT: the fence is checked after the sync, and before anything is reported durable.
+                Ok(()) => match core.check_written().and_then(|()| mark(core, &round)) {
                     Ok(()) => finish(core, &round),
                     Err(fenced) => {
                         core.fail(None, fenced);
@@ -37,7 +38,7 @@ pub(super) fn run(core: &Core) {
                 }
             },
             Task::Trim(ended) => {
-                for segment in ended {
+                for segment in ended.into_iter().filter(|_| core.check_fence().is_ok()) {
                     // If that fails, the space is lost until the segment is removed; the data is not affected.
                     let _ = segment.file.set_len(segment.data_end);
                 }

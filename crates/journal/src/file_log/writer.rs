@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::options::FileLogOptions;
 use crate::failure::{Failure, Operation};
+use crate::fence::WriteRight;
 use crate::files::WriterIdentity;
 use crate::files::frame::Layout;
 use crate::files::segment::{self, SegmentHeader};
@@ -20,6 +21,7 @@ static ZEROS: [u8; 4096] = [0; 4096];
 pub(super) struct SegmentWriter {
     storage: Arc<dyn Storage>,
     identity: WriterIdentity,
+    right: WriteRight,
     segment_bytes_max: u64,
     pub(super) zero_ahead: bool,
     zero_ahead_bytes: usize,
@@ -54,15 +56,18 @@ pub(super) struct PreparedFile {
 /// How a [`PreparedFile`] is made, without the writer.
 pub(super) struct Preparation {
     storage: Arc<dyn Storage>,
+    right: WriteRight,
+    name: String,
     reserve_bytes: u64,
 }
 
 impl Preparation {
     /// `None` if it fails: then the segment is made when it is needed.
     pub(super) fn make(self) -> Option<PreparedFile> {
-        let file = create_anew(&*self.storage, segment::PREPARED_NAME).ok()?;
+        self.right.check().ok()?;
+        let file = create_anew(&*self.storage, &self.name).ok()?;
         if self.reserve_bytes > 0 && file.reserve(0, self.reserve_bytes).is_err() {
-            let _ = self.storage.remove(segment::PREPARED_NAME);
+            let _ = self.storage.remove(&self.name);
             return None;
         }
         Some(PreparedFile { file, reserved_end: self.reserve_bytes.max(segment::HEADER_LEN) })
@@ -109,6 +114,7 @@ impl SegmentWriter {
         storage: Arc<dyn Storage>,
         options: &FileLogOptions,
         identity: WriterIdentity,
+        right: WriteRight,
         time_ms: u64,
     ) -> SegmentWriter {
         let reserve_bytes_max = storage.disk_bytes().map_or(u64::MAX, |bytes| (bytes / 64).max(RESERVE_BYTES_MIN));
@@ -121,6 +127,7 @@ impl SegmentWriter {
         SegmentWriter {
             storage,
             identity,
+            right,
             segment_bytes_max: options.segment_bytes_max,
             zero_ahead: options.zero_ahead,
             zero_ahead_bytes: options.zero_ahead_bytes,
@@ -184,11 +191,11 @@ impl SegmentWriter {
         }
         let (file, reserved_end) = match self.prepared.take() {
             Some(prepared) => self.make_of(prepared, &name, &header).inspect_err(|_| {
-                let _ = self.storage.remove(segment::PREPARED_NAME);
+                let _ = self.storage.remove(&segment::prepared_name(epoch));
             })?,
             None => self.make(&name, &header, beginning == Beginning::Next).inspect_err(|_| {
                 // If this fails too, the file stays until the next attempt or the next start.
-                let _ = self.storage.remove(segment::TEMPORARY_NAME);
+                let _ = self.storage.remove(&segment::temporary_name(epoch));
             })?,
         };
         if beginning != Beginning::Next {
@@ -212,15 +219,14 @@ impl SegmentWriter {
         needs_reserve: bool,
     ) -> Result<(Box<dyn StorageFile>, u64), Failure> {
         let failed = |operation| move |error: io::Error| Failure::io(operation, name, &error);
-        let file = create_anew(&*self.storage, segment::TEMPORARY_NAME)
-            .map_err(|(operation, error)| failed(operation)(error))?;
+        let temporary = segment::temporary_name(self.identity.epoch);
+        let file = create_anew(&*self.storage, &temporary).map_err(|(operation, error)| failed(operation)(error))?;
         write_all_at(&*file, &header.encode(), 0).map_err(failed(Operation::Write))?;
         let reserved_end = match self.reserve(&*file, segment::HEADER_LEN, segment::HEADER_LEN) {
             Err(error) if needs_reserve => return Err(failed(Operation::Reserve)(error)),
             reserved => reserved.unwrap_or(segment::HEADER_LEN),
         };
-        // IMPORTANT: last. From here on the file counts.
-        self.storage.rename(segment::TEMPORARY_NAME, name).map_err(failed(Operation::Rename))?;
+        self.give_name(&temporary, name)?;
         Ok((file, reserved_end))
     }
 
@@ -233,11 +239,17 @@ impl SegmentWriter {
     ) -> Result<(Box<dyn StorageFile>, u64), Failure> {
         let PreparedFile { file, reserved_end } = prepared;
         write_all_at(&*file, &header.encode(), 0).map_err(|error| Failure::io(Operation::Write, name, &error))?;
-        // IMPORTANT: last. From here on the file counts.
-        self.storage
-            .rename(segment::PREPARED_NAME, name)
-            .map_err(|error| Failure::io(Operation::Rename, name, &error))?;
+        self.give_name(&segment::prepared_name(self.identity.epoch), name)?;
         Ok((file, reserved_end))
+    }
+
+    /// Makes a complete file a segment. IMPORTANT: last. From here on the file counts.
+    ///
+    /// It never replaces a file. If the fence is raised between the check and the rename, the next writer either has a
+    /// segment of that name, or one before it, and then this one does not count.
+    fn give_name(&self, temporary: &str, name: &str) -> Result<(), Failure> {
+        self.right.check()?;
+        self.storage.rename_new(temporary, name).map_err(|error| Failure::io(Operation::Rename, name, &error))
     }
 
     /// What to make for [`SegmentWriter::set_prepared`], if it is missing.
@@ -245,7 +257,12 @@ impl SegmentWriter {
         let is_missing = self.prepares_next && self.prepared.is_none();
         // Without a reserve on the disk, none is taken ahead of it.
         let reserve_bytes = if self.reserve_bytes == 0 { 0 } else { self.prepared_bytes };
-        is_missing.then(|| Preparation { storage: self.storage.clone(), reserve_bytes })
+        is_missing.then(|| Preparation {
+            storage: self.storage.clone(),
+            right: self.right.clone(),
+            name: segment::prepared_name(self.identity.epoch),
+            reserve_bytes,
+        })
     }
 
     pub(super) fn set_prepared(&mut self, prepared: PreparedFile) {
@@ -259,7 +276,7 @@ impl SegmentWriter {
     fn drop_prepared(&mut self) {
         if self.prepared.take().is_some() {
             // If that fails, the file stays until the next one is prepared or the next start.
-            let _ = self.storage.remove(segment::PREPARED_NAME);
+            let _ = self.storage.remove(&segment::prepared_name(self.identity.epoch));
         }
     }
 
@@ -355,6 +372,7 @@ impl SegmentWriter {
     pub(super) fn trim(&mut self) -> Result<(), Failure> {
         (self.reserve_bytes, self.prepares_next) = (0, false);
         self.drop_prepared();
+        self.right.check()?;
         let (name, file) = self.file.as_ref().expect("a segment was begun");
         file.set_len(self.data_end).map_err(|error| Failure::io(Operation::Truncate, name, &error))?;
         file.sync().map_err(|error| Failure::io(Operation::Sync, name, &error))?;

@@ -21,6 +21,15 @@ use crate::storage::{Storage, StorageFile, read_full_at, write_all_at};
 
 pub(crate) const FILE_NAME: &str = "MARKS";
 
+/// The name of the file that will replace the marks of another writer.
+fn temporary_name(epoch: Epoch) -> String {
+    format!("{FILE_NAME}-{epoch}.tmp")
+}
+
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with("MARKS-") && name.ends_with(".tmp")
+}
+
 const MAGIC: &[u8; 8] = b"HFJMARKS";
 const VERSION: u32 = 3;
 const VERSION_2: u32 = 2;
@@ -184,6 +193,29 @@ impl MarksFile {
         }
         marks.write(durable, segment, false).map_err(|error| error.into_failure(epoch))?;
         marks.sync().map_err(failed(Operation::Sync))?;
+        Ok(marks)
+    }
+
+    /// As [`MarksFile::begin`], in a new file that replaces the other: the writer before, which may still run, has the
+    /// old one open, and what it writes there is never read. The caller syncs the directory.
+    pub(crate) fn replace(
+        storage: &dyn Storage,
+        found: &Found,
+        identity: &WriterIdentity,
+        durable: Sequence,
+        segment: Sequence,
+    ) -> Result<MarksFile, Failure> {
+        let WriterIdentity { directory: id, epoch, epoch_id, .. } = *identity;
+        let failed = |operation| move |error: io::Error| Failure::io(operation, FILE_NAME, &error);
+        let temporary = temporary_name(epoch);
+        let file = storage.create(&temporary).map_err(failed(Operation::Create))?;
+        write_all_at(&*file, &[0; FILE_LEN], 0).map_err(failed(Operation::Write))?;
+        let counter = found.mark().map_or(0, |mark| mark.counter);
+        let newest = Mark { id, counter, durable: Sequence::NONE, segment, epoch, epoch_id, is_closed: false };
+        let mut marks = MarksFile { file, newest };
+        marks.write(durable, segment, false).map_err(|error| error.into_failure(epoch))?;
+        marks.sync().map_err(failed(Operation::Sync))?;
+        storage.rename(&temporary, FILE_NAME).map_err(failed(Operation::Rename))?;
         Ok(marks)
     }
 

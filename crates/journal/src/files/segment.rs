@@ -37,11 +37,25 @@ pub(crate) fn file_name(first: Sequence) -> String {
 }
 
 /// The name of a segment while it is created. It gets its final name when it is complete, so an unfinished one is never
-/// mistaken for a segment.
-pub(crate) const TEMPORARY_NAME: &str = "journal-next.tmp";
+/// mistaken for a segment. Like all temporary names it has the epoch of its writer, so no two writers share one.
+pub(crate) fn temporary_name(epoch: Epoch) -> String {
+    format!("journal-next-{epoch}.tmp")
+}
 
 /// The name of a file with reserved space that waits to become a segment.
-pub(crate) const PREPARED_NAME: &str = "journal-prepared.tmp";
+pub(crate) fn prepared_name(epoch: Epoch) -> String {
+    format!("journal-prepared-{epoch}.tmp")
+}
+
+/// The name of a copy that will replace a segment.
+pub(crate) fn copy_name(epoch: Epoch) -> String {
+    format!("journal-copy-{epoch}.tmp")
+}
+
+/// True for a file that was to become a segment. Older versions put no epoch into the name.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with("journal-") && name.ends_with(".tmp")
+}
 
 pub(crate) fn parse_file_name(name: &str) -> Option<Sequence> {
     let digits = name.strip_prefix("journal-")?.strip_suffix(".seg")?;

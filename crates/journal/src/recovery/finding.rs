@@ -19,6 +19,8 @@ pub enum Warning {
     TornTail { file: String, offset: u64, bytes: u64 },
     #[error("{file} ({bytes} bytes) has no durable batch and does not continue the journal: it is removed")]
     SegmentDropped { file: String, bytes: u64 },
+    #[error("{file} was left behind by a writer from which another had taken the directory over: it is removed")]
+    LeftBehind { file: String },
     #[error("{file} is damaged at offset {offset} ({detail}): an older state and the journal since are used instead")]
     SnapshotDamaged { file: String, offset: u64, detail: String },
     #[error("MARKS is missing: a loss of batches at the end of the journal cannot be detected this time")]

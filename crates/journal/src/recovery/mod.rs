@@ -9,4 +9,6 @@ mod reading;
 
 pub use finding::{RecoveryError, Warning};
 pub use history::{History, ReadProgress};
+pub(crate) use opening::open_fence;
 pub use reading::Recovery;
+pub(crate) use reading::{FollowedTo, SegmentEnd, Survey};

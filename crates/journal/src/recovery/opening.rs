@@ -1,49 +1,97 @@
 //! Turns a directory that was read into a log that can be written: the only part of recovery that changes
 //! anything.
 
+use std::io::ErrorKind;
+
 use super::finding::RecoveryError;
 use super::history::History;
 use super::reading::{End, FoundSegment, Recovery, at, open_segment};
 use crate::directory_follower::DirectoryFollower;
+use crate::epoch::Epoch;
 use crate::failure::Operation;
+use crate::fence::Fence;
 use crate::file_log::{FileLog, FileLogOptions, Resumed, StoredSegment};
-use crate::files::segment::Next;
+use crate::files::segment::{self, Next};
 use crate::files::{DirectoryId, EpochId, WriterIdentity};
 use crate::sequence::Sequence;
-use crate::storage::{StorageFile, read_full_at, write_all_at};
+use crate::storage::{Storage, StorageFile, read_full_at, write_all_at};
 
 const COPY_BYTES: usize = 1024 * 1024;
+
+/// How data is written again that is not proven to be durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rewriting {
+    /// The writer before has ended: into the same file.
+    InPlace,
+    /// The writer before may still run, and have the file open: into a copy that replaces it.
+    ByCopy,
+}
 
 impl Recovery {
     /// Reads on in a directory that another process may be writing, behind the last batch. Changes nothing.
     pub fn into_follower(mut self) -> Result<DirectoryFollower, RecoveryError> {
         while self.next_batch()?.is_some() {}
-        Ok(DirectoryFollower::new(self.storage.clone(), self.reached(), self.read_epoch))
+        let reached = self.reached();
+        Ok(DirectoryFollower::new(self.storage.clone(), reached, self.read_epoch, self.time_ms, self.proven))
     }
 
     /// Truncates the torn tail, makes the rest durable, and begins a new epoch, with a new segment. Batches that were
     /// not read yet are read and checked first.
     pub fn into_log(mut self, options: FileLogOptions) -> Result<FileLog, RecoveryError> {
         while self.next_batch()?.is_some() {}
+        let fence = open_fence(&*self.storage)?;
+        let epoch = fence.raise_above(self.epochs.newest().0);
+        self.begin(options, fence, epoch, Rewriting::InPlace)
+    }
+
+    /// As [`Recovery::into_log`], of a directory whose writer may still run: for this epoch the fence was raised, and
+    /// everything was read since.
+    pub(crate) fn take_over(
+        self,
+        options: FileLogOptions,
+        fence: Fence,
+        epoch: Epoch,
+    ) -> Result<FileLog, RecoveryError> {
+        self.begin(options, fence, epoch, Rewriting::ByCopy)
+    }
+
+    /// Begins the epoch, behind the last batch.
+    fn begin(
+        mut self,
+        options: FileLogOptions,
+        fence: Fence,
+        epoch: Epoch,
+        rewriting: Rewriting,
+    ) -> Result<FileLog, RecoveryError> {
         let reached = self.reached();
         let end = self.end.expect("all batches are read");
         // IMPORTANT: remove dropped data for good before a new segment could be mistaken for its continuation.
         self.remove_dropped(end)?;
-        self.make_durable(reached)?;
+        match rewriting {
+            Rewriting::InPlace => {
+                self.truncate(end)?;
+                self.make_durable(reached)?;
+            }
+            Rewriting::ByCopy => self.replace_by_copies(end, reached, epoch)?,
+        }
         let no_random = |error| at(Operation::Read, "the system's random numbers", 0)(error);
         let directory = match self.id {
             Some(id) => id,
             None => DirectoryId::random().map_err(no_random)?,
         };
-        let (epoch, previous_id) = self.epochs.newest();
+        let (newest, newest_id) = self.epochs.newest();
+        // An epoch that no file has was begun in between, and given up.
+        let previous_id = if epoch == newest.next() { newest_id } else { EpochId::NONE };
         let epoch_id = EpochId::random().map_err(no_random)?;
         let stored = self.segments.iter().map(|segment| StoredSegment { first: segment.first, bytes: segment.bytes });
         let resumed = Resumed {
-            identity: WriterIdentity { directory, epoch: epoch.next(), epoch_id, previous_id },
+            fence,
+            identity: WriterIdentity { directory, epoch, epoch_id, previous_id },
             reached,
             time_ms: self.time_ms,
             follows_gap: self.last_stored()?.is_some_and(|last| last < reached),
             segments: stored.collect(),
+            takes_over: rewriting == Rewriting::ByCopy,
         };
         Ok(FileLog::begin(self.storage.clone(), options, &self.marks, resumed)?)
     }
@@ -51,6 +99,9 @@ impl Recovery {
     /// The last batch in the remaining segments, if any.
     fn last_stored(&self) -> Result<Option<Sequence>, RecoveryError> {
         let Some(last) = self.segments.last() else { return Ok(None) };
+        if self.last_stored.is_some() {
+            return Ok(self.last_stored);
+        }
         if self.segments.len() > self.start {
             return Ok(Some(self.expected.previous()));
         }
@@ -64,17 +115,29 @@ impl Recovery {
         Ok(Some(next.previous()))
     }
 
-    /// Removes segments after the end, newest first, and unfinished files. Truncates the last segment.
+    /// Removes segments after the end, newest first, and files that are unfinished or were left behind.
     fn remove_dropped(&mut self, end: End) -> Result<(), RecoveryError> {
         // A segment without a batch is removed too: the new one may need its name.
         let is_empty = self.segments.get(end.position).is_none_or(|segment| segment.is_empty_at(end.offset));
         let kept = if is_empty { end.position } else { end.position + 1 };
         let dropped = self.segments.split_off(kept.min(self.segments.len()));
         let names: Vec<String> = dropped.into_iter().rev().map(|segment| segment.name).collect();
-        for name in names.iter().chain(&self.temporaries) {
-            self.storage.remove(name).map_err(at(Operation::Remove, name, 0))?;
+        for name in names.iter().chain(&self.left_behind).chain(&self.temporaries) {
+            match self.storage.remove(name) {
+                // The writer before may have removed it.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => removed.map_err(at(Operation::Remove, name, 0))?,
+            }
         }
-        self.storage.sync_directory().map_err(at(Operation::SyncDirectory, "the data directory", 0))?;
+        self.sync_directory()
+    }
+
+    fn sync_directory(&self) -> Result<(), RecoveryError> {
+        self.storage.sync_directory().map_err(at(Operation::SyncDirectory, "the data directory", 0))
+    }
+
+    /// Truncates the last segment.
+    fn truncate(&mut self, end: End) -> Result<(), RecoveryError> {
         if let Some(segment) = self.segments.get_mut(end.position) {
             let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
             file.set_len(end.offset).map_err(at(Operation::Truncate, &segment.name, end.offset))?;
@@ -84,35 +147,80 @@ impl Recovery {
         Ok(())
     }
 
-    /// Makes durable what is not proven to be durable.
+    /// The segments from `start` on that are not proven to be durable.
     ///
-    /// IMPORTANT: a sync is not enough. If the previous process saw a sync fail, the system may still show the lost
-    /// data and call it synced. Only data that is written again is sure to be synced.
-    fn make_durable(&self, reached: Sequence) -> Result<(), RecoveryError> {
+    /// IMPORTANT: for them a sync is not enough. If the previous process saw a sync fail, the system may still show the
+    /// lost data and call it synced. Only data that is written again is sure to be synced.
+    fn unproven(&self, start: usize, reached: Sequence) -> impl Iterator<Item = &FoundSegment> {
         let lasts = self.segments.iter().skip(1).map(|following| following.first.previous()).chain([reached]);
-        for (segment, last) in self.segments.iter().zip(lasts).skip(self.start) {
-            if last > self.proven {
-                let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
-                write_again(&*file, segment)?;
-                file.sync().map_err(at(Operation::Sync, &segment.name, 0))?;
-            }
+        self.segments.iter().zip(lasts).skip(start).filter(|(_, last)| *last > self.proven).map(|(segment, _)| segment)
+    }
+
+    /// Makes durable what is not proven to be durable.
+    fn make_durable(&self, reached: Sequence) -> Result<(), RecoveryError> {
+        for segment in self.unproven(self.start, reached) {
+            let file = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
+            check_copied(segment, copy(&*file, &*file, segment)?)?;
+            file.sync().map_err(at(Operation::Sync, &segment.name, 0))?;
         }
         Ok(())
     }
+
+    /// Makes durable what is not proven to be durable, without the torn tail, in files that the writer before does not
+    /// have open. The segment that it was writing is replaced in any case, unless it has closed the log.
+    fn replace_by_copies(&mut self, end: End, reached: Sequence, epoch: Epoch) -> Result<(), RecoveryError> {
+        if let Some(segment) = self.segments.get_mut(end.position) {
+            segment.bytes = end.offset;
+        }
+        let is_closed = self.marks.mark().is_some_and(|mark| mark.is_closed && mark.durable >= reached);
+        let written = if is_closed { None } else { self.segments.get(end.position).map(|segment| segment.first) };
+        let temporary = segment::copy_name(epoch);
+        let mut has_replaced = false;
+        let unproven: Vec<Sequence> = self.unproven(0, reached).map(|segment| segment.first).collect();
+        for segment in &self.segments {
+            if !unproven.contains(&segment.first) && written != Some(segment.first) {
+                continue;
+            }
+            let from = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
+            let to = self.storage.create(&temporary).map_err(at(Operation::Create, &temporary, 0))?;
+            let copied = copy(&*from, &*to, segment)?;
+            // From a segment before the last, which was not read again, the writer before may have cut zeros.
+            if self.segments.last().is_some_and(|last| last.first == segment.first) {
+                check_copied(segment, copied)?;
+            }
+            to.sync().map_err(at(Operation::Sync, &temporary, 0))?;
+            self.storage.rename(&temporary, &segment.name).map_err(at(Operation::Rename, &temporary, 0))?;
+            has_replaced = true;
+        }
+        if has_replaced { self.sync_directory() } else { Ok(()) }
+    }
 }
 
-fn write_again(file: &dyn StorageFile, segment: &FoundSegment) -> Result<(), RecoveryError> {
+/// Opens the fence of a directory.
+pub(crate) fn open_fence(storage: &dyn Storage) -> Result<Fence, RecoveryError> {
+    storage.fence().map_err(at(Operation::Map, "FENCE", 0))
+}
+
+/// Copies the batches of a segment, possibly to where they are. Returns how many bytes there were.
+fn copy(from: &dyn StorageFile, to: &dyn StorageFile, segment: &FoundSegment) -> Result<u64, RecoveryError> {
     let mut chunk = vec![0; COPY_BYTES];
     let mut offset = 0;
     while offset < segment.bytes {
         let wanted = chunk.len().min((segment.bytes - offset) as usize);
         let read =
-            read_full_at(file, &mut chunk[..wanted], offset).map_err(at(Operation::Read, &segment.name, offset))?;
+            read_full_at(from, &mut chunk[..wanted], offset).map_err(at(Operation::Read, &segment.name, offset))?;
         if read == 0 {
-            return Err(at(Operation::Read, &segment.name, offset)(std::io::ErrorKind::UnexpectedEof.into()));
+            break;
         }
-        write_all_at(file, &chunk[..read], offset).map_err(at(Operation::Write, &segment.name, offset))?;
+        write_all_at(to, &chunk[..read], offset).map_err(at(Operation::Write, &segment.name, offset))?;
         offset += read as u64;
     }
-    Ok(())
+    Ok(offset)
+}
+
+fn check_copied(segment: &FoundSegment, copied: u64) -> Result<(), RecoveryError> {
+    match copied == segment.bytes {
+        true => Ok(()),
+        false => Err(at(Operation::Read, &segment.name, copied)(ErrorKind::UnexpectedEof.into())),
+    }
 }

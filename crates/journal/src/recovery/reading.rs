@@ -39,7 +39,9 @@ pub struct Recovery {
     /// The snapshot, good or damaged, that proves the furthest end of the journal.
     witness: Option<SnapshotName>,
     pub(super) temporaries: Vec<String>,
-    /// All segments, ascending.
+    /// Segments and snapshots of a writer that had lost the directory.
+    pub(super) left_behind: Vec<String>,
+    /// All segments that count, ascending.
     pub(super) segments: Vec<FoundSegment>,
     /// Where reading starts: earlier segments are not needed with this snapshot.
     pub(super) start: usize,
@@ -57,13 +59,37 @@ pub struct Recovery {
     is_live: bool,
     /// The epoch of the segment that was read last.
     pub(super) read_epoch: Option<(Epoch, EpochId)>,
+    /// The last batch in the segments, where a follower knows it.
+    pub(super) last_stored: Option<Sequence>,
+}
+
+/// How far a follower has read.
+pub(crate) struct FollowedTo {
+    /// The last batch that it has.
+    pub(crate) reached: Sequence,
+    /// The time of that batch.
+    pub(crate) time_ms: u64,
+    /// The highest sequence that it knows to be durable.
+    pub(crate) proven: Sequence,
+    /// Where its last segment ends; `None` if there is no segment.
+    pub(crate) segment: Option<SegmentEnd>,
+    /// The restart that does not count, because there was no snapshot for it when the fence was raised.
+    pub(crate) abandoned_break: Option<Sequence>,
+}
+
+/// The end of the batches in a segment.
+pub(crate) struct SegmentEnd {
+    pub(crate) first: Sequence,
+    pub(crate) offset: u64,
+    /// The last batch in this segment, or before it if it is empty; `None` for an empty break, which follows a gap.
+    pub(crate) last_stored: Option<Sequence>,
 }
 
 pub(super) struct FoundSegment {
     pub(super) first: Sequence,
     pub(super) name: String,
     /// `None` if it is unreadable.
-    header: Option<SegmentHeader>,
+    pub(super) header: Option<SegmentHeader>,
     /// The length of the file; after reading, the end of its batches.
     pub(super) bytes: u64,
 }
@@ -76,6 +102,11 @@ pub(super) struct End {
 }
 
 impl FoundSegment {
+    /// `None` if it is unreadable.
+    fn epoch(&self) -> Option<Epoch> {
+        self.header.map(|header| header.epoch)
+    }
+
     /// True when it has no batch before this offset.
     pub(super) fn is_empty_at(&self, offset: u64) -> bool {
         offset <= self.header.map_or(segment::HEADER_LEN, |header| header.len())
@@ -96,29 +127,10 @@ impl Recovery {
     }
 
     fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, RecoveryError> {
-        let names = storage.list().map_err(|source| RecoveryError::Io {
-            operation: Operation::List,
-            file: "the data directory".to_owned(),
-            offset: 0,
-            source,
-        })?;
-        let mut segments = Vec::new();
-        for first in names.iter().filter_map(|name| segment::parse_file_name(name)) {
-            let name = segment::file_name(first);
-            let (reader, header) = open_segment(&*storage, &name, first)?;
-            segments.push(FoundSegment { first, name, header: header.ok(), bytes: reader.len() });
-        }
-        segments.sort_unstable_by_key(|segment| segment.first);
-        let mut snapshots: Vec<SnapshotName> = names.iter().filter_map(|name| SnapshotName::parse(name)).collect();
-        snapshots.sort_unstable_by_key(|name| std::cmp::Reverse(name.generation));
-
-        let marks = marks::read(&*storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
-        let marks = marks
-            .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
-        let (id, epochs) = common_id(&*storage, &marks, &snapshots, &segments)?;
-        check_epochs(&segments)?;
+        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind } = Survey::of(&*storage)?;
         let has_data = !snapshots.is_empty() || segments.iter().any(|segment| !segment.is_empty_at(segment.bytes));
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<Warning> =
+            left_behind.iter().map(|file| Warning::LeftBehind { file: file.clone() }).collect();
         match marks {
             Found::Missing if has_data => warnings.push(Warning::MarksMissing),
             Found::Unreadable if has_data => warnings.push(Warning::MarksUnreadable),
@@ -141,10 +153,8 @@ impl Recovery {
             snapshot,
             snapshot_min,
             witness,
-            temporaries: names
-                .into_iter()
-                .filter(|name| is_temporary(name) || name == segment::TEMPORARY_NAME || name == segment::PREPARED_NAME)
-                .collect(),
+            temporaries,
+            left_behind,
             segments,
             start,
             position: start,
@@ -158,7 +168,64 @@ impl Recovery {
             has_failed: false,
             is_live,
             read_epoch,
+            last_stored: None,
         })
+    }
+
+    /// Continues where a follower has ended that read everything, in a directory whose writer is fenced.
+    pub(crate) fn at_end_of(storage: Arc<dyn Storage>, followed: FollowedTo) -> Result<Recovery, RecoveryError> {
+        let mut survey = Survey::of(&*storage)?;
+        if let Some(first) = followed.abandoned_break {
+            // It is there only since the follower has found that there is none: too late to count.
+            let (late, snapshots) = survey.snapshots.into_iter().partition(|name| name.max >= first.previous());
+            let late: Vec<SnapshotName> = late;
+            survey.left_behind.extend(late.iter().map(SnapshotName::file_name));
+            survey.snapshots = snapshots;
+        }
+        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind } = survey;
+        let position = match &followed.segment {
+            None => 0,
+            Some(end) => segments.iter().position(|segment| segment.first == end.first).ok_or_else(|| {
+                let detail = "it was removed while the directory was taken over".to_owned();
+                RecoveryError::Missing { file: segment::file_name(end.first), detail }
+            })?,
+        };
+        let witness = snapshots.into_iter().max_by_key(|name| name.max);
+        let durable_of = |segment: &FoundSegment| segment.header.map_or(Sequence::NONE, |header| header.durable);
+        let proven = followed
+            .proven
+            .max(witness.map_or(Sequence::NONE, |witness| witness.max))
+            .max(marks.mark().map_or(Sequence::NONE, |mark| mark.durable));
+        // Of the segments behind the end, the headers are evidence of a loss; they prove nothing.
+        let proven = segments.iter().take(position + 1).map(durable_of).fold(proven, Sequence::max);
+        let mut recovery = Recovery {
+            storage,
+            warnings: left_behind.iter().map(|file| Warning::LeftBehind { file: file.clone() }).collect(),
+            id,
+            epochs,
+            time_ms: followed.time_ms,
+            marks,
+            snapshot: None,
+            snapshot_min: followed.reached,
+            witness,
+            temporaries,
+            left_behind,
+            segments,
+            start: position,
+            position,
+            reader: None,
+            expected: followed.reached.next(),
+            proven,
+            finished_bytes: 0,
+            end: None,
+            has_failed: false,
+            is_live: false,
+            read_epoch: None,
+            last_stored: followed.segment.as_ref().and_then(|end| end.last_stored),
+        };
+        let offset = followed.segment.as_ref().map_or(0, |end| end.offset);
+        recovery.end_at(position, offset, "batches are missing")?;
+        Ok(recovery)
     }
 
     fn advance(&mut self) -> Result<Option<Place>, RecoveryError> {
@@ -168,6 +235,14 @@ impl Recovery {
                 continue;
             };
             let offset = reader.offset();
+            // A later writer goes on here. What may follow was written by a writer that had lost the directory.
+            if let [current, following, ..] = &self.segments[self.position..]
+                && following.first == self.expected
+                && following.epoch() > current.epoch()
+            {
+                self.leave_segment(offset);
+                continue;
+            }
             let segment = &mut self.segments[self.position];
             let next = match reader.next(self.expected) {
                 // The writer has cut off zeros behind the data since the length was read.
@@ -244,6 +319,10 @@ impl Recovery {
         // Batches that every part of the snapshot contains are not lost, even if the journal lacks them.
         let lost = self.expected.max(self.snapshot_min.next());
         if let Some(evidence) = self.find_evidence(position, offset, lost)? {
+            // What was left behind has nothing durable, so it was not.
+            if let Some(error) = self.epoch_went_back(lost)? {
+                return Err(error);
+            }
             return Err(match self.missing_segment(position, offset, lost)? {
                 Some(file) => {
                     let detail = format!("the journal ends with batch {}, but {evidence}", self.reached());
@@ -336,6 +415,23 @@ impl Recovery {
         }))
     }
 
+    /// The error for a lost batch that may be in a segment which was taken for one that was left behind.
+    fn epoch_went_back(&self, lost: Sequence) -> Result<Option<RecoveryError>, RecoveryError> {
+        let before = self.segments.iter().rev().find(|segment| segment.first <= lost && segment.header.is_some());
+        let Some((other, other_epoch)) = before.and_then(|other| Some((other, other.epoch()?))) else {
+            return Ok(None);
+        };
+        for name in &self.left_behind {
+            let Some(first) = segment::parse_file_name(name).filter(|first| *first >= lost) else { continue };
+            let (_, header) = open_segment(&*self.storage, name, first)?;
+            if let Some(epoch) = header.ok().map(|header| header.epoch).filter(|epoch| *epoch < other_epoch) {
+                let (file, other_file) = (name.clone(), other.name.clone());
+                return Ok(Some(RecoveryError::EpochWentBack { file, epoch, other_file, other_epoch }));
+            }
+        }
+        Ok(None)
+    }
+
     fn damage(&self, position: usize, offset: u64, detail: &str, evidence: &str) -> RecoveryError {
         // Without a segment here, report the end of the previous one, or else the snapshot.
         let (file, offset) = match (self.segments.get(position), position.checked_sub(1)) {
@@ -354,6 +450,7 @@ impl Recovery {
             Warning::SnapshotDamaged { file, offset, detail } => Some((file.clone(), *offset, detail.clone())),
             Warning::TornTail { .. }
             | Warning::SegmentDropped { .. }
+            | Warning::LeftBehind { .. }
             | Warning::MarksMissing
             | Warning::MarksUnreadable => None,
         });
@@ -431,6 +528,112 @@ pub(super) fn open_segment(
     Ok((reader, header))
 }
 
+/// What is in a directory, without the contents of segments and snapshots.
+pub(crate) struct Survey {
+    /// Ascending.
+    segments: Vec<FoundSegment>,
+    /// The newest first.
+    snapshots: Vec<SnapshotName>,
+    marks: Found,
+    id: Option<DirectoryId>,
+    epochs: Epochs,
+    temporaries: Vec<String>,
+    /// Segments and snapshots that do not count.
+    left_behind: Vec<String>,
+}
+
+/// How often a directory is listed again because a file was removed since it was listed.
+const LIST_AGAIN_MAX: usize = 10;
+
+impl Survey {
+    pub(crate) fn of(storage: &dyn Storage) -> Result<Survey, RecoveryError> {
+        let is_gone = |error: &RecoveryError| match error {
+            RecoveryError::Io { source, .. } => source.kind() == ErrorKind::NotFound,
+            _ => false,
+        };
+        for _ in 0..LIST_AGAIN_MAX {
+            match Survey::look(storage) {
+                Err(error) if is_gone(&error) => {}
+                survey => return survey,
+            }
+        }
+        Survey::look(storage)
+    }
+
+    /// The newest epoch that any file names.
+    pub(crate) fn newest_epoch(&self) -> Epoch {
+        self.epochs.newest().0
+    }
+
+    fn look(storage: &dyn Storage) -> Result<Survey, RecoveryError> {
+        let names = storage.list().map_err(|source| RecoveryError::Io {
+            operation: Operation::List,
+            file: "the data directory".to_owned(),
+            offset: 0,
+            source,
+        })?;
+        let mut segments = Vec::new();
+        for first in names.iter().filter_map(|name| segment::parse_file_name(name)) {
+            let name = segment::file_name(first);
+            let (reader, header) = open_segment(storage, &name, first)?;
+            segments.push(FoundSegment { first, name, header: header.ok(), bytes: reader.len() });
+        }
+        segments.sort_unstable_by_key(|segment| segment.first);
+        let mut snapshots: Vec<SnapshotName> = names.iter().filter_map(|name| SnapshotName::parse(name)).collect();
+        snapshots.sort_unstable_by_key(|name| std::cmp::Reverse(name.generation));
+
+        let marks = marks::read(storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
+        let marks = marks
+            .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
+        let Ids { directory: id, epochs, snapshot_epochs } = common_id(storage, &marks, &snapshots, &segments)?;
+        let mut left_behind = Vec::new();
+        // IMPORTANT: segments first. Those that do not count say nothing about snapshots.
+        let mut newest = None;
+        segments.retain(|segment| {
+            let counts = segment.header.is_none() || segment.epoch() >= newest;
+            newest = newest.max(segment.epoch());
+            if !counts {
+                left_behind.push(segment.name.clone());
+            }
+            counts
+        });
+        let snapshots_and_epochs: Vec<(SnapshotName, Option<Epoch>)> =
+            snapshots.into_iter().zip(snapshot_epochs).collect();
+        let mut snapshots = Vec::new();
+        for (name, epoch) in &snapshots_and_epochs {
+            match epoch.is_some_and(|epoch| is_left_behind(name, epoch, &segments, &snapshots_and_epochs)) {
+                true => left_behind.push(name.file_name()),
+                false => snapshots.push(*name),
+            }
+        }
+        let is_temporary =
+            |name: &String| is_temporary(name) || segment::is_temporary(name) || marks::is_temporary(name);
+        let temporaries = names.into_iter().filter(is_temporary).collect();
+        Ok(Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind })
+    }
+}
+
+/// True for a snapshot that a writer has published after it had lost the directory. It holds what a later writer does
+/// not have, or it is numbered after one of a later writer.
+fn is_left_behind(
+    name: &SnapshotName,
+    epoch: Epoch,
+    segments: &[FoundSegment],
+    snapshots: &[(SnapshotName, Option<Epoch>)],
+) -> bool {
+    let is_later = |other: Option<Epoch>| other > Some(epoch);
+    segments.iter().any(|segment| segment.first <= name.max && is_later(segment.epoch()))
+        || snapshots.iter().any(|(other, other_epoch)| other.generation <= name.generation && is_later(*other_epoch))
+}
+
+/// The ids in the files of a directory.
+struct Ids {
+    directory: Option<DirectoryId>,
+    epochs: Epochs,
+    /// The epoch of each snapshot; `None` if it is unreadable.
+    snapshot_epochs: Vec<Option<Epoch>>,
+}
+
 /// Returns the id of all files and their epochs, or an error that names a file of another directory or history. `MARKS`
 /// is read first: it exists as long as the directory does. A file with an unreadable id is left to the search for
 /// damage.
@@ -439,8 +642,9 @@ fn common_id(
     marks: &Found,
     snapshots: &[SnapshotName],
     segments: &[FoundSegment],
-) -> Result<(Option<DirectoryId>, Epochs), RecoveryError> {
+) -> Result<Ids, RecoveryError> {
     let mut epochs = Epochs::default();
+    let mut snapshot_epochs = Vec::new();
     let mut found: Option<(String, DirectoryId)> = None;
     let mut compare = |file: &str, id: DirectoryId| match &found {
         None => {
@@ -471,31 +675,15 @@ fn common_id(
             Ok(reader) => {
                 compare(&name.file_name(), reader.directory_id())?;
                 epochs.note(&name.file_name(), reader.info().epoch, reader.epoch_id())?;
+                snapshot_epochs.push(Some(reader.info().epoch));
             }
-            Err(SnapshotReadError::Damaged { .. } | SnapshotReadError::NewerFormat { .. }) => {}
+            Err(SnapshotReadError::Damaged { .. } | SnapshotReadError::NewerFormat { .. }) => {
+                snapshot_epochs.push(None);
+            }
             Err(error @ SnapshotReadError::Io { .. }) => return Err(error.into()),
         }
     }
-    Ok((found.map(|(_, id)| id), epochs))
-}
-
-/// Checks that epochs do not decrease from one segment to the next. Each start begins a higher epoch, and all batches
-/// of a segment have its epoch.
-fn check_epochs(segments: &[FoundSegment]) -> Result<(), RecoveryError> {
-    let mut before: Option<(&str, Epoch)> = None;
-    for segment in segments {
-        let Some(header) = segment.header else { continue };
-        if let Some((other_file, other_epoch)) = before.filter(|(_, before)| header.epoch < *before) {
-            return Err(RecoveryError::EpochWentBack {
-                file: segment.name.clone(),
-                epoch: header.epoch,
-                other_file: other_file.to_owned(),
-                other_epoch,
-            });
-        }
-        before = Some((&segment.name, header.epoch));
-    }
-    Ok(())
+    Ok(Ids { directory: found.map(|(_, id)| id), epochs, snapshot_epochs })
 }
 
 /// Finds the newest good snapshot. A snapshot is read in full before it is used only if there is a fallback: an older

@@ -58,8 +58,9 @@ impl SnapshotName {
     }
 }
 
-pub(super) fn temporary_name(generation: u64) -> String {
-    format!("snapshot-{generation:010}.tmp")
+/// The name of a snapshot while it is written. It has the epoch of its writer, so no two writers share one.
+pub(super) fn temporary_name(generation: u64, epoch: Epoch) -> String {
+    format!("snapshot-{generation:010}-{epoch}.tmp")
 }
 
 /// True for an unfinished snapshot.
@@ -68,8 +69,11 @@ pub(crate) fn is_temporary(name: &str) -> bool {
 }
 
 pub(super) fn temporary_generation(name: &str) -> Option<u64> {
-    let generation = name.strip_prefix("snapshot-")?.strip_suffix(".tmp")?;
-    generation.bytes().all(|byte| byte.is_ascii_digit()).then(|| generation.parse().ok())?
+    let numbers = name.strip_prefix("snapshot-")?.strip_suffix(".tmp")?;
+    // Older versions put no epoch into the name.
+    let (generation, epoch) = numbers.split_once('-').unwrap_or((numbers, "0"));
+    let all_digits = generation.bytes().chain(epoch.bytes()).all(|byte| byte.is_ascii_digit());
+    all_digits.then(|| generation.parse().ok())?
 }
 
 pub(super) struct Header {
@@ -242,7 +246,8 @@ mod tests {
         assert_eq!(name.file_name(), "snapshot-0000000007-00000000000000000123.snap");
         assert_eq!(SnapshotName::parse(&name.file_name()), Some(name));
         assert_eq!(SnapshotName::parse("snapshot-7-123.snap"), None);
-        assert!(is_temporary(&temporary_name(7)) && !is_temporary("snapshot-x.tmp"));
+        assert_eq!(temporary_generation(&temporary_name(7, Epoch(3))), Some(7));
+        assert!(is_temporary("snapshot-0000000007.tmp") && !is_temporary("snapshot-x.tmp"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::format::SnapshotName;
 use super::info::{SnapshotError, SnapshotInfo};
 use super::writer::SnapshotWriter;
 use crate::failure::Operation;
+use crate::fence::WriteRight;
 use crate::files::WriterIdentity;
 use crate::storage::Storage;
 
@@ -14,16 +15,17 @@ use crate::storage::Storage;
 pub struct SnapshotStore {
     storage: Arc<dyn Storage>,
     identity: WriterIdentity,
+    right: WriteRight,
 }
 
 impl SnapshotStore {
-    pub(crate) fn new(storage: Arc<dyn Storage>, identity: WriterIdentity) -> SnapshotStore {
-        SnapshotStore { storage, identity }
+    pub(crate) fn new(storage: Arc<dyn Storage>, identity: WriterIdentity, right: WriteRight) -> SnapshotStore {
+        SnapshotStore { storage, identity, right }
     }
 
     /// Begins a snapshot. A reader gets `meta` before the parts.
     pub fn create(&self, meta: &[u8], created_ms: u64) -> Result<SnapshotWriter, SnapshotError> {
-        SnapshotWriter::create(self.storage.clone(), &self.identity, meta, created_ms)
+        SnapshotWriter::create(self.storage.clone(), &self.identity, self.right.clone(), meta, created_ms)
     }
 
     /// Removes the snapshots that `newest`, which is durable, replaces. Call [`crate::LogFiles::forget`] up to its
@@ -45,6 +47,9 @@ impl SnapshotStore {
         older.sort_unstable_by_key(|name| name.generation);
         for name in &older {
             let file = name.file_name();
+            // IMPORTANT: before each one. If the fence is raised right after this, the removal is harmless: `newest`
+            // was there before, so the next writer has it.
+            self.right.check()?;
             self.storage.remove(&file).map_err(failed(Operation::Remove, &file))?;
         }
         if !older.is_empty() {

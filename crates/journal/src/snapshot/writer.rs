@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::format::{self, Header, PartHeader, SnapshotName, Stamp, Totals};
 use super::info::{SnapshotError, SnapshotInfo};
 use crate::failure::Operation;
+use crate::fence::WriteRight;
 use crate::files::WriterIdentity;
 use crate::log::Log;
 use crate::storage::{Storage, StorageFile, write_all_at};
@@ -19,6 +20,7 @@ const SYNC_EVERY_BYTES: u64 = 32 * 1024 * 1024;
 /// A snapshot being written. If it is dropped unfinished, its file is removed.
 pub struct SnapshotWriter {
     storage: Arc<dyn Storage>,
+    right: WriteRight,
     generation: u64,
     temporary: String,
     /// `None` when there is nothing left to remove.
@@ -36,9 +38,11 @@ impl SnapshotWriter {
     pub(super) fn create(
         storage: Arc<dyn Storage>,
         identity: &WriterIdentity,
+        right: WriteRight,
         meta: &[u8],
         created_ms: u64,
     ) -> Result<SnapshotWriter, SnapshotError> {
+        right.check()?;
         if u32::try_from(meta.len()).is_err() {
             return Err(SnapshotError::TooLarge { bytes: meta.len() });
         }
@@ -51,7 +55,7 @@ impl SnapshotWriter {
             SnapshotName::parse(name).map(|name| name.generation).or(format::temporary_generation(name))
         });
         let generation = generations.max().unwrap_or(0) + 1;
-        let temporary = format::temporary_name(generation);
+        let temporary = format::temporary_name(generation, identity.epoch);
         let file = storage.create(&temporary).map_err(|source| SnapshotError::Io {
             operation: Operation::Create,
             file: temporary.clone(),
@@ -59,6 +63,7 @@ impl SnapshotWriter {
         })?;
         Ok(SnapshotWriter {
             storage,
+            right,
             generation,
             temporary,
             file: Some(file),
@@ -104,9 +109,14 @@ impl SnapshotWriter {
         // whose other half is lost.
         log.wait_durable_for_snapshot(self.totals.min, self.totals.max)?;
         let file = SnapshotName { generation: self.generation, max: self.totals.max }.file_name();
-        let renamed = self.storage.rename(&self.temporary, &file);
+        self.right.check()?;
+        // IMPORTANT: it replaces no file. If the fence is raised between the check and this, the snapshot holds batches
+        // that the next writer has, or it is of a restart that never counted, and recovery removes it.
+        let renamed = self.storage.rename_new(&self.temporary, &file);
         renamed.map_err(|source| self.failed(Operation::Rename, source))?;
         self.file = None;
+        // IMPORTANT: before anything is removed or accepted because of it.
+        self.right.check()?;
         if let Err(source) = self.storage.sync_directory() {
             // Otherwise each attempt would leave a whole snapshot. If this fails too, it stays until a snapshot
             // succeeds.

@@ -1,15 +1,16 @@
-//! A directory on a disk, and the lock that keeps a second process out of it. Knows nothing of what the files hold.
+//! A directory on a disk. Knows nothing of what the files hold.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, fstatvfs, renameat_with, statvfs};
 use rustix::io::Errno;
-use thiserror::Error;
 
 use super::file_system::{Storage, StorageFile};
+use super::mapping;
+use crate::fence::Fence;
 
 /// A [`Storage`] on a disk.
 pub struct Directory {
@@ -82,6 +83,14 @@ impl Storage for Directory {
         fs::rename(self.path.join(from), self.path.join(to))
     }
 
+    fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (self.path.join(from), self.path.join(to));
+        match renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_and_unlink(&from, &to),
+            renamed => Ok(renamed?),
+        }
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.path.join(name))
     }
@@ -93,6 +102,24 @@ impl Storage for Directory {
 
     fn sync_directory(&self) -> io::Result<()> {
         self.directory.sync_all()
+    }
+
+    fn fence(&self) -> io::Result<Fence> {
+        Fence::mapped(mapping::map(&self.path.join(FENCE_FILE))?)
+    }
+}
+
+/// Holds the highest epoch that has the right to write. Must not be removed or cut while a server uses the directory.
+const FENCE_FILE: &str = "FENCE";
+
+/// Renames a file to a name that does not exist, where the file system cannot do it in one step.
+fn link_and_unlink(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // It has no links either. A writer that is stopped between these two can replace a file; none other can.
+        Err(_) if fs::symlink_metadata(to).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
     }
 }
 
@@ -136,65 +163,6 @@ impl StorageFile for DiskFile {
             }
         }
     }
-}
-
-/// A lock (`flock`) on the data directory itself, held while a process uses it. It cannot be circumvented by deleting a
-/// file. The operating system releases it when the process ends.
-pub struct DirectoryLock {
-    _directory: File,
-}
-
-/// Names the holder of the lock; nothing depends on it.
-const HOLDER_FILE: &str = "LOCK";
-
-#[derive(Debug, Error)]
-pub enum LockError {
-    #[error("the data directory {} is in use by process {holder}", path.display())]
-    InUse { path: PathBuf, holder: String },
-    #[error("the data directory {} is being read by another process (check or export)", path.display())]
-    BeingRead { path: PathBuf },
-    #[error("the data directory {} cannot be locked", path.display())]
-    Io { path: PathBuf, source: io::Error },
-}
-
-impl DirectoryLock {
-    /// Locks out every other process, and writes this process's id to the file `LOCK`.
-    pub fn acquire(path: &Path) -> Result<DirectoryLock, LockError> {
-        let directory = open_to_lock(path)?;
-        match directory.try_lock() {
-            Ok(()) => {
-                // If it fails, as on a full disk, a second process just cannot name the holder.
-                let _ = fs::write(path.join(HOLDER_FILE), format!("{}\n", std::process::id()));
-                Ok(DirectoryLock { _directory: directory })
-            }
-            // Readers share the lock and write no id: the file names the last server, not them.
-            Err(TryLockError::WouldBlock) => match directory.try_lock_shared() {
-                Ok(()) => Err(LockError::BeingRead { path: path.to_owned() }),
-                Err(_) => Err(in_use(path)),
-            },
-            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
-        }
-    }
-
-    /// Locks out processes that write, but not those that read. Writes nothing.
-    pub fn acquire_shared(path: &Path) -> Result<DirectoryLock, LockError> {
-        let directory = open_to_lock(path)?;
-        match directory.try_lock_shared() {
-            Ok(()) => Ok(DirectoryLock { _directory: directory }),
-            Err(TryLockError::WouldBlock) => Err(in_use(path)),
-            Err(TryLockError::Error(source)) => Err(LockError::Io { path: path.to_owned(), source }),
-        }
-    }
-}
-
-fn open_to_lock(path: &Path) -> Result<File, LockError> {
-    File::open(path).map_err(|source| LockError::Io { path: path.to_owned(), source })
-}
-
-fn in_use(path: &Path) -> LockError {
-    let holder = fs::read_to_string(path.join(HOLDER_FILE)).unwrap_or_default();
-    let holder = if holder.trim().is_empty() { "(unknown)" } else { holder.trim() };
-    LockError::InUse { path: path.to_owned(), holder: holder.to_owned() }
 }
 
 #[cfg(test)]
@@ -249,43 +217,5 @@ mod tests {
         let directory = Directory::create(scratch.path().join("a")).unwrap();
         fs::rename(scratch.path().join("a"), scratch.path().join("b")).unwrap();
         directory.sync_directory().unwrap();
-    }
-
-    #[test]
-    fn a_directory_that_is_in_use_names_the_process() {
-        let scratch = tempfile::tempdir().unwrap();
-        let held = DirectoryLock::acquire(scratch.path()).unwrap();
-        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap().to_string();
-        let expected =
-            format!("the data directory {} is in use by process {}", scratch.path().display(), std::process::id());
-        assert_eq!(refused, expected);
-        drop(held);
-        DirectoryLock::acquire(scratch.path()).unwrap();
-    }
-
-    #[test]
-    fn the_lock_does_not_depend_on_its_file() {
-        let scratch = tempfile::tempdir().unwrap();
-        let _held = DirectoryLock::acquire(scratch.path()).unwrap();
-        fs::remove_file(scratch.path().join(HOLDER_FILE)).unwrap();
-        for refused in [DirectoryLock::acquire(scratch.path()), DirectoryLock::acquire_shared(scratch.path())] {
-            let refused = refused.err().unwrap().to_string();
-            assert!(refused.ends_with("is in use by process (unknown)"), "{refused}");
-        }
-        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "one that is refused writes nothing");
-    }
-
-    #[test]
-    fn readers_share_and_keep_writers_out() {
-        let scratch = tempfile::tempdir().unwrap();
-        drop(DirectoryLock::acquire(scratch.path()).unwrap());
-        let before = fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap();
-        let reader = DirectoryLock::acquire_shared(scratch.path()).unwrap();
-        let _another = DirectoryLock::acquire_shared(scratch.path()).unwrap();
-        assert_eq!(fs::metadata(scratch.path().join(HOLDER_FILE)).unwrap().modified().unwrap(), before);
-        let refused = DirectoryLock::acquire(scratch.path()).err().unwrap();
-        assert!(matches!(refused, LockError::BeingRead { .. }), "{refused}");
-        drop((reader, _another));
-        DirectoryLock::acquire(scratch.path()).unwrap();
     }
 }

@@ -8,12 +8,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 use parking_lot::Mutex;
 
 use super::file_system::{Storage, StorageFile};
 use crate::failure::Operation;
+use crate::fence::Fence;
 
 /// The granularity at which a power failure tears writes.
 const SECTOR_BYTES: u64 = 512;
@@ -57,6 +59,7 @@ struct Disk {
     faults: BTreeMap<usize, Fault>,
     fault_from: Option<(usize, Fault)>,
     space_bytes_max: Option<u64>,
+    fence: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Default)]
@@ -256,6 +259,7 @@ impl Disk {
         self.faults.clear();
         self.fault_from = None;
         self.space_bytes_max = None;
+        self.fence = Arc::new(AtomicU64::new(self.fence.load(Ordering::SeqCst)));
         FaultyStorage { disk: Arc::new(Mutex::new(self)) }
     }
 
@@ -370,6 +374,17 @@ impl Storage for FaultyStorage {
         Ok(())
     }
 
+    fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut disk = self.disk.lock();
+        disk.begin_whole(Operation::Rename, from)?;
+        let file = disk.find(from)?;
+        if disk.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        disk.change_names(NameChange::Rename { from: from.to_owned(), to: to.to_owned(), file });
+        Ok(())
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         let mut disk = self.disk.lock();
         disk.begin_whole(Operation::Remove, name)?;
@@ -384,6 +399,12 @@ impl Storage for FaultyStorage {
         disk.names_synced = disk.names.clone();
         disk.names_pending.clear();
         Ok(())
+    }
+
+    fn fence(&self) -> io::Result<Fence> {
+        let mut disk = self.disk.lock();
+        disk.begin_whole(Operation::Map, "FENCE")?;
+        Ok(Fence::in_memory(disk.fence.clone()))
     }
 }
 

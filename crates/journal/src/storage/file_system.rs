@@ -5,6 +5,8 @@
 
 use std::io;
 
+use crate::fence::Fence;
+
 /// One directory.
 pub trait Storage: Send + Sync {
     /// The names of all files, in no particular order.
@@ -19,10 +21,17 @@ pub trait Storage: Send + Sync {
     /// Renames a file. An existing file of that name is replaced atomically.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
+    /// Renames a file. Fails with [`io::ErrorKind::AlreadyExists`] if there is a file of that name.
+    fn rename_new(&self, from: &str, to: &str) -> io::Result<()>;
+
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes creations, renames and removals survive a power failure.
     fn sync_directory(&self) -> io::Result<()>;
+
+    /// The fence of this directory, which all its users share. Creates it if needed. Fails where a file cannot be mapped
+    /// into memory.
+    fn fence(&self) -> io::Result<Fence>;
 
     /// The size of the whole disk, if it is known.
     fn disk_bytes(&self) -> Option<u64> {

@@ -3,8 +3,12 @@
 mod directory;
 mod faulty;
 mod file_system;
+mod lock;
+#[allow(unsafe_code, reason = "it maps a file into memory")]
+mod mapping;
 
-pub use directory::{Directory, DirectoryLock, LockError};
+pub use directory::Directory;
 pub use faulty::{Fault, FaultyStorage, Site};
 pub use file_system::{Storage, StorageFile};
 pub(crate) use file_system::{is_want_of_space, read_full_at, write_all_at};
+pub use lock::{DirectoryLock, LockError};
