@@ -31,7 +31,7 @@ pub use execution::waiting::records::serving::{next_due_record, serve_due_record
 pub use execution::waiting::{Blocked, Event, outcome, stop_waiting};
 // The start: what was loaded becomes live.
 pub use execution::apply::revive_functions;
-pub use execution::following::end_following;
+pub use execution::following::{begin_following, empty, end_following};
 pub use execution::forks::undo_forks;
 pub use execution::gates::{set_loading, set_reading};
 pub use execution::indexes::revive_indexes;

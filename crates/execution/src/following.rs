@@ -1,10 +1,45 @@
-//! Promotion of a follower: it stops following and takes the leader's place.
+//! A server that begins to follow another, begins anew, or takes its place. Refuses to know how batches arrive.
 
+use crate::clients::wait_state::Unblock;
 use crate::engine::Engine;
 use crate::forks;
 use crate::register_restores;
+use crate::replay::Replay;
 use crate::waiting;
 use crate::worker::Worker;
+use keyspace::effects::codec;
+use keyspace::{Definable, Effect};
+
+/// Makes a writer a follower. Writes are refused from now on, but one that has passed the gates may still be executed:
+/// the caller finds it in the journal. Clients that wait for keys and records get an error: what they wait for is the
+/// writer's to give.
+pub fn begin_following(engine: &Engine) {
+    engine.restrictions.set_following(true);
+    for client in engine.clients.all() {
+        client.unblock(Unblock::Demotion);
+    }
+}
+
+/// Removes all keys and definitions, so that a follower can load its state anew. Clients are told of it as of FLUSHALL.
+pub fn empty(engine: &Engine, worker: Worker) {
+    let mut batch = Vec::new();
+    codec::encode(0, &Effect::FlushAll, &mut batch);
+    let locked = engine.keyspace.lock_all();
+    let definitions = locked.definitions();
+    let names = |what: Definable, names: Vec<&[u8]>, batch: &mut Vec<u8>| {
+        names.into_iter().for_each(|name| codec::encode(0, &Effect::Undefine { what, name }, batch));
+    };
+    names(Definable::Library, definitions.libraries().map(|(name, _)| name).collect(), &mut batch);
+    names(Definable::Index, definitions.indexes().map(|(name, _)| name).collect(), &mut batch);
+    names(Definable::Fork, definitions.forks().collect(), &mut batch);
+    names(Definable::Restore, definitions.restores().collect(), &mut batch);
+    names(Definable::Hook, definitions.hooks().collect(), &mut batch);
+    drop(locked);
+    let emptied = Replay::new(engine, None).go_live(worker).batch(1, &batch);
+    emptied.expect("effects that were just encoded fit any state");
+    // No reply depends on a batch before the next one that is applied.
+    engine.keyspace.lock_all().set_changed_by(0);
+}
 
 /// Promotes a follower: it applies no more batches of the leader. Removes the results of the leader's incomplete forks
 /// and completes its restores, as after a start; serves waiters that were already queued. `worker` serves nothing else

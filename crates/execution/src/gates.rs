@@ -7,6 +7,7 @@ use crate::conditions;
 use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 use crate::eviction;
+use crate::persistence::Role;
 use resp::Request;
 
 /// Sets whether data is loading. Meanwhile only commands that do not need it pass. Other commands wait, and are refused
@@ -46,9 +47,21 @@ pub fn waits_for_data(
     Some(engine.restrictions.held_until_ms())
 }
 
-/// Refuses writes if settings require replicas: there are none.
+/// How many replicas have been heard of lately.
+pub fn good_replicas(engine: &Engine) -> u64 {
+    let silent_ms_max = engine.settings.min_replicas_max_lag() * 1000;
+    match engine.persistence.replication().role {
+        Role::Writer { followers } => {
+            followers.iter().filter(|follower| follower.silent_ms <= silent_ms_max).count() as u64
+        }
+        Role::Follower(_) => 0,
+    }
+}
+
+/// Refuses writes if settings require more replicas than there are.
 pub fn pass_replicas(engine: &Engine) -> CommandResult {
-    match engine.settings.writes_need_replicas() {
+    let settings = &engine.settings;
+    match settings.writes_need_replicas() && good_replicas(engine) < settings.min_replicas_to_write() {
         true => Err(CommandError::fixed("NOREPLICAS Not enough good replicas to write.")),
         false => Ok(()),
     }
@@ -69,7 +82,7 @@ pub fn gates(engine: &Engine, client: &Client, row: &'static CommandRow, request
         )));
     }
     if engine.restrictions.any() || flags.has(Flags::WRITE) && engine.settings.writes_need_replicas() {
-        pass_restrictions(engine, row.flags_of(request))?;
+        pass_restrictions(engine, flags_with_queue(client, row, request))?;
     }
     if flags.has(Flags::DENYOOM) {
         pass_memory_limit(engine).or_else(|error| if grows(row, request) { Err(error) } else { Ok(()) })?;
@@ -105,6 +118,21 @@ pub fn pass_memory_limit(engine: &Engine) -> CommandResult {
     match engine.settings.maxmemory() != 0 && eviction::memory::is_out_of_memory(engine) {
         true => Err(CommandError::OutOfMemory),
         false => Ok(()),
+    }
+}
+
+/// The flags of a request; EXEC writes if one of the queued commands does.
+#[cold]
+fn flags_with_queue(client: &Client, row: &'static CommandRow, request: Request<'_>) -> Flags {
+    let flags = row.flags_of(request);
+    match &client.transaction {
+        Some(transaction)
+            if flags.has(Flags::ENDS_QUEUE)
+                && transaction.commands().any(|(row, request)| row.flags_of(request).has(Flags::WRITE)) =>
+        {
+            flags.union(Flags::WRITE)
+        }
+        _ => flags,
     }
 }
 

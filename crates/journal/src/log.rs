@@ -86,7 +86,7 @@ pub trait Log: Send + Sync {
     fn has_room(&self) -> bool;
 
     /// Writes, syncs, and records a clean end, so that a loss of the last batches is not mistaken for a torn tail.
-    /// Batches appended later are numbered and dropped.
+    /// Batches appended later are dropped, and have the number [`Sequence::LOST`].
     fn close(&self) -> Result<(), Failure>;
 }
 

@@ -10,6 +10,9 @@ impl Sequence {
     /// Before the first batch; the value of a mark when there is no batch.
     pub const NONE: Sequence = Sequence(0);
 
+    /// The number of every batch that is appended to a log after its end.
+    pub const LOST: Sequence = Sequence(u64::MAX);
+
     pub fn next(self) -> Sequence {
         Sequence(self.0 + 1)
     }

@@ -15,6 +15,7 @@ ranks! {
     SETTINGS_CHANGE = 20, "one CONFIG SET at a time";
     JOURNAL_STATE = 30, "changes of the journal's state";
     SNAPSHOTS = 40, "the snapshot in progress";
+    ROLES = 47, "whether this server writes or follows, and what was asked for";
     JOURNAL_THREAD = 48, "the handle of the journal's thread";
     JOURNAL_WRITER = 50, "the segment that is being written";
     JOURNAL_TAIL = 51, "batches that are not written yet";

@@ -138,9 +138,14 @@ impl Client {
         Ok(())
     }
 
-    fn may_be_gone(&self, moment: &Moment<'_>, trouble: Trouble) -> Result<(), String> {
+    fn may_be_gone(&mut self, moment: &Moment<'_>, trouble: Trouble) -> Result<(), String> {
         match trouble {
             Trouble::Closed if moment.has_come() => Ok(()),
+            Trouble::ReadOnly if moment.has_come() => {
+                // It has refused this request. A later one it may have accepted, if it got the log back.
+                self.in_flight.pop_front();
+                Ok(())
+            }
             trouble => Err(trouble.describe(&format!("client {} under load", self.owner.number))),
         }
     }

@@ -18,8 +18,10 @@ pub(crate) struct Connection {
 }
 
 pub(crate) enum Trouble {
-    /// The server is gone. A reply that was cut off counts as none.
+    /// The server is gone, or writes no more. A reply that was cut off counts as none.
     Closed,
+    /// The server has refused the request, because another one writes: nothing of it may have happened.
+    ReadOnly,
     /// The server is there and does something that it must not do.
     Wrong(String),
 }
@@ -85,6 +87,9 @@ impl Connection {
     }
 }
 
+/// Errors of a server that has handed over, or from which another has taken over.
+const NO_LONGER_WRITES: &[&[u8]] = &[b"READONLY ", b"FENCED ", b"LOADING ", b"UNBLOCKED ", b"MISCONF ", b"EXECABORT "];
+
 /// The reply, unless it is an error or has one inside.
 pub(crate) fn accepted(reply: Reply, what: impl FnOnce() -> String) -> Outcome<Reply> {
     let refused = match &reply {
@@ -92,6 +97,17 @@ pub(crate) fn accepted(reply: Reply, what: impl FnOnce() -> String) -> Outcome<R
         Reply::Array(items) => items.iter().any(Reply::is_error),
         _ => false,
     };
+    if matches!(&reply, Reply::Error(text) if text.starts_with(b"READONLY ")) {
+        return Err(Trouble::ReadOnly);
+    }
+    let has_error = |matches: &dyn Fn(&[u8]) -> bool| match &reply {
+        Reply::Error(text) => matches(text),
+        Reply::Array(items) => items.iter().any(|item| matches!(item, Reply::Error(text) if matches(text))),
+        _ => false,
+    };
+    if has_error(&|text| NO_LONGER_WRITES.iter().any(|code| text.starts_with(code))) {
+        return Err(Trouble::Closed);
+    }
     if refused {
         return Err(Trouble::Wrong(format!("{} was answered with {}", what(), reply.excerpt())));
     }
@@ -103,6 +119,7 @@ impl Trouble {
     pub(crate) fn describe(self, doing: &str) -> String {
         match self {
             Trouble::Closed => format!("the server closed the connection: {doing}"),
+            Trouble::ReadOnly => format!("the server does not write: {doing}"),
             Trouble::Wrong(what) => format!("{what}: {doing}"),
         }
     }

@@ -56,6 +56,8 @@ pub struct Plan {
     pub ballast_keys: usize,
     /// A round lasts for at most so many batches sent and replies received.
     pub ticks_max: u64,
+    /// A second server follows the first and takes over.
+    pub followers: bool,
 }
 
 /// The server's `appendfsync`. A killed process must lose nothing under any of them.

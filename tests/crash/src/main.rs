@@ -37,6 +37,10 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 30_000)]
     ballast: usize,
 
+    /// A second server follows the first and takes over, again and again
+    #[arg(long)]
+    followers: bool,
+
     /// The most batches sent and replies received in a round
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     ticks: u64,
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         },
         ballast_keys: args.ballast.max(1),
         ticks_max: args.ticks.max(1),
+        followers: args.followers,
     };
     println!("to run this again: --seed {}, with the same options", plan.seed);
     match crash::run(&plan) {

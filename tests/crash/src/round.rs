@@ -43,6 +43,32 @@ pub(crate) enum Ending {
     KillInQuiet,
     /// FLUSHALL while nothing else is in flight, then SIGKILL, before or after its reply.
     KillDuringFlush { acknowledged: bool, patience: Patience },
+    /// A follower takes over, or is about to.
+    TakeOver(TakeOver),
+}
+
+/// How a follower comes to write, under load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TakeOver {
+    /// The writer is killed, after so many turns of an empty loop.
+    AfterKill { spins: u64 },
+    /// The writer is stopped (SIGSTOP), and goes on when the follower writes.
+    AfterStop { spins: u64 },
+    /// REPLICAOF NO ONE on the follower; the writer hands over.
+    Asked,
+    /// FAILOVER on the writer.
+    Failover,
+    /// The same as `Asked`, and then these are killed before it is done, perhaps.
+    Interrupted { killed: Killed, patience: Patience },
+    /// Not at all: the follower is killed.
+    FollowerKilled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Killed {
+    Writer,
+    Follower,
+    Both,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +90,8 @@ pub(crate) const SNAPSHOT_COMMANDS: &[&str] = &["BGSAVE", "BGREWRITEAOF", "SAVE"
 
 impl Round {
     pub(crate) fn draw(random: &mut Random, plan: &Plan) -> Round {
-        let ending = Ending::draw(random);
+        let takes_over = plan.followers && !random.one_in(6);
+        let ending = if takes_over { Ending::TakeOver(TakeOver::draw(random)) } else { Ending::draw(random) };
         let starts_killed = if random.one_in(4) { 1 + random.below(3) } else { 0 };
         Round {
             fresh: random.one_in(15),
@@ -94,6 +121,20 @@ impl Ending {
             16..18 => Ending::StopThenKill { patience: Patience::draw(random) },
             18 => Ending::KillInQuiet,
             _ => Ending::KillDuringFlush { acknowledged: random.one_in(2), patience: Patience::draw(random) },
+        }
+    }
+}
+
+impl TakeOver {
+    fn draw(random: &mut Random) -> TakeOver {
+        const KILLED: &[Killed] = &[Killed::Writer, Killed::Follower, Killed::Both];
+        match random.below(12) {
+            0..3 => TakeOver::AfterKill { spins: below_log(random, 500_000) },
+            3..6 => TakeOver::AfterStop { spins: below_log(random, 500_000) },
+            6..8 => TakeOver::Asked,
+            8 => TakeOver::Failover,
+            9..11 => TakeOver::Interrupted { killed: random.pick(KILLED), patience: Patience::draw(random) },
+            _ => TakeOver::FollowerKilled,
         }
     }
 }

@@ -6,9 +6,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use wire::Random;
+use wire::{Random, Reply};
 
 use crate::author::Features;
 use crate::client::features;
@@ -18,7 +18,7 @@ use crate::model::CLOCK_SLACK_MS;
 use crate::moment::{Action, Moment};
 use crate::observe::observe;
 use crate::request::encode;
-use crate::round::{Ending, KillAtStart, Patience, Round, Stop};
+use crate::round::{Ending, KillAtStart, Killed, Patience, Round, Stop, TakeOver};
 use crate::server::{Launcher, Options, Ping, Remote, Server, Signal};
 use crate::workload::NEAR_MS;
 use crate::{Failure, Plan};
@@ -32,6 +32,8 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
     let mut run = Run {
         plan,
         launcher: Launcher::new(&plan.server, work.join("server.log")),
+        second: Launcher::new(&plan.server, work.join("server.log")),
+        running: None,
         ledger: Ledger::new(owners),
         data: work.join("data"),
         features: None,
@@ -50,6 +52,10 @@ pub fn run(plan: &Plan) -> Result<(), Failure> {
 struct Run<'a> {
     plan: &'a Plan,
     launcher: Launcher,
+    /// Starts the other one of two servers.
+    second: Launcher,
+    /// The server that has taken over in the last round.
+    running: Option<Server>,
     ledger: Ledger,
     data: PathBuf,
     /// Asked of the first server that is up.
@@ -60,6 +66,9 @@ struct Run<'a> {
 #[derive(Default)]
 struct Totals {
     kills: usize,
+    take_overs: usize,
+    /// Servers that follow the one that has taken over from them, and hold the same.
+    demotions: usize,
     stops: usize,
     starts_killed: usize,
     /// Kills that left an unfinished file behind.
@@ -76,6 +85,8 @@ impl Run<'_> {
         let options = Options { policy: round.policy, compacts: round.compacts };
         if number == 1 {
             empty_dir(&self.data);
+        } else if self.running.is_some() {
+            // It goes on with what it has.
         } else if round.fresh {
             // The old data get their last check.
             let server = self.start(&options)?;
@@ -84,10 +95,23 @@ impl Run<'_> {
             self.ledger.reset();
             empty_dir(&self.data);
         }
-        for when in &round.starts_killed {
-            self.kill_while_starting(&options, *when)?;
-        }
-        let server = self.start(&options)?;
+        let server = match self.running.take() {
+            Some(server) => server,
+            None => {
+                for when in &round.starts_killed {
+                    self.kill_while_starting(&options, *when)?;
+                }
+                self.start(&options)?
+            }
+        };
+        let follower = match round.ending {
+            Ending::TakeOver(_) => {
+                let mut follower = self.second.start_follower(&self.data, &options);
+                follower.wait_until_it_answers()?;
+                Some(follower)
+            }
+            _ => None,
+        };
         let checked = self.check(&server)?;
         println!(
             "round {number}: {} keys are right, of {} requests in flight {} were applied; appendfsync {}; then {:?} \
@@ -101,8 +125,55 @@ impl Run<'_> {
             // The reply does not matter: one may be under way.
             connect(&server)?.run(&[command]).map_err(|trouble| trouble.describe(command))?;
         }
-        self.load(&server, &round, &mut random)?;
-        self.end(server, round.ending)
+        self.load(&server, follower.as_ref(), &round, &mut random)?;
+        match (round.ending, follower) {
+            (Ending::TakeOver(how), Some(follower)) => self.end_take_over(server, follower, how),
+            (ending, _) => self.end(server, ending),
+        }
+    }
+
+    /// What is left to do when a follower has taken over, or not.
+    fn end_take_over(&mut self, server: Server, follower: Server, how: TakeOver) -> Result<(), String> {
+        match how {
+            TakeOver::AfterKill { .. } => {
+                self.totals.take_overs += 1;
+                was_killed(server.wait_for_end()?)?;
+                self.running = Some(follower);
+            }
+            TakeOver::AfterStop { .. } | TakeOver::Asked | TakeOver::Failover => {
+                self.totals.take_overs += 1;
+                wait_for_role(&follower, "master", None)?;
+                // The old writer follows the new one, and has what it has.
+                let position = position_of(&follower)?;
+                wait_for_role(&server, "slave", Some(position))?;
+                self.check(&server)?;
+                self.totals.demotions += 1;
+                self.totals.kills += 1;
+                self.kill(server)?;
+                self.running = Some(follower);
+            }
+            TakeOver::Interrupted { killed, .. } => {
+                // Whoever is left goes, too: the next start finds what they have left.
+                for (server, is_killed) in [(server, killed != Killed::Follower), (follower, killed != Killed::Writer)]
+                {
+                    self.totals.kills += 1;
+                    match is_killed {
+                        true => was_killed(server.wait_for_end()?)?,
+                        false => self.kill(server)?,
+                    }
+                }
+                return Ok(());
+            }
+            TakeOver::FollowerKilled => {
+                self.totals.kills += 1;
+                was_killed(follower.wait_for_end()?)?;
+                self.running = Some(server);
+                return Ok(());
+            }
+        }
+        // The launchers take turns.
+        std::mem::swap(&mut self.launcher, &mut self.second);
+        Ok(())
     }
 
     /// Starts that do not live long enough to be of use. They must do no harm either.
@@ -169,9 +240,19 @@ impl Run<'_> {
     }
 
     /// All clients at once, until the moment comes.
-    fn load(&mut self, server: &Server, round: &Round, random: &mut Random) -> Result<(), String> {
+    fn load(
+        &mut self,
+        server: &Server,
+        follower: Option<&Server>,
+        round: &Round,
+        random: &mut Random,
+    ) -> Result<(), String> {
         let (remote, features, shared) = (server.remote(), self.features(), &self.ledger.shared);
-        let moment = Moment::new(round.ticks, action(round.ending, remote, &self.data));
+        let action = match (round.ending, follower) {
+            (Ending::TakeOver(how), Some(follower)) => take_over(how, remote, follower.remote(), &self.data),
+            (ending, _) => action(ending, remote, &self.data),
+        };
+        let moment = Moment::new(round.ticks, action);
         let (_ballast, clients) = self.ledger.clients.split_last_mut().expect("the owner of the ballast");
         let outcomes: Vec<Result<(), String>> = thread::scope(|scope| {
             let moment = &moment;
@@ -191,7 +272,7 @@ impl Run<'_> {
     /// What is left to do when the clients are done.
     fn end(&mut self, server: Server, ending: Ending) -> Result<(), String> {
         match ending {
-            Ending::Kill { .. } | Ending::KillDuring { .. } | Ending::KillInQuiet => {}
+            Ending::Kill { .. } | Ending::KillDuring { .. } | Ending::KillInQuiet | Ending::TakeOver(_) => {}
             Ending::KillDuringFlush { acknowledged, patience } => self.flush(&server, acknowledged, patience)?,
             Ending::Stop { .. } => {
                 self.totals.stops += 1;
@@ -224,7 +305,10 @@ impl Run<'_> {
     /// After the last round: all is right, also once everything that can expire has, and after a stop in peace.
     fn finish(&mut self) -> Result<(), String> {
         let options = Options { policy: "everysec", compacts: true };
-        let server = self.start(&options)?;
+        let server = match self.running.take() {
+            Some(server) => server,
+            None => self.start(&options)?,
+        };
         self.check(&server)?;
         thread::sleep(Duration::from_millis(NEAR_MS as u64 + 3 * CLOCK_SLACK_MS as u64));
         self.check(&server)?;
@@ -236,11 +320,12 @@ impl Run<'_> {
     }
 
     fn summary(&self) -> String {
-        let Totals { kills, stops, starts_killed, unfinished, keys, in_flight, applied } = self.totals;
+        let Totals { kills, take_overs, demotions, stops, starts_killed, unfinished, keys, in_flight, applied } =
+            self.totals;
         let acknowledged: u64 = self.ledger.clients.iter().map(|client| client.requests_acknowledged).sum();
         format!(
             "{} rounds: {kills} kills under load, {starts_killed} while starting, {unfinished} of which left an \
-             unfinished file; {stops} stops; {acknowledged} requests were acknowledged and none was lost; {in_flight} were in \
+             unfinished file; {stops} stops; {take_overs} take-overs, {demotions} of them from a server that then followed; {acknowledged} requests were acknowledged and none was lost; {in_flight} were in \
              flight, {applied} of them had been applied; {keys} keys were compared",
             self.plan.rounds
         )
@@ -282,9 +367,105 @@ fn action(ending: Ending, server: Remote, data: &Path) -> Action<'_> {
                 server.signal(Signal::KILL);
             }
             Ending::KillInQuiet | Ending::KillDuringFlush { .. } => moment.stop_quietly(),
+            Ending::TakeOver(_) => return Err("there is no follower".into()),
         }
         Ok(())
     })
+}
+
+/// What the client does that sees the moment come, beside a follower.
+fn take_over(how: TakeOver, server: Remote, follower: Remote, data: &Path) -> Action<'_> {
+    Box::new(move |moment| {
+        match how {
+            TakeOver::AfterKill { spins } => {
+                (0..spins).for_each(|_| std::hint::spin_loop());
+                server.signal(Signal::KILL);
+                promote(follower)?;
+            }
+            TakeOver::AfterStop { spins } => {
+                (0..spins).for_each(|_| std::hint::spin_loop());
+                server.signal(Signal::STOP);
+                let promoted = promote(follower);
+                server.signal(Signal::CONT);
+                promoted?;
+            }
+            TakeOver::Asked => promote(follower)?,
+            TakeOver::Failover => failover(server)?,
+            TakeOver::Interrupted { killed, patience } => {
+                let before = file_names(data);
+                let mut connection = Connection::open(follower.address).map_err(|e| format!("cannot connect: {e}"))?;
+                let mut bytes = Vec::new();
+                encode(&["REPLICAOF", "NO", "ONE"], &mut bytes);
+                connection.send(&bytes).map_err(|trouble| trouble.describe("REPLICAOF"))?;
+                patience.wait(data, before);
+                if killed != Killed::Follower {
+                    server.signal(Signal::KILL);
+                }
+                if killed != Killed::Writer {
+                    follower.signal(Signal::KILL);
+                }
+                // The writer may go on, or have handed over.
+                moment.stop_quietly();
+            }
+            TakeOver::FollowerKilled => {
+                follower.signal(Signal::KILL);
+                moment.stop_quietly();
+            }
+        }
+        Ok(())
+    })
+}
+
+fn promote(follower: Remote) -> Result<(), String> {
+    let mut connection = Connection::open(follower.address).map_err(|e| format!("cannot connect: {e}"))?;
+    connection.must_run(&["REPLICAOF", "NO", "ONE"]).map_err(|trouble| trouble.describe("REPLICAOF NO ONE"))?;
+    Ok(())
+}
+
+/// FAILOVER, once the writer knows of its follower.
+fn failover(server: Remote) -> Result<(), String> {
+    let deadline = Instant::now() + ROLE_DEADLINE;
+    loop {
+        let mut connection = Connection::open(server.address).map_err(|e| format!("cannot connect: {e}"))?;
+        match connection.run(&["FAILOVER"]) {
+            Ok(Reply::Simple(_)) => return Ok(()),
+            Ok(Reply::Error(text)) if text.starts_with(b"ERR FAILOVER requires") && Instant::now() < deadline => {}
+            Ok(other) => return Err(format!("FAILOVER was answered with {other}")),
+            Err(trouble) => return Err(trouble.describe("FAILOVER")),
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How long a change of role may take: only tells a slow server from a stuck one.
+const ROLE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until a server has a role, and has applied a batch.
+fn wait_for_role(server: &Server, role: &str, position: Option<i64>) -> Result<(), String> {
+    let deadline = Instant::now() + ROLE_DEADLINE;
+    loop {
+        let found = connect(server).and_then(|mut connection| match connection.run(&["ROLE"]) {
+            Ok(Reply::Array(parts)) => Ok(Reply::Array(parts)),
+            Ok(other) => Err(other.to_string()),
+            Err(trouble) => Err(trouble.describe("ROLE")),
+        });
+        if let Ok(Reply::Array(parts)) = &found
+            && parts[0].text() == role
+            && position.is_none_or(|position| parts.get(4).is_some_and(|at| at.integer() >= position))
+        {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("it should be {role} at {position:?}, and says {found:?}"));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The newest batch of a writer.
+fn position_of(server: &Server) -> Result<i64, String> {
+    let reply = connect(server)?.run(&["ROLE"]).map_err(|trouble| trouble.describe("ROLE"))?;
+    Ok(reply.items()[1].integer())
 }
 
 /// SHUTDOWN replies only when it refuses.

@@ -58,6 +58,15 @@ impl Launcher {
 
     /// Starts a server and returns at once. Redis takes the same flags.
     pub(crate) fn start(&self, dir: &Path, options: &Options) -> Server {
+        self.start_on("--dir", dir, options)
+    }
+
+    /// Starts a follower of the server that writes this directory.
+    pub(crate) fn start_follower(&self, dir: &Path, options: &Options) -> Server {
+        self.start_on("--follow", dir, options)
+    }
+
+    fn start_on(&self, flag: &str, dir: &Path, options: &Options) -> Server {
         let address = free_address();
         let log = OpenOptions::new().create(true).append(true).open(&self.log).expect("cannot open the server's log");
         let mut command = Command::new(&self.binary);
@@ -66,7 +75,7 @@ impl Launcher {
             .args(["--save", "", "--appendonly", "yes", "--appendfsync", options.policy])
             .args(["--auto-aof-rewrite-percentage", if options.compacts { "50" } else { "0" }])
             .args(["--auto-aof-rewrite-min-size", "1048576"])
-            .arg("--dir")
+            .arg(flag)
             .arg(dir);
         if let Ok(more) = std::env::var("HOLDFAST_TEST_ARGS") {
             command.args(more.split_whitespace());
@@ -101,7 +110,7 @@ impl Server {
             Ok(Reply::Simple(_)) => Ok(Ping::Answered),
             Ok(Reply::Error(text)) if text.starts_with(b"LOADING") => Ok(Ping::NotYet),
             Ok(other) => Err(format!("PING was answered with {other}")),
-            Err(Trouble::Closed) => Ok(Ping::NotYet),
+            Err(Trouble::Closed | Trouble::ReadOnly) => Ok(Ping::NotYet),
             Err(Trouble::Wrong(what)) => Err(format!("{what}: PING")),
         }
     }

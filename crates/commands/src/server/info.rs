@@ -9,8 +9,9 @@ use execution::context::ReadCx;
 use execution::context::WholeServer;
 use execution::engine::Engine;
 use execution::error::CommandResult;
+use execution::gates;
 use execution::persistence::journal_state::JournalState;
-use execution::persistence::{SnapshotReason, Snapshotting};
+use execution::persistence::{FollowerReport, Replication, Role, SnapshotReason, Snapshotting};
 use execution::settings::row;
 use execution::upkeep;
 use keyspace::storage::entry::used_at;
@@ -341,15 +342,49 @@ fn stats(lines: &mut Lines, cx: &ReadCx<'_>) {
 }
 
 fn replication(lines: &mut Lines, cx: &ReadCx<'_>) {
-    lines.add("role", "master");
-    lines.add("connected_slaves", 0);
-    if cx.server().settings.writes_need_replicas() {
-        lines.add("min_slaves_good_slaves", 0);
+    let Replication { role, sequence, hands_over } = cx.server().persistence.replication();
+    let followers = match &role {
+        Role::Writer { followers } => followers.as_slice(),
+        Role::Follower(writer) => {
+            let link = if writer.is_connected { "up" } else { "down" };
+            lines.add("role", "slave");
+            lines.add("master_host", &writer.host);
+            lines.add("master_port", writer.port);
+            lines.add("master_link_status", link);
+            lines.add("master_last_io_seconds_ago", writer.silent_ms / 1000);
+            lines.add("master_sync_in_progress", u8::from(writer.is_loading));
+            lines.add("slave_read_repl_offset", sequence + writer.lag_batches);
+            lines.add("slave_repl_offset", sequence);
+            if !writer.is_connected {
+                lines.add("master_link_down_since_seconds", writer.silent_ms / 1000);
+            }
+            lines.add("slave_priority", 100);
+            lines.add("slave_read_only", 1);
+            lines.add("replica_announced", 1);
+            lines.add("lag_batches", writer.lag_batches);
+            lines.add("lag_ms", writer.lag_ms);
+            &[]
+        }
+    };
+    if matches!(role, Role::Writer { .. }) {
+        lines.add("role", "master");
     }
-    lines.add("master_failover_state", "no-failover");
+    lines.add("connected_slaves", followers.len());
+    if cx.server().settings.writes_need_replicas() {
+        lines.add("min_slaves_good_slaves", gates::good_replicas(cx.server()));
+    }
+    for (number, follower) in followers.iter().enumerate() {
+        let FollowerReport { host, port, sequence, silent_ms } = follower;
+        let lag_s = silent_ms / 1000;
+        lines.add(
+            &format!("slave{number}"),
+            format_args!("ip={host},port={port},state=online,offset={sequence},lag={lag_s}"),
+        );
+    }
+    lines.add("master_failover_state", if hands_over { "waiting-for-sync" } else { "no-failover" });
     lines.add("master_replid", cx.server().identity.replication_id.lock());
     lines.add("master_replid2", "0".repeat(40));
-    lines.add("master_repl_offset", 0);
+    lines.add("master_repl_offset", sequence);
     lines.add("second_repl_offset", -1);
     lines.add("repl_backlog_active", 0);
     lines.add("repl_backlog_size", cx.server().settings.size(row::REPL_BACKLOG_SIZE));

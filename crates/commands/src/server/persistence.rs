@@ -7,6 +7,11 @@ use execution::persistence::{SnapshotBusy, SnapshotReason};
 use execution::waiting::{Blocked, Event, WAITAOF_WITHOUT_JOURNAL};
 use numbers::parse_i64;
 
+const WAIT_ON_FOLLOWER: &str = "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a \
+     replica is configured to be writable (which is not the default) writes to replicas are just local and are not \
+     propagated.";
+const WAITAOF_ON_FOLLOWER: &str = "ERR WAITAOF cannot be used with replica instances. Please also note that writes to \
+     replicas are just local and are not propagated.";
 const SAVE_IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
 /// SAVE. Unlike in Redis, only the calling client waits.
@@ -66,10 +71,19 @@ pub(super) fn bgrewriteaof(cx: &mut ServerCx<'_>) -> CommandResult {
 pub(super) fn wait(cx: &mut ServerCx<'_>) -> CommandResult {
     let replicas = cx.args.int()?;
     let until_ms = deadline(cx)?;
-    if replicas <= 0 {
-        cx.reply.integer(0);
-    } else {
-        cx.after = After::Block(Blocked { until_ms, event: Event::Never(b":0\r\n"), silent: false });
+    if cx.engine.restrictions.is_following() {
+        return Err(CommandError::fixed(WAIT_ON_FOLLOWER));
+    }
+    let count = usize::try_from(replicas).unwrap_or(0);
+    // A batch counts for its followers once it is in the file.
+    cx.engine.persistence.write();
+    let sequence = cx.client.last_batch;
+    let replicated = cx.engine.persistence.replicas_at(sequence);
+    match replicated >= count {
+        true => cx.reply.integer(replicated as i64),
+        false => {
+            cx.after = After::Block(Blocked { until_ms, event: Event::Replicated { sequence, count }, silent: false })
+        }
     }
     Ok(())
 }
@@ -82,6 +96,10 @@ pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     let replicas = parse_i64(cx.args.bytes()?).filter(|replicas| *replicas >= 0);
     let replicas = replicas.ok_or(CommandError::fixed("ERR value is out of range, must be positive"))?;
     let until_ms = deadline(cx)?;
+    if cx.engine.restrictions.is_following() {
+        return Err(CommandError::fixed(WAITAOF_ON_FOLLOWER));
+    }
+    let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
     let persistence = &cx.engine.persistence;
     let state = persistence.state();
     let journaling = state.promises_durability();
@@ -90,17 +108,18 @@ pub(super) fn waitaof(cx: &mut ServerCx<'_>) -> CommandResult {
     }
     let sequence = if journaling { cx.client.last_batch } else { u64::MAX };
     let durable = persistence.durable().is_some_and(|durable| durable >= sequence);
-    if durable as i64 >= here && replicas == 0 {
+    let followers = if durable { persistence.replicas_at(sequence) } else { 0 };
+    if durable as i64 >= here && followers >= replicas {
         cx.reply.array(2);
         cx.reply.integer(i64::from(durable));
-        cx.reply.integer(0);
+        cx.reply.integer(followers as i64);
         return Ok(());
     }
     if here > 0 && state.hides_unpersisted() {
         cx.engine.restrictions.pass_write()?;
     }
     persistence.request_sync();
-    let event = Event::Durable { sequence, here: here > 0, on_replicas: replicas > 0 };
+    let event = Event::Durable { sequence, here: here > 0, on_replicas: replicas };
     cx.after = After::Block(Blocked { until_ms, event, silent: false });
     Ok(())
 }

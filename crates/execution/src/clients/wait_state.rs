@@ -3,12 +3,14 @@
 
 use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// How CLIENT UNBLOCK has ended a client's wait.
+/// How a client's wait was ended before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblock {
     No,
     Timeout,
     Error,
+    /// The server has become a follower.
+    Demotion,
 }
 
 /// The state of a client's wait: its number and one of the states below. A thread that ends a wait changes this state
@@ -24,6 +26,8 @@ const CLAIMED: u64 = 2;
 /// CLIENT UNBLOCK has ended the wait, as a timeout or with an error; the connection has not noticed yet.
 const UNBLOCKED: u64 = 3;
 const UNBLOCKED_BY_ERROR: u64 = 4;
+/// The server has become a follower.
+const UNBLOCKED_BY_DEMOTION: u64 = 5;
 const STATE_BITS: u32 = 3;
 
 impl WaitState {
@@ -66,8 +70,16 @@ impl WaitState {
 
     /// Ends a wait that no commit has claimed; false when there is none.
     pub fn unblock(&self, how: Unblock) -> bool {
-        let state = if how == Unblock::Error { UNBLOCKED_BY_ERROR } else { UNBLOCKED };
+        let state = match how {
+            Unblock::Error => UNBLOCKED_BY_ERROR,
+            Unblock::Demotion => UNBLOCKED_BY_DEMOTION,
+            Unblock::Timeout | Unblock::No => UNBLOCKED,
+        };
         let now = self.0.load(SeqCst);
+        // Only waits that a commit can serve depend on who writes.
+        if how == Unblock::Demotion && now >> STATE_BITS == 0 {
+            return false;
+        }
         // If the state changes in between, the wait has just ended.
         state_of(now) == WAITING && self.step(now, state)
     }
@@ -78,6 +90,7 @@ impl WaitState {
         let how = match state_of(now) {
             UNBLOCKED => Unblock::Timeout,
             UNBLOCKED_BY_ERROR => Unblock::Error,
+            UNBLOCKED_BY_DEMOTION => Unblock::Demotion,
             _ => return Unblock::No,
         };
         self.step(now, IDLE);

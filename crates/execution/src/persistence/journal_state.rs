@@ -11,7 +11,9 @@
 //!                                                                Failed --> Restarting
 //!                                                   CONFIG SET appendonly yes, a snapshot
 //!     Closing: the server stops (from Sound, Failed and Restarting).
-//!     Fenced: another writer has taken the journal over (from every state; there is no way back).
+//!     Fenced: another writer has taken the journal over (from every state).
+//!     Following: another process writes the journal. A follower's first state; a fenced server's next one, once what
+//!     it held was dropped; that of a writer that has handed over. A promotion makes it Sound, or Off.
 //! ```
 //!
 //! ```text
@@ -25,6 +27,7 @@
 //! Restarting      as Failed            as Failed              as Failed    1            as Failed
 //! Closing         once persisted       persisted changes      as persisted 1
 //! Fenced          -FENCED (10)         -FENCED (10)           as a read    no reply     exit code 1
+//! Following       -READONLY            applied batches (11)   refused      0            at once
 //!
 //! (1) and CLIENT DURABILITY always
 //! (2) only snapshots persist it
@@ -36,6 +39,7 @@
 //! (8) except WAITAOF of a client whose writes are durable
 //! (9) all changes that were acknowledged are persisted
 //! (10) and the connection ends
+//! (11) of which a power failure may take the last, as it may on the writer
 //! ```
 //!
 //! *Persisted* means written or durable, as the client's policy says (`appendfsync`, CLIENT DURABILITY). Where nothing
@@ -67,10 +71,12 @@ pub enum JournalState {
     Closing,
     /// A writer of a later epoch has taken the journal over: changes in memory may not be part of its history.
     Fenced,
+    /// Another process writes the journal, and this one reads it.
+    Following,
 }
 
 impl JournalState {
-    const ALL: [JournalState; 8] = [
+    const ALL: [JournalState; 9] = [
         JournalState::Off,
         JournalState::Starting,
         JournalState::StartFailed,
@@ -79,6 +85,7 @@ impl JournalState {
         JournalState::Restarting,
         JournalState::Closing,
         JournalState::Fenced,
+        JournalState::Following,
     ];
 
     /// The state of that number.
@@ -89,7 +96,10 @@ impl JournalState {
     /// True when a reply promises that the changes it depends on are persisted.
     #[inline]
     pub fn promises_durability(self) -> bool {
-        !matches!(self, JournalState::Off | JournalState::Starting | JournalState::StartFailed)
+        !matches!(
+            self,
+            JournalState::Off | JournalState::Starting | JournalState::StartFailed | JournalState::Following
+        )
     }
 
     /// True when changes that are not persisted must not be read.
@@ -109,6 +119,7 @@ impl JournalState {
             JournalState::Restarting => "restarting",
             JournalState::Closing => "closing",
             JournalState::Fenced => "fenced",
+            JournalState::Following => "following",
         }
     }
 }

@@ -34,6 +34,84 @@ pub trait Persistence: Send + Sync {
     fn snapshot_result(&self, number: u64) -> Option<Result<(), String>>;
     /// The state of the journal and its snapshots, for INFO.
     fn report(&self) -> Report;
+    /// Whether this server writes or follows, and who else does.
+    fn replication(&self) -> Replication {
+        Replication::default()
+    }
+    /// How many followers have applied a batch.
+    fn replicas_at(&self, _sequence: u64) -> usize {
+        0
+    }
+    /// Begins a change of role and returns its number, for `role_result`; an error if it cannot begin.
+    fn change_role(&self, _change: RoleChange) -> Result<u64, String> {
+        Err("this server has no data directory".into())
+    }
+    /// The result of a change of role; `None` until it is done.
+    fn role_result(&self, _number: u64) -> Option<Result<(), String>> {
+        None
+    }
+}
+
+/// A change of role that a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleChange {
+    /// REPLICAOF NO ONE: a follower becomes the writer.
+    Promote,
+    /// FAILOVER: a follower, or the one at that address, is told to take over.
+    HandOver { to: Option<(String, u16)>, timeout_ms: Option<u64>, force: bool },
+    /// FAILOVER ABORT.
+    AbortHandOver,
+}
+
+/// Whether this server writes or follows.
+#[derive(Clone, Debug, Default)]
+pub struct Replication {
+    pub role: Role,
+    /// The newest batch that is applied here.
+    pub sequence: u64,
+    /// A hand-over is in progress.
+    pub hands_over: bool,
+}
+
+/// Writer or follower.
+#[derive(Clone, Debug)]
+pub enum Role {
+    Writer { followers: Vec<FollowerReport> },
+    Follower(WriterReport),
+}
+
+impl Default for Role {
+    fn default() -> Self {
+        Role::Writer { followers: Vec::new() }
+    }
+}
+
+/// What a writer knows of a follower.
+#[derive(Clone, Debug)]
+pub struct FollowerReport {
+    pub host: String,
+    pub port: u16,
+    /// The newest batch that it has applied.
+    pub sequence: u64,
+    /// Since it was last heard of.
+    pub silent_ms: u64,
+}
+
+/// What a follower knows of its writer.
+#[derive(Clone, Debug, Default)]
+pub struct WriterReport {
+    pub host: String,
+    /// 0 while it is not known.
+    pub port: u16,
+    /// It answers.
+    pub is_connected: bool,
+    pub is_loading: bool,
+    /// Since it was last heard of.
+    pub silent_ms: u64,
+    /// Batches that it has written and that are not applied here yet.
+    pub lag_batches: u64,
+    /// The age of the oldest of them.
+    pub lag_ms: u64,
 }
 
 /// What a snapshot is for.

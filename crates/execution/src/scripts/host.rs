@@ -199,11 +199,10 @@ impl ScriptHost<'_> {
             let only_removes = || row.only_removes(request.as_request());
             gates::pass_memory_limit(self.engine).or_else(|error| if only_removes() { Ok(()) } else { Err(error) })?;
         }
-        if flags.has(Flags::WRITE) {
+        // What has written may write on: it happens as a whole or not at all.
+        if flags.has(Flags::WRITE) && !self.has_written {
             self.engine.restrictions.pass_write()?;
-            if !self.has_written {
-                gates::pass_replicas(self.engine)?;
-            }
+            gates::pass_replicas(self.engine)?;
         }
         if let Some(declared) = self.keys {
             self.check_in_transaction(row, request, declared)?;

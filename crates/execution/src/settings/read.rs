@@ -237,11 +237,21 @@ impl Settings {
 
 /// Replicas.
 impl Settings {
-    /// True when writes are to be refused while there are no replicas. With a maximum lag of 0, Redis counts no replica
-    /// as good, and refuses nothing.
+    /// True when writes are to be refused while there are not enough replicas. With a maximum lag of 0, Redis counts no
+    /// replica as good, and refuses nothing.
     #[inline]
     pub fn writes_need_replicas(&self) -> bool {
         self.flag(row::MIN_REPLICAS_TO_WRITE) && self.flag(row::MIN_REPLICAS_MAX_LAG)
+    }
+
+    /// How many replicas must be there for a write.
+    pub fn min_replicas_to_write(&self) -> u64 {
+        self.size(row::MIN_REPLICAS_TO_WRITE)
+    }
+
+    /// The most seconds since a replica's last message for it to count.
+    pub fn min_replicas_max_lag(&self) -> u64 {
+        self.size(row::MIN_REPLICAS_MAX_LAG)
     }
 }
 
@@ -299,6 +309,11 @@ impl Settings {
 
     pub fn dir(&self) -> Arc<str> {
         self.text(row::DIR)
+    }
+
+    /// The data directory of the server to follow; empty for a server that writes.
+    pub fn follow(&self) -> Arc<str> {
+        self.text(row::FOLLOW)
     }
 
     pub fn dbfilename(&self) -> Arc<str> {

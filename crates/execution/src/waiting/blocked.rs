@@ -17,8 +17,12 @@ pub struct Blocked {
 pub enum Event {
     /// Nothing: at the timeout, this is the reply.
     Never(&'static [u8]),
-    /// WAITAOF: a batch is durable here, or on replicas, of which there are none.
-    Durable { sequence: u64, here: bool, on_replicas: bool },
+    /// WAITAOF: a batch is durable here, or so many followers have it and it is.
+    Durable { sequence: u64, here: bool, on_replicas: usize },
+    /// WAIT: so many followers have a batch.
+    Replicated { sequence: u64, count: usize },
+    /// REPLICAOF: the change of role of that number is done.
+    Role(u64),
     /// A snapshot is written.
     Snapshot(u64),
     /// The journal that CONFIG SET appendonly yes has started is on, or has failed.

@@ -43,7 +43,8 @@ pub fn outcome(
     mut time_is_up: bool,
 ) -> Option<Vec<u8>> {
     let reply = match client.handle.take_unblock() {
-        Unblock::Error => Some(note_unblocked(worker, client)),
+        Unblock::Error => Some(note_unblocked(worker, client, UNBLOCKED)),
+        Unblock::Demotion => Some(note_unblocked(worker, client, DEMOTED)),
         how => {
             let is_unblocked = how == Unblock::Timeout;
             time_is_up |= is_unblocked;
@@ -87,8 +88,10 @@ fn outcome_of(
             if !durable && state.hides_unpersisted() {
                 return Some(format!("-{}\r\n", engine.restrictions.refusal()).into_bytes());
             }
-            (time_is_up || durable && !on_replicas)
-                .then(|| format!("*2\r\n:{}\r\n:0\r\n", u8::from(durable)).into_bytes())
+            // Followers read the same files: what is durable here is durable for them.
+            let followers = if durable { engine.persistence.replicas_at(sequence) } else { 0 };
+            let is_done = (durable || !here) && followers >= on_replicas;
+            (time_is_up || is_done).then(|| format!("*2\r\n:{}\r\n:{followers}\r\n", u8::from(durable)).into_bytes())
         }
         Event::Journal => journal_outcome(engine, time_is_up),
         Event::Shutdown => (time_is_up || engine.host.shutdown_failed())
@@ -98,6 +101,15 @@ fn outcome_of(
             Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
             None => time_is_up.then(|| b"-ERR the snapshot is still being written\r\n".to_vec()),
         },
+        &Event::Role(number) => match engine.persistence.role_result(number) {
+            Some(Ok(())) => Some(b"+OK\r\n".to_vec()),
+            Some(Err(reason)) => Some(format!("-ERR {reason}\r\n").into_bytes()),
+            None => None,
+        },
+        &Event::Replicated { sequence, count } => {
+            let replicated = engine.persistence.replicas_at(sequence);
+            (time_is_up || replicated >= count).then(|| format!(":{replicated}\r\n").into_bytes())
+        }
     }
 }
 
@@ -106,6 +118,7 @@ fn journal_outcome(engine: &Engine, time_is_up: bool) -> Option<Vec<u8>> {
     let text = match engine.persistence.state() {
         JournalState::Sound | JournalState::Closing => return Some(b"+OK\r\n".to_vec()),
         JournalState::Off => "ERR appendonly was turned off before the journal had begun".to_owned(),
+        JournalState::Following => "ERR this server follows another, and has no journal of its own".to_owned(),
         JournalState::StartFailed | JournalState::Failed | JournalState::Fenced => {
             engine.restrictions.refusal().to_string()
         }
@@ -118,15 +131,17 @@ fn journal_outcome(engine: &Engine, time_is_up: bool) -> Option<Vec<u8>> {
     Some(format!("-{text}\r\n").into_bytes())
 }
 
-/// The reply to a client whose wait CLIENT UNBLOCK has ended with an error. Its command counts as failed.
-fn note_unblocked(worker: &Worker, client: &Client) -> Vec<u8> {
-    const TEXT: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+const DEMOTED: &str = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+
+/// The reply to a client whose wait was ended with an error. Its command counts as failed.
+fn note_unblocked(worker: &Worker, client: &Client, text: &'static str) -> Vec<u8> {
     let stats = &worker.metrics.stats;
     if let Some(command) = client.last_command {
         stats.commands[command.index].failed.add(1);
     }
-    stats.count_error(TEXT);
-    format!("-{TEXT}\r\n").into_bytes()
+    stats.count_error(text);
+    format!("-{text}\r\n").into_bytes()
 }
 
 /// The reply to a queued client: that of the served command, or the timeout reply. A client whose first search is not

@@ -170,7 +170,9 @@ impl Log for FileLog {
         let durable = core.durable();
         let mut tail = core.tail.lock();
         let sequence = tail.push(batch, payload_crc, durable, time_ms);
-        core.watermarks.set_tail(sequence);
+        if sequence != Sequence::LOST {
+            core.watermarks.set_tail(sequence);
+        }
         sequence
     }
 

@@ -18,14 +18,19 @@ pub(super) struct Tail {
     time_ms: u64,
     /// The log has failed or ended: batches are numbered and dropped.
     is_dropping: bool,
+    /// The log has ended: the numbers of later batches belong to another writer.
+    has_ended: bool,
 }
 
 impl Tail {
     pub(super) fn new(epoch: Epoch, last: Sequence, time_ms: u64) -> Tail {
-        Tail { epoch, frames: Vec::new(), last, last_stored: last, time_ms, is_dropping: false }
+        Tail { epoch, frames: Vec::new(), last, last_stored: last, time_ms, is_dropping: false, has_ended: false }
     }
 
     pub(super) fn push(&mut self, batch: &[u8], payload_crc: u32, durable: Sequence, time_ms: u64) -> Sequence {
+        if self.has_ended {
+            return Sequence::LOST;
+        }
         self.last = self.last.next();
         if !self.is_dropping {
             self.time_ms = self.time_ms.max(time_ms);
@@ -38,7 +43,7 @@ impl Tail {
 
     /// Drops all later batches, and returns the last one that was stored.
     pub(super) fn end(&mut self) -> Sequence {
-        self.is_dropping = true;
+        (self.is_dropping, self.has_ended) = (true, true);
         self.last_stored
     }
 

@@ -53,6 +53,11 @@ impl Definitions {
         self.hooks.get(name).map(Vec::as_slice)
     }
 
+    /// The names of all hooks that have a function.
+    pub fn hooks(&self) -> impl Iterator<Item = &[u8]> {
+        self.hooks.keys().map(Vec::as_slice)
+    }
+
     /// The names of the remaining work of restores: the number of a database, alone or with the number of a piece.
     pub fn restores(&self) -> impl Iterator<Item = &[u8]> {
         self.restores.keys().map(Vec::as_slice)

@@ -2,13 +2,17 @@
 //! moves. Refuses to know what an effect means, and how a log is stored. Snapshots are taken in `snapshot_thread`.
 
 use super::progress::JournalProgress;
+use super::roles::Roles;
 use super::snapshots::Snapshots;
+use crate::platform::clock::unix_ms;
+use arc_swap::{ArcSwapOption, Guard};
 use engine::persistence::journal_state::JournalState;
-use engine::persistence::{Loading, Report, SnapshotBusy, SnapshotReason};
+use engine::persistence::{Loading, Replication, Report, RoleChange, SnapshotBusy, SnapshotReason};
 use engine::settings::AppendFsync;
 use engine::{Engine, Persistence, Settings};
-use journal::{Log, LogFiles, Sequence, SnapshotStore};
+use journal::{DirectoryFollower, Log, LogFiles, Sequence, SnapshotStore};
 use locks::{Mutex, rank};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Waker;
@@ -17,9 +21,11 @@ use std::time::Duration;
 /// The journal and its snapshots.
 pub(crate) struct Keeper {
     pub(crate) settings: Arc<Settings>,
-    /// There once the data has been read.
-    opened: OnceLock<OpenedLog>,
+    /// There while this server writes: not before the data has been read, and not while it follows another.
+    opened: ArcSwapOption<OpenedLog>,
     engine: OnceLock<Weak<Engine>>,
+    /// Whether this server writes or follows.
+    pub(crate) roles: Roles,
     /// A [`JournalState`]; changed in [`Keeper::change_state`] alone.
     state: AtomicU8,
     /// Why the last snapshot failed; it may be the one with which the journal begins.
@@ -30,11 +36,15 @@ pub(crate) struct Keeper {
     had_room: AtomicBool,
     /// Effects go to the journal.
     recording: AtomicBool,
+    /// See [`Keeper::has_diverged`].
+    has_diverged: AtomicBool,
     loading: Mutex<Option<Loading>, { rank::LOADING }>,
     pub(crate) snapshots: Snapshots,
     /// One for each worker.
     signals: Vec<WorkerSignal>,
 }
+
+const LOST: u64 = Sequence::LOST.0;
 
 /// The log of a server, opened for writing.
 pub(crate) struct OpenedLog {
@@ -43,10 +53,24 @@ pub(crate) struct OpenedLog {
     pub(crate) files: Option<LocalFiles>,
 }
 
+/// The log that is written now.
+pub(crate) struct CurrentLog(Guard<Option<Arc<OpenedLog>>>);
+
+impl Deref for CurrentLog {
+    type Target = dyn Log;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &*self.0.as_ref().expect("it was there when this was made").log
+    }
+}
+
 /// What only a log in local files has.
 pub(crate) struct LocalFiles {
     pub(crate) log: Arc<dyn LogFiles>,
     pub(crate) snapshots: SnapshotStore,
+    /// Reads on behind the end of the log, once it is closed.
+    pub(crate) follow_on: Box<dyn Fn() -> Option<DirectoryFollower> + Send + Sync>,
 }
 
 /// What the state, and what is recorded, depend on beside the settings.
@@ -75,13 +99,15 @@ impl Keeper {
         };
         Keeper {
             settings,
-            opened: OnceLock::new(),
+            opened: ArcSwapOption::empty(),
             engine: OnceLock::new(),
+            roles: Roles::new(),
             state: AtomicU8::new(JournalState::Off as u8),
             snapshot_failure: Mutex::new(None),
             transition: Mutex::default(),
             had_room: AtomicBool::new(true),
             recording: AtomicBool::new(false),
+            has_diverged: AtomicBool::new(false),
             loading: Mutex::new(None),
             snapshots: Snapshots::new(now_s),
             signals: (0..workers).map(|_| signal()).collect(),
@@ -97,7 +123,7 @@ impl Keeper {
             }
         }));
         let _ = self.engine.set(engine);
-        let _ = self.opened.set(opened);
+        self.opened.store(Some(Arc::new(opened)));
         self.follow_policy();
         let on = self.settings.appendonly();
         self.recording.store(on, SeqCst);
@@ -105,13 +131,42 @@ impl Keeper {
         *self.loading.lock() = None;
     }
 
-    #[inline]
-    pub(crate) fn journal(&self) -> Option<&dyn Log> {
-        self.opened.get().map(|opened| &*opened.log)
+    /// Follows another writer from now on, and has no log of its own. A change that is made nevertheless, by a request
+    /// that had passed the gates before, is not answered: see [`Persistence::append`].
+    pub(crate) fn begin_following(&self, engine: Weak<Engine>) {
+        let _ = self.engine.set(engine);
+        self.has_diverged.store(false, SeqCst);
+        self.recording.store(true, SeqCst);
+        self.set_state(|_, transition| {
+            self.opened.store(None);
+            transition.snapshot_needs_changes = false;
+            JournalState::Following
+        });
     }
 
-    pub(crate) fn files(&self) -> Option<&LocalFiles> {
-        self.opened.get().and_then(|opened| opened.files.as_ref())
+    /// Gives the log up: from now on no reply is sent that depends on it, as if another writer had it.
+    pub(super) fn abandon(&self) {
+        self.change_state(|_, _| JournalState::Fenced);
+    }
+
+    /// The data has been read.
+    pub(crate) fn end_loading(&self) {
+        *self.loading.lock() = None;
+    }
+
+    /// True when a change was made here while another process writes: the state in memory is not the writer's.
+    pub(crate) fn has_diverged(&self) -> bool {
+        self.has_diverged.load(SeqCst)
+    }
+
+    #[inline]
+    pub(crate) fn journal(&self) -> Option<CurrentLog> {
+        let opened = self.opened.load();
+        opened.is_some().then_some(CurrentLog(opened))
+    }
+
+    pub(crate) fn files(&self) -> Option<Arc<OpenedLog>> {
+        self.opened.load_full().filter(|opened| opened.files.is_some())
     }
 
     pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
@@ -128,12 +183,17 @@ impl Keeper {
     /// IMPORTANT: `next` reads what it decides by itself, under this lock. A CONFIG SET appendonly that came in between
     /// would be lost, and its client told that it was done.
     fn change_state(&self, next: impl FnOnce(JournalState, &mut Transition) -> JournalState) {
+        self.set_state(|before, transition| match before {
+            JournalState::Fenced => before,
+            _ => next(before, transition),
+        });
+    }
+
+    /// As `change_state`, from a fenced journal too.
+    fn set_state(&self, next: impl FnOnce(JournalState, &mut Transition) -> JournalState) {
         let mut transition = self.transition.lock();
         let before = self.state();
-        let state = match before {
-            JournalState::Fenced => before,
-            _ => next(before, &mut transition),
-        };
+        let state = next(before, &mut transition);
         self.had_room.store(self.journal().is_none_or(|journal| journal.has_room()), SeqCst);
         let refusal = self.refusal(state);
         let engine = self.engine();
@@ -172,7 +232,7 @@ impl Keeper {
                      errors during writes if snapshotting fails (stop-writes-on-bgsave-error option)."
                 )
             }),
-            JournalState::Starting | JournalState::Closing => None,
+            JournalState::Starting | JournalState::Closing | JournalState::Following => None,
             JournalState::StartFailed => {
                 let reason = snapshot_failure.unwrap_or_else(|| "the snapshot that it begins with failed".to_owned());
                 Some(format!(
@@ -208,11 +268,13 @@ impl Keeper {
             return JournalProgress { written: 0, durable: 0, state, failed: false };
         };
         if !state.promises_durability() {
-            return self.write_without_promise(journal, state);
+            return self.write_without_promise(&*journal, state);
         }
         // A journal whose sync has failed may have written everything all the same.
         let failed = journal.write(Sequence(newest)).is_err() || journal.has_failed();
-        if state == JournalState::Sound && (failed || journal.has_room() != self.had_room.load(Relaxed)) {
+        if state == JournalState::Sound && (failed || journal.has_room() != self.had_room.load(Relaxed))
+            || failed && journal.fenced_by().is_some()
+        {
             // IMPORTANT: here, and not only when the journal's thread calls: until then more could be written than
             // there is room for.
             self.on_journal_moved();
@@ -265,7 +327,8 @@ impl Keeper {
 
     /// Follows `appendfsync`.
     pub(crate) fn follow_policy(&self) {
-        let Some(files) = self.files() else { return };
+        let opened = self.files();
+        let Some(files) = opened.as_ref().and_then(|opened| opened.files.as_ref()) else { return };
         let policy = self.settings.appendfsync();
         files.log.set_sync_every((policy == AppendFsync::Everysec).then_some(Duration::from_secs(1)));
         files.log.set_zero_ahead(policy == AppendFsync::Always);
@@ -277,7 +340,7 @@ impl Keeper {
             return;
         }
         self.change_state(|state, transition| match (self.settings.appendonly(), state) {
-            (_, JournalState::Closing) => state,
+            (_, JournalState::Closing | JournalState::Following) => state,
             (false, _) => {
                 self.recording.store(transition.snapshot_needs_changes, SeqCst);
                 *self.snapshot_failure.lock() = None;
@@ -328,6 +391,7 @@ impl Keeper {
             transition.snapshot_needs_changes = false;
             match state {
                 JournalState::Closing => state,
+                JournalState::Following => state,
                 JournalState::Off => {
                     // Changes were recorded for the snapshot alone, or the journal was turned off meanwhile.
                     self.recording.store(false, SeqCst);
@@ -342,13 +406,29 @@ impl Keeper {
         });
     }
 
+    /// A change was made here that is in no journal. On a server that follows or is about to, it gets a number that no
+    /// batch has: no reply that depends on it is sent, and the server loads its state anew.
+    #[cold]
+    fn note_divergence(&self) -> u64 {
+        match self.state() {
+            JournalState::Following | JournalState::Closing => {
+                self.has_diverged.store(true, SeqCst);
+                self.roles.wake();
+                LOST
+            }
+            // The data is being loaded, or imported.
+            _ => 0,
+        }
+    }
+
     /// More is durable, the journal has failed or is fenced, or it has room or none.
     fn on_journal_moved(&self) {
         let Some(journal) = self.journal() else { return };
         let state = self.state();
         if journal.has_failed() && state != JournalState::Fenced {
             if journal.fenced_by().is_some() {
-                return self.change_state(|_, _| JournalState::Fenced);
+                self.change_state(|_, _| JournalState::Fenced);
+                return self.roles.wake();
             }
             if state == JournalState::Sound {
                 return self.change_state(|state, _| match state {
@@ -402,6 +482,7 @@ impl Keeper {
                 let _ = journal.close();
                 Ok(())
             }
+            JournalState::Following => Ok(()),
             JournalState::Starting => {
                 tracing::warn!("the journal had not begun yet: changes since the last snapshot are lost");
                 Ok(())
@@ -437,7 +518,13 @@ impl Persistence for Keeper {
 
     #[inline]
     fn append(&self, batch: &[u8], time_ms: u64) -> u64 {
-        self.journal().map_or(0, |journal| journal.append(batch, time_ms).0)
+        match self.journal() {
+            Some(journal) => match journal.append(batch, time_ms).0 {
+                LOST => self.note_divergence(),
+                sequence => sequence,
+            },
+            None => self.note_divergence(),
+        }
     }
 
     fn tail(&self) -> u64 {
@@ -478,7 +565,9 @@ impl Persistence for Keeper {
         report.has_room = true;
         if let Some(journal) = self.journal() {
             report.has_room = journal.has_room();
-            report.journal_bytes = self.files().map_or(0, |files| files.log.bytes());
+            let opened = self.files();
+            let files = opened.as_ref().and_then(|opened| opened.files.as_ref());
+            report.journal_bytes = files.map_or(0, |files| files.log.bytes());
             report.sequence = journal.tail().0;
             report.durable = journal.durable().0;
         }
@@ -486,6 +575,22 @@ impl Persistence for Keeper {
             report.failure = self.refusal(self.state());
         }
         report
+    }
+
+    fn replication(&self) -> Replication {
+        self.roles.report(unix_ms(), || self.tail())
+    }
+
+    fn replicas_at(&self, sequence: u64) -> usize {
+        self.roles.followers_at(sequence)
+    }
+
+    fn change_role(&self, change: RoleChange) -> Result<u64, String> {
+        self.roles.request(change)
+    }
+
+    fn role_result(&self, number: u64) -> Option<Result<(), String>> {
+        self.roles.result(number)
     }
 }
 

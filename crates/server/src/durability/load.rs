@@ -1,7 +1,7 @@
 //! The start: reads the data into the engine, and reports how far it is. Knows the order and the progress; what the
 //! bytes mean is the engine's business.
 
-use super::data_directory::{self, DataDirectory};
+use super::data_directory::DataDirectory;
 use super::keeper::Keeper;
 use super::snapshot_thread;
 use crate::config::ConfiguredIndexes;
@@ -21,19 +21,38 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 /// Parts or batches between two looks at the clock.
 const LOOK_EVERY: u64 = 256;
 
-/// Reads everything into the engine, and then opens the journal for what comes next. `swept` are the indexes that
-/// sweepers of the configuration need.
+/// The indexes that the configuration names.
+pub(crate) struct Indexes {
+    pub(crate) configured: ConfiguredIndexes,
+    /// Those that its sweepers need.
+    pub(crate) swept: Vec<String>,
+}
+
+/// Reads everything into the engine, and then opens the journal for what comes next.
 pub(crate) fn load(
     directory: &DataDirectory,
     keeper: &Arc<Keeper>,
     engine: &Arc<Engine>,
-    indexes: &ConfiguredIndexes,
-    swept: &[String],
+    indexes: &Indexes,
 ) -> Result<()> {
     let mut recovery = directory.read().context("the data directory cannot be read")?;
     engine::set_reading(engine, true);
     let keys = replay(&mut recovery, engine, |loading| keeper.set_loading(loading))?;
     engine::set_reading(engine, false);
+    revive_indexes(engine, indexes)?;
+    let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
+    let opened = directory.open_log(recovery).context("the journal cannot be opened for writing")?;
+    keeper.snapshots.set_found(snapshot_bytes, keys);
+    keeper.open(Arc::downgrade(engine), opened);
+    snapshot_thread::start_once(keeper, engine);
+    undo_forks(engine);
+    finish_restores(engine);
+    Ok(())
+}
+
+/// Makes the indexes of the data and of the configuration, once all data is read.
+pub(super) fn revive_indexes(engine: &Engine, indexes: &Indexes) -> Result<()> {
+    let Indexes { configured: indexes, swept } = indexes;
     let revived = engine::revive_indexes(engine, &indexes.definitions);
     for index in &revived.dropped {
         tracing::info!(%index, "an index of the configuration is not created: a client has dropped it with IDX.DROP");
@@ -64,13 +83,6 @@ pub(crate) fn load(
              in the data"
         );
     }
-    let snapshot_bytes = recovery.snapshot().map_or(0, |snapshot| snapshot.bytes);
-    let opened = data_directory::open_log(recovery).context("the journal cannot be opened for writing")?;
-    keeper.snapshots.set_found(snapshot_bytes, keys);
-    keeper.open(Arc::downgrade(engine), opened);
-    snapshot_thread::start(keeper.clone(), engine.clone());
-    undo_forks(engine);
-    finish_restores(engine);
     Ok(())
 }
 
@@ -136,6 +148,9 @@ fn log_warning(warning: &Warning) {
         }
         Warning::SegmentDropped { file, bytes } => {
             tracing::warn!(%file, bytes, "a segment without a durable batch does not continue the journal: it is removed");
+        }
+        Warning::LeftBehind { file, .. } => {
+            tracing::warn!(%file, "a segment of a writer that was fenced does not count: it is removed");
         }
         Warning::SnapshotDamaged { file, offset, detail } => {
             tracing::warn!(%file, offset, %detail, "a snapshot is damaged: an older one and the journal are used");

@@ -2,6 +2,7 @@
 //! it says.
 
 use engine::persistence::journal_state::JournalState;
+use journal::Sequence;
 
 /// How far the journal is, at one instant.
 #[derive(Clone, Copy)]
@@ -34,6 +35,9 @@ impl JournalProgress {
             JournalState::Off | JournalState::Starting | JournalState::StartFailed => return ReplyGate::Send,
             // Another writer goes on from what was durable. What is in memory here may never have happened.
             JournalState::Fenced => return ReplyGate::Drop,
+            // A change that was made here, and not by the writer, never happened.
+            JournalState::Following if depends_on == Sequence::LOST.0 => return ReplyGate::Drop,
+            JournalState::Following => return ReplyGate::Send,
             JournalState::Sound | JournalState::Failed | JournalState::Restarting | JournalState::Closing => {}
         }
         let limit = if strict { self.durable } else { self.written };
@@ -84,6 +88,12 @@ mod tests {
             assert_eq!(progress(state).gate(6, true), ReplyGate::Drop);
             assert_eq!(progress(state).gate(5, true), ReplyGate::Send);
         }
+    }
+
+    #[test]
+    fn a_follower_answers_but_for_changes_of_its_own() {
+        let following = progress(JournalState::Following);
+        assert_eq!((following.gate(99, true), following.gate(u64::MAX, false)), (ReplyGate::Send, ReplyGate::Drop));
     }
 
     #[test]

@@ -23,8 +23,12 @@ const LOG_EVERY: Duration = Duration::from_secs(5);
 /// How often it looks whether a long script has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Starts the thread that takes snapshots.
-pub(super) fn start(keeper: Arc<Keeper>, engine: Arc<Engine>) {
+/// Starts the thread that takes snapshots, unless it runs.
+pub(super) fn start_once(keeper: &Arc<Keeper>, engine: &Arc<Engine>) {
+    if keeper.snapshots.has_thread.swap(true, Relaxed) {
+        return;
+    }
+    let (keeper, engine) = (keeper.clone(), engine.clone());
     let thread = std::thread::Builder::new().name("snapshots".into());
     let spawned = thread.spawn(move || {
         lower_priority();
@@ -66,7 +70,12 @@ fn run(keeper: &Keeper, engine: &Engine, running: Running) {
 
 /// Writes a snapshot and drops what it replaces.
 fn take(keeper: &Keeper, engine: &Engine) -> Result<SnapshotInfo, String> {
-    let files = keeper.files().ok_or("the data has not been read yet")?;
+    let opened = keeper.files();
+    let files = opened.as_ref().and_then(|opened| opened.files.as_ref());
+    let files = files.ok_or_else(|| match keeper.state() {
+        JournalState::Following => "a follower writes no snapshots: BGSAVE on the writer does",
+        _ => "the data has not been read yet",
+    })?;
     // A journal that has failed, or was off, restarts here: the snapshot has what it lacks. Changes made while the
     // snapshot is written go to the journal in any case.
     let restarts = keeper.snapshot_begins();
@@ -194,7 +203,8 @@ fn drop_replaced(files: &LocalFiles, info: &SnapshotInfo) {
 /// Requests a snapshot when the journal has grown long or changes are old.
 fn follow_rules(keeper: &Keeper, engine: &Engine) {
     let settings = &keeper.settings;
-    let Some(files) = keeper.files() else { return };
+    let opened = keeper.files();
+    let Some(files) = opened.as_ref().and_then(|opened| opened.files.as_ref()) else { return };
     let (snapshot_bytes, last_save, last_failure, changes_at_last_save) = {
         let state = keeper.snapshots.state.lock();
         (state.snapshot_bytes, state.last_save, state.last_failure, state.changes_at_last_save)

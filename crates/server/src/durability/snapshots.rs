@@ -25,6 +25,8 @@ pub(crate) struct Snapshots {
     pub(super) is_urgent: AtomicBool,
     /// The server stops: no snapshot is begun any more, and one that is being taken is abandoned.
     pub(super) stopped: AtomicBool,
+    /// The thread that takes snapshots was started.
+    pub(super) has_thread: AtomicBool,
 }
 
 #[derive(Default)]
@@ -67,6 +69,7 @@ impl Snapshots {
             thousandths: AtomicU64::new(0),
             is_urgent: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            has_thread: AtomicBool::new(false),
         }
     }
 
@@ -137,6 +140,11 @@ impl Snapshots {
         while self.is_running() {
             std::thread::sleep(POLL_EVERY);
         }
+    }
+
+    /// Takes snapshots again, after [`Snapshots::stop`].
+    pub(crate) fn resume(&self) {
+        self.stopped.store(false, SeqCst);
     }
 
     pub(crate) fn is_running(&self) -> bool {

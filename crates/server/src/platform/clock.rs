@@ -28,6 +28,11 @@ pub(crate) fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
 impl engine::Clock for SystemClock {
     #[inline]
     fn unix_us(&self) -> u64 {

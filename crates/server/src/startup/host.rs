@@ -124,7 +124,8 @@ impl Host for Process {
                 | JournalState::Failed
                 | JournalState::Restarting
                 | JournalState::Closing
-                | JournalState::Fenced => false,
+                | JournalState::Fenced
+                | JournalState::Following => false,
             },
         };
         self.stop_failed.store(false, Relaxed);

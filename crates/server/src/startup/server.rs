@@ -1,8 +1,8 @@
 //! Starts the workers and the other threads, and stops them. Knows threads and signals; refuses to know requests.
 
 use super::host::{Adjusted, Process};
-use crate::config::{self, ConfiguredIndexes, Loaded};
-use crate::durability::{self, DataDirectory, Keeper};
+use crate::config::{self, Loaded};
+use crate::durability::{DataDirectory, Indexes, Keeper, RoleThread};
 use crate::network::{self, Listeners};
 use crate::platform::clock::{SystemClock, unix_s};
 use crate::platform::logging::{self, LogLevelHandle};
@@ -32,9 +32,8 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let given = settings.all();
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
-    prepare_directory(&settings)?;
-    let dir = settings.dir();
-    let directory = Arc::new(DataDirectory::create(std::path::Path::new(&*dir))?);
+    let follows = !settings.follow().is_empty();
+    let directory = Arc::new(if follows { directory_to_follow(&settings)? } else { own_directory(&settings)? });
     let threads = match settings.threads() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -51,6 +50,7 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     start_script_threads(&engine, threads)?;
     let swept = loaded.tables.sweepers.iter().map(|sweeper| sweeper.index.clone()).collect();
     start_background_thread(&engine, background_metrics(threads), loaded.tables.sweepers)?;
+    let workers = threads;
     let (team, threads) = network::start_workers(&engine, &keeper, threads, &stopped, SCRIPT_STACK_BYTES)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let how = runtime.block_on(async {
@@ -59,7 +59,10 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         let line = greeting(&bound);
         tokio::spawn(huge_pages::begin_when_large(huge_pages_off));
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
-        let loaded = load_in_background(directory.clone(), keeper.clone(), engine.clone(), indexes, swept);
+        let metrics = following_metrics(workers);
+        let indexes = Indexes { configured: indexes, swept };
+        let role = RoleThread { directory, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
+        let loaded = load_in_background(role, follows);
         until_stopped(&engine, signals, stopped, loaded, &line).await
     })?;
     // Dropping the runtime closes the listeners.
@@ -73,23 +76,25 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     Ok(())
 }
 
-/// Reads the data on a separate thread; connections are answered meanwhile, if only with -LOADING.
-fn load_in_background(
-    directory: Arc<DataDirectory>,
-    keeper: Arc<Keeper>,
-    engine: Arc<Engine>,
-    indexes: ConfiguredIndexes,
-    swept: Vec<String>,
-) -> oneshot::Receiver<Result<()>> {
+/// Reads the data on a separate thread; connections are answered meanwhile, if only with -LOADING. That thread changes
+/// the role of this server later.
+fn load_in_background(role: RoleThread, follows: bool) -> oneshot::Receiver<Result<()>> {
     let (send, loaded) = oneshot::channel();
     let load = move || {
-        let result = durability::load(&directory, &keeper, &engine, &indexes, &swept);
-        if result.is_ok() {
-            engine::set_loading(&engine, false);
+        let result = match follows {
+            true => role.load_as_follower().map(Some),
+            false => role.load_as_writer().map(|()| None),
+        };
+        match result {
+            Ok(follower) => {
+                engine::set_loading(&role.engine, false);
+                let _ = send.send(Ok(()));
+                role.serve(follower);
+            }
+            Err(error) => drop(send.send(Err(error))),
         }
-        let _ = send.send(result);
     };
-    if std::thread::Builder::new().name("load".into()).spawn(load).is_err() {
+    if std::thread::Builder::new().name("role".into()).spawn(load).is_err() {
         tracing::error!("no thread to read the data could be started");
     }
     loaded
@@ -125,7 +130,7 @@ pub(crate) fn engine(
         Arc::new(process),
         clock,
         settings.shards(),
-        detached_metrics(threads).end,
+        following_metrics(threads) + 1,
     );
     Arc::new(engine.with_persistence(keeper.clone()))
 }
@@ -141,6 +146,11 @@ fn background_metrics(workers: usize) -> usize {
 
 fn detached_metrics(workers: usize) -> std::ops::Range<usize> {
     workers + 2..2 * workers + 2
+}
+
+/// The index of the metrics of the thread that applies batches of another writer.
+fn following_metrics(workers: usize) -> usize {
+    detached_metrics(workers).end
 }
 
 /// Settings that are no longer as they were given.
@@ -240,15 +250,25 @@ fn join_within(threads: Vec<JoinHandle<()>>, limit: Duration) {
     }
 }
 
-/// Makes the data directory and stores its full path, for CONFIG GET dir.
-fn prepare_directory(settings: &Settings) -> Result<()> {
+/// Makes the data directory, for this process alone.
+fn own_directory(settings: &Settings) -> Result<DataDirectory> {
     let dir = settings.dir();
     std::fs::create_dir_all(&*dir).with_context(|| format!("cannot create the data directory {dir}"))?;
-    let full = std::fs::canonicalize(&*dir).with_context(|| format!("cannot open the data directory {dir}"))?;
+    DataDirectory::create(&full_path(settings, &dir)?)
+}
+
+/// Opens the data directory of another process.
+fn directory_to_follow(settings: &Settings) -> Result<DataDirectory> {
+    DataDirectory::open_to_follow(&full_path(settings, &settings.follow())?)
+}
+
+/// The full path of the data directory. It is stored for CONFIG GET dir.
+fn full_path(settings: &Settings, dir: &str) -> Result<PathBuf> {
+    let full = std::fs::canonicalize(dir).with_context(|| format!("cannot open the data directory {dir}"))?;
     if let Some(full) = full.to_str() {
         settings.load(b"dir", full.as_bytes()).map_err(anyhow::Error::msg)?;
     }
-    Ok(())
+    Ok(full)
 }
 
 /// Each client needs a file descriptor: lowers `maxclients` to as many as there is room for.

@@ -3,7 +3,7 @@
 
 use super::import;
 use crate::config::{ConfiguredIndexes, Loaded, Tool};
-use crate::durability::{self, DataDirectory, Keeper};
+use crate::durability::{self, DataDirectory, Indexes, Keeper};
 use crate::platform::clock::unix_s;
 use crate::platform::logging::{self, LogLevelHandle};
 use crate::startup;
@@ -199,7 +199,12 @@ impl std::fmt::Display for LeftOut {
 fn import_into(file: &Path, dir: &Path, skip_unsupported: bool, log_level: LogLevelHandle) -> Result<()> {
     let directory = DataDirectory::create(dir)?;
     let (engine, keeper) = offline(dir, log_level)?;
-    durability::load(&directory, &keeper, &engine, &ConfiguredIndexes::none(), &[])?;
+    durability::load(
+        &directory,
+        &keeper,
+        &engine,
+        &Indexes { configured: ConfiguredIndexes::none(), swept: Vec::new() },
+    )?;
     let report = import::with_progress_bar(&engine, file)?;
     keeper.snapshots.take_now().map_err(anyhow::Error::msg).context("what was read could not be written")?;
     keeper.close().map_err(anyhow::Error::msg)?;

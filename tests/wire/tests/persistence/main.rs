@@ -10,6 +10,7 @@ mod descriptors;
 mod durability;
 mod faults;
 mod fenced;
+mod followers;
 mod full_disk;
 mod info;
 mod loading;

@@ -55,12 +55,13 @@ impl Home {
         Command::new(binary()).arg(name).arg(self.data()).output().expect("cannot start the server's binary")
     }
 
-    /// Every file but the lock, which tells who was here last.
+    /// Every file but those with which processes keep out of each other's way.
     pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let entries = fs::read_dir(self.data()).expect("cannot list the data directory");
         let paths = entries.map(|entry| entry.expect("cannot list the data directory").path());
         let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).expect("a plain name").to_owned();
-        let named = paths.map(|path| (name(&path), path)).filter(|(name, _)| name != "LOCK");
+        let named =
+            paths.map(|path| (name(&path), path)).filter(|(name, _)| !BETWEEN_PROCESSES.contains(&name.as_str()));
         named.map(|(name, path)| (name, fs::read(path).expect("cannot read a data file"))).collect()
     }
 
@@ -77,6 +78,9 @@ impl Home {
         fs::write(&path, bytes).expect("cannot write a data file");
     }
 }
+
+/// Files that hold no data.
+const BETWEEN_PROCESSES: &[&str] = &["LOCK", "LOCK.takeover", "FENCE", "holdfast.sock"];
 
 /// How a server ends.
 #[derive(Clone, Copy, Debug)]

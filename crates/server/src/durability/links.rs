@@ -1,0 +1,311 @@
+//! How the writer of a data directory and its followers talk: lines of text over a socket in the directory, on which
+//! the writer listens. Knows the lines; refuses to know how a log is handed over.
+//!
+//! ```text
+//! follower -> writer                              writer -> follower
+//! FOLLOW port       where its clients reach it    WRITER port
+//! AT sequence       what it has applied           TAIL sequence   the writer's newest batch
+//!                                                 TAKE            take the log over (FAILOVER)
+//! HANDOVER          give me the log               HANDED sequence, or REFUSED why
+//! DONE              it writes now
+//! ```
+//!
+//! A follower reads the files whether or not the writer answers here.
+
+use super::data_directory::DataDirectory;
+use super::keeper::Keeper;
+use super::roles::Order;
+use engine::Persistence;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// The socket, in the data directory. The next writer replaces it.
+const SOCKET: &str = "holdfast.sock";
+/// How often a follower says how far it is, while that changes, and otherwise.
+const TELL_EVERY: Duration = Duration::from_millis(5);
+const TELL_AT_LEAST_EVERY: Duration = Duration::from_millis(500);
+/// How long the other side may take for a line.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// How often a side looks whether it still has its role, or is told something.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a follower waits before it tries to connect again.
+const CONNECT_EVERY: Duration = Duration::from_millis(200);
+/// A longer line is none of ours.
+const LINE_MAX: usize = 200;
+
+/// One end of a connection.
+struct Link {
+    reader: BufReader<UnixStream>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+}
+
+impl Link {
+    fn new(stream: UnixStream) -> io::Result<Link> {
+        stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
+        Ok(Link { reader: BufReader::new(stream), line: Vec::new() })
+    }
+
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.reader.get_mut().write_all(format!("{line}\n").as_bytes())
+    }
+
+    /// The next line; `None` if there is no whole one within that time. The end of the connection is an error.
+    fn hear(&mut self, within: Duration) -> io::Result<Option<String>> {
+        self.reader.get_ref().set_read_timeout(Some(within))?;
+        loop {
+            let available = match self.reader.fill_buf() {
+                Ok([]) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(available) => available,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            self.line.extend_from_slice(&available[..taken]);
+            self.reader.consume(taken);
+            if self.line.len() > LINE_MAX {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            if end.is_some() {
+                let line = std::mem::take(&mut self.line);
+                return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
+            }
+        }
+    }
+}
+
+/// The number after a word.
+fn number<T: std::str::FromStr>(line: &str, word: &str) -> Option<T> {
+    line.strip_prefix(word)?.strip_prefix(' ')?.parse().ok()
+}
+
+/// Calls `open` with a path of the socket that is short, however long that of the directory is: the path of a socket
+/// has room for some hundred bytes.
+fn at_socket<T>(directory: &Path, open: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let opened = File::open(directory)?;
+    open(Path::new(&format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())))
+}
+
+fn open(directory: &DataDirectory) -> io::Result<Link> {
+    Link::new(at_socket(directory.path(), |path| UnixStream::connect(path))?)
+}
+
+// The writer's side.
+
+/// Answers followers while this server writes.
+pub(super) fn listen(keeper: &Arc<Keeper>, directory: &DataDirectory) {
+    let bound = at_socket(directory.path(), |path| {
+        // Another writer's: it is gone, or follows.
+        let _ = std::fs::remove_file(path);
+        UnixListener::bind(path)
+    });
+    let listener = match bound {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::warn!(%error, "followers cannot ask this server for anything: no socket in the data directory");
+            return;
+        }
+    };
+    let keeper = keeper.clone();
+    let serve = move || {
+        while !keeper.roles.follows() {
+            match accept(&listener) {
+                Ok(Some(stream)) => {
+                    let keeper = keeper.clone();
+                    let serve = move || {
+                        // A follower that has gone is no error.
+                        let _ = serve_follower(&keeper, stream);
+                    };
+                    let _ = std::thread::Builder::new().name("follower".into()).spawn(serve);
+                }
+                Ok(None) => {}
+                Err(_) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("followers".into()).spawn(serve) {
+        tracing::warn!(%error, "no thread to answer followers could be started");
+    }
+}
+
+/// The next connection; `None` if none comes for a while.
+fn accept(listener: &UnixListener) -> io::Result<Option<UnixStream>> {
+    let mut polled = [PollFd::new(listener, PollFlags::IN)];
+    let within = Timespec { tv_sec: 0, tv_nsec: 4 * LOOK_EVERY.subsec_nanos() as i64 };
+    match poll(&mut polled, Some(&within))? {
+        0 => Ok(None),
+        _ => listener.accept().map(|(stream, _)| Some(stream)),
+    }
+}
+
+/// A follower that is listed while its connection lasts.
+struct Listed<'k> {
+    keeper: &'k Keeper,
+    number: u64,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.keeper.roles.remove_follower(self.number);
+        self.keeper.notify_workers();
+    }
+}
+
+fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
+    let mut link = Link::new(stream)?;
+    let (tell, told) = mpsc::channel();
+    let mut listed: Option<Listed<'_>> = None;
+    while !keeper.roles.follows() {
+        if told.try_recv().is_ok() {
+            link.say("TAKE")?;
+        }
+        let Some(line) = link.hear(LOOK_EVERY)? else { continue };
+        if let Some(port) = number(&line, "FOLLOW") {
+            listed = Some(Listed { keeper, number: keeper.roles.add_follower(port, tell.clone()) });
+            link.say(&format!("WRITER {}", keeper.settings.port()))?;
+        } else if let Some(applied) = number(&line, "AT") {
+            if let Some(Listed { number, .. }) = &listed {
+                keeper.roles.hear_of_follower(*number, applied);
+                keeper.notify_workers();
+            }
+            link.say(&format!("TAIL {}", keeper.tail()))?;
+        } else if line == "HANDOVER" {
+            return hand_over(keeper, link);
+        } else {
+            return Err(ErrorKind::InvalidData.into());
+        }
+    }
+    Ok(())
+}
+
+/// Hands the log over, and takes it back if the follower is gone before it has begun to write.
+fn hand_over(keeper: &Keeper, mut link: Link) -> io::Result<()> {
+    let (answer, answered) = mpsc::channel();
+    keeper.roles.give(Order::HandOver { answer });
+    match answered.recv() {
+        Ok(Ok(last)) => {
+            let taken = link.say(&format!("HANDED {last}")).and_then(|()| {
+                loop {
+                    if let Some(line) = link.hear(ANSWERS_WITHIN)? {
+                        break Ok(line == "DONE");
+                    }
+                }
+            });
+            if !matches!(taken, Ok(true)) {
+                tracing::warn!("the follower that the log was handed to has gone: this server takes it back");
+                keeper.roles.give(Order::TakeBack);
+            }
+            Ok(())
+        }
+        Ok(Err(reason)) => link.say(&format!("REFUSED {reason}")),
+        Err(_) => link.say("REFUSED the server stops"),
+    }
+}
+
+// The follower's side.
+
+/// Tells the writer how far this server is, while it follows.
+pub(super) fn connect(keeper: &Arc<Keeper>, directory: &Arc<DataDirectory>) {
+    let (keeper, directory) = (keeper.clone(), directory.clone());
+    let serve = move || {
+        while keeper.roles.follows() {
+            let _ = follow(&keeper, &directory);
+            keeper.roles.lose_writer();
+            std::thread::sleep(CONNECT_EVERY);
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("writer-link".into()).spawn(serve) {
+        tracing::warn!(%error, "no thread to talk to the writer could be started");
+    }
+}
+
+fn follow(keeper: &Keeper, directory: &DataDirectory) -> io::Result<()> {
+    let mut link = open(directory)?;
+    link.say(&format!("FOLLOW {}", keeper.settings.port()))?;
+    let (mut told, mut told_at) = (None, Instant::now());
+    while keeper.roles.follows() {
+        let applied = keeper.roles.applied();
+        if told != Some(applied) || told_at.elapsed() > TELL_AT_LEAST_EVERY {
+            link.say(&format!("AT {applied}"))?;
+            (told, told_at) = (Some(applied), Instant::now());
+        }
+        // Whatever has come by then; each line is short, and there is at most one for each of ours.
+        while let Some(line) = link.hear(TELL_EVERY)? {
+            if line == "TAKE" {
+                tracing::info!("the writer asks this server to take over");
+                keeper.roles.give(Order::Promote { number: None });
+            }
+            keeper.roles.hear_of_writer(number(&line, "WRITER"), number(&line, "TAIL"));
+            if told != Some(keeper.roles.applied()) {
+                break;
+            }
+        }
+        if keeper.roles.silent_for() > ANSWERS_WITHIN {
+            return Err(ErrorKind::TimedOut.into());
+        }
+    }
+    Ok(())
+}
+
+/// A log that its writer has handed over. If it is dropped before [`Handed::done`], the writer takes the log back.
+pub(super) struct Handed(Link);
+
+impl Handed {
+    /// This server writes now.
+    pub(super) fn done(mut self) {
+        let _ = self.0.say("DONE");
+    }
+}
+
+/// Asks the writer to hand the log over. An error says why it does not: it is dead, or does not answer.
+pub(super) fn ask_for_log(directory: &DataDirectory) -> Result<Handed, String> {
+    let ask = || -> io::Result<Result<Link, String>> {
+        let mut link = open(directory)?;
+        link.say("HANDOVER")?;
+        Ok(match link.hear(ANSWERS_WITHIN)? {
+            Some(line) if line.starts_with("HANDED ") => Ok(link),
+            Some(line) => Err(line.trim_start_matches("REFUSED ").to_owned()),
+            None => Err("it does not answer".into()),
+        })
+    };
+    ask().map_err(|error| error.to_string())?.map(Handed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_whole_however_they_are_cut() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut link, mut other) = (Link::new(ours).unwrap(), theirs);
+        other.write_all(b"AT 1").unwrap();
+        assert_eq!(link.hear(Duration::from_millis(1)).unwrap(), None);
+        other.write_all(b"7\nTAIL 20\n").unwrap();
+        let heard = [link.hear(ANSWERS_WITHIN).unwrap().unwrap(), link.hear(ANSWERS_WITHIN).unwrap().unwrap()];
+        assert_eq!((number(&heard[0], "AT"), number(&heard[1], "TAIL")), (Some(17_u64), Some(20_u64)));
+        assert_eq!(number::<u64>("ATTIC 3", "AT"), None);
+        other.write_all(&[b'x'; LINE_MAX + 1]).unwrap();
+        assert!(link.hear(ANSWERS_WITHIN).is_err());
+        drop(other);
+        assert!(link.hear(ANSWERS_WITHIN).is_err());
+    }
+
+    #[test]
+    fn the_socket_is_reached_however_long_its_path_is() {
+        let scratch = tempfile::tempdir().unwrap();
+        let directory = scratch.path().join("d".repeat(150));
+        std::fs::create_dir(&directory).unwrap();
+        let listener = at_socket(&directory, |path| UnixListener::bind(path)).unwrap();
+        at_socket(&directory, |path| UnixStream::connect(path)).unwrap();
+        assert!(accept(&listener).unwrap().is_some());
+    }
+}

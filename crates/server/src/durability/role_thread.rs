@@ -1,0 +1,318 @@
+//! The thread that changes the role of this server: it applies the batches of another writer while it follows, takes
+//! the log over, hands it over, and begins anew when another writer has taken it. Knows the order of the steps; refuses
+//! to know what a batch means.
+
+use super::data_directory::DataDirectory;
+use super::keeper::Keeper;
+use super::links;
+use super::load::{self, Indexes};
+use super::roles::Order;
+use super::snapshot_thread;
+use anyhow::{Context, Result, anyhow};
+use engine::execution::replay::Replay;
+use engine::persistence::journal_state::JournalState;
+use engine::{Engine, Persistence};
+use journal::{Batch, DirectoryFollower, Follow, ReadError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a follower looks for more while batches come, and while none do.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+const LOOK_EVERY_WHEN_IDLE: Duration = Duration::from_millis(2);
+const IDLE_AFTER: Duration = Duration::from_millis(100);
+/// How many batches are applied between two looks at orders.
+const BATCHES_AT_ONCE: usize = 1024;
+/// How long a loaded state is waited for before the directory is read again.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// How often a writer looks whether it was fenced, if nothing wakes it.
+const WRITER_LOOKS_EVERY: Duration = Duration::from_millis(500);
+/// How often it looks whether clients are gone.
+const CLIENTS_LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Changes the role of this server.
+pub(crate) struct RoleThread {
+    pub(crate) directory: Arc<DataDirectory>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) indexes: Indexes,
+    /// The index of its metrics: as a worker, it applies batches.
+    pub(crate) metrics: usize,
+}
+
+/// What it does next.
+enum Next {
+    Write,
+    Follow(Box<DirectoryFollower>),
+    /// Read all data anew, and follow.
+    Reload,
+}
+
+impl RoleThread {
+    /// Loads the data of a server that writes.
+    pub(crate) fn load_as_writer(&self) -> Result<()> {
+        load::load(&self.directory, &self.keeper, &self.engine, &self.indexes)?;
+        links::listen(&self.keeper, &self.directory);
+        Ok(())
+    }
+
+    /// Loads the data of a server that follows, and returns what goes on reading. Waits for data that is being written.
+    pub(crate) fn load_as_follower(&self) -> Result<DirectoryFollower> {
+        self.keeper.roles.set_follows(true);
+        self.keeper.begin_following(Arc::downgrade(&self.engine));
+        // It tells clients why there are no snapshots.
+        snapshot_thread::start_once(&self.keeper, &self.engine);
+        links::connect(&self.keeper, &self.directory);
+        self.load()
+    }
+
+    /// Serves until the process ends.
+    pub(crate) fn serve(&self, follower: Option<DirectoryFollower>) {
+        let mut next = follower.map_or(Next::Write, |follower| Next::Follow(Box::new(follower)));
+        loop {
+            next = match next {
+                Next::Write => self.write(),
+                Next::Follow(follower) => self.follow(*follower),
+                Next::Reload => self.reload(),
+            };
+        }
+    }
+
+    /// Reads the data as far as it is there.
+    fn load(&self) -> Result<DirectoryFollower> {
+        let mut recovery = self.directory.read_live().context("the data directory cannot be read")?;
+        engine::set_reading(&self.engine, true);
+        load::replay(&mut recovery, &self.engine, |loading| self.keeper.set_loading(loading))?;
+        engine::set_reading(&self.engine, false);
+        load::revive_indexes(&self.engine, &self.indexes)?;
+        let follower = recovery.into_follower()?;
+        self.keeper.roles.set_applied(follower.reached().0, follower.time_ms());
+        self.keeper.end_loading();
+        // From here on clients may read. The first batch is applied under the locks of what it changes.
+        drop(self.replay());
+        Ok(follower)
+    }
+
+    fn replay(&self) -> Replay<'_> {
+        Replay::new(&self.engine, None).go_live(self.engine.worker(self.metrics))
+    }
+
+    /// Applies batches until it is told to take over, or has to begin anew.
+    fn follow(&self, mut follower: DirectoryFollower) -> Next {
+        let mut replay = self.replay();
+        let mut applied_at = Instant::now();
+        loop {
+            if self.keeper.has_diverged() {
+                tracing::warn!("a change was made here while another server writes: loading the data anew");
+                return Next::Reload;
+            }
+            match self.apply_some(&mut follower, &mut replay) {
+                Ok(0) => {}
+                Ok(count) => {
+                    applied_at = Instant::now();
+                    if count == BATCHES_AT_ONCE {
+                        // There is more. Orders are looked at without a wait.
+                        if let Some(order) = self.keeper.roles.next_order(Duration::ZERO) {
+                            match self.obey(order, follower, &mut replay) {
+                                Ok(next) => return next,
+                                Err(kept) => follower = *kept,
+                            }
+                        }
+                        continue;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(error = format_args!("{error:#}"), "loading the data anew");
+                    return Next::Reload;
+                }
+            }
+            let is_idle = applied_at.elapsed() > IDLE_AFTER;
+            let within = if is_idle { LOOK_EVERY_WHEN_IDLE } else { LOOK_EVERY };
+            if let Some(order) = self.keeper.roles.next_order(within) {
+                match self.obey(order, follower, &mut replay) {
+                    Ok(next) => return next,
+                    Err(kept) => follower = *kept,
+                }
+            }
+        }
+    }
+
+    /// Applies batches that are there. Returns how many.
+    fn apply_some(&self, follower: &mut DirectoryFollower, replay: &mut Replay<'_>) -> Result<usize> {
+        for count in 0..BATCHES_AT_ONCE {
+            match follower.try_next() {
+                Ok(Some(batch)) => self.apply(replay, &batch)?,
+                Ok(None) => return Ok(count),
+                Err(
+                    error @ (ReadError::Restarted { .. } | ReadError::Forgotten { .. } | ReadError::Rewritten { .. }),
+                ) => {
+                    return Err(anyhow!("{error}"));
+                }
+                Err(error) => return Err(error).context("the journal cannot be followed"),
+            }
+        }
+        Ok(BATCHES_AT_ONCE)
+    }
+
+    fn apply(&self, replay: &mut Replay<'_>, batch: &Batch) -> Result<()> {
+        let Batch { sequence, payload, time_ms, .. } = batch;
+        replay.batch(sequence.0, payload).map_err(|error| anyhow!("batch {sequence} cannot be applied: {error}"))?;
+        self.keeper.roles.set_applied(sequence.0, *time_ms);
+        Ok(())
+    }
+
+    /// Does what a follower is told. Returns the follower if it goes on.
+    fn obey(
+        &self,
+        order: Order,
+        follower: DirectoryFollower,
+        replay: &mut Replay<'_>,
+    ) -> Result<Next, Box<DirectoryFollower>> {
+        let number = match order {
+            Order::Promote { number } => number,
+            Order::TakeBack => None,
+            Order::HandOver { answer } => {
+                let _ = answer.send(Err("this server follows another: it has nothing to hand over".into()));
+                return Err(Box::new(follower));
+            }
+        };
+        let result = self.promote(follower, replay);
+        let next = if result.is_ok() { Next::Write } else { Next::Reload };
+        if let Err(error) = &result {
+            tracing::error!(error = format_args!("{error:#}"), "the promotion failed");
+        }
+        if let Some(number) = number {
+            self.keeper.roles.finish(number, result.map_err(|error| format!("{error:#}")));
+            self.keeper.notify_workers();
+        }
+        Ok(next)
+    }
+
+    /// Takes the log over: from its writer, which is asked for it, or from one that is dead or does not answer.
+    fn promote(&self, mut follower: DirectoryFollower, replay: &mut Replay<'_>) -> Result<()> {
+        // The writer stops for what is left when it is asked: that should be little.
+        while self.apply_some(&mut follower, replay)? == BATCHES_AT_ONCE {}
+        let began = Instant::now();
+        let handed = links::ask_for_log(&self.directory);
+        match &handed {
+            Ok(_) => tracing::info!("the writer has handed the log over"),
+            Err(reason) => tracing::warn!(%reason, "the writer does not hand the log over: it is fenced"),
+        }
+        let opened = self.directory.take_over(follower, |batch| self.apply(replay, &batch))?;
+        self.keeper.roles.set_follows(false);
+        self.keeper.open(Arc::downgrade(&self.engine), opened);
+        self.keeper.snapshots.resume();
+        engine::end_following(&self.engine, &mut self.engine.worker(self.metrics));
+        snapshot_thread::start_once(&self.keeper, &self.engine);
+        links::listen(&self.keeper, &self.directory);
+        if let Ok(handed) = handed {
+            handed.done();
+        }
+        tracing::info!(seconds = began.elapsed().as_secs_f32(), "this server writes now");
+        Ok(())
+    }
+
+    /// Serves as the writer, until another one is.
+    fn write(&self) -> Next {
+        loop {
+            let order = self.keeper.roles.next_order(WRITER_LOOKS_EVERY);
+            if self.keeper.state() == JournalState::Fenced {
+                if let Some(Order::HandOver { answer }) = order {
+                    let _ = answer.send(Err("this server is fenced".into()));
+                }
+                return self.leave_to_another();
+            }
+            match order {
+                Some(Order::HandOver { answer }) => match self.hand_over() {
+                    Ok((follower, last)) => {
+                        let _ = answer.send(Ok(last));
+                        return follower;
+                    }
+                    Err(error) => {
+                        let _ = answer.send(Err(format!("{error:#}")));
+                    }
+                },
+                Some(Order::Promote { number: Some(number) }) => {
+                    self.keeper.roles.finish(number, Ok(()));
+                    self.keeper.notify_workers();
+                }
+                Some(Order::Promote { number: None } | Order::TakeBack) | None => {}
+            }
+        }
+    }
+
+    /// Ends the log properly and lets another process write it. The state here is that of its end, so this server can
+    /// follow at once, and its clients stay.
+    fn hand_over(&self) -> Result<(Next, u64)> {
+        let opened = self.keeper.files().context("there is no journal to hand over")?;
+        anyhow::ensure!(
+            self.keeper.state() == JournalState::Sound,
+            "the journal is {}: only a sound one can be handed over",
+            self.keeper.state().name()
+        );
+        self.keeper.snapshots.stop();
+        engine::begin_following(&self.engine);
+        // Requests that had passed the gates end first. One that is later still is found as a change after the end.
+        drop(self.engine.keyspace.lock_all());
+        if let Err(reason) = self.keeper.close() {
+            // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
+            tracing::error!(%reason, "the journal could not be handed over");
+            self.keeper.abandon();
+            return Ok((self.leave_to_another(), opened.log.tail().0));
+        }
+        let last = opened.log.tail().0;
+        let follower = opened.files.as_ref().and_then(|files| (files.follow_on)());
+        self.keeper.roles.set_applied(last, 0);
+        self.keeper.roles.set_follows(true);
+        self.keeper.begin_following(Arc::downgrade(&self.engine));
+        self.keeper.snapshots.resume();
+        self.directory.unlock();
+        links::connect(&self.keeper, &self.directory);
+        tracing::info!(batch = last, "the log is handed over: this server follows");
+        let next = match follower {
+            Some(follower) => Next::Follow(Box::new(follower)),
+            None => Next::Reload,
+        };
+        Ok((next, last))
+    }
+
+    /// Another process has taken the log over. What is in memory may never have happened.
+    fn leave_to_another(&self) -> Next {
+        tracing::warn!("another server has taken the log over: this one follows it");
+        engine::set_loading(&self.engine, true);
+        engine::begin_following(&self.engine);
+        self.keeper.snapshots.stop();
+        // IMPORTANT: while the journal is still fenced, so that their replies are dropped. None may be sent later.
+        let clients = self.engine.clients.all();
+        clients.iter().for_each(|client| client.kill());
+        while clients.iter().any(|client| self.engine.clients.get(client.id).is_some()) {
+            std::thread::sleep(CLIENTS_LOOK_EVERY);
+        }
+        self.keeper.roles.set_follows(true);
+        self.keeper.begin_following(Arc::downgrade(&self.engine));
+        self.keeper.snapshots.resume();
+        self.directory.unlock();
+        links::connect(&self.keeper, &self.directory);
+        Next::Reload
+    }
+
+    /// Drops what is in memory, and loads the data anew. Clients get -LOADING meanwhile.
+    fn reload(&self) -> Next {
+        engine::set_loading(&self.engine, true);
+        self.keeper.roles.set_loading(true);
+        self.keeper.begin_following(Arc::downgrade(&self.engine));
+        let follower = loop {
+            engine::empty(&self.engine, self.engine.worker(self.metrics));
+            match self.load() {
+                Ok(follower) => break follower,
+                Err(error) => {
+                    // A file was removed meanwhile, or a new writer has not begun yet.
+                    tracing::warn!(error = format_args!("{error:#}"), "the data cannot be read yet");
+                    std::thread::sleep(READ_AGAIN_AFTER);
+                }
+            }
+        };
+        self.keeper.roles.set_loading(false);
+        engine::set_loading(&self.engine, false);
+        Next::Follow(Box::new(follower))
+    }
+}

@@ -1,0 +1,247 @@
+//! Whether this server writes its log or follows another's, what the other side says of itself, and which changes of
+//! role were asked for. Refuses to know how a role is changed (`role_thread`) and how the two sides talk (`links`).
+
+use engine::persistence::{FollowerReport, Replication, Role, RoleChange, WriterReport};
+use locks::{Condvar, Mutex, rank};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Results that are kept for clients that have not asked for them yet.
+const RESULTS_MAX: usize = 64;
+
+/// The role of this server, shared by all threads.
+pub(crate) struct Roles {
+    state: Mutex<State, { rank::ROLES }>,
+    changed: Condvar,
+    follows: AtomicBool,
+    is_loading: AtomicBool,
+    /// The last batch that is applied here, and its time.
+    applied: AtomicU64,
+    applied_time_ms: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    orders: VecDeque<Order>,
+    is_woken: bool,
+    last_number: u64,
+    results: BTreeMap<u64, Result<(), String>>,
+    writer: KnownWriter,
+    followers: BTreeMap<u64, KnownFollower>,
+    last_follower: u64,
+    /// A follower was told to take over, until then.
+    hands_over_until: Option<Instant>,
+}
+
+/// What the thread that changes roles is asked to do.
+pub(super) enum Order {
+    /// Take the log over, by force if its writer does not answer. The number is a client's.
+    Promote { number: Option<u64> },
+    /// A follower asks this writer to hand the log over. It is told the last batch, or why not.
+    HandOver { answer: mpsc::Sender<Result<u64, String>> },
+    /// The follower that the log was handed to is gone, and has not taken it.
+    TakeBack,
+}
+
+/// What a follower knows of its writer.
+#[derive(Default)]
+struct KnownWriter {
+    port: u16,
+    is_connected: bool,
+    heard: Option<Instant>,
+    tail: u64,
+}
+
+/// What a writer knows of a follower.
+struct KnownFollower {
+    port: u16,
+    applied: u64,
+    heard: Instant,
+    /// Tells it to take over.
+    tell: mpsc::Sender<()>,
+}
+
+/// Followers and writer are processes of one machine.
+const HOST: &str = "127.0.0.1";
+
+impl Roles {
+    pub(super) fn new() -> Roles {
+        Roles {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            follows: AtomicBool::new(false),
+            is_loading: AtomicBool::new(false),
+            applied: AtomicU64::new(0),
+            applied_time_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes that this server follows from now on, or writes.
+    pub(super) fn set_follows(&self, follows: bool) {
+        let mut state = self.state.lock();
+        state.writer = KnownWriter::default();
+        state.hands_over_until = None;
+        self.follows.store(follows, SeqCst);
+    }
+
+    pub(super) fn follows(&self) -> bool {
+        self.follows.load(SeqCst)
+    }
+
+    pub(super) fn set_loading(&self, is_loading: bool) {
+        self.is_loading.store(is_loading, Relaxed);
+    }
+
+    /// Notes how far a follower is.
+    #[inline]
+    pub(super) fn set_applied(&self, sequence: u64, time_ms: u64) {
+        self.applied.store(sequence, Relaxed);
+        self.applied_time_ms.store(time_ms, Relaxed);
+    }
+
+    pub(super) fn applied(&self) -> u64 {
+        self.applied.load(Relaxed)
+    }
+
+    /// For ROLE and INFO; `tail` is the newest batch of a writer.
+    pub(super) fn report(&self, now_ms: u64, tail: impl FnOnce() -> u64) -> Replication {
+        let state = self.state.lock();
+        let silent_ms = |heard: Instant| heard.elapsed().as_millis() as u64;
+        let hands_over = state.hands_over_until.is_some_and(|until| Instant::now() < until);
+        if !self.follows() {
+            let report = |known: &KnownFollower| FollowerReport {
+                host: HOST.to_owned(),
+                port: known.port,
+                sequence: known.applied,
+                silent_ms: silent_ms(known.heard),
+            };
+            let followers = state.followers.values().map(report).collect();
+            drop(state);
+            return Replication { role: Role::Writer { followers }, sequence: tail(), hands_over };
+        }
+        let applied = self.applied();
+        let lag_batches = state.writer.tail.saturating_sub(applied);
+        let lag_ms = match lag_batches {
+            0 => 0,
+            _ => now_ms.saturating_sub(self.applied_time_ms.load(Relaxed)),
+        };
+        let writer = WriterReport {
+            host: HOST.to_owned(),
+            port: state.writer.port,
+            is_connected: state.writer.is_connected,
+            is_loading: self.is_loading.load(Relaxed),
+            silent_ms: state.writer.heard.map_or(0, silent_ms),
+            lag_batches,
+            lag_ms,
+        };
+        Replication { role: Role::Follower(writer), sequence: applied, hands_over }
+    }
+
+    /// How many followers have applied a batch.
+    pub(super) fn followers_at(&self, sequence: u64) -> usize {
+        self.state.lock().followers.values().filter(|known| known.applied >= sequence).count()
+    }
+
+    /// Takes a client's request for another role. Returns its number.
+    pub(super) fn request(&self, change: RoleChange) -> Result<u64, String> {
+        let mut state = self.state.lock();
+        state.last_number += 1;
+        let number = state.last_number;
+        match change {
+            RoleChange::Promote => self.order(&mut state, Order::Promote { number: Some(number) }),
+            RoleChange::HandOver { to, timeout_ms, .. } => {
+                let is_meant = |known: &&KnownFollower| to.as_ref().is_none_or(|(_, port)| *port == known.port);
+                let chosen = state.followers.values().filter(is_meant).max_by_key(|known| known.applied);
+                let chosen = chosen.ok_or("FAILOVER requires connected replicas.")?;
+                chosen.tell.send(()).map_err(|_| "the replica has just disconnected")?;
+                let patience = Duration::from_millis(timeout_ms.unwrap_or(HAND_OVER_MS));
+                state.hands_over_until = Some(Instant::now() + patience);
+            }
+            RoleChange::AbortHandOver => state.hands_over_until = None,
+        }
+        Ok(number)
+    }
+
+    /// The result of a client's request; `None` until it is done.
+    pub(super) fn result(&self, number: u64) -> Option<Result<(), String>> {
+        self.state.lock().results.get(&number).cloned()
+    }
+
+    pub(super) fn finish(&self, number: u64, result: Result<(), String>) {
+        let mut state = self.state.lock();
+        state.results.insert(number, result);
+        while state.results.len() > RESULTS_MAX {
+            state.results.pop_first();
+        }
+    }
+
+    pub(super) fn give(&self, order: Order) {
+        self.order(&mut self.state.lock(), order);
+    }
+
+    fn order(&self, state: &mut State, order: Order) {
+        state.orders.push_back(order);
+        state.is_woken = true;
+        self.changed.notify_all();
+    }
+
+    /// Wakes the thread that changes roles.
+    pub(super) fn wake(&self) {
+        self.state.lock().is_woken = true;
+        self.changed.notify_all();
+    }
+
+    /// The next order; waits for one, or to be woken, no longer than this.
+    pub(super) fn next_order(&self, within: Duration) -> Option<Order> {
+        let mut state = self.state.lock();
+        if state.orders.is_empty() && !state.is_woken {
+            self.changed.wait_for(&mut state, within);
+        }
+        state.is_woken = false;
+        state.orders.pop_front()
+    }
+
+    // What the other side says.
+
+    /// The writer has answered: where its clients reach it, and its newest batch.
+    pub(super) fn hear_of_writer(&self, port: Option<u16>, tail: Option<u64>) {
+        let mut state = self.state.lock();
+        state.writer.is_connected = true;
+        state.writer.heard = Some(Instant::now());
+        state.writer.port = port.unwrap_or(state.writer.port);
+        state.writer.tail = tail.unwrap_or(state.writer.tail);
+    }
+
+    /// How long the writer has said nothing.
+    pub(super) fn silent_for(&self) -> Duration {
+        self.state.lock().writer.heard.map_or(Duration::ZERO, |heard| heard.elapsed())
+    }
+
+    pub(super) fn lose_writer(&self) {
+        self.state.lock().writer.is_connected = false;
+    }
+
+    /// A follower has connected. Returns its number.
+    pub(super) fn add_follower(&self, port: u16, tell: mpsc::Sender<()>) -> u64 {
+        let mut state = self.state.lock();
+        state.last_follower += 1;
+        let number = state.last_follower;
+        state.followers.insert(number, KnownFollower { port, applied: 0, heard: Instant::now(), tell });
+        number
+    }
+
+    pub(super) fn hear_of_follower(&self, number: u64, applied: u64) {
+        if let Some(known) = self.state.lock().followers.get_mut(&number) {
+            (known.applied, known.heard) = (applied, Instant::now());
+        }
+    }
+
+    pub(super) fn remove_follower(&self, number: u64) {
+        self.state.lock().followers.remove(&number);
+    }
+}
+
+/// How long FAILOVER waits for the follower that it has told, unless it is given a time.
+const HAND_OVER_MS: u64 = 60_000;

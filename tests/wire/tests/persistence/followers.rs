@@ -1,0 +1,297 @@
+//! A second process that follows a data directory: it has what the writer has, writes nothing, and takes over.
+
+use wire::{Connection, Reply, Server};
+
+use crate::support::{Home, eventually, furnish, info, ok};
+
+const READ_ONLY: &str = "-READONLY You can't write against a read only replica.";
+
+impl Home {
+    /// Starts a follower of the server that writes here.
+    fn follow(&self, args: &[&str]) -> Server {
+        let data = self.data().to_str().expect("a plain path").to_owned();
+        let args: Vec<&str> = ["--follow", &data].into_iter().chain(args.iter().copied()).collect();
+        self.start(&args)
+    }
+}
+
+/// The newest batch that a server has applied.
+fn position(connection: &mut Connection) -> i64 {
+    let role = connection.run("ROLE");
+    match role.items()[0].text() {
+        "master" => role.items()[1].integer(),
+        _ => role.items()[4].integer(),
+    }
+}
+
+/// A line of INFO.
+fn said(connection: &mut Connection, name: &str) -> String {
+    info(connection, name)
+}
+
+fn role(connection: &mut Connection) -> String {
+    match connection.run("ROLE") {
+        Reply::Array(parts) => parts[0].text().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Waits until a follower is where its writer is, and returns the digest that both have.
+#[track_caller]
+fn same_digest(writer: &mut Connection, follower: &mut Connection) -> String {
+    let wanted = position(writer);
+    eventually("the follower is where the writer is", || position(follower) >= wanted);
+    let digest = writer.run("DEBUG DIGEST").to_string();
+    assert_eq!(follower.run("DEBUG DIGEST").to_string(), digest);
+    digest
+}
+
+const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
+
+#[test]
+fn a_follower_has_what_the_writer_has_and_writes_nothing() {
+    let Some(home) = Home::fresh() else { return };
+    let writer = home.start(DEBUG);
+    let mut at_writer = writer.connect();
+    furnish(&mut at_writer, true);
+    ok(&mut at_writer, "SET before 1");
+    let before: Vec<String> = home.files().into_keys().collect();
+    let follower = home.follow(DEBUG);
+    let mut at_follower = follower.connect();
+    same_digest(&mut at_writer, &mut at_follower);
+    assert_eq!(at_follower.run("GET before").text(), "1");
+    assert_eq!(home.files().into_keys().collect::<Vec<_>>(), before, "a follower makes no file");
+    // What comes later, and what replaces the journal.
+    ok(&mut at_writer, "SET after 2");
+    eventually("the follower has the change", || at_follower.run("GET after") == Reply::Bulk(b"2".to_vec()));
+    for command in ["FUNCTION FLUSH", "SAVE", "SET later 3", "BGREWRITEAOF", "FLUSHDB", "SET last 4"] {
+        let reply = at_writer.run(command);
+        assert!(!reply.is_error(), "{command}: {reply}");
+        same_digest(&mut at_writer, &mut at_follower);
+    }
+    for refused in [
+        "SET x 1",
+        "DEL last",
+        "BLPOP list 0",
+        "FLUSHALL",
+        "FUNCTION FLUSH",
+        "CELL.SET c 1",
+        "EVAL \"return redis.call('SET', 'x', 1)\" 0",
+    ] {
+        let reply = at_follower.run(refused).to_string();
+        assert!(reply.starts_with("-READONLY "), "{refused}: {reply}");
+    }
+    at_follower.run("MULTI");
+    assert_eq!(at_follower.run("SET x 1").to_string(), READ_ONLY);
+    assert!(at_follower.run("EXEC").to_string().starts_with("-EXECABORT"));
+    assert!(at_follower.run("SAVE").to_string().starts_with("-ERR a follower writes no snapshots"));
+}
+
+#[test]
+fn both_sides_tell_of_each_other() {
+    let Some(home) = Home::fresh() else { return };
+    let writer = home.start(&[]);
+    let mut at_writer = writer.connect();
+    ok(&mut at_writer, "SET a 1");
+    let follower = home.follow(&[]);
+    let mut at_follower = follower.connect();
+    let ports = (writer.address().port(), follower.address().port());
+    eventually("the writer knows of it", || said(&mut at_writer, "connected_slaves") == "1");
+    assert_eq!(at_writer.run("WAIT 1 0").integer(), 1);
+    assert_eq!(at_writer.run("WAIT 2 20").integer(), 1);
+    assert_eq!(at_writer.run("WAITAOF 1 1 0").to_string(), "[:1, :1]");
+    let line = said(&mut at_writer, "slave0");
+    assert!(line.starts_with(&format!("ip=127.0.0.1,port={},state=online,offset=", ports.1)), "{line}");
+    let at = position(&mut at_writer).to_string();
+    eventually("it has said how far it is", || {
+        let role = at_writer.run("ROLE");
+        let followers = role.items()[2].items();
+        followers[0].items().iter().map(Reply::text).eq(["127.0.0.1", &ports.1.to_string(), &at])
+    });
+    eventually("the link is up", || said(&mut at_follower, "master_link_status") == "up");
+    for (name, value) in [
+        ("role", "slave"),
+        ("master_port", &ports.0.to_string()),
+        ("slave_repl_offset", &at),
+        ("lag_batches", "0"),
+        ("lag_ms", "0"),
+    ] {
+        eventually(name, || said(&mut at_follower, name) == value);
+    }
+    let role = at_follower.run("ROLE");
+    assert_eq!(
+        (role.items()[0].text(), role.items()[2].integer(), role.items()[3].text()),
+        ("slave", ports.0.into(), "connected")
+    );
+    assert!(at_follower.run("WAIT 0 0").to_string().starts_with("-ERR WAIT cannot be used with replica instances"));
+    assert_eq!(at_follower.run("FAILOVER").to_string(), "-ERR FAILOVER is not valid when server is a replica.");
+    assert_eq!(
+        at_writer.run("FAILOVER TO 127.0.0.1 1").to_string(),
+        "-ERR FAILOVER target HOST and PORT is not a replica."
+    );
+    assert_eq!(at_writer.run("FAILOVER ABORT").to_string(), "-ERR No failover in progress.");
+    // A writer that wants one gets one.
+    ok(&mut at_writer, "CONFIG SET min-replicas-to-write 1");
+    ok(&mut at_writer, "SET b 1");
+    follower.kill();
+    eventually("the writer knows that it is gone", || said(&mut at_writer, "connected_slaves") == "0");
+    assert_eq!(at_writer.run("SET b 2").to_string(), "-NOREPLICAS Not enough good replicas to write.");
+}
+
+#[test]
+fn a_follower_takes_over_from_a_dead_writer() {
+    let Some(home) = Home::fresh() else { return };
+    let writer = home.start(DEBUG);
+    let mut at_writer = writer.connect();
+    furnish(&mut at_writer, true);
+    let follower = home.follow(DEBUG);
+    let mut at_follower = follower.connect();
+    for number in 0..1000 {
+        at_writer.queue_line(&format!("SET last {number}"));
+    }
+    at_writer.flush();
+    (0..1000).for_each(|_| assert_eq!(at_writer.read(), Reply::Simple(b"OK".to_vec())));
+    writer.kill();
+    ok(&mut at_follower, "REPLICAOF NO ONE");
+    assert_eq!(at_follower.run("GET last").text(), "999");
+    assert_eq!(role(&mut at_follower), "master");
+    ok(&mut at_follower, "SET new 1");
+    ok(&mut at_follower, "REPLICAOF NO ONE");
+    // The directory is in use: an ordinary start is refused, a follower is not.
+    let refused = home.fail_to_start(&[]);
+    assert!(refused.contains(&format!("is in use by process {}", follower.process_id())), "{refused}");
+    let next = home.follow(DEBUG);
+    let digest = same_digest(&mut at_follower, &mut next.connect());
+    ok(&mut at_follower, "SAVE");
+    follower.kill();
+    drop(next);
+    let again = home.start(DEBUG);
+    assert_eq!(again.connect().run("DEBUG DIGEST").to_string(), digest);
+}
+
+#[test]
+fn a_writer_hands_over_and_its_clients_stay() {
+    let Some(home) = Home::fresh() else { return };
+    let (mut writer, mut follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let mut blocked = writer.connect();
+    let mut subscribed = writer.connect();
+    for round in 0..4 {
+        let (mut at_writer, mut at_follower) = (writer.connect(), follower.connect());
+        ok(&mut at_writer, &format!("SET round {round}"));
+        if round == 0 {
+            blocked.queue_line("BLPOP list 0");
+            blocked.flush();
+            subscribed.run("SUBSCRIBE channel");
+            eventually("it is blocked", || said(&mut at_writer, "blocked_clients") == "1");
+        }
+        match round % 2 {
+            0 => ok(&mut at_follower, "REPLICAOF NO ONE"),
+            _ => {
+                eventually("the writer knows of it", || said(&mut at_writer, "connected_slaves") == "1");
+                ok(&mut at_writer, "FAILOVER");
+                eventually("it has taken over", || role(&mut at_follower) == "master");
+            }
+        }
+        assert_eq!(at_follower.run("GET round").text(), round.to_string());
+        // The same connection: it is told where writes belong.
+        eventually("the old writer follows", || role(&mut at_writer) == "slave");
+        assert_eq!(at_writer.run("SET round x").to_string(), READ_ONLY);
+        assert_eq!(at_writer.run("GET round").text(), round.to_string());
+        if round == 0 {
+            let reply = blocked.read().to_string();
+            assert!(reply.starts_with("-UNBLOCKED force unblock from blocking operation"), "{reply}");
+        }
+        ok(&mut at_follower, &format!("SET by {round}"));
+        same_digest(&mut at_follower, &mut at_writer);
+        std::mem::swap(&mut writer, &mut follower);
+    }
+    assert_eq!(subscribed.run("PING").items().len(), 2, "a subscriber is still there");
+}
+
+/// The writer does not answer: it is fenced, and follows when it wakes.
+#[test]
+fn a_stopped_writer_is_fenced_and_follows_when_it_wakes() {
+    for policy in ["everysec", "always", "no"] {
+        let Some(home) = Home::fresh() else { return };
+        let args = &["--enable-debug-command", "yes", "--appendfsync", policy];
+        let writer = home.start(args);
+        let follower = home.follow(args);
+        let (mut at_writer, mut at_follower, mut waiting) = (writer.connect(), follower.connect(), writer.connect());
+        ok(&mut at_writer, "SET a 1");
+        ok(&mut waiting, "SET b 1");
+        writer.signal("STOP");
+        // It is written, or not: nobody may be told that it is.
+        at_writer.queue_line("SET lost 1");
+        at_writer.queue_line("GET a");
+        at_writer.flush();
+        ok(&mut at_follower, "REPLICAOF NO ONE");
+        ok(&mut at_follower, "SET a 2");
+        writer.signal("CONT");
+        let replies = [at_writer.read().to_string(), at_writer.read().to_string()];
+        assert!(replies[0].starts_with("-FENCED ") || replies[0].starts_with('('), "{policy}: {replies:?}");
+        assert!(
+            waiting.run("GET b").to_string().starts_with("-FENCED ") || waiting.read() == Reply::Closed,
+            "{policy}"
+        );
+        eventually("it follows", || role(&mut writer.connect()) == "slave");
+        let mut at_old = writer.connect();
+        eventually("it has loaded", || at_old.run("GET a") == Reply::Bulk(b"2".to_vec()));
+        same_digest(&mut at_follower, &mut at_old);
+        assert!(at_old.run("GET lost").is_nil(), "{policy}");
+        assert_eq!(at_old.run("SET a 3").to_string(), READ_ONLY, "{policy}");
+        // And back.
+        ok(&mut at_old, "REPLICAOF NO ONE");
+        ok(&mut at_old, "SET a 4");
+        same_digest(&mut at_old, &mut at_follower);
+    }
+}
+
+#[test]
+fn a_follower_may_be_there_first() {
+    let Some(home) = Home::fresh() else { return };
+    std::fs::create_dir_all(home.data()).expect("cannot make a directory");
+    let follower = home.follow(&[]);
+    let mut at_follower = follower.connect();
+    assert_eq!(role(&mut at_follower), "slave");
+    assert_eq!(at_follower.run("DBSIZE").integer(), 0);
+    let writer = home.start(&[]);
+    ok(&mut writer.connect(), "SET a 1");
+    eventually("it follows", || at_follower.run("GET a") == Reply::Bulk(b"1".to_vec()));
+    // The writer restarts; its follower goes on.
+    drop(writer);
+    let writer = home.start(&[]);
+    ok(&mut writer.connect(), "SET a 2");
+    eventually("it follows the next writer", || at_follower.run("GET a") == Reply::Bulk(b"2".to_vec()));
+}
+
+/// Claims, sessions, runs, cells and waits behave as over a restart.
+#[test]
+fn each_family_goes_on_after_a_promotion() {
+    let Some(home) = Home::fresh() else { return };
+    let (writer, follower) = (home.start(DEBUG), home.follow(DEBUG));
+    let mut at_writer = writer.connect();
+    for line in [
+        "CELL.SET cell one",
+        "CELL.SET cell two",
+        "RUN.APPEND run 1 started {}",
+        "REG.PUT registers/a 1 value",
+        "HSET job state waiting updated_at 5",
+        "XADD stream 1-1 a 1",
+        "XGROUP CREATE stream group 0",
+        "XREADGROUP GROUP group me STREAMS stream >",
+        "SET expires soon PX 100",
+    ] {
+        let reply = at_writer.run(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+    let mut at_follower = follower.connect();
+    same_digest(&mut at_writer, &mut at_follower);
+    writer.kill();
+    ok(&mut at_follower, "REPLICAOF NO ONE");
+    assert!(at_follower.run("CELL.GET cell").to_string().contains("two"));
+    let pending = at_follower.run("XPENDING stream group");
+    assert_eq!(pending.items()[0].integer(), 1, "{pending}");
+    // What the writer would have removed, this one removes.
+    eventually("it expires", || at_follower.run("EXISTS expires").integer() == 0);
+    eventually("it is removed, not only hidden", || said(&mut at_follower, "expired_keys") == "1");
+}
