@@ -356,6 +356,7 @@ impl LogFiles for FileLog {
 
     fn forget(&self, upto: Sequence) -> Result<(), Failure> {
         let core = &*self.core;
+        core.check_fence()?;
         let firsts: Vec<Sequence> = core.segments.lock().iter().map(|segment| segment.first).collect();
         // A segment's last batch is the one before the next segment's first; the current segment has no next.
         let gone: Vec<Sequence> =
