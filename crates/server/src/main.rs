@@ -10,6 +10,7 @@ mod test_host;
 mod tools;
 
 use config::Invocation;
+use startup::Beginning;
 
 #[global_allocator]
 static ALLOCATOR: platform::allocator::Counting = platform::allocator::Counting;
@@ -17,7 +18,8 @@ static ALLOCATOR: platform::allocator::Counting = platform::allocator::Counting;
 fn main() -> std::process::ExitCode {
     std::panic::set_hook(Box::new(platform::logging::panicked));
     let run = |invocation| match invocation {
-        Invocation::Serve(loaded) => startup::run(loaded),
+        Invocation::Serve(loaded) => startup::run(loaded, Beginning::Start),
+        Invocation::Upgrade(loaded) => startup::run(loaded, Beginning::Upgrade),
         Invocation::Use(tool, loaded) => tools::run(tool, &loaded),
     };
     match config::from_command_line().and_then(run) {

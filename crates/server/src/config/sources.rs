@@ -39,6 +39,8 @@ pub(crate) fn without_effect(settings: &Settings) -> Vec<&'static str> {
 /// What the command line requests.
 pub(crate) enum Invocation {
     Serve(Loaded),
+    /// Serve in the place of the process that writes the data directory.
+    Upgrade(Loaded),
     Use(Tool, Loaded),
 }
 
@@ -61,6 +63,9 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
     let matches = command().subcommands(tools()).get_matches();
     let loaded = load(&matches, std::env::vars_os())?;
     let Some((name, given)) = matches.subcommand() else { return Ok(Invocation::Serve(loaded)) };
+    if name == "upgrade" {
+        return Ok(Invocation::Upgrade(loaded));
+    }
     let path = |name: &str| given.get_one::<PathBuf>(name).cloned();
     let dir = path("DIR").unwrap_or_else(|| PathBuf::from(&*loaded.settings.dir()));
     let tool = match name {
@@ -76,10 +81,14 @@ pub(crate) fn from_command_line() -> Result<Invocation> {
 }
 
 /// The subcommands.
-fn tools() -> [Command; 3] {
+fn tools() -> [Command; 4] {
     let path = |name: &'static str| Arg::new(name).value_parser(clap::value_parser!(PathBuf));
     let dir = || path("DIR").help("The data directory; without it, the one that the server would use");
     [
+        Command::new("upgrade").about(
+            "Serves in the place of the server that writes the data directory: it ends, and clients find this one at the \
+             same address. Flags come before the word: holdfast --dir DIR upgrade",
+        ),
         Command::new("check").about("Verifies a data directory and says what it holds").arg(dir()),
         Command::new("export")
             .about("Writes a data directory as requests that redis-cli --pipe can load anywhere")

@@ -8,6 +8,15 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// How a directory is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Only if no process has it.
+    IfFree,
+    /// From a process that was asked for it, even if it did not answer.
+    AskThenForce,
+}
+
 /// A data directory that is in use by this process.
 pub(crate) struct DataDirectory {
     path: PathBuf,
@@ -62,10 +71,14 @@ impl DataDirectory {
     pub(super) fn take_over(
         &self,
         mut follower: DirectoryFollower,
+        manner: Manner,
         mut apply: impl FnMut(journal::Batch) -> Result<()>,
     ) -> Result<OpenedLog> {
         use journal::Follow;
-        let lock = DirectoryLock::acquire_for_takeover(&self.path)?;
+        let lock = match manner {
+            Manner::IfFree => DirectoryLock::acquire(&self.path)?,
+            Manner::AskThenForce => DirectoryLock::acquire_for_takeover(&self.path)?,
+        };
         follower.raise_fence().context("the other writer cannot be fenced")?;
         while let Some(batch) = follower.try_next().context("the journal cannot be read")? {
             apply(batch)?;

@@ -8,6 +8,7 @@
 //!                                                 TAKE            take the log over (FAILOVER)
 //! HANDOVER          give me the log               HANDED sequence, or REFUSED why
 //! DONE              it writes now
+//! RETIRE            end, and give me the sockets  LISTENERS, with the sockets that it listens on
 //! ```
 //!
 //! A follower reads the files whether or not the writer answers here.
@@ -16,10 +17,15 @@ use super::data_directory::DataDirectory;
 use super::keeper::Keeper;
 use super::roles::Order;
 use engine::Persistence;
+use engine::host::{SaveOnExit, Shutdown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -36,6 +42,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a follower waits before it tries to connect again.
 const CONNECT_EVERY: Duration = Duration::from_millis(200);
+/// How long a writer may take to end.
+const RETIRES_WITHIN: Duration = Duration::from_secs(60);
+/// Sockets that are given to another process.
+const SOCKETS_MAX: usize = 32;
 /// A longer line is none of ours.
 const LINE_MAX: usize = 200;
 
@@ -179,6 +189,8 @@ fn serve_follower(keeper: &Keeper, stream: UnixStream) -> io::Result<()> {
             link.say(&format!("TAIL {}", keeper.tail()))?;
         } else if line == "HANDOVER" {
             return hand_over(keeper, link);
+        } else if line == "RETIRE" {
+            return retire(keeper, &link);
         } else {
             return Err(ErrorKind::InvalidData.into());
         }
@@ -207,6 +219,27 @@ fn hand_over(keeper: &Keeper, mut link: Link) -> io::Result<()> {
         }
         Ok(Err(reason)) => link.say(&format!("REFUSED {reason}")),
         Err(_) => link.say("REFUSED the server stops"),
+    }
+}
+
+/// Gives the listening sockets to a process that takes this one's place, and ends this one in peace: clients get the
+/// replies to what they have asked for, and find the other process when they connect again.
+fn retire(keeper: &Keeper, link: &Link) -> io::Result<()> {
+    let sockets = keeper.roles.share_listeners();
+    let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().take(SOCKETS_MAX).map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
+    }
+    sendmsg(link.reader.get_ref(), &[IoSlice::new(b"LISTENERS\n")], &mut ancillary, SendFlags::NOSIGNAL)?;
+    tracing::info!("another process takes the place of this one, which ends");
+    if let Some(engine) = keeper.engine() {
+        engine.host.shutdown(Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false });
+    }
+    // The other side sees that the process has ended when this connection does.
+    loop {
+        std::thread::park();
     }
 }
 
@@ -277,6 +310,35 @@ pub(super) fn ask_for_log(directory: &DataDirectory) -> Result<Handed, String> {
         })
     };
     ask().map_err(|error| error.to_string())?.map(Handed)
+}
+
+/// Asks the writer to end, and waits for it. Returns the sockets that it has listened on.
+pub(super) fn ask_to_retire(directory: &DataDirectory) -> io::Result<Vec<TcpListener>> {
+    let mut link = open(directory)?;
+    link.say("RETIRE")?;
+    let mut sockets = Vec::new();
+    let mut bytes = [0; LINE_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    link.reader.get_ref().set_read_timeout(Some(ANSWERS_WITHIN))?;
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = recvmsg(link.reader.get_ref(), &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags)?;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(sent) = message {
+            sockets.extend(sent.map(TcpListener::from));
+        }
+    }
+    if bytes[..received.bytes] != *b"LISTENERS\n" || sockets.is_empty() {
+        return Err(io::Error::new(ErrorKind::InvalidData, "the writer has not given its sockets"));
+    }
+    let deadline = Instant::now() + RETIRES_WITHIN;
+    while Instant::now() < deadline {
+        match link.hear(ANSWERS_WITHIN) {
+            Ok(_) => {}
+            Err(_) => return Ok(sockets),
+        }
+    }
+    Err(io::Error::new(ErrorKind::TimedOut, "the writer was asked to end, and has not"))
 }
 
 #[cfg(test)]

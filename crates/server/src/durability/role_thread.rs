@@ -2,7 +2,7 @@
 //! the log over, hands it over, and begins anew when another writer has taken it. Knows the order of the steps; refuses
 //! to know what a batch means.
 
-use super::data_directory::DataDirectory;
+use super::data_directory::{DataDirectory, Manner};
 use super::keeper::Keeper;
 use super::links;
 use super::load::{self, Indexes};
@@ -13,7 +13,8 @@ use engine::execution::replay::Replay;
 use engine::persistence::journal_state::JournalState;
 use engine::{Engine, Persistence};
 use journal::{Batch, DirectoryFollower, Follow, ReadError};
-use std::sync::Arc;
+use std::net::TcpListener;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How often a follower looks for more while batches come, and while none do.
@@ -22,8 +23,10 @@ const LOOK_EVERY_WHEN_IDLE: Duration = Duration::from_millis(2);
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 /// How many batches are applied between two looks at orders.
 const BATCHES_AT_ONCE: usize = 1024;
-/// How long a loaded state is waited for before the directory is read again.
-const READ_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// How long to wait before a directory that could not be read is read again.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// When a start that cannot read the directory fails. It is not failed at once: the writer replaces files.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How often a writer looks whether it was fenced, if nothing wakes it.
 const WRITER_LOOKS_EVERY: Duration = Duration::from_millis(500);
 /// How often it looks whether clients are gone.
@@ -62,7 +65,36 @@ impl RoleThread {
         // It tells clients why there are no snapshots.
         snapshot_thread::start_once(&self.keeper, &self.engine);
         links::connect(&self.keeper, &self.directory);
-        self.load()
+        let began = Instant::now();
+        loop {
+            match self.load() {
+                // The writer has replaced files that were about to be read.
+                Err(error) if began.elapsed() < GIVE_UP_AFTER => {
+                    tracing::info!(error = format_args!("{error:#}"), "the data is read again");
+                    engine::empty(&self.engine, self.engine.worker(self.metrics));
+                    std::thread::sleep(READ_AGAIN_AFTER);
+                }
+                loaded => return loaded,
+            }
+        }
+    }
+
+    /// Takes the place of the process that writes: it ends, and this one goes on with its log and its sockets.
+    pub(crate) fn upgrade(&self, mut follower: DirectoryFollower) -> Result<Vec<TcpListener>> {
+        let mut replay = self.replay();
+        // The other one should not end before this one has almost all it needs.
+        while self.apply_some(&mut follower, &mut replay)? == BATCHES_AT_ONCE {}
+        let began = Instant::now();
+        let sockets = links::ask_to_retire(&self.directory)
+            .context("the server that writes this directory does not make room. Does one run?")?;
+        let ended = began.elapsed();
+        self.promote(follower, &mut replay, Manner::IfFree)?;
+        tracing::info!(
+            ended_ms = ended.as_millis() as u64,
+            taken_ms = (began.elapsed() - ended).as_millis() as u64,
+            "this process has taken the place of another"
+        );
+        Ok(sockets)
     }
 
     /// Serves until the process ends.
@@ -167,15 +199,15 @@ impl RoleThread {
         follower: DirectoryFollower,
         replay: &mut Replay<'_>,
     ) -> Result<Next, Box<DirectoryFollower>> {
-        let number = match order {
-            Order::Promote { number } => number,
-            Order::TakeBack => None,
+        let (number, manner) = match order {
+            Order::Promote { number } => (number, Manner::AskThenForce),
+            Order::TakeBack => (None, Manner::IfFree),
             Order::HandOver { answer } => {
                 let _ = answer.send(Err("this server follows another: it has nothing to hand over".into()));
                 return Err(Box::new(follower));
             }
         };
-        let result = self.promote(follower, replay);
+        let result = self.promote(follower, replay, manner);
         let next = if result.is_ok() { Next::Write } else { Next::Reload };
         if let Err(error) = &result {
             tracing::error!(error = format_args!("{error:#}"), "the promotion failed");
@@ -188,23 +220,31 @@ impl RoleThread {
     }
 
     /// Takes the log over: from its writer, which is asked for it, or from one that is dead or does not answer.
-    fn promote(&self, mut follower: DirectoryFollower, replay: &mut Replay<'_>) -> Result<()> {
+    fn promote(&self, mut follower: DirectoryFollower, replay: &mut Replay<'_>, manner: Manner) -> Result<()> {
         // The writer stops for what is left when it is asked: that should be little.
         while self.apply_some(&mut follower, replay)? == BATCHES_AT_ONCE {}
         let began = Instant::now();
-        let handed = links::ask_for_log(&self.directory);
-        match &handed {
-            Ok(_) => tracing::info!("the writer has handed the log over"),
-            Err(reason) => tracing::warn!(%reason, "the writer does not hand the log over: it is fenced"),
-        }
-        let opened = self.directory.take_over(follower, |batch| self.apply(replay, &batch))?;
+        let handed = match manner {
+            Manner::IfFree => None,
+            Manner::AskThenForce => match links::ask_for_log(&self.directory) {
+                Ok(handed) => {
+                    tracing::info!("the writer has handed the log over");
+                    Some(handed)
+                }
+                Err(reason) => {
+                    tracing::warn!(%reason, "the writer does not hand the log over: it is fenced");
+                    None
+                }
+            },
+        };
+        let opened = self.directory.take_over(follower, manner, |batch| self.apply(replay, &batch))?;
         self.keeper.roles.set_follows(false);
         self.keeper.open(Arc::downgrade(&self.engine), opened);
         self.keeper.snapshots.resume();
         engine::end_following(&self.engine, &mut self.engine.worker(self.metrics));
         snapshot_thread::start_once(&self.keeper, &self.engine);
         links::listen(&self.keeper, &self.directory);
-        if let Ok(handed) = handed {
+        if let Some(handed) = handed {
             handed.done();
         }
         tracing::info!(seconds = began.elapsed().as_secs_f32(), "this server writes now");
@@ -222,15 +262,11 @@ impl RoleThread {
                 return self.leave_to_another();
             }
             match order {
-                Some(Order::HandOver { answer }) => match self.hand_over() {
-                    Ok((follower, last)) => {
-                        let _ = answer.send(Ok(last));
-                        return follower;
+                Some(Order::HandOver { answer }) => {
+                    if let Some(next) = self.hand_over(&answer) {
+                        return next;
                     }
-                    Err(error) => {
-                        let _ = answer.send(Err(format!("{error:#}")));
-                    }
-                },
+                }
                 Some(Order::Promote { number: Some(number) }) => {
                     self.keeper.roles.finish(number, Ok(()));
                     self.keeper.notify_workers();
@@ -241,14 +277,13 @@ impl RoleThread {
     }
 
     /// Ends the log properly and lets another process write it. The state here is that of its end, so this server can
-    /// follow at once, and its clients stay.
-    fn hand_over(&self) -> Result<(Next, u64)> {
-        let opened = self.keeper.files().context("there is no journal to hand over")?;
-        anyhow::ensure!(
-            self.keeper.state() == JournalState::Sound,
-            "the journal is {}: only a sound one can be handed over",
-            self.keeper.state().name()
-        );
+    /// follow at once, and its clients stay. `None` if it still writes.
+    fn hand_over(&self, answer: &mpsc::Sender<Result<u64, String>>) -> Option<Next> {
+        let (opened, state) = (self.keeper.files(), self.keeper.state());
+        let Some(opened) = opened.filter(|_| state == JournalState::Sound) else {
+            let _ = answer.send(Err(format!("the journal is {}: only a sound one can be handed over", state.name())));
+            return None;
+        };
         self.keeper.snapshots.stop();
         engine::begin_following(&self.engine);
         // Requests that had passed the gates end first. One that is later still is found as a change after the end.
@@ -256,8 +291,9 @@ impl RoleThread {
         if let Err(reason) = self.keeper.close() {
             // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
             tracing::error!(%reason, "the journal could not be handed over");
+            let _ = answer.send(Err(reason));
             self.keeper.abandon();
-            return Ok((self.leave_to_another(), opened.log.tail().0));
+            return Some(self.leave_to_another());
         }
         let last = opened.log.tail().0;
         let follower = opened.files.as_ref().and_then(|files| (files.follow_on)());
@@ -268,11 +304,11 @@ impl RoleThread {
         self.directory.unlock();
         links::connect(&self.keeper, &self.directory);
         tracing::info!(batch = last, "the log is handed over: this server follows");
-        let next = match follower {
+        let _ = answer.send(Ok(last));
+        Some(match follower {
             Some(follower) => Next::Follow(Box::new(follower)),
             None => Next::Reload,
-        };
-        Ok((next, last))
+        })
     }
 
     /// Another process has taken the log over. What is in memory may never have happened.

@@ -4,8 +4,9 @@
 use engine::persistence::{FollowerReport, Replication, Role, RoleChange, WriterReport};
 use locks::{Condvar, Mutex, rank};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 /// Results that are kept for clients that have not asked for them yet.
@@ -20,6 +21,8 @@ pub(crate) struct Roles {
     /// The last batch that is applied here, and its time.
     applied: AtomicU64,
     applied_time_ms: AtomicU64,
+    /// How another process gets the sockets that this one listens on.
+    sockets: OnceLock<Box<dyn Fn() -> Vec<TcpListener> + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -75,7 +78,17 @@ impl Roles {
             is_loading: AtomicBool::new(false),
             applied: AtomicU64::new(0),
             applied_time_ms: AtomicU64::new(0),
+            sockets: OnceLock::new(),
         }
+    }
+
+    /// Sets how another process gets the sockets that this one listens on.
+    pub(crate) fn set_sockets(&self, share: impl Fn() -> Vec<TcpListener> + Send + Sync + 'static) {
+        let _ = self.sockets.set(Box::new(share));
+    }
+
+    pub(super) fn share_listeners(&self) -> Vec<TcpListener> {
+        self.sockets.get().map(|share| share()).unwrap_or_default()
     }
 
     /// Notes that this server follows from now on, or writes.

@@ -94,7 +94,14 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 /// The addresses that are listened to, and a channel to change them from any thread.
 pub(crate) struct Listeners {
     addresses: Mutex<Vec<SocketAddr>, { rank::LISTENERS }>,
-    rebinds: mpsc::UnboundedSender<Rebind>,
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+/// What the listening task is asked for.
+pub(crate) enum Change {
+    Rebind(Rebind),
+    /// The sockets, for another process to go on with.
+    Share(std::sync::mpsc::SyncSender<Vec<std::net::TcpListener>>),
 }
 
 /// A change of the addresses: listen to those in `add` and `keep`, and to no others.
@@ -106,9 +113,9 @@ pub(crate) struct Rebind {
 
 impl Listeners {
     /// Creates the list, with the channel on which [`listen_and_assign`] receives changes.
-    pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Rebind>) {
-        let (rebinds, receiver) = mpsc::unbounded_channel();
-        (Listeners { addresses: Mutex::new(addresses_of(listeners)), rebinds }, receiver)
+    pub(crate) fn new(listeners: &[std::net::TcpListener]) -> (Listeners, mpsc::UnboundedReceiver<Change>) {
+        let (changes, receiver) = mpsc::unbounded_channel();
+        (Listeners { addresses: Mutex::new(addresses_of(listeners)), changes }, receiver)
     }
 
     /// Listens to the addresses of `bind` and `port`; to none, as in Redis, when one of them is empty. On an error
@@ -142,6 +149,27 @@ impl Listeners {
         Ok(())
     }
 
+    /// Listens with the sockets of another process, which has ended.
+    pub(crate) fn adopt(&self, listeners: Vec<std::net::TcpListener>, settings: &Settings) -> Result<()> {
+        for listener in &listeners {
+            listener.set_nonblocking(true)?;
+            let port = listener.local_addr()?.port();
+            settings.load(b"port", port.to_string().as_bytes()).map_err(anyhow::Error::msg)?;
+        }
+        *self.addresses.lock() = addresses_of(&listeners);
+        self.rebind(Vec::new(), listeners);
+        Ok(())
+    }
+
+    /// The sockets that are listened on, for another process.
+    pub(crate) fn share(&self) -> Vec<std::net::TcpListener> {
+        let (send, receive) = std::sync::mpsc::sync_channel(1);
+        match self.changes.send(Change::Share(send)) {
+            Ok(()) => receive.recv_timeout(CLOSE_WITHIN).unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Listens again to addresses that were closed for a change that failed.
     fn restore(&self, old: &[SocketAddr], kept: &[SocketAddr]) {
         let lost = old.iter().filter(|address| !kept.contains(address));
@@ -156,7 +184,7 @@ impl Listeners {
     /// Sends the change to the listening thread, and waits until the old listeners are closed.
     fn rebind(&self, keep: Vec<SocketAddr>, add: Vec<std::net::TcpListener>) {
         let (done, wait) = std::sync::mpsc::sync_channel(1);
-        if self.rebinds.send(Rebind { keep, add, done }).is_ok() {
+        if self.changes.send(Change::Rebind(Rebind { keep, add, done })).is_ok() {
             let _ = wait.recv_timeout(CLOSE_WITHIN);
         }
     }
@@ -189,27 +217,49 @@ fn overlaps(new: &[&Wanted], old: &[SocketAddr]) -> bool {
     new.iter().any(|new| old.iter().any(|old| clash(&new.address, old)))
 }
 
+/// A listener at work.
+struct Listening {
+    address: SocketAddr,
+    /// The same socket, to be shared.
+    socket: std::net::TcpListener,
+    task: JoinHandle<()>,
+}
+
 /// Runs the listeners as long as the server runs.
 pub(crate) async fn listen_and_assign(
     listeners: Vec<std::net::TcpListener>,
-    mut rebinds: mpsc::UnboundedReceiver<Rebind>,
+    mut changes: mpsc::UnboundedReceiver<Change>,
     engine: Arc<Engine>,
     team: Arc<Team>,
 ) {
-    let mut tasks: Vec<(SocketAddr, JoinHandle<()>)> = Vec::new();
+    let mut tasks: Vec<Listening> = Vec::new();
     let mut add = listeners;
     loop {
         for listener in add {
             let Ok(address) = listener.local_addr() else { continue };
-            match TcpListener::from_std(listener) {
-                Ok(listener) => tasks.push((address, tokio::spawn(accept(listener, engine.clone(), team.clone())))),
-                Err(error) => tracing::error!(%address, %error, "cannot listen on this address"),
+            let socket = listener.try_clone();
+            match (TcpListener::from_std(listener), socket) {
+                (Ok(listener), Ok(socket)) => {
+                    let task = tokio::spawn(accept(listener, engine.clone(), team.clone()));
+                    tasks.push(Listening { address, socket, task });
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::error!(%address, %error, "cannot listen on this address");
+                }
             }
         }
-        let Some(rebind) = rebinds.recv().await else { return };
-        let (kept, closed) = tasks.into_iter().partition(|(address, _)| rebind.keep.contains(address));
+        let rebind = loop {
+            match changes.recv().await {
+                Some(Change::Rebind(rebind)) => break rebind,
+                Some(Change::Share(send)) => {
+                    let _ = send.send(tasks.iter().filter_map(|task| task.socket.try_clone().ok()).collect());
+                }
+                None => return,
+            }
+        };
+        let (kept, closed): (_, Vec<_>) = tasks.into_iter().partition(|task| rebind.keep.contains(&task.address));
         tasks = kept;
-        for (_, task) in closed {
+        for Listening { task, .. } in closed {
             task.abort();
             // Once it has ended, its socket is closed.
             let _ = task.await;

@@ -29,7 +29,7 @@ pub(crate) struct Process {
     pub(crate) log_level: LogLevelHandle,
     pub(crate) keeper: Arc<Keeper>,
     /// Where it listens; `None` when it does not.
-    pub(crate) listeners: Option<Listeners>,
+    pub(crate) listeners: Option<Arc<Listeners>>,
     /// Stops all threads.
     pub(crate) stop: Arc<watch::Sender<Option<Shutdown>>>,
     /// The last SHUTDOWN failed.

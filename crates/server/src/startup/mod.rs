@@ -5,4 +5,4 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use server::{engine, run};
+pub(crate) use server::{Beginning, engine, run};

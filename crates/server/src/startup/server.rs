@@ -21,8 +21,17 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
+/// How a server begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// It writes its data directory, or follows another server's.
+    Start,
+    /// It takes the place of the process that writes its data directory.
+    Upgrade,
+}
+
 /// Runs the server until it is told to stop.
-pub(crate) fn run(loaded: Loaded) -> Result<()> {
+pub(crate) fn run(loaded: Loaded, beginning: Beginning) -> Result<()> {
     let settings = Arc::new(loaded.settings);
     let indexes = loaded.tables.indexes;
     let log_level = logging::start(settings.loglevel(), settings.log_as_json());
@@ -32,19 +41,32 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     let given = settings.all();
     let huge_pages_off = huge_pages::hold_back(settings.disable_thp());
     allocator::give_back_in_background();
-    let follows = !settings.follow().is_empty();
-    let directory = Arc::new(if follows { directory_to_follow(&settings)? } else { own_directory(&settings)? });
+    let upgrades = beginning == Beginning::Upgrade;
+    let directory = Arc::new(match (upgrades, settings.follow()) {
+        (true, _) => directory_to_follow(&settings, &settings.dir())?,
+        (false, none) if none.is_empty() => own_directory(&settings)?,
+        (false, dir) => directory_to_follow(&settings, &dir)?,
+    });
+    let role = match (beginning, settings.follow().is_empty()) {
+        (Beginning::Upgrade, _) => FirstRole::Upgrade,
+        (Beginning::Start, true) => FirstRole::Writer,
+        (Beginning::Start, false) => FirstRole::Follower,
+    };
     let threads = match settings.threads() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
     make_room_for_clients(&settings, threads)?;
-    let bound = network::bind(&settings)?;
+    // A process that takes another's place gets its sockets later.
+    let bound = if upgrades { Vec::new() } else { network::bind(&settings)? };
     let (listeners, orders) = Listeners::new(&bound);
+    let listeners = Arc::new(listeners);
     let keeper = Arc::new(Keeper::new(settings.clone(), threads, unix_s()));
+    let shared = listeners.clone();
+    keeper.roles.set_sockets(move || shared.share());
     let (stop, stopped) = watch::channel(None);
     let adjusted = adjusted(given, settings.all());
-    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners));
+    let engine = engine(&settings, (loaded.file, adjusted), threads, log_level, stop, &keeper, Some(listeners.clone()));
     engine::set_loading(&engine, true);
     keeper.set_loading(Loading { since_s: unix_s(), total_bytes: 0, loaded_bytes: 0, left_s: 0 });
     start_script_threads(&engine, threads)?;
@@ -61,9 +83,9 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
         tokio::spawn(network::listen_and_assign(bound, orders, engine.clone(), team.clone()));
         let metrics = following_metrics(workers);
         let indexes = Indexes { configured: indexes, swept };
-        let role = RoleThread { directory, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
-        let loaded = load_in_background(role, follows);
-        until_stopped(&engine, signals, stopped, loaded, &line).await
+        let thread = RoleThread { directory, keeper: keeper.clone(), engine: engine.clone(), indexes, metrics };
+        let loaded = load_in_background(thread, role, line, listeners);
+        until_stopped(&engine, signals, stopped, loaded).await
     })?;
     // Dropping the runtime closes the listeners.
     drop(runtime);
@@ -76,20 +98,40 @@ pub(crate) fn run(loaded: Loaded) -> Result<()> {
     Ok(())
 }
 
+/// What a server is at first.
+#[derive(Clone, Copy)]
+enum FirstRole {
+    Writer,
+    Follower,
+    /// A follower, until the process that writes has ended.
+    Upgrade,
+}
+
 /// Reads the data on a separate thread; connections are answered meanwhile, if only with -LOADING. That thread changes
-/// the role of this server later.
-fn load_in_background(role: RoleThread, follows: bool) -> oneshot::Receiver<Result<()>> {
+/// the role of this server later. Sends the line that says where the server listens.
+fn load_in_background(
+    thread: RoleThread,
+    role: FirstRole,
+    line: String,
+    listeners: Arc<Listeners>,
+) -> oneshot::Receiver<Result<String>> {
     let (send, loaded) = oneshot::channel();
     let load = move || {
-        let result = match follows {
-            true => role.load_as_follower().map(Some),
-            false => role.load_as_writer().map(|()| None),
+        let result = match role {
+            FirstRole::Writer => thread.load_as_writer().map(|()| (None, line)),
+            FirstRole::Follower => thread.load_as_follower().map(|follower| (Some(follower), line)),
+            FirstRole::Upgrade => thread.load_as_follower().and_then(|follower| {
+                let sockets = thread.upgrade(follower)?;
+                let line = greeting(&sockets);
+                listeners.adopt(sockets, &thread.engine.settings)?;
+                Ok((None, line))
+            }),
         };
         match result {
-            Ok(follower) => {
-                engine::set_loading(&role.engine, false);
-                let _ = send.send(Ok(()));
-                role.serve(follower);
+            Ok((follower, line)) => {
+                engine::set_loading(&thread.engine, false);
+                let _ = send.send(Ok(line));
+                thread.serve(follower);
             }
             Err(error) => drop(send.send(Err(error))),
         }
@@ -107,7 +149,7 @@ pub(crate) fn engine(
     log_level: LogLevelHandle,
     stop: watch::Sender<Option<Shutdown>>,
     keeper: &Arc<Keeper>,
-    listeners: Option<Listeners>,
+    listeners: Option<Arc<Listeners>>,
 ) -> Arc<Engine> {
     let config_file = config_file.map(|path| std::path::absolute(&path).unwrap_or(path));
     let directory = PathBuf::from(&*settings.dir());
@@ -203,21 +245,20 @@ fn signals() -> Result<[Signal; 2]> {
     Ok([listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?])
 }
 
-/// Prints `line` once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after
+/// Prints where the server listens once the data is loaded, and waits until the server is to stop: after a signal or SHUTDOWN, and after
 /// the last snapshot, if there is one.
 async fn until_stopped(
     engine: &Engine,
     [mut terminate, mut interrupt]: [Signal; 2],
     mut stopped: watch::Receiver<Option<Shutdown>>,
-    mut loaded: oneshot::Receiver<Result<()>>,
-    line: &str,
+    mut loaded: oneshot::Receiver<Result<String>>,
 ) -> Result<Shutdown> {
     let mut loading = true;
     let gracefully = Shutdown { graceful: true, save: SaveOnExit::AsSet, force: false };
     loop {
         tokio::select! {
             outcome = &mut loaded, if loading => {
-                outcome.context("the thread that reads the data has ended")??;
+                let line = outcome.context("the thread that reads the data has ended")??;
                 loading = false;
                 // A closed stdout is no reason to stop.
                 let _ = writeln!(std::io::stdout(), "{line}");
@@ -258,8 +299,8 @@ fn own_directory(settings: &Settings) -> Result<DataDirectory> {
 }
 
 /// Opens the data directory of another process.
-fn directory_to_follow(settings: &Settings) -> Result<DataDirectory> {
-    DataDirectory::open_to_follow(&full_path(settings, &settings.follow())?)
+fn directory_to_follow(settings: &Settings, dir: &str) -> Result<DataDirectory> {
+    DataDirectory::open_to_follow(&full_path(settings, dir)?)
 }
 
 /// The full path of the data directory. It is stored for CONFIG GET dir.
