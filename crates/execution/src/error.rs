@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// The error for a wait or a work in progress that ends because the server has become a follower.
+pub const DEMOTED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+
 /// A refused command. Refusing changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {

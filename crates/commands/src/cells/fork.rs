@@ -8,7 +8,7 @@ use execution::commit;
 use execution::context::ScriptCx;
 use execution::database_tokens::DatabaseToken;
 use execution::engine::Engine;
-use execution::error::{CommandError, CommandResult};
+use execution::error::{CommandError, CommandResult, DEMOTED};
 use execution::forks;
 use execution::forks::{ForkId, WalkPlace, contain_each_other, definition_name, is_cell};
 use execution::gates;
@@ -160,6 +160,11 @@ impl ForkJob {
         token: &DatabaseToken,
         slice: &TimeSlice<'_>,
     ) -> Option<Result<i64, CommandError>> {
+        if engine.restrictions.is_following() {
+            // The next writer undoes it.
+            drop(engine.forks.release(self.id));
+            return Some(Err(CommandError::fixed(DEMOTED)));
+        }
         if !matches!(self.stage, ForkStage::Check(_) | ForkStage::Begin) && engine.restrictions.pass_write().is_err() {
             // It continues, or is undone, when writes are accepted again.
             return None;

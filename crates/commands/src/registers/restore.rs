@@ -11,7 +11,7 @@ use execution::conditions;
 use execution::context::ScriptCx;
 use execution::database_tokens::{DatabaseToken, changed};
 use execution::engine::Engine;
-use execution::error::{CommandError, CommandResult};
+use execution::error::{CommandError, CommandResult, DEMOTED};
 use execution::forks::WalkPlace;
 use execution::gates;
 use execution::indexes::is_index;
@@ -259,6 +259,18 @@ impl RestoreJob {
         slice: &TimeSlice<'_>,
     ) -> Outcome {
         let stage = std::mem::replace(&mut self.stage, RestoreStage::Read);
+        if engine.restrictions.is_following() {
+            // The next writer forgets or completes it.
+            match stage {
+                RestoreStage::Read | RestoreStage::Cover(..) | RestoreStage::AtOnce => {}
+                RestoreStage::Check(..)
+                | RestoreStage::Note { .. }
+                | RestoreStage::Begin { .. }
+                | RestoreStage::Do { .. }
+                | RestoreStage::Forget(_) => engine.restores.end(self.db),
+            }
+            return Some(Err(CommandError::fixed(DEMOTED)));
+        }
         let next = match stage {
             RestoreStage::Read => self.read(engine),
             RestoreStage::Cover(place, names) => self.cover(engine, worker, token, slice, place, names),

@@ -6,7 +6,8 @@
 
 use crate::commit;
 use crate::engine::Engine;
-use crate::error::CommandError;
+use crate::error::{CommandError, DEMOTED};
+use crate::indexes::definitions::define_index;
 use crate::recorder::Recorder;
 use crate::view::View;
 use crate::worker::Worker;
@@ -33,6 +34,11 @@ pub fn backfill_index(engine: &Engine, worker: &mut Worker, index: &Arc<Index>) 
     let mut locked = engine.keyspace.lock_all();
     if !engine.indexes.list().iter().any(|known| Arc::ptr_eq(known, index)) {
         return Err(CommandError::fixed("ERR the index was dropped before it was complete"));
+    }
+    if engine.restrictions.is_following() {
+        // It was not in the journal yet, so no other server has it.
+        define_index(engine, &mut locked, &index.name, None);
+        return Err(CommandError::fixed(DEMOTED));
     }
     let usage = Usage::Time;
     let mut view = View::new(locked.lend(), 0, worker.now_ms, usage, &worker.metrics.stats);

@@ -9,7 +9,7 @@ use crate::persistence::journal_state::JournalState;
 use crate::ticket::Ticket;
 use crate::worker::Worker;
 
-use crate::error::CommandResult;
+use crate::error::{CommandResult, DEMOTED};
 use crate::metrics;
 use resp::Reply;
 
@@ -132,7 +132,6 @@ fn journal_outcome(engine: &Engine, time_is_up: bool) -> Option<Vec<u8>> {
 }
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-const DEMOTED: &str = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 /// The reply to a client whose wait was ended with an error. Its command counts as failed.
 fn note_unblocked(worker: &Worker, client: &Client, text: &'static str) -> Vec<u8> {

@@ -29,8 +29,10 @@ const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// How often a writer looks whether it was fenced, if nothing wakes it.
 const WRITER_LOOKS_EVERY: Duration = Duration::from_millis(500);
-/// How often it looks whether clients are gone.
-const CLIENTS_LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How often it looks whether clients are gone, or work in progress has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How long work in the background may take to notice that writes are refused.
+const WORK_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Changes the role of this server.
 pub(crate) struct RoleThread {
@@ -286,8 +288,7 @@ impl RoleThread {
         };
         self.keeper.snapshots.stop();
         engine::begin_following(&self.engine);
-        // Requests that had passed the gates end first. One that is later still is found as a change after the end.
-        drop(self.engine.keyspace.lock_all());
+        self.wait_for_work_in_progress();
         if let Err(reason) = self.keeper.close() {
             // Another has it already, or what is stored is not known: it is left to whoever takes it, and read anew.
             tracing::error!(%reason, "the journal could not be handed over");
@@ -311,17 +312,28 @@ impl RoleThread {
         })
     }
 
+    /// Lets requests end that had passed the gates before writes were refused, and work in the background that notices
+    /// it now. What is later still is found as a change after the end of the log.
+    fn wait_for_work_in_progress(&self) {
+        let began = Instant::now();
+        while (self.engine.forks.any() || self.engine.restores.any()) && began.elapsed() < WORK_ENDS_WITHIN {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        drop(self.engine.keyspace.lock_all());
+    }
+
     /// Another process has taken the log over. What is in memory may never have happened.
     fn leave_to_another(&self) -> Next {
         tracing::warn!("another server has taken the log over: this one follows it");
         engine::set_loading(&self.engine, true);
         engine::begin_following(&self.engine);
         self.keeper.snapshots.stop();
+        self.wait_for_work_in_progress();
         // IMPORTANT: while the journal is still fenced, so that their replies are dropped. None may be sent later.
         let clients = self.engine.clients.all();
         clients.iter().for_each(|client| client.kill());
         while clients.iter().any(|client| self.engine.clients.get(client.id).is_some()) {
-            std::thread::sleep(CLIENTS_LOOK_EVERY);
+            std::thread::sleep(LOOK_AGAIN);
         }
         self.keeper.roles.set_follows(true);
         self.keeper.begin_following(Arc::downgrade(&self.engine));
