@@ -273,7 +273,7 @@ impl DirectoryFollower {
         Ok(is_abandoned)
     }
 
-    /// Opens the segment with the expected batch. False if there is no segment at all.
+    /// Opens the segment with the expected batch. False if there is no segment at all that counts.
     fn open_newest(&mut self) -> Result<bool, ReadError> {
         let firsts = self.segments()?;
         for first in firsts.iter().rev().filter(|first| **first <= self.expected) {
@@ -281,14 +281,18 @@ impl DirectoryFollower {
                 return self.enter(*first).map(|()| true);
             }
         }
-        match firsts.first() {
+        let expected = self.expected;
+        for first in firsts.into_iter().filter(|first| *first > expected) {
+            if self.is_abandoned_break(first)? {
+                break;
+            }
             // A journal that was restarted at a later number, or forgotten up to there.
-            Some(oldest) if *oldest > self.expected => Err(ReadError::Forgotten { oldest: *oldest }),
-            _ => {
-                self.current = None;
-                Ok(false)
+            if !self.is_left_behind(first)? {
+                return Err(ReadError::Forgotten { oldest: first });
             }
         }
+        self.current = None;
+        Ok(false)
     }
 
     /// Goes on in a segment. An error if it does not continue what was read.

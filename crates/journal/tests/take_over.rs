@@ -16,6 +16,7 @@ use fastrand::Rng;
 use journal::{
     Directory, DirectoryFollower, DirectoryLock, Epoch, Failure, Fault, FaultyStorage, Fence, FileLog, FileLogOptions,
     Follow, History, Log, LogFiles, Operation, ReadError, Recovery, RecoveryError, Sequence, Storage, StorageFile,
+    Warning,
 };
 use parking_lot::{Condvar, Mutex};
 
@@ -67,11 +68,11 @@ impl Standby {
     }
 
     /// While another process writes, a file may be removed between listing and opening it.
-    fn start_live(storage: Arc<dyn Storage>) -> Standby {
+    fn start_live(storage: Arc<dyn Storage>) -> Result<Standby, RecoveryError> {
         loop {
             match Standby::start(storage.clone()) {
                 Err(RecoveryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-                started => return started.unwrap(),
+                started => return started,
             }
         }
     }
@@ -87,7 +88,7 @@ impl Standby {
     /// Follows as far as it can, without taking anything over.
     fn catch_up(&mut self) {
         if self.drain().is_err() {
-            *self = Standby::start_live(self.storage.clone());
+            *self = Standby::start_live(self.storage.clone()).unwrap();
         }
     }
 
@@ -105,7 +106,7 @@ impl Standby {
                     return Err(RecoveryError::Io { operation, file, offset, source });
                 }
                 Err(ReadError::Damaged { file, offset, detail }) => panic!("{file} at {offset}: {detail}"),
-                Err(_) => self = Standby::start(self.storage.clone())?,
+                Err(_) => self = Standby::start_live(self.storage.clone())?,
             }
         }
         panic!("it never reads to the end");
@@ -123,28 +124,30 @@ struct Gate {
 struct GateState {
     /// How many operations there are before it stops.
     left: Option<usize>,
+    /// The operations that count, on files whose name begins so; `None`: all.
+    kind: Option<(Operation, &'static str)>,
     has_stopped: bool,
 }
 
 impl Gate {
-    fn pass(&self) {
+    fn pass(&self, operation: Operation, file: &str) {
         let mut state = self.state.lock();
-        if let Some(left) = &mut state.left {
-            match left.checked_sub(1) {
-                Some(fewer) => *left = fewer,
-                None => {
-                    state.has_stopped = true;
-                    self.changed.notify_all();
-                    while state.left.is_some() {
-                        self.changed.wait(&mut state);
-                    }
+        let counts =
+            state.has_stopped || state.kind.is_none_or(|(kind, name)| kind == operation && file.starts_with(name));
+        match state.left {
+            Some(0) if counts => {
+                state.has_stopped = true;
+                while state.left.is_some() {
+                    self.changed.wait(&mut state);
                 }
             }
+            Some(left) if counts => state.left = Some(left - 1),
+            _ => {}
         }
     }
 
-    fn stop_after(&self, operations: usize) {
-        self.state.lock().left = Some(operations);
+    fn stop_after(&self, operations: usize, kind: Option<(Operation, &'static str)>) {
+        *self.state.lock() = GateState { left: Some(operations), kind, has_stopped: false };
     }
 
     fn resume(&self) {
@@ -161,49 +164,50 @@ struct Gated {
 }
 
 struct GatedFile {
+    name: String,
     file: Box<dyn StorageFile>,
     gate: Arc<Gate>,
 }
 
 impl Gated {
-    fn gated(&self, file: io::Result<Box<dyn StorageFile>>) -> io::Result<Box<dyn StorageFile>> {
-        Ok(Box::new(GatedFile { file: file?, gate: self.gate.clone() }))
+    fn gated(&self, name: &str, file: io::Result<Box<dyn StorageFile>>) -> io::Result<Box<dyn StorageFile>> {
+        Ok(Box::new(GatedFile { name: name.to_owned(), file: file?, gate: self.gate.clone() }))
     }
 }
 
 impl Storage for Gated {
     fn list(&self) -> io::Result<Vec<String>> {
-        self.gate.pass();
+        self.gate.pass(Operation::List, "");
         self.storage.list()
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.gate.pass();
-        self.gated(self.storage.create(name))
+        self.gate.pass(Operation::Create, name);
+        self.gated(name, self.storage.create(name))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        self.gate.pass();
-        self.gated(self.storage.open(name))
+        self.gate.pass(Operation::Open, name);
+        self.gated(name, self.storage.open(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Rename, to);
         self.storage.rename(from, to)
     }
 
     fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Rename, to);
         self.storage.rename_new(from, to)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Remove, name);
         self.storage.remove(name)
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::SyncDirectory, "");
         self.storage.sync_directory()
     }
 
@@ -214,17 +218,17 @@ impl Storage for Gated {
 
 impl StorageFile for GatedFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.gate.pass();
+        self.gate.pass(Operation::Write, &self.name);
         self.file.write_at(bytes, offset)
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.gate.pass();
+        self.gate.pass(Operation::Read, &self.name);
         self.file.read_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Sync, &self.name);
         self.file.sync()
     }
 
@@ -233,12 +237,12 @@ impl StorageFile for GatedFile {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Truncate, &self.name);
         self.file.set_len(len)
     }
 
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.gate.pass();
+        self.gate.pass(Operation::Reserve, &self.name);
         self.file.reserve(offset, len)
     }
 }
@@ -358,8 +362,17 @@ impl Process {
         let (go_on, told_to_go_on) = channel();
         let log = Arc::new(log);
         let mut server = Server { log, state, confirmed: confirmed.clone(), rng: rng.fork() };
-        let operations_max = [5, 40, 150][rng.usize(..3)];
-        gate.stop_after(rng.usize(..operations_max));
+        // What changes names is rare, and what matters most.
+        let (operations_max, kind) = match rng.u8(..8) {
+            0 => (10, None),
+            1 => (150, None),
+            2 | 3 => (8, Some((Operation::Rename, ""))),
+            4 => (8, Some((Operation::Remove, ""))),
+            5 => (3, Some((Operation::Truncate, ""))),
+            6 => (8, Some((Operation::Create, ""))),
+            _ => (20, Some((Operation::Sync, ""))),
+        };
+        gate.stop_after(rng.usize(..operations_max), kind);
         let (before, after, closes_first) = (rng.usize(..40), rng.usize(..12), rng.u8(..10) == 0);
         let thread = std::thread::spawn(move || {
             for _ in 0..before {
@@ -385,7 +398,7 @@ impl Process {
         // One that is idle is stopped at whatever it does next.
         let mut state = self.gate.state.lock();
         if !state.has_stopped {
-            state.left = Some(0);
+            (state.left, state.kind) = (Some(0), None);
         }
     }
 
@@ -402,6 +415,29 @@ fn contains(state: &State, part: &State, what: &str) {
     for (sequence, text) in part {
         assert_eq!(state.get(sequence), Some(text), "batch {sequence}, which was confirmed, {what}");
     }
+}
+
+/// Takes a directory over, and does something else at some operation in the middle of it.
+fn meanwhile(
+    gate: &Gate,
+    stop: Option<(usize, Option<(Operation, &'static str)>)>,
+    standby: Standby,
+    options: &FileLogOptions,
+    act: impl FnOnce(),
+) -> Result<(FileLog, State), RecoveryError> {
+    let Some((operations, kind)) = stop else { return standby.take_over(options) };
+    gate.stop_after(operations, kind);
+    std::thread::scope(|scope| {
+        let taking = scope.spawn(|| standby.take_over(options));
+        while !taking.is_finished() && !gate.state.lock().has_stopped {
+            std::thread::yield_now();
+        }
+        if gate.state.lock().has_stopped {
+            act();
+        }
+        gate.resume();
+        taking.join().unwrap()
+    })
 }
 
 /// Writers that are stopped one after the other and taken over from, and wake up sooner or later.
@@ -423,7 +459,7 @@ fn live(seed: u64) {
     let mut asleep: Vec<Process> = Vec::new();
     for _ in 0..rng.usize(1..5) {
         let next = gated();
-        let mut standby = Standby::start_live(Arc::new(next.clone()));
+        let mut standby = Standby::start_live(Arc::new(next.clone())).unwrap();
         // Of the writers before, some wake up while the next one runs.
         while !asleep.is_empty() && rng.bool() {
             let confirmed = asleep.swap_remove(rng.usize(..asleep.len())).wake();
@@ -443,7 +479,15 @@ fn live(seed: u64) {
             storage.fail_at(storage.operations() + rng.usize(..40), Fault::Io);
             has_failed = true;
         }
-        let (log, state) = match standby.take_over(&options) {
+        // In some rounds the old writer wakes up in the middle of it.
+        let mut old = Some(current);
+        let confirmed = old.as_ref().unwrap().confirmed.clone();
+        let kind = (rng.u8(..4) > 0).then_some((Operation::Remove, ""));
+        let wakes_after = rng.bool().then(|| rng.usize(..if kind.is_some() { 3 } else { 40 }));
+        let taken = meanwhile(&next.gate, wakes_after.map(|operations| (operations, kind)), standby, &options, || {
+            old.take().map(Process::wake);
+        });
+        let (log, state) = match taken {
             Ok(taken) => taken,
             Err(error) => {
                 assert!(has_failed, "{error}: {:?}", std::error::Error::source(&error));
@@ -452,14 +496,15 @@ fn live(seed: u64) {
             }
         };
         storage.heal();
-        contains(&state, &current.confirmed.lock().batches, "is not in the new log");
+        contains(&state, &confirmed.lock().batches, "is not in the new log");
         // What was taken over is durable.
         assert_eq!(state_of(&storage.crash(rng.u64(..))), state);
         if has_failed {
             // The state of a directory without its writers.
             assert_eq!(state_of(&storage.kill()), state);
         }
-        asleep.push(std::mem::replace(&mut current, Process::run(log, state, next.gate, rng.u64(..))));
+        asleep.extend(old);
+        current = Process::run(log, state, next.gate, rng.u64(..));
     }
     current.wait_until_stopped();
     let last = current.confirmed.clone();
@@ -532,13 +577,181 @@ fn a_writer_that_runs_is_taken_over_from() {
                     std::thread::yield_now();
                 }
                 std::thread::sleep(Duration::from_micros(rng.u64(..3000)));
-                let taken = Standby::start_live(shared.clone()).take_over(&options).unwrap();
+                let taken = Standby::start_live(shared.clone()).unwrap().take_over(&options).unwrap();
                 writer.join().unwrap();
                 (taken, confirmed)
             });
             (log, state) = taken;
             contains(&state, &noted.lock().batches, "is not in the new log");
             assert_eq!(state_of(&storage), state);
+        }
+    }
+}
+
+/// When the old writer wakes up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wakes {
+    /// While the new one takes the directory over: it has listed the files, and removed none.
+    Meanwhile,
+    Afterwards,
+}
+
+/// A writer that stops in the middle of `act`, at the first operation of this kind, and is taken over from. Then both
+/// go on. Returns the directory and what the new writer has.
+fn stop_at(kind: (Operation, &'static str), wakes: Wakes, act: impl Fn(&FileLog) + Send) -> (FaultyStorage, State) {
+    let storage = FaultyStorage::new();
+    let gated = || Gated { storage: storage.clone(), gate: Arc::default() };
+    let (old_side, new_side) = (gated(), gated());
+    let old = Recovery::open(Arc::new(old_side.clone())).unwrap().into_log(options(400)).unwrap();
+    write_one(&old);
+    old_side.gate.stop_after(0, Some(kind));
+    let (log, mut state) = std::thread::scope(|scope| {
+        let old = &old;
+        let acting = scope.spawn(move || act(old));
+        while !old_side.gate.state.lock().has_stopped {
+            assert!(!acting.is_finished(), "it never comes to {kind:?}");
+            std::thread::yield_now();
+        }
+        let mut acting = Some(acting);
+        let mut wake = || {
+            old_side.gate.resume();
+            acting.take().map(|acting| acting.join().unwrap());
+        };
+        let standby = Standby::start(Arc::new(new_side.clone())).unwrap();
+        let stop = (wakes == Wakes::Meanwhile).then_some((0, Some((Operation::Remove, ""))));
+        let (log, mut state) = meanwhile(&new_side.gate, stop, standby, &options(400), &mut wake).unwrap();
+        assert_eq!(texts(&state), ["one"]);
+        write_some(&log, &mut state);
+        wake();
+        (log, state)
+    });
+    assert!(old.is_fenced_now());
+    assert_eq!(state_of(&storage.kill()), state);
+    let mut standby = Standby::start(Arc::new(storage.clone())).unwrap();
+    // The new writer is not in the way of what the old one has left.
+    write_some(&log, &mut state);
+    standby.drain().unwrap();
+    assert_eq!(standby.state, state);
+    (storage, state)
+}
+
+/// Enough for some segments.
+fn write_some(log: &FileLog, state: &mut State) {
+    for number in 0..12 {
+        let text = format!("{} of epoch {} {}", number, log.epoch(), "x".repeat(60));
+        let sequence = log.append(text.as_bytes(), 0);
+        log.wait_durable(sequence).unwrap();
+        state.insert(sequence.0, text);
+    }
+}
+
+fn write_one(log: &FileLog) {
+    let _ = log.write(log.append(b"one", 0));
+}
+
+/// A snapshot that holds all that was written, as [`State`] does.
+fn publish(log: &FileLog, text: &str) -> Result<Sequence, journal::SnapshotError> {
+    let mut writer = log.snapshots().create(b"", 0)?;
+    let stamp = log.tail();
+    writer.part(common::stamp(0, stamp), text.as_bytes(), 1)?;
+    Ok(writer.finish(log)?.min)
+}
+
+fn left_behind(storage: &FaultyStorage) -> Vec<String> {
+    let recovery = Recovery::open(Arc::new(storage.clone())).unwrap();
+    let file = |warning: &Warning| match warning {
+        Warning::LeftBehind { file } => Some(file.clone()),
+        _ => None,
+    };
+    recovery.warnings().iter().filter_map(file).collect()
+}
+
+/// The batch is neither confirmed nor read.
+#[test]
+fn a_batch_that_is_written_too_late_is_not_read() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Write, "journal-"), wakes, |log| {
+            let late = log.append(b"late", 0);
+            assert!(matches!(log.write(late), Err(Failure::Fenced { own: Epoch(1), by: Epoch(2) })));
+            assert_eq!(log.written(), Sequence(1));
+        });
+        assert!(!state.values().any(|text| text == "late"));
+        assert_eq!(left_behind(&storage), Vec::<String>::new());
+    }
+}
+
+/// The new writer needs a segment of that name.
+#[test]
+fn a_segment_that_is_begun_too_late_replaces_none() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Rename, "journal-"), wakes, |log| {
+            assert!(log.rotate().is_err());
+            write_one(log);
+        });
+        assert_eq!(left_behind(&storage), Vec::<String>::new());
+        assert_eq!(state.len(), 25);
+    }
+}
+
+/// A restart leaves a gap, so its segment comes behind the first of the new writer.
+#[test]
+fn a_segment_that_is_left_behind_is_ignored_and_removed() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Rename, "journal-"), wakes, |log| {
+            let _ = log.restart();
+            assert!(log.write(log.append(b"late", 0)).is_err());
+        });
+        let left = left_behind(&storage);
+        // Afterwards, the file that was to become a segment is gone.
+        let expected = if wakes == Wakes::Meanwhile { &["journal-00000000000000000003.seg"][..] } else { &[] };
+        assert_eq!(left, expected);
+        drop(common::open(&storage));
+        assert!(left.iter().all(|name| !storage.names().contains(name)));
+        assert_eq!((left_behind(&storage), state_of(&storage)), (Vec::new(), state));
+    }
+}
+
+/// The snapshot of a restart that never counted holds what the new writer does not have.
+#[test]
+fn a_snapshot_that_is_left_behind_is_ignored_and_removed() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Rename, "snapshot-"), wakes, |log| {
+            log.restart().unwrap();
+            let late = log.append(b"late", 0);
+            assert!(publish(log, "1=one\n3=late\n").is_err());
+            assert!(log.accept(late).is_err());
+        });
+        let left = left_behind(&storage);
+        let name = "snapshot-0000000001-00000000000000000003.snap";
+        assert_eq!(left.iter().any(|left| left == name), wakes == Wakes::Meanwhile);
+        drop(common::open(&storage));
+        assert!(!storage.names().contains(&name.to_owned()));
+        assert_eq!((left_behind(&storage), state_of(&storage)), (Vec::new(), state));
+    }
+}
+
+/// It holds only what is durable, so it is as good as any.
+#[test]
+fn a_snapshot_that_is_published_too_late_may_be_used() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        let (storage, state) = stop_at((Operation::Rename, "snapshot-"), wakes, |log| {
+            assert!(publish(log, "1=one\n").is_err());
+        });
+        assert_eq!(storage.names().iter().any(|name| name.ends_with(".snap")), wakes == Wakes::Meanwhile);
+        assert_eq!((left_behind(&storage), state_of(&storage)), (Vec::new(), state));
+    }
+}
+
+/// The old writer marks what it has synced, in a file that is not read any more.
+#[test]
+fn a_mark_that_is_written_too_late_is_not_read() {
+    for wakes in [Wakes::Meanwhile, Wakes::Afterwards] {
+        for closes in [false, true] {
+            let (storage, _) = stop_at((Operation::Write, "MARKS"), wakes, |log| {
+                let _ = if closes { log.close() } else { log.wait_durable(log.tail()) };
+            });
+            let marks = storage.bytes_of("MARKS").unwrap();
+            assert_eq!([0, 4096].map(|slot| marks[slot + 56]), [2, 2], "the epochs of both slots");
         }
     }
 }

@@ -106,7 +106,13 @@ impl Recovery {
             return Ok(Some(self.expected.previous()));
         }
         // All remaining segments come before the snapshot and were not read. Rare: a snapshot replaces such segments.
-        let (mut reader, header) = open_segment(&*self.storage, &last.name, last.first)?;
+        let (mut reader, header) = match open_segment(&*self.storage, &last.name, last.first) {
+            // The writer before has just forgotten it: what follows needs the snapshot.
+            Err(RecoveryError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(Some(Sequence::NONE));
+            }
+            opened => opened?,
+        };
         let mut next = last.first;
         while header.is_ok() && matches!(reader.next(next).map_err(at(Operation::Read, &last.name, 0))?, Next::Frame(_))
         {
@@ -177,15 +183,19 @@ impl Recovery {
         let temporary = segment::copy_name(epoch);
         let mut has_replaced = false;
         let unproven: Vec<Sequence> = self.unproven(0, reached).map(|segment| segment.first).collect();
-        for segment in &self.segments {
+        for (position, segment) in self.segments.iter().enumerate() {
             if !unproven.contains(&segment.first) && written != Some(segment.first) {
                 continue;
             }
-            let from = self.storage.open(&segment.name).map_err(at(Operation::Open, &segment.name, 0))?;
+            let from = match self.storage.open(&segment.name) {
+                // The writer before has just forgotten it: a snapshot replaces it.
+                Err(error) if error.kind() == ErrorKind::NotFound && position != end.position => continue,
+                opened => opened.map_err(at(Operation::Open, &segment.name, 0))?,
+            };
             let to = self.storage.create(&temporary).map_err(at(Operation::Create, &temporary, 0))?;
             let copied = copy(&*from, &*to, segment)?;
-            // From a segment before the last, which was not read again, the writer before may have cut zeros.
-            if self.segments.last().is_some_and(|last| last.first == segment.first) {
+            // The end of the batches of an earlier segment is not known: the writer before may have cut zeros off.
+            if position == end.position {
                 check_copied(segment, copied)?;
             }
             to.sync().map_err(at(Operation::Sync, &temporary, 0))?;
