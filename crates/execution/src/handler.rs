@@ -137,6 +137,11 @@ pub fn run_under(
             (result, seen, cx.keys.take_garbage())
         }
         Handler::Write(handler) => {
+            // IMPORTANT: once more, under the locks. A server that hands its log over refuses writes, and then takes all
+            // locks: after that no request changes anything, even one that had passed the gates before.
+            if engine.restrictions.is_following() && !worker.batch.is_atomic && client.unfinished.is_none() {
+                engine.restrictions.pass_write()?;
+            }
             let batch_bytes = worker.batch.effects.len();
             if let Err(error) =
                 batch_limit::pass_batch_limit(engine, batch_bytes, view.locked(), client.db, row, request)

@@ -3,13 +3,13 @@
 use crate::batch_limit;
 use crate::call::Call;
 use crate::client::Client;
-use crate::command::{CommandRow, Locks};
+use crate::command::{CommandRow, Flags, Locks};
 use crate::commit;
 use crate::conditions;
 use crate::context::After;
 use crate::dispatch;
 use crate::engine::Engine;
-use crate::error::CommandError;
+use crate::error::{CommandError, DEMOTED};
 use crate::queued::Transaction;
 use crate::worker::Worker;
 use keyspace::Locked;
@@ -54,6 +54,12 @@ pub fn run_transaction(
             busy => Err(abandon(engine, client, &busy)),
         };
     };
+    // IMPORTANT: once more, under the locks: see `handler::run_under`.
+    if engine.restrictions.is_following() && may_write(transaction) {
+        drop(locked);
+        let error = engine.restrictions.pass_write().err().unwrap_or(CommandError::fixed(DEMOTED));
+        return Err(abandon(engine, client, &error));
+    }
     let is_changed = client.watches.have_changed() || client.watches.any_has_expired(&locked, worker.now_ms);
     if is_changed {
         // IMPORTANT: a null reply reveals the batch that has changed a watched key, so it waits for the journal as a
@@ -95,6 +101,10 @@ pub fn run_transaction(
         engine.watches.remove(&engine.keyspace, list);
     }
     Ok(after)
+}
+
+fn may_write(transaction: &Transaction) -> bool {
+    transaction.commands().any(|(row, request)| row.flags_of(request).has(Flags::WRITE))
 }
 
 /// True when one of the commands reads an index.

@@ -146,7 +146,7 @@ impl Run<'_> {
                 // The old writer follows the new one, and has what it has.
                 let position = position_of(&follower)?;
                 wait_for_role(&server, "slave", Some(position))?;
-                self.check(&server)?;
+                self.check_follower(&server)?;
                 self.totals.demotions += 1;
                 self.totals.kills += 1;
                 self.kill(server)?;
@@ -223,6 +223,22 @@ impl Run<'_> {
         self.totals.in_flight += checked.in_flight;
         self.totals.applied += checked.applied;
         Ok(checked)
+    }
+
+    /// As `check`, of a server that has just begun to follow: it may load its data once more.
+    fn check_follower(&mut self, server: &Server) -> Result<(), String> {
+        const ATTEMPTS: usize = 20;
+        for _ in 0..ATTEMPTS {
+            match observe(&mut connect(server)?, self.features()) {
+                Ok(world) => {
+                    self.ledger.check(world)?;
+                    return Ok(());
+                }
+                Err(Trouble::Closed | Trouble::ReadOnly) => thread::sleep(Duration::from_millis(50)),
+                Err(trouble) => return Err(trouble.describe("asked a follower for all it holds")),
+            }
+        }
+        Err(format!("a follower does not tell what it holds, after {ATTEMPTS} attempts"))
     }
 
     /// Writes all of the ballast, or a quarter of it anew.

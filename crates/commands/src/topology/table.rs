@@ -188,7 +188,7 @@ pub(super) const CLUSTER_CONNECTION: &[Command] = &[
 pub(super) const REPLICATION: &[Command] = &[
     server("failover", at_least(1), answers::failover)
         .flag(Flags::ADMIN.union(Flags::NOSCRIPT.union(Flags::STALE)))
-        .doc("6.2.0", "Hands over to a replica; refused, as there is none.")
+        .doc("6.2.0", "Tells a follower to take over.")
         .complexity("O(1)")
         .arguments(&[
             arg::block("target", &[arg::string("host"), arg::integer("port"), arg::token("force", "FORCE").optional()])

@@ -61,10 +61,14 @@ fn a_fenced_server_answers_nothing_from_its_memory_and_follows() {
             }
         }
         // It follows whoever writes now.
-        eventually("it follows", || {
-            matches!(server.connect().run("ROLE"), Reply::Array(role) if role[0].text() == "slave")
-        });
-        assert_eq!(server.connect().run("SET x 1").to_string(), "-READONLY You can't write against a read only replica.");
+        eventually(
+            "it follows",
+            || matches!(server.connect().run("ROLE"), Reply::Array(role) if role[0].text() == "slave"),
+        );
+        assert_eq!(
+            server.connect().run("SET x 1").to_string(),
+            "-READONLY You can't write against a read only replica."
+        );
         server.signal("TERM");
         assert_eq!(server.wait_for_end().code(), Some(0), "{policy}");
     }
