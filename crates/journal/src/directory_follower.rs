@@ -153,10 +153,27 @@ impl DirectoryFollower {
     /// The next batch that is there; `None` if none is.
     fn advance(&mut self) -> Result<Option<Batch>, ReadError> {
         let batch = self.look()?;
+        if self.takeover.is_some() && batch.is_none() {
+            self.check_snapshots()?;
+        }
         if let Some(takeover) = &mut self.takeover {
             takeover.is_drained = batch.is_none();
         }
         Ok(batch)
+    }
+
+    /// Before the directory is taken over: an error if a snapshot has more than the journal. A writer may publish one
+    /// after its journal has failed.
+    fn check_snapshots(&self) -> Result<(), ReadError> {
+        let survey = Survey::of(&*self.storage).map_err(|error| match error {
+            RecoveryError::Io { operation, file, offset, source } => ReadError::Io { operation, file, offset, source },
+            error => ReadError::Damaged { file: "the data directory".to_owned(), offset: 0, detail: error.to_string() },
+        })?;
+        let abandoned = self.takeover.as_ref().and_then(|takeover| takeover.abandoned_break);
+        match survey.snapshot_min >= self.expected && abandoned.is_none() {
+            true => Err(ReadError::Restarted { first: survey.snapshot_min.next() }),
+            false => Ok(()),
+        }
     }
 
     fn look(&mut self) -> Result<Option<Batch>, ReadError> {

@@ -66,7 +66,7 @@ impl Recovery {
         let reached = self.reached();
         let end = self.end.expect("all batches are read");
         // IMPORTANT: remove dropped data for good before a new segment could be mistaken for its continuation.
-        self.remove_dropped(end)?;
+        self.remove_dropped(end, rewriting)?;
         match rewriting {
             Rewriting::InPlace => {
                 self.truncate(end)?;
@@ -122,13 +122,22 @@ impl Recovery {
     }
 
     /// Removes segments after the end, newest first, and files that are unfinished or were left behind.
-    fn remove_dropped(&mut self, end: End) -> Result<(), RecoveryError> {
+    ///
+    /// IMPORTANT: while the writer before may still run, what it has left behind stays until a start, except for the
+    /// segment whose name is needed now. The writer may be about to remove such a file, and would then remove a file of
+    /// this writer that has got the name. While the file is there, no other can get it.
+    fn remove_dropped(&mut self, end: End, rewriting: Rewriting) -> Result<(), RecoveryError> {
         // A segment without a batch is removed too: the new one may need its name.
         let is_empty = self.segments.get(end.position).is_none_or(|segment| segment.is_empty_at(end.offset));
         let kept = if is_empty { end.position } else { end.position + 1 };
-        let dropped = self.segments.split_off(kept.min(self.segments.len()));
+        let mut dropped = self.segments.split_off(kept.min(self.segments.len()));
+        let mut left_behind = self.left_behind.as_slice();
+        if rewriting == Rewriting::ByCopy {
+            dropped.retain(|segment| segment.first <= self.expected);
+            left_behind = &[];
+        }
         let names: Vec<String> = dropped.into_iter().rev().map(|segment| segment.name).collect();
-        for name in names.iter().chain(&self.left_behind).chain(&self.temporaries) {
+        for name in names.iter().chain(left_behind).chain(&self.temporaries) {
             match self.storage.remove(name) {
                 // The writer before may have removed it.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -127,7 +127,7 @@ impl Recovery {
     }
 
     fn open_as(storage: Arc<dyn Storage>, is_live: bool) -> Result<Recovery, RecoveryError> {
-        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind } = Survey::of(&*storage)?;
+        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind, .. } = Survey::of(&*storage)?;
         let has_data = !snapshots.is_empty() || segments.iter().any(|segment| !segment.is_empty_at(segment.bytes));
         let mut warnings: Vec<Warning> =
             left_behind.iter().map(|file| Warning::LeftBehind { file: file.clone() }).collect();
@@ -182,7 +182,7 @@ impl Recovery {
             survey.left_behind.extend(late.iter().map(SnapshotName::file_name));
             survey.snapshots = snapshots;
         }
-        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind } = survey;
+        let Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind, .. } = survey;
         let position = match &followed.segment {
             None => 0,
             Some(end) => segments.iter().position(|segment| segment.first == end.first).ok_or_else(|| {
@@ -534,6 +534,8 @@ pub(crate) struct Survey {
     segments: Vec<FoundSegment>,
     /// The newest first.
     snapshots: Vec<SnapshotName>,
+    /// All batches up to here are in every part of some snapshot.
+    pub(crate) snapshot_min: Sequence,
     marks: Found,
     id: Option<DirectoryId>,
     epochs: Epochs,
@@ -585,32 +587,54 @@ impl Survey {
         let marks = marks::read(storage).map_err(at(Operation::Read, marks::FILE_NAME, 0))?;
         let marks = marks
             .map_err(|newer| RecoveryError::NewerFormat { file: marks::FILE_NAME.to_owned(), version: newer.0 })?;
-        let Ids { directory: id, epochs, snapshot_epochs } = common_id(storage, &marks, &snapshots, &segments)?;
+        let Ids { directory: id, epochs, snapshots: stored } = common_id(storage, &marks, &snapshots, &segments)?;
         let mut left_behind = Vec::new();
         // IMPORTANT: segments first. Those that do not count say nothing about snapshots.
-        let mut newest = None;
-        segments.retain(|segment| {
-            let counts = segment.header.is_none() || segment.epoch() >= newest;
-            newest = newest.max(segment.epoch());
-            if !counts {
-                left_behind.push(segment.name.clone());
+        let mut counting: Vec<FoundSegment> = Vec::new();
+        for segment in segments {
+            let counts = match (segment.epoch(), counting.last()) {
+                (_, None) => true,
+                (Some(epoch), Some(_)) => counting.iter().all(|before| before.epoch() <= Some(epoch)),
+                (None, Some(before)) => !has_batch(storage, before, segment.first)?,
+            };
+            match counts {
+                true => counting.push(segment),
+                false => left_behind.push(segment.name),
             }
-            counts
-        });
-        let snapshots_and_epochs: Vec<(SnapshotName, Option<Epoch>)> =
-            snapshots.into_iter().zip(snapshot_epochs).collect();
-        let mut snapshots = Vec::new();
-        for (name, epoch) in &snapshots_and_epochs {
-            match epoch.is_some_and(|epoch| is_left_behind(name, epoch, &segments, &snapshots_and_epochs)) {
-                true => left_behind.push(name.file_name()),
-                false => snapshots.push(*name),
+        }
+        let segments = counting;
+        let all: Vec<(SnapshotName, Option<(Epoch, Sequence)>)> = snapshots.into_iter().zip(stored).collect();
+        let (mut snapshots, mut snapshot_min) = (Vec::new(), Sequence::NONE);
+        for (name, stored) in &all {
+            match stored {
+                Some((epoch, _)) if is_left_behind(name, *epoch, &segments, &all) => {
+                    left_behind.push(name.file_name());
+                }
+                stored => {
+                    snapshots.push(*name);
+                    snapshot_min = snapshot_min.max(stored.map_or(Sequence::NONE, |(_, min)| min));
+                }
             }
         }
         let is_temporary =
             |name: &String| is_temporary(name) || segment::is_temporary(name) || marks::is_temporary(name);
         let temporaries = names.into_iter().filter(is_temporary).collect();
-        Ok(Survey { segments, snapshots, marks, id, epochs, temporaries, left_behind })
+        Ok(Survey { segments, snapshots, snapshot_min, marks, id, epochs, temporaries, left_behind })
     }
+}
+
+/// True when a segment has this batch. Then one that should begin with it, and is unreadable since a power failure, was
+/// begun by a writer that had lost the directory.
+fn has_batch(storage: &dyn Storage, segment: &FoundSegment, wanted: Sequence) -> Result<bool, RecoveryError> {
+    let (mut reader, header) = open_segment(storage, &segment.name, segment.first)?;
+    let mut expected = segment.first;
+    while header.is_ok() && expected <= wanted {
+        match reader.next(expected).map_err(at(Operation::Read, &segment.name, 0))? {
+            Next::Frame(_) => expected = expected.next(),
+            Next::End | Next::Bad(_) => break,
+        }
+    }
+    Ok(expected > wanted)
 }
 
 /// True for a snapshot that a writer has published after it had lost the directory. It holds what a later writer does
@@ -619,19 +643,21 @@ fn is_left_behind(
     name: &SnapshotName,
     epoch: Epoch,
     segments: &[FoundSegment],
-    snapshots: &[(SnapshotName, Option<Epoch>)],
+    snapshots: &[(SnapshotName, Option<(Epoch, Sequence)>)],
 ) -> bool {
     let is_later = |other: Option<Epoch>| other > Some(epoch);
     segments.iter().any(|segment| segment.first <= name.max && is_later(segment.epoch()))
-        || snapshots.iter().any(|(other, other_epoch)| other.generation <= name.generation && is_later(*other_epoch))
+        || snapshots.iter().any(|(other, stored)| {
+            other.generation <= name.generation && is_later(stored.map(|(other_epoch, _)| other_epoch))
+        })
 }
 
 /// The ids in the files of a directory.
 struct Ids {
     directory: Option<DirectoryId>,
     epochs: Epochs,
-    /// The epoch of each snapshot; `None` if it is unreadable.
-    snapshot_epochs: Vec<Option<Epoch>>,
+    /// The epoch and the lowest stamp of each snapshot; `None` if it is unreadable.
+    snapshots: Vec<Option<(Epoch, Sequence)>>,
 }
 
 /// Returns the id of all files and their epochs, or an error that names a file of another directory or history. `MARKS`
@@ -644,7 +670,7 @@ fn common_id(
     segments: &[FoundSegment],
 ) -> Result<Ids, RecoveryError> {
     let mut epochs = Epochs::default();
-    let mut snapshot_epochs = Vec::new();
+    let mut stored = Vec::new();
     let mut found: Option<(String, DirectoryId)> = None;
     let mut compare = |file: &str, id: DirectoryId| match &found {
         None => {
@@ -675,15 +701,15 @@ fn common_id(
             Ok(reader) => {
                 compare(&name.file_name(), reader.directory_id())?;
                 epochs.note(&name.file_name(), reader.info().epoch, reader.epoch_id())?;
-                snapshot_epochs.push(Some(reader.info().epoch));
+                stored.push(Some((reader.info().epoch, reader.info().min)));
             }
             Err(SnapshotReadError::Damaged { .. } | SnapshotReadError::NewerFormat { .. }) => {
-                snapshot_epochs.push(None);
+                stored.push(None);
             }
             Err(error @ SnapshotReadError::Io { .. }) => return Err(error.into()),
         }
     }
-    Ok(Ids { directory: found.map(|(_, id)| id), epochs, snapshot_epochs })
+    Ok(Ids { directory: found.map(|(_, id)| id), epochs, snapshots: stored })
 }
 
 /// Finds the newest good snapshot. A snapshot is read in full before it is used only if there is a fallback: an older
