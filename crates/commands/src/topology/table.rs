@@ -244,7 +244,7 @@ pub(super) const REPLICATION: &[Command] = &[
         .system(),
     server("replicaof", exactly(3), answers::replicaof)
         .flag(Flags::ADMIN.union(Flags::NOSCRIPT.union(Flags::STALE.union(Flags::NO_ASYNC_LOADING))))
-        .doc("5.0.0", "Follows another server; refused but for NO ONE, which is how it is.")
+        .doc("5.0.0", "Makes a follower the writer, with NO ONE; an address to follow is refused.")
         .complexity("O(1)")
         .arguments(&[arg::one_of(
             "args",
@@ -255,12 +255,12 @@ pub(super) const REPLICATION: &[Command] = &[
         )]),
     server("role", exactly(1), answers::role)
         .flag(Flags::NOSCRIPT.union(Flags::LOADING.union(Flags::STALE.union(Flags::FAST))))
-        .doc("2.8.12", "Returns the role of this server: it has no replicas and follows none.")
+        .doc("2.8.12", "Returns whether this server writes or follows, how far it is, and the other side.")
         .complexity("O(1)")
         .categories(&["admin", "dangerous"]),
     server("slaveof", exactly(3), answers::replicaof)
         .flag(Flags::ADMIN.union(Flags::NOSCRIPT.union(Flags::STALE.union(Flags::NO_ASYNC_LOADING))))
-        .doc("1.0.0", "Follows another server; refused but for NO ONE, which is how it is.")
+        .doc("1.0.0", "Makes a follower the writer, with NO ONE; an address to follow is refused.")
         .complexity("O(1)")
         .deprecated("5.0.0", "`REPLICAOF`")
         .arguments(&[arg::one_of(
