@@ -413,9 +413,6 @@ impl Keeper {
         match self.state() {
             JournalState::Following | JournalState::Closing => {
                 self.has_diverged.store(true, SeqCst);
-                if cfg!(debug_assertions) {
-                    eprintln!("DIVERGED {}", std::backtrace::Backtrace::force_capture());
-                }
                 self.roles.wake();
                 LOST
             }
