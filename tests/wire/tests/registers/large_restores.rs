@@ -168,7 +168,8 @@ fn a_key_of_another_type_that_is_made_meanwhile_stays() {
     let Some((session, mut connection)) = prepared() else { return };
     let mut restorer = begin(session.connect(), &mut connection);
     let names: Vec<usize> = (0..100).map(|n| n * (MANY / 100) + 7).collect();
-    let lines: Vec<String> = names.iter().map(|name| format!("SET r{name} text")).collect();
+    let replace = "EVAL \"redis.call('del', KEYS[1]) return redis.call('set', KEYS[1], 'text')\" 1";
+    let lines: Vec<String> = names.iter().map(|name| format!("{replace} r{name}")).collect();
     connection.pipeline(&lines);
     let reply = restorer.read();
     assert!(!reply.is_error(), "{reply}");

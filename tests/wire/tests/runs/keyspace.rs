@@ -33,9 +33,9 @@ fn a_run_is_a_key_of_its_own_type() {
         > RUN.APPEND s k t d
         -WRONGTYPE Operation against a key holding the wrong kind of value
         > SET r x
-        +OK
-        > RUN.EVENTS r
         -WRONGTYPE Operation against a key holding the wrong kind of value
+        > RUN.EVENTS r
+        [["runId", "r", ...], ...]
         > DEL r
         :1
         > RUN.APPEND "" k1 t d
@@ -146,7 +146,8 @@ fn a_dump_restores_everything() {
         }
         (0..events).for_each(|_| drop(connection.read()));
         let payload = connection.run_args(&["DUMP", name]).bytes().to_vec();
-        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload, b"REPLACE"]);
+        connection.run("DEL copy original");
+        let restored = connection.run_args(&[b"RESTORE" as &[u8], b"copy", b"0", &payload]);
         assert_eq!(restored.to_string(), "+OK", "{name}");
         // But for the name, all is equal.
         connection.run_args(&["RENAME", name, "original"]);
@@ -178,8 +179,10 @@ fn a_dump_restores_everything() {
 fn payloads_are_not_trusted() {
     let Some(session) = start() else { return };
     let mut connection = session.connect();
-    let mut restore =
-        |image: &[u8]| connection.run_args(&[b"RESTORE" as &[u8], b"r", b"0", &payload(image), b"REPLACE"]).to_string();
+    let mut restore = |image: &[u8]| {
+        connection.run("DEL r");
+        connection.run_args(&[b"RESTORE" as &[u8], b"r", b"0", &payload(image)]).to_string()
+    };
     let key_of_digits = [&b"\x00\x40"[..], &[b'0'; 64], b"\x01e\x01td"].concat();
     for (event, why) in [
         (&b""[..], "an event without anything"),
