@@ -302,6 +302,8 @@ const CELL_COMMANDS: &[&str] = &[
     "CELL.CAS k NONE v",
     "CELL.CAS k 1 v WITHCURRENT",
     "CELL.HISTORY k",
+    "CELL.MGET k",
+    "CELL.MGET nosuch k",
     "CELL.DEL k",
     "CELL.DEL k IF 1",
 ];

@@ -51,6 +51,7 @@ const READS: &[&str] = &[
     "lindex",
     "lpos",
     "cell.getv",
+    "cell.mget",
     "cell.history",
     "run.events",
     "run.snapshot",
