@@ -272,7 +272,7 @@ fn pushes_to_the_dying_are_dropped_and_to_others_kept() {
             > SESSION.PENDING other
             [[:1, "s is gone", *]]
             > SESSION.RETRY 99999999999999
-            [["other", :1, "s is gone"]]
+            [["other", :1, "s is gone", :1700000000000..]]
             > SESSION.OPEN ID s
             "s"
             > SESSION.PUSH s first

@@ -257,7 +257,8 @@ fn what_is_closed_begins_anew() {
         }
         assert_eq!(connection.run("SESSION.CALL s 5 LOW 1 SET k 2").to_string(), "+OK");
         assert_eq!(connection.run("SESSION.PUSH s z").integer(), 1);
-        assert_eq!(connection.run("SESSION.RETRY 99999999999999").to_string(), "[[\"s\", :1, \"z\"]]");
+        let retried = connection.run("SESSION.RETRY 99999999999999").to_string();
+        assert!(retried.starts_with("[[\"s\", :1, \"z\", :"), "{retried}");
         must(&mut connection, "SESSION.CLOSE s");
         assert_eq!(connection.run("SESSION.HASRETRY 99999999999999").integer(), 0);
     }
